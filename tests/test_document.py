@@ -1,0 +1,44 @@
+import pytest
+
+from hanlattice.document import Document, Entity
+from hanlattice.errors import HanlatticeError
+from hanlattice.spans import Span
+
+TEXT = "王小明去了北京。"
+PERSON = Entity("王小明", "PER", 0, 3)
+PLACE = Entity("北京", "LOC", 5, 7, score=0.98765432)
+
+
+def test_spans_come_from_the_entities():
+    assert Document(TEXT, (PERSON, PLACE)).spans == [Span(0, 3, "PER"), Span(5, 7, "LOC")]
+
+
+def test_to_dict_leaves_out_what_is_not_there():
+    assert Document(TEXT, (PERSON, PLACE)).to_dict() == {
+        "text": TEXT,
+        "entities": [
+            {"start": 0, "end": 3, "text": "王小明", "label": "PER"},
+            {"start": 5, "end": 7, "text": "北京", "label": "LOC", "score": 0.987654},
+        ],
+    }
+    assert Document("", id="s1").to_dict() == {"text": "", "entities": [], "id": "s1"}
+
+
+def test_to_dict_keeps_the_pieces_of_a_discontinuous_entity():
+    entity = Entity("上肢疼痛", "SYM", 0, 4, fragments=((0, 2), (3, 4)))
+    assert entity.to_dict()["fragments"] == [[0, 2], [3, 4]]
+
+
+def test_to_tags():
+    document = Document(TEXT, (PERSON, PLACE))
+    assert document.to_tags() == ["B-PER", "M-PER", "E-PER", "O", "O", "B-LOC", "E-LOC", "O"]
+    assert document.to_tags("BIO") == ["B-PER", "I-PER", "I-PER", "O", "O", "B-LOC", "I-LOC", "O"]
+    assert Document("").to_tags() == []
+
+
+def test_overlapping_entities_have_no_tags():
+    nested = Document("北京大学", (Entity("北京大学", "ORG", 0, 4), Entity("北京", "LOC", 0, 2)))
+    with pytest.raises(ValueError, match=r"LOC \[0, 2\) and ORG \[0, 4\) overlap"):
+        nested.to_tags()
+    with pytest.raises(HanlatticeError, match="unknown tag scheme 'IOB1'"):
+        Document(TEXT).to_tags("IOB1")

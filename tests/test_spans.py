@@ -1,0 +1,185 @@
+import itertools
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from seqeval.scheme import BILOU, IOB2, IOBES, Entities
+
+from hanlattice.errors import HanlatticeError
+from hanlattice.spans import (
+    SCHEMES,
+    Span,
+    allowed_transitions,
+    convert_tags,
+    from_tags,
+    guess_scheme,
+    ill_formed,
+    tag_names,
+    to_tags,
+)
+
+LABELS = ["PER", "LOC"]
+TO_SEQEVAL = {"BIO": IOB2, "BMES": IOBES, "BIOES": IOBES, "BILOU": BILOU}
+
+
+def sequences(scheme: str, longest: int = 4) -> list[tuple[str, ...]]:
+    names = tag_names(LABELS, scheme)
+    return [tags for n in range(longest + 1) for tags in itertools.product(names, repeat=n)]
+
+
+def fast_nlp(tags: Sequence[str]) -> list[Span]:
+    """The published reading of BMES, BIOES and BIO tags, stated with lists as fastNLP states it."""
+    spans: list[list] = []
+    previous = "O"
+    for i, tag in enumerate(tags):
+        letter, label = tag[:1], tag[2:]
+        if letter in "MIEL" and previous in "BMI" and label == spans[-1][2]:
+            spans[-1][1] = i + 1
+        elif letter != "O":
+            spans.append([i, i + 1, label])
+        previous = letter
+    return [Span(*span) for span in spans]
+
+
+def seqeval_strict(tags: Sequence[str], scheme: str) -> list[Span]:
+    renamed = [tag.replace("M-", "I-") if scheme == "BMES" else tag for tag in tags]
+    found = Entities([renamed], scheme=TO_SEQEVAL[scheme]).entities[0]
+    return [Span(entity.start, entity.end, entity.tag) for entity in found]
+
+
+@st.composite
+def flat_spans(draw, labels=("PER", "GPE.NAM", "Thing-Nominal", "a_b", "")):
+    cuts = sorted(draw(st.sets(st.integers(0, 30), max_size=12)))
+    spans = [Span(a, b, draw(st.sampled_from(labels))) for a, b in itertools.pairwise(cuts)]
+    return [span for span in spans if draw(st.booleans())], 30
+
+
+@given(flat_spans(), st.sampled_from(list(SCHEMES)), st.booleans())
+def test_tags_and_spans_are_inverse(case, scheme, strict):
+    spans, n = case
+    tags = to_tags(spans, n, scheme)
+    assert len(tags) == n
+    assert from_tags(tags, scheme, strict) == spans
+    assert ill_formed(tags, scheme) == []
+    assert from_tags(tags) == spans
+
+
+@given(flat_spans(), st.sampled_from(list(SCHEMES)), st.sampled_from(list(SCHEMES)))
+def test_conversion_there_and_back_loses_nothing(case, source, target):
+    tags = to_tags(*case, source)
+    there = convert_tags(tags, target, source)
+    assert there == to_tags(*case, target)
+    assert convert_tags(there, source, target) == tags
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_short_sequence_is_read_as_the_reference_scorers_read_it(scheme):
+    for tags in sequences(scheme):
+        assert from_tags(tags, scheme) == fast_nlp(tags), tags
+        assert from_tags(tags, scheme, strict=True) == seqeval_strict(tags, scheme), tags
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_allowed_paths_are_exactly_the_well_formed_sequences(scheme):
+    names = tag_names(LABELS, scheme)
+    start, pair, end = allowed_transitions(names, scheme)
+    for path in itertools.chain(*(itertools.product(range(len(names)), repeat=n) for n in range(1, 5))):
+        tags = [names[i] for i in path]
+        well_formed = to_tags(from_tags(tags, scheme), len(tags), scheme) == tags
+        steps = itertools.pairwise(path)
+        assert (start[path[0]] and all(pair[i][j] for i, j in steps) and end[path[-1]]) == well_formed, tags
+        assert (ill_formed(tags, scheme) == []) == well_formed, tags
+
+
+@pytest.mark.parametrize(
+    ("tags", "spans"),
+    [
+        ("B-P M-P E-P O", [(0, 3, "P")]),
+        ("M-P E-P O O", [(0, 2, "P")]),
+        ("B-P M-P O O", [(0, 2, "P")]),
+        ("B-P O E-P O", [(0, 1, "P"), (2, 3, "P")]),
+        ("B-P M-L E-G O", [(0, 1, "P"), (1, 2, "L"), (2, 3, "G")]),
+        ("B-P B-P E-P O", [(0, 1, "P"), (1, 3, "P")]),
+        ("S-P E-P O O", [(0, 1, "P"), (1, 2, "P")]),
+        ("I-P I-P O", [(0, 2, "P")]),
+        ("B-P I-P", [(0, 2, "P")]),
+    ],
+)
+def test_ill_formed_tags_are_read_leniently(tags, spans):
+    scheme = "BIO" if "I-" in tags else "BMES"
+    assert from_tags(tags.split(), scheme) == spans
+    assert from_tags(tags.split()) == spans
+
+
+def test_ill_formed_places_are_named():
+    assert ill_formed(["M-P", "E-P", "B-P", "O"], "BMES") == [(0, "", "M-P"), (3, "B-P", "O")]
+    assert ill_formed(["O", "B-P"], "BMES") == [(2, "B-P", "")]
+    assert ill_formed(["O", "B-P"], "BIO") == []
+    assert ill_formed(["B-P", "I-L"], "BIO") == [(1, "B-P", "I-L")]
+
+
+def test_names_of_tags():
+    assert tag_names(["P", "L"], "BMES") == ["O", "B-P", "M-P", "E-P", "S-P", "B-L", "M-L", "E-L", "S-L"]
+    assert tag_names(["P"], "BIO") == ["O", "B-P", "I-P"]
+    assert tag_names(["P"], "BILOU") == ["O", "B-P", "I-P", "L-P", "U-P"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme"),
+    [
+        ("O", "BIO"),
+        ("B-P I-P", "BIO"),
+        ("B-P E-P S-P", "BMES"),
+        ("S-P", "BMES"),
+        ("M-P", "BMES"),
+        ("B-P I-P E-P", "BIOES"),
+        ("U-P", "BILOU"),
+        ("B-P I-P L-P", "BILOU"),
+        ("B E O", "BMES"),
+    ],
+)
+def test_the_scheme_is_guessed(tags, scheme):
+    assert guess_scheme(iter(tags.split())) == scheme
+
+
+def test_other_spellings_of_tags_are_read():
+    assert from_tags(["B_Person", "I_Person", "O"]) == [Span(0, 2, "Person")]
+    assert from_tags(["B-PER.NAM", "E-PER.NAM"]) == [Span(0, 2, "PER.NAM")]
+    assert from_tags(["S-Thing-Nominal"]) == [Span(0, 1, "Thing-Nominal")]
+    assert from_tags(["B", "M", "E", "S"]) == [Span(0, 3, ""), Span(3, 4, "")]
+    assert to_tags([Span(0, 3, ""), Span(3, 4, "")], 4) == ["B", "M", "E", "S"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "message"),
+    [
+        (["M-P"], "BIO", r"tag 'M-P' is not of BIO; allowed are O and B, I followed"),
+        (["X-P"], None, r"tag 'X-P' is not of any scheme"),
+        (["PER"], "BMES", r"tag 'PER' is not of BMES; allowed are O and B, M, E, S"),
+        ([""], None, r"tag '' is not of any scheme"),
+        (["B-"], "BMES", r"tag 'B-'"),
+        (["O-P"], "BMES", r"tag 'O-P'"),
+        (["M-P", "I-P"], None, r"begin with I, M, which no one scheme has"),
+        (["O"], "IOB", r"unknown tag scheme 'IOB'; allowed are BIO, BMES, BIOES, BILOU"),
+        ([], "IOB", r"unknown tag scheme"),
+    ],
+)
+def test_a_tag_outside_the_scheme_is_an_error(tags, scheme, message):
+    with pytest.raises(HanlatticeError, match=message):
+        from_tags(tags, scheme)
+
+
+@pytest.mark.parametrize(
+    ("spans", "message"),
+    [
+        ([Span(2, 5, "LOC"), Span(0, 3, "PER")], r"PER \[0, 3\) and LOC \[2, 5\) overlap"),
+        ([Span(0, 2, "PER"), Span(0, 2, "PER")], r"overlap"),
+        ([Span(3, 7, "PER")], r"PER \[3, 7\) does not lie within a text of 6 characters"),
+        ([Span(-1, 2, "PER")], r"does not lie within"),
+        ([Span(2, 2, "PER")], r"does not lie within"),
+    ],
+)
+def test_spans_that_tags_cannot_express_are_an_error(spans, message):
+    with pytest.raises(ValueError, match=message):
+        to_tags(spans, 6)
