@@ -1,0 +1,1 @@
+"""Annotated corpora: one file a format, each a reader and a writer of documents, one document at a time."""
