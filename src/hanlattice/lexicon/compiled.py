@@ -1,0 +1,108 @@
+"""Compiled lexicons: one file of raw arrays behind a JSON header, opened by memory mapping."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hanlattice.errors import DataError, ModelError
+from hanlattice.files import atomic_write
+from hanlattice.lexicon.layers import Layer, Snapshot
+from hanlattice.lexicon.trie import Trie
+from hanlattice.lexicon.words import WordTable
+
+MAGIC = b"hanlattice lexicon 1\n"
+FAMILY = b"hanlattice lexicon "
+FILE_NAME = "lexicon.bin"  # its name inside a model folder
+ALIGNMENT = 64
+DTYPES = {
+    "codes": "<u4",
+    "offsets": "<i8",
+    "keys": "<u8",
+    "values": "<i4",
+    "first": "<i4",
+    "label_ids": "<i4",
+    "weights": "<f4",
+}
+
+
+def is_compiled(path: Path) -> bool:
+    """Whether the file begins as a compiled lexicon, of this version or another."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(len(FAMILY)) == FAMILY
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+
+
+def write(snapshot: Snapshot, path: Path) -> None:
+    """Write a snapshot of at most one layer and no removed words."""
+    layer = snapshot.layers[0] if snapshot.layers else Layer.build(0, WordTable.of([]))
+    arrays: dict[str, NDArray[Any]] = {
+        "codes": layer.words.codes,
+        "offsets": layer.words.offsets,
+        "keys": layer.trie.keys,
+        "values": layer.trie.values,
+        "first": layer.trie.first,
+    }
+    if snapshot.labels:
+        arrays["label_ids"] = snapshot.label_ids
+    if not np.isnan(snapshot.weights).all():
+        arrays["weights"] = snapshot.weights
+    header = {"labels": snapshot.labels, "arrays": {name: len(array) for name, array in arrays.items()}}
+    with atomic_write(path, "wb") as stream:
+        stream.write(MAGIC + json.dumps(header, ensure_ascii=False).encode() + b"\n")
+        for name, array in arrays.items():
+            stream.write(bytes(-stream.tell() % ALIGNMENT))
+            stream.write(np.ascontiguousarray(array, DTYPES[name]).data)
+
+
+def read(path: Path) -> Snapshot:
+    """Map a compiled lexicon into memory; nothing but its header is read until it is used.
+
+    Raises:
+        ModelError: the file is of another kind or version, or broken.
+    """
+    try:
+        return _read(path)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+
+
+def _read(path: Path) -> Snapshot:
+    with open(path, "rb") as stream:
+        magic = stream.readline(len(MAGIC))
+        if not magic.startswith(FAMILY):
+            raise ModelError(f"{path}: not a compiled lexicon; build one with: hanlattice lexicon build")
+        if magic != MAGIC:
+            raise ModelError(f"{path}: a compiled lexicon of another version; build it again from its words")
+        try:
+            header = json.loads(stream.readline())
+            labels, lengths = tuple(header["labels"]), header["arrays"]
+            places, position = {}, stream.tell()
+            for name, length in lengths.items():
+                position += -position % ALIGNMENT
+                places[name] = position
+                position += length * np.dtype(DTYPES[name]).itemsize
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ModelError(f"{path}: the header is broken; build it again from its words") from None
+    if path.stat().st_size != position:
+        raise ModelError(
+            f"{path}: {path.stat().st_size:,} bytes where {position:,} are due; build it again from its words"
+        )
+    data = np.memmap(path, np.uint8, "r").view(np.ndarray)
+    arrays = {
+        name: data[start : start + lengths[name] * np.dtype(DTYPES[name]).itemsize].view(DTYPES[name])
+        for name, start in places.items()
+    }
+    words = WordTable(arrays["codes"], arrays["offsets"])
+    if not len(words):
+        return Snapshot()
+    return Snapshot(
+        (Layer(0, words, Trie(arrays["keys"], arrays["values"], arrays["first"])),),
+        labels,
+        arrays.get("label_ids", np.broadcast_to(np.int32(-1), len(words))),
+        arrays.get("weights", np.broadcast_to(np.float32(np.nan), len(words))),
+    )

@@ -1,0 +1,179 @@
+"""The immutable half of a lexicon: words in layers, shared by readers while a writer puts up the next."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hanlattice.lexicon.matches import BatchMatches, Matches
+from hanlattice.lexicon.trie import BOUNDARY, WINDOW, Int32, Int64, Piece, Trie, UInt32, codes_of
+from hanlattice.lexicon.words import Word, WordTable
+
+T = TypeVar("T", bound=np.generic)
+
+SMALL_LAYER = 4096  # words; layers below it are rebuilt at every edit, in a few milliseconds
+GROWTH = 4  # a layer is merged with the next one unless it is this many times as large
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """A trie over the words with ids ``start, start + 1, …``."""
+
+    start: int
+    words: WordTable
+    trie: Trie
+
+    @classmethod
+    def build(cls, start: int, words: WordTable) -> "Layer":
+        return cls(start, words, Trie.build(words.codes, words.offsets))
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.words)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """One state of a lexicon; an edit makes another one.
+
+    The arrays have one entry a word id: ``present`` (bool, or None while nothing was removed), ``label_ids``
+    (int32, an index into ``labels`` or -1) and ``weights`` (float32, NaN where there is none).
+    """
+
+    layers: tuple[Layer, ...] = ()
+    labels: tuple[str, ...] = ()
+    label_ids: Int32 = field(default_factory=lambda: np.empty(0, np.int32))
+    weights: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    present: NDArray[np.bool_] | None = None
+
+    @property
+    def id_count(self) -> int:
+        """Word ids given so far, those of removed words included."""
+        return self.layers[-1].end if self.layers else 0
+
+    @property
+    def size(self) -> int:
+        """Words that are present."""
+        return self.id_count if self.present is None else int(np.count_nonzero(self.present))
+
+    def text(self, word: int) -> str:
+        if not 0 <= word < self.id_count:
+            raise IndexError(f"word id {word} is outside the {self.id_count} of this lexicon")
+        layer = next(layer for layer in self.layers if word < layer.end)
+        return layer.words[word - layer.start]
+
+    def label(self, word: int) -> str | None:
+        number = self.label_ids[word]
+        return None if number < 0 else self.labels[number]
+
+    def weight(self, word: int) -> float | None:
+        weight = float(self.weights[word])
+        return None if math.isnan(weight) else weight
+
+    def ids(self, table: WordTable) -> Int32:
+        """The id of each word, removed ones included, or -1."""
+        found = np.full(len(table), -1, np.int32)
+        for layer in self.layers:
+            local = layer.trie.find(table.codes, table.offsets)
+            found = np.where(local >= 0, local + np.int32(layer.start), found)
+        return found
+
+    def edited(self, edits: dict[str, Word | None]) -> "Snapshot":
+        """This lexicon with words added or changed (a ``Word``) and removed (None)."""
+        ids = dict(zip(edits, self.ids(WordTable.of(edits)).tolist(), strict=True))
+        new = [text for text, word in edits.items() if word is not None and ids[text] < 0]
+        count, total = self.id_count, self.id_count + len(new)
+        ids.update(zip(new, range(count, total), strict=True))
+        entries = [word for word in edits.values() if word is not None]
+        rows = np.fromiter((ids[word.text] for word in entries), np.int64, len(entries))
+        removed = [ids[text] for text, word in edits.items() if word is None and ids[text] >= 0]
+        labels = tuple(dict.fromkeys((*self.labels, *(w.label for w in entries if w.label is not None))))
+        numbers: dict[str | None, int] = {None: -1, **{label: number for number, label in enumerate(labels)}}
+        weights = [np.nan if w.weight is None else w.weight for w in entries]
+        return replace(
+            self,
+            layers=_with_words(self.layers, count, WordTable.of(new)) if new else self.layers,
+            labels=labels,
+            label_ids=_assigned(self.label_ids, total, -1, rows, [numbers[w.label] for w in entries]),
+            weights=_assigned(self.weights, total, np.nan, rows, weights),
+            present=self._presence(total, rows, removed),
+        )
+
+    def _presence(self, total: int, added: Int64, removed: Sequence[int]) -> NDArray[np.bool_] | None:
+        if self.present is None and not removed:
+            return None
+        present = np.ones(total, np.bool_)
+        if self.present is not None:
+            present[: len(self.present)] = self.present
+        present[added] = True
+        present[removed] = False
+        return None if present.all() else present
+
+    def match(self, text: str, min_length: int) -> Matches:
+        codes = codes_of(text + BOUNDARY)
+        return self._matches(codes, min_length)
+
+    def match_batch(self, texts: Sequence[str], min_length: int) -> BatchMatches:
+        starts = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
+        found = self._matches(codes_of(BOUNDARY.join([*texts, ""])), min_length)
+        offsets = np.searchsorted(found.start, starts)
+        shift = np.repeat(starts[:-1].astype(np.int32), np.diff(offsets))
+        return BatchMatches(found.start - shift, found.end - shift, found.word, offsets)
+
+    def _matches(self, codes: UInt32, min_length: int) -> Matches:
+        """All matches in code points that end with a boundary."""
+        windows = range(0, len(codes) - 1, WINDOW)
+        parts = [self._window(codes, low, min(low + WINDOW, len(codes) - 1), min_length) for low in windows]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return Matches(*(np.empty(0, np.int32) for _ in Matches._fields))
+        return Matches(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def _window(self, codes: UInt32, low: int, high: int, min_length: int) -> Matches:
+        pieces: list[Piece] = []
+        for layer in self.layers:
+            pieces += (
+                piece._replace(words=piece.words + np.int32(layer.start)) if layer.start else piece
+                for piece in layer.trie.search(codes, low, high, min_length)
+            )
+        if not pieces:
+            return Matches(*(np.empty(0, np.int32) for _ in Matches._fields))
+        if len(self.layers) > 1:
+            pieces.sort(key=lambda piece: piece.length)
+        starts = np.concatenate([piece.starts for piece in pieces])
+        words = np.concatenate([piece.words for piece in pieces])
+        lengths = np.repeat([piece.length for piece in pieces], [len(piece.starts) for piece in pieces])
+        # Pieces come shortest first, so a stable sort by start alone orders by (start, end).
+        order = np.argsort(starts.astype(np.uint16), kind="stable")
+        if self.present is not None:
+            order = order[self.present[words[order]]]
+        starts = starts[order].astype(np.int32) + np.int32(low)
+        return Matches(starts, starts + lengths[order].astype(np.int32), words[order])
+
+
+def _with_words(layers: tuple[Layer, ...], start: int, words: WordTable) -> tuple[Layer, ...]:
+    """The layers with one more, merged so that sizes fall geometrically: few layers, cheap additions."""
+    kept = list(layers)
+    merged = [words]
+    size = len(words)
+    while kept and len(kept[-1].words) <= max(GROWTH * size, SMALL_LAYER):
+        start, size = kept[-1].start, size + len(kept[-1].words)
+        merged.insert(0, kept.pop().words)
+    return (*kept, Layer.build(start, reduce(add, merged)))
+
+
+def _assigned(
+    old: NDArray[T], total: int, missing: float, rows: Int64, values: Sequence[float]
+) -> NDArray[T]:
+    """A copy of ``old``, lengthened to ``total``, with ``values`` in ``rows``."""
+    new = np.full(total, missing, old.dtype)
+    new[: len(old)] = old
+    new[rows] = values
+    return new

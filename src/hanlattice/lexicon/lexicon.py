@@ -1,0 +1,207 @@
+"""The lexicon: words with labels and weights, matched in bulk and edited while in use."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hanlattice.errors import DataError
+from hanlattice.lexicon import compiled
+from hanlattice.lexicon.layers import Snapshot
+from hanlattice.lexicon.matches import BatchMatches, Matches
+from hanlattice.lexicon.trie import BOUNDARY, Int32
+from hanlattice.lexicon.wordlist import read_words
+from hanlattice.lexicon.words import Word, WordTable
+
+Entry = str | tuple[str, str | None, float | None] | Word
+
+
+class Lexicon:
+    """A set of words, each with an id, and a label and a weight if it has them.
+
+    Ids are stable for the life of the object: added words take the next ones, and a removed word keeps its
+    own for when it is added again. Any number of threads may read while others edit: each call works on the
+    state it found. Edits return at once; the next call that reads takes them in.
+    """
+
+    def __init__(self, words: Iterable[Entry] = ()):
+        self._state = Snapshot()
+        self._pending: dict[str, Word | None] = {}
+        self._lock = Lock()
+        self.update(words)
+        self._snapshot()
+
+    @classmethod
+    def from_files(cls, *paths: str | Path) -> "Lexicon":
+        r"""A lexicon of word lists, one word a line.
+
+        After the word there may be ``\tlabel``, ``\tweight`` or ``\tlabel\tweight``; ``#`` is a word like others.
+        The last of several lines for a word wins.
+
+        Raises:
+            DataError: a file cannot be read, or a line cannot be a word; the message names both.
+        """
+        return cls(word for path in paths for word in read_words(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Lexicon":
+        """A compiled lexicon, memory-mapped; ``path`` is the file or the folder given to ``save``.
+
+        Raises:
+            ModelError: the file is foreign, of another version, or broken.
+            DataError: the file cannot be read.
+        """
+        lexicon = cls()
+        lexicon._state = compiled.read(_compiled_file(path))
+        return lexicon
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Lexicon":
+        """A lexicon from a compiled file, a folder that holds one, or a word list."""
+        file = _compiled_file(path)
+        return cls.load(file) if compiled.is_compiled(file) else cls.from_files(file)
+
+    def save(self, path: str | Path) -> None:
+        """Write the compiled form to a file, or into an existing folder; removed words are left out.
+
+        Words keep their order but, after removals, not their ids.
+        """
+        state = self._snapshot()
+        if len(state.layers) > 1 or state.present is not None:
+            state = Lexicon(self.entries())._state
+        compiled.write(state, _compiled_file(path))
+
+    def copy(self) -> "Lexicon":
+        """A lexicon with the same words and ids, sharing their memory; editing one leaves the other alone."""
+        other = Lexicon()
+        other._state = self._snapshot()
+        return other
+
+    def add(self, word: str, label: str | None = None, weight: float | None = None) -> None:
+        """Add a word, or give it another label and weight.
+
+        Raises:
+            DataError: the word is empty or holds a NUL character.
+        """
+        self.update([Word(word, label, weight)])
+
+    def remove(self, word: str) -> None:
+        """Remove a word; nothing happens if it is not there."""
+        with self._lock:
+            self._pending[word] = None
+
+    def update(self, words: str | Path | Iterable[Entry]) -> None:
+        """Add the words of a file or of an iterable; the last entry for a word wins. On an error, none.
+
+        Raises:
+            DataError: a file cannot be read, or an entry cannot be a word.
+        """
+        entries = read_words(words) if isinstance(words, str | Path) else map(_entry, words)
+        edits = {entry.text: entry for entry in entries}
+        with self._lock:
+            self._pending.update(edits)
+
+    def match(self, text: str, min_length: int = 1) -> Matches:
+        """Every word of at least ``min_length`` characters that occurs in ``text``, overlapping ones too."""
+        return self._snapshot().match(text, min_length)
+
+    def match_batch(self, texts: Sequence[str], min_length: int = 1) -> BatchMatches:
+        """``match`` for many texts at once, far quicker than one by one."""
+        return self._snapshot().match_batch(texts, min_length)
+
+    def words_of(self, matches: Matches | BatchMatches) -> list[str]:
+        """The words of matches, in their order."""
+        state = self._snapshot()
+        texts = {word: state.text(word) for word in np.unique(matches.word).tolist()}
+        return [texts[word] for word in matches.word.tolist()]
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.id(word) is not None
+
+    def __len__(self) -> int:
+        return self._snapshot().size
+
+    def __iter__(self) -> Iterator[str]:
+        return (word.text for word in self.entries())
+
+    def entries(self) -> Iterator[Word]:
+        """Every word with its label and weight, in the order of ids."""
+        state = self._snapshot()
+        texts = (text for layer in state.layers for text in layer.words)
+        for word, text in enumerate(texts):
+            if state.present is None or state.present[word]:
+                yield Word(text, state.label(word), state.weight(word))
+
+    def word(self, word: int) -> str:
+        """The text of a word id, also of a word since removed.
+
+        Raises:
+            IndexError: no word ever had this id.
+        """
+        return self._snapshot().text(word)
+
+    def id(self, word: str) -> int | None:
+        """The id of a word, or None where it is not in the lexicon."""
+        state = self._snapshot()
+        found = int(state.ids(WordTable.of([word]))[0])
+        return found if found >= 0 and (state.present is None or state.present[found]) else None
+
+    def ids(self, words: Iterable[str]) -> Int32:
+        """``id`` for many words at once; -1 where one is not in the lexicon."""
+        state = self._snapshot()
+        found = state.ids(WordTable.of(words))
+        if state.present is not None:
+            found[~state.present[found]] = -1
+        return found
+
+    def label(self, word: int) -> str | None:
+        """The label of a word id."""
+        return self._snapshot().label(word)
+
+    def weight(self, word: int) -> float | None:
+        """The weight of a word id."""
+        return self._snapshot().weight(word)
+
+    @property
+    def id_count(self) -> int:
+        """One more than the largest word id, removed words included: the length of arrays over word ids."""
+        return self._snapshot().id_count
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The distinct labels, in the order they came."""
+        return self._snapshot().labels
+
+    @property
+    def label_ids(self) -> Int32:
+        """``[id_count]``: index into ``labels``, or -1. Read-only by contract: it is shared."""
+        return self._snapshot().label_ids
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """``[id_count]``: the weight, or NaN. Read-only by contract: it is shared."""
+        return self._snapshot().weights
+
+    def _snapshot(self) -> Snapshot:
+        """The present state, with pending edits taken in."""
+        if self._pending:
+            with self._lock:
+                if self._pending:
+                    self._state = self._state.edited(self._pending)
+                    self._pending = {}
+        return self._state
+
+
+def _entry(entry: Entry) -> Word:
+    word = Word(entry) if isinstance(entry, str) else Word(*entry)
+    if not word.text or BOUNDARY in word.text:
+        problem = "a NUL character" if word.text else "no characters"
+        raise DataError(f"a word of the lexicon has {problem}; remove it from the list")
+    return word
+
+
+def _compiled_file(path: str | Path) -> Path:
+    path = Path(path)
+    return path / compiled.FILE_NAME if path.is_dir() else path

@@ -1,0 +1,39 @@
+"""What a search hands back: arrays, one row a matched word."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hanlattice.lexicon.trie import Int32, Int64
+
+
+class Matches(NamedTuple):
+    """Words found in one text, ordered by (start, end); spans are half-open, in characters.
+
+    ``start, end, word: int32 [M]``; ``word`` is the word id.
+    """
+
+    start: Int32
+    end: Int32
+    word: Int32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchMatches:
+    """Words found in several texts: those of text ``i`` are rows ``offsets[i]:offsets[i + 1]``.
+
+    ``start, end, word: int32 [M]``, relative to their own text; ``offsets: int64 [texts + 1]``.
+    """
+
+    start: Int32
+    end: Int32
+    word: Int32
+    offsets: Int64
+
+    def __len__(self) -> int:
+        """The number of texts."""
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> Matches:
+        """The matches of one text."""
+        rows = slice(*self.offsets[range(len(self))[index] :][:2])
+        return Matches(self.start[rows], self.end[rows], self.word[rows])

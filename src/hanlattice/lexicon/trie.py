@@ -1,0 +1,170 @@
+"""A trie in one hash table, and the lock-step search for every word of it in a text.
+
+A state of the trie *is* its slot in an open-addressing table, and the slot holds the key it was reached by,
+``(parent + 1) << 21 | character``. One gather therefore both checks a transition and names the next state,
+and nothing has to be numbered or sorted to build it. All start positions of a text advance one character a
+round; those that fall off the trie drop out.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+UInt32 = NDArray[np.uint32]
+UInt64 = NDArray[np.uint64]
+
+CHARACTER_BITS = 21  # Unicode ends at 0x10FFFF
+GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: Fibonacci hashing
+SLOTS_PER_STATE = 1.8
+BOUNDARY = "\0"  # matches nothing: no word may hold it
+WINDOW = 1 << 16  # start positions searched together: they fit uint16 (radix sort) and the cache
+
+
+def codes_of(text: str) -> UInt32:
+    """Code points of ``text``; unpaired surrogates are passed through."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+class Piece(NamedTuple):
+    """Matches of one length: where they start (relative to the window) and which word each one is."""
+
+    length: int
+    starts: NDArray[np.intp]
+    words: Int32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trie:
+    """Immutable arrays; they may be memory-mapped and shared.
+
+    ``keys [slots]``: the transition that leads to each slot, 0 where the slot is free.
+    ``values [slots]``: ``(word + 1) << 1 | has_children``.
+    ``first [largest first character + 2]``: the state after a first character, or -1; the last entry is -1.
+    """
+
+    keys: UInt64
+    values: Int32
+    first: Int32
+
+    @classmethod
+    def build(cls, codes: UInt32, offsets: Int64) -> "Trie":
+        """The trie of the distinct, non-empty words ``codes[offsets[i]:offsets[i + 1]]``, level by level."""
+        lengths = np.diff(offsets)
+        slots = int(_count_states(codes, offsets) * SLOTS_PER_STATE) + 8
+        keys, values = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
+        states = np.full(len(lengths), -1, np.int64)
+        words = np.arange(len(lengths))
+        for depth in range(int(lengths.max(initial=0))):
+            words = words[lengths[words] > depth]
+            parents = states[words]
+            if depth:
+                values[parents] |= 1
+            reached = _insert(keys, _key(parents, codes[offsets[words] + depth]))
+            states[words] = reached
+            ends = lengths[words] == depth + 1
+            values[reached[ends]] |= (words[ends].astype(np.int32) + 1) << 1
+        firsts = codes[offsets[:-1]]
+        first = np.full(int(firsts.max(initial=0)) + 2, -1, np.int32)
+        if len(firsts):
+            used = np.unique(firsts)
+            first[used] = _insert(keys, _key(np.full(len(used), -1), used))
+        return cls(keys, values, first)
+
+    def search(self, codes: UInt32, low: int, high: int, min_length: int = 1) -> list[Piece]:
+        """Every word that starts in ``codes[low:high]``, a piece a length; ``codes`` ends with a boundary."""
+        window = codes[low:high]
+        states = self.first.take(window, mode="clip")  # larger characters read the last entry, -1
+        starts = np.flatnonzero(states >= 0)
+        states = states[starts]
+        pieces = []
+        length = 1
+        while len(starts):
+            values = self.values.take(states)
+            if length >= min_length:
+                ends = np.flatnonzero(values > 1)
+                if len(ends):
+                    pieces.append(Piece(length, starts[ends], (values[ends] >> 1) - 1))
+            inner = np.flatnonzero(values & 1)
+            starts, states = starts[inner], states[inner]
+            keys = _key(states, codes.take(starts + (low + length)))
+            states, hits = self._probe(keys)
+            starts, states = starts[hits], states[hits]
+            length += 1
+        return pieces
+
+    def find(self, codes: UInt32, offsets: Int64) -> Int32:
+        """Number of each whole word ``codes[offsets[i]:offsets[i + 1]]``, or -1."""
+        lengths = np.diff(offsets)
+        found = np.full(len(lengths), -1, np.int32)
+        words = np.flatnonzero(lengths > 0)
+        states = np.full(len(words), -1, np.int64)
+        depth = 0
+        while len(words):
+            states, hits = self._probe(_key(states, codes[offsets[words] + depth]))
+            words, states = words[hits], states[hits]
+            depth += 1
+            ends = lengths[words] == depth
+            found[words[ends]] = (self.values[states[ends]] >> 1) - 1
+            words, states = words[~ends], states[~ends]
+        return found
+
+    def _probe(self, keys: UInt64) -> tuple[Int64, NDArray[np.intp]]:
+        """The slot where the search for each key ended, and the indices of the keys that are there."""
+        slots = _home(keys, len(self.keys))
+        seen = self.keys.take(slots)
+        hit = seen == keys
+        open_ = np.flatnonzero(~hit & (seen != 0))
+        while len(open_):
+            slots[open_] = _after(slots[open_], len(self.keys))
+            seen = self.keys.take(slots[open_])
+            found = seen == keys[open_]
+            hit[open_[found]] = True
+            open_ = open_[~found & (seen != 0)]
+        return slots, np.flatnonzero(hit)
+
+
+def _key(states: Int64 | Int32, characters: UInt32) -> UInt64:
+    return ((states.astype(np.int64) + 1) << CHARACTER_BITS | characters).view(np.uint64)
+
+
+def _home(keys: UInt64, slots: int) -> Int64:
+    """The preferred slot of each key: the high half of its hash, scaled to the table."""
+    return (((keys * np.uint64(GOLDEN)) >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)).view(np.int64)
+
+
+def _after(slots: Int64, count: int) -> Int64:
+    following = slots + 1
+    following[following == count] = 0
+    return following
+
+
+def _insert(table: UInt64, keys: UInt64) -> Int64:
+    """Put every key in the table once, and return its slot: equal keys probe alike, so they meet."""
+    slots = _home(keys, len(table))
+    open_ = np.arange(len(keys))
+    while len(open_):
+        tried, wanted = slots[open_], keys[open_]
+        free = table[tried] == 0
+        table[tried[free]] = wanted[free]
+        missed = table[tried] != wanted
+        open_ = open_[missed]
+        slots[open_] = _after(slots[open_], len(table))
+    return slots
+
+
+def _count_states(codes: UInt32, offsets: Int64) -> int:
+    """Number of distinct prefixes (by a 64-bit hash: a collision only leaves the table a little fuller)."""
+    lengths = np.diff(offsets)
+    words = np.arange(len(lengths))
+    hashes = np.zeros(len(lengths), np.uint64)
+    levels = []
+    for depth in range(int(lengths.max(initial=0))):
+        words = words[lengths[words] > depth]
+        hashes[words] = (hashes[words] ^ (codes[offsets[words] + depth] + np.uint64(1))) * np.uint64(GOLDEN)
+        hashes[words] ^= hashes[words] >> np.uint64(29)
+        levels.append(np.unique(hashes[words]).size)
+    return sum(levels)
