@@ -1,0 +1,248 @@
+"""Settings: frozen dataclasses, read from TOML with dotted overrides, written back resolved."""
+
+from __future__ import annotations
+
+import tomllib
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import tomli_w
+
+from hanlattice.errors import ConfigError
+from hanlattice.files import atomic_write
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """How texts are rewritten before a model reads them; see :class:`hanlattice.text.Normaliser`."""
+
+    nfkc: bool = True
+    lower: bool = False
+    digits: bool = False
+    simplify: bool = False
+    window: int = 256
+    overlap: int = 64
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Corpora; ``format`` and ``scheme`` are detected where empty. ``dev_share`` of train becomes dev where
+    there is no dev file. ``exclude`` lists corpora: paragraphs of train that share 20 characters with them go.
+    """
+
+    train: tuple[str, ...] = ()
+    dev: str = ""
+    test: str = ""
+    format: str = ""
+    scheme: str = ""
+    dev_share: float = 0.1
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LexiconConfig:
+    """``files`` of words; without any, the words of the vectors are the lexicon."""
+
+    files: tuple[str, ...] = ()
+    min_word_length: int = 2
+
+
+@dataclass(frozen=True)
+class VectorsConfig:
+    """``path`` of the vectors, empty for those inside the package. ``normalise`` scales each to length 1.
+
+    The most frequent ``bigrams`` and ``words`` (0: all) come into the model beyond those met in the corpora.
+    Names met in training at least ``min_frequency`` times that have no vector begin with a random one.
+    """
+
+    path: str = ""
+    normalise: bool = True
+    bigrams: int = 0
+    words: int = 0
+    min_frequency: int = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the tagger: its name in :mod:`hanlattice.build`, or ``package.module:Class``; its settings."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """``optimiser``: ``sgd`` (with ``momentum``) or ``adamw``; ``schedule`` after the share ``warmup`` of all
+    steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate`` multiplies the rate of embedding tables,
+    ``crf_rate`` that of transitions. ``patience``: epochs without a better dev F1 until the end (0: never).
+    ``average``: decay of the moving average of the weights that is evaluated and saved (0: none).
+    ``initialisation``: ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
+    """
+
+    epochs: int = 50
+    batch_size: int = 10
+    optimiser: str = "sgd"
+    learning_rate: float = 1e-3
+    table_rate: float = 1.0
+    crf_rate: float = 1.0
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    warmup: float = 0.1
+    schedule: str = "constant"
+    clip_value: float = 0.0
+    clip_norm: float = 0.0
+    average: float = 0.0
+    initialisation: str = "xavier"
+    patience: int = 0
+    seed: int = 1
+    device: str = "auto"
+    precision: str = "float32"
+    bucket: int = 50
+    evaluate_from: int = 1
+    tensorboard: str = ""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that makes a run; what is saved beside a model is this, resolved."""
+
+    text: TextConfig = field(default_factory=TextConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    lexicon: LexiconConfig = field(default_factory=LexiconConfig)
+    vectors: VectorsConfig = field(default_factory=VectorsConfig)
+    embedding: Part = field(default_factory=lambda: Part("characters"))
+    encoder: Part = field(default_factory=lambda: Part("flat"))
+    decoder: Part = field(default_factory=lambda: Part("crf"))
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def with_settings(self, settings: Mapping[str, Any], source: str = "settings") -> Config:
+        """This configuration with nested ``settings`` laid over it.
+
+        Raises:
+            ConfigError: a key that does not exist (the nearest one is suggested) or a value of the wrong type.
+        """
+        return _overlay(self, settings, source, "")
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The settings of a TOML file.
+
+    Raises:
+        ConfigError: the file cannot be read or is not TOML.
+    """
+    try:
+        with open(path, "rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+
+
+def load_config(path: str | Path | None = None, overrides: Mapping[str, str] | None = None) -> Config:
+    """The configuration of a TOML file, with dotted overrides such as ``{"encoder.layers": "2"}`` on top.
+
+    A file may name another, relative to itself, as ``base``, whose settings it changes.
+    """
+    config = Config() if path is None else _from_file(Path(path))
+    for dotted, text in (overrides or {}).items():
+        config = config.with_settings(_nested(dotted, _value(text)), f"--{dotted}")
+    return config
+
+
+def _from_file(path: Path) -> Config:
+    settings = read_toml(path)
+    base = settings.pop("base", None)
+    config = Config() if base is None else _from_file(path.parent / base)
+    return config.with_settings(settings, str(path))
+
+
+def save_config(config: Config, path: str | Path) -> None:
+    """Write the resolved configuration as TOML."""
+    with atomic_write(path, "wb") as stream:
+        tomli_w.dump(to_dict(config), stream)
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    """The configuration as nested dictionaries: a part's settings stand beside its name."""
+    nested = asdict(config)
+    for room in ("embedding", "encoder", "decoder"):
+        nested[room] = {"name": nested[room]["name"], **nested[room]["settings"]}
+    return nested
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` or the list of all that is known, to end an error message with."""
+    names = sorted(known)
+    near = get_close_matches(word, names, 1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(names)}"
+
+
+def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str) -> Any:
+    hints = get_type_hints(type(current))
+    names = {f.name for f in fields(current)}
+    changes: dict[str, Any] = {}
+    for key, value in settings.items():
+        dotted = f"{prefix}{key}"
+        if key not in names:
+            raise ConfigError(f"{source}: there is no setting {dotted!r}{suggestion(key, names)}")
+        old = getattr(current, key)
+        if is_dataclass(old) and not isinstance(value, Mapping):
+            raise ConfigError(f"{source}: {dotted!r} is a table of settings, not a single value")
+        if isinstance(old, Part):
+            changes[key] = _part(old, value)
+        elif is_dataclass(old):
+            changes[key] = _overlay(old, value, source, f"{dotted}.")
+        else:
+            changes[key] = coerced(value, hints[key], f"{source}: {dotted!r}")
+    return replace(current, **changes)
+
+
+def _part(old: Part, value: Mapping[str, Any]) -> Part:
+    """Settings of another part do not carry over; whether they exist is checked when the part is built."""
+    settings = dict(value)
+    name = settings.pop("name", old.name)
+    return Part(str(name), {**old.settings, **settings} if name == old.name else settings)
+
+
+def coerced(value: Any, hint: Any, where: str) -> Any:
+    """``value`` as the type of a setting; whole numbers may stand for real ones, a string for a list of one.
+
+    Raises:
+        ConfigError: it is of another type.
+    """
+    if get_origin(hint) in (Union, types.UnionType):
+        if value in (None, "none") and type(None) in get_args(hint):
+            return None
+        hint = next(h for h in get_args(hint) if h is not type(None))
+    if get_origin(hint) is tuple:
+        items = value if isinstance(value, list | tuple) else [value]
+        return tuple(coerced(item, get_args(hint)[0], where) for item in items)
+    if get_origin(hint) is not None and str in map(type, get_args(hint)):  # Literal of strings
+        if value not in get_args(hint):
+            raise ConfigError(f"{where} must be one of {', '.join(map(repr, get_args(hint)))}, not {value!r}")
+        return value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        raise ConfigError(f"{where} must be of type {hint.__name__}, not {value!r}")
+    return value
+
+
+def _nested(dotted: str, value: Any) -> dict[str, Any]:
+    head, _, rest = dotted.partition(".")
+    return {head: _nested(rest, value) if rest else value}
+
+
+def _value(text: str) -> Any:
+    """The value of an override: TOML where it reads as such, else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,1 @@
+"""Ways to write the answer down: ``scores(h)``, ``loss``, ``decode``."""

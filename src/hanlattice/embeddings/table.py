@@ -1,0 +1,37 @@
+"""A table of vectors, filled from pretrained ones where there are any."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+PAD, UNKNOWN = 0, 1
+
+
+class Table(nn.Module):
+    """Rows looked up by id: row 0 is zero and stays so (padding), row 1 stands for everything unknown.
+
+    In training a share ``unknown_rate`` of the ids is replaced by the unknown row, which thereby learns.
+    ``sparse`` gives sparse gradients, which optimisers of large tables want; ``trainable=False`` freezes it.
+    """
+
+    def __init__(
+        self,
+        weight: Float[Tensor, "V D"],
+        *,
+        unknown_rate: float = 0.0,
+        trainable: bool = True,
+        sparse: bool = False,
+    ):
+        super().__init__()
+        self.d_out = weight.shape[1]
+        self.unknown_rate, self.sparse = unknown_rate, sparse
+        self.weight = nn.Parameter(weight, requires_grad=trainable)
+        with torch.no_grad():
+            self.weight[PAD].zero_()
+
+    def forward(self, ids: Int[Tensor, "*S"]) -> Float[Tensor, "*S D"]:
+        if self.training and self.unknown_rate:
+            replaced = (torch.rand_like(ids, dtype=torch.float) < self.unknown_rate) & (ids != PAD)
+            ids = ids.masked_fill(replaced, UNKNOWN)
+        sparse = self.sparse and self.weight.requires_grad
+        return nn.functional.embedding(ids, self.weight, padding_idx=PAD, sparse=sparse)

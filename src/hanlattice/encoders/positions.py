@@ -1,0 +1,101 @@
+r"""Position encodings as small objects.
+
+Every node of a lattice has a first and a last character, ``head`` and ``tail``; a plain character has
+``head == tail``. The encoding of a pair of nodes depends on three small integers only, the distance of the
+heads and the lengths of the two nodes, so a batch holds few distinct encodings however many pairs it has:
+they are computed once and looked up.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+def sinusoid(positions: Int[Tensor, "*S"], d: int) -> Float[Tensor, "*S {d}"]:
+    r"""Sines of all frequencies, then their cosines: the layout of tensor2tensor, TENER and FLAT.
+
+    :math:`\omega_k = 10000^{-k / (d/2 - 1)}`, so the lowest frequency is exactly 1e-4, unlike Vaswani et al.
+    2017, whose sines and cosines alternate and end at :math:`10000^{-(d-2)/d}`.
+    """
+    half = d // 2
+    rates = torch.exp(torch.arange(half, device=positions.device) * (-math.log(10000.0) / max(half - 1, 1)))
+    angles = positions.unsqueeze(-1) * rates
+    return torch.cat([angles.sin(), angles.cos()], -1)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Where the nodes of a batch of lattices stand: the characters first, then the words.
+
+    ``kind`` is an index into ``lengths``, the distinct node lengths of the batch in ascending order; kind 0 is
+    length 1, the characters.
+    """
+
+    head: Int[Tensor, "B L"]
+    kind: Int[Tensor, "B L"]
+    lengths: Int[Tensor, "K"]
+    n_chars: int
+
+    @classmethod
+    def of(cls, head: Int[Tensor, "B M"], tail: Int[Tensor, "B M"], n_chars: int) -> "Nodes":
+        """Nodes of ``n_chars`` characters and of words from ``head`` to ``tail``, inclusive."""
+        positions = torch.arange(n_chars, device=head.device).expand(len(head), -1)
+        spans = torch.cat([torch.ones_like(positions), tail - head + 1], 1)
+        lengths, kind = torch.unique(spans, return_inverse=True)
+        return cls(torch.cat([positions, head], 1), kind, lengths, n_chars)
+
+
+class FourDistances(nn.Module):
+    r"""The relative encoding of two spans from the four distances between their ends.
+
+    .. math:: R_{ij} = \mathrm{ReLU}(W_r [p(h_i-h_j); p(h_i-t_j); p(t_i-h_j); p(t_i-t_j)] + b)
+
+    FLAT, Li et al. 2020, https://aclanthology.org/2020.acl-main.611, equations 4-8 (the paper's order of the
+    four parts is hh, th, ht, tt). The authors' default for one layer, ``distances="ends"``, keeps only head to
+    head and tail to tail; for queries that are characters it can express the same encodings.
+
+    :math:`W_r` acts on a concatenation, so it is a sum of one table lookup a distance; and as
+    :math:`h_i-t_j = (h_i-h_j)-(l_j-1)`, and so on, all four distances follow from :math:`h_i-h_j` and the two
+    lengths. :meth:`forward` returns the encodings of all combinations that a batch can hold.
+
+    ``origin`` shifts the positions whose sines are taken. The authors' code builds its table from 0 instead of
+    from minus its length, which is ``origin`` = the longest sentence it was built for; 0 is the paper's.
+    """
+
+    def __init__(self, d_model: int, distances: Literal["four", "ends"] = "four", origin: int = 0):
+        super().__init__()
+        if distances not in ("four", "ends"):
+            raise ValueError(f"distances must be 'four' or 'ends', not {distances!r}")
+        self.d_model, self.distances, self.origin = d_model, distances, origin
+        self.fuse = nn.Linear((4 if distances == "four" else 2) * d_model, d_model)
+
+    def forward(
+        self, n_chars: int, lengths: Int[Tensor, "K"], query_length: Int[Tensor, ""] | int = 1
+    ) -> Float[Tensor, "S K D"]:
+        """Encodings for a query node of ``query_length``: row ``s`` is head distance ``s - (n_chars - 1)``.
+
+        ``S = 2 * n_chars - 1``. Combinations that no lattice of ``n_chars`` characters holds have clamped
+        distances and are never read.
+        """
+        reach = n_chars - 1
+        distance = torch.arange(-reach, reach + 1, device=lengths.device)
+        encoded = sinusoid(distance + self.origin, self.d_model).to(self.fuse.weight.dtype)
+        tables = (encoded @ w.T for w in self.fuse.weight.chunk(self.fuse.in_features // self.d_model, 1))
+        shift = query_length - 1
+        back = distance[:, None] - (lengths - 1)  # head of the query to tail of the key  [S K]
+        look = {
+            "hh": distance[:, None].expand_as(back),
+            "ht": back,
+            "th": distance[:, None].expand_as(back) + shift,
+            "tt": back + shift,
+        }
+        parts = ("hh", "ht", "th", "tt") if self.distances == "four" else ("hh", "tt")
+        rows = [
+            nn.functional.embedding(look[part].clamp(-reach, reach) + reach, table)
+            for part, table in zip(parts, tables, strict=True)
+        ]
+        return torch.relu(sum(rows[1:], rows[0]) + self.fuse.bias)

@@ -1,0 +1,111 @@
+"""Texts as arrays of ids: characters, bigrams, and the words of a lexicon that match."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hanlattice.batch import Encoded
+from hanlattice.embeddings.table import UNKNOWN
+from hanlattice.lexicon import Lexicon
+from hanlattice.vocab import END, Vocabulary
+
+_CODE_POINTS = 0x110000
+FIRST_ROW = 2  # of characters and bigrams, after padding and unknown
+
+
+class Reader:
+    """Turns normalised texts into what a model reads, by its vocabulary.
+
+    A name is looked up as it is, then in lower case, else it is unknown. Words of fewer than
+    ``min_word_length`` characters are left out of the lattice.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, *, min_word_length: int = 2):
+        self.vocabulary, self.min_word_length = vocabulary, min_word_length
+        codes = _codes("".join(vocabulary.chars))
+        rows = np.arange(len(codes), dtype=np.int64) + FIRST_ROW
+        self._char_rows = np.full(_CODE_POINTS, UNKNOWN, np.int64)
+        self._char_rows[codes] = rows
+        self._lower = _lower_table()
+        unknown = self._char_rows == UNKNOWN
+        self._char_rows[unknown] = self._char_rows[self._lower][unknown]
+        pairs = _codes("".join(vocabulary.bigrams)).reshape(-1, 2)
+        keys = _keys(pairs[:, 0], pairs[:, 1])
+        order = np.argsort(keys)
+        self._bigram_keys, self._bigram_rows = keys[order], order + FIRST_ROW
+        self._words: dict[str, int] | None = None
+        self._rows_of: tuple[Lexicon, NDArray[np.int64]] | None = None
+
+    def read(self, texts: Sequence[str], lexicon: Lexicon) -> list[Encoded]:
+        """Each text with all its matches, ordered by (head, tail)."""
+        matches = lexicon.match_batch(texts, self.min_word_length)
+        rows = self._word_rows(lexicon)[matches.word]
+        labels = self._label_rows(lexicon)[lexicon.label_ids[matches.word]]
+        codes = [_codes(text) for text in texts]
+        encoded = []
+        for i, chars in enumerate(codes):
+            found = slice(*matches.offsets[i : i + 2])
+            encoded.append(
+                Encoded(
+                    self._char_rows[chars],
+                    self._bigrams(chars),
+                    rows[found],
+                    matches.start[found].astype(np.int64),
+                    matches.end[found].astype(np.int64) - 1,
+                    labels[found],
+                )
+            )
+        return encoded
+
+    def _bigrams(self, chars: NDArray[np.uint32]) -> NDArray[np.int64]:
+        if not len(self._bigram_keys):
+            return np.full(len(chars), UNKNOWN, np.int64)
+        following = np.append(chars[1:], np.uint32(ord(END)))[: len(chars)]
+        exact = self._look_up(_keys(chars, following))
+        lower = self._look_up(_keys(self._lower[chars], self._lower[following]))
+        return np.where(exact == UNKNOWN, lower, exact)
+
+    def _look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        at = np.searchsorted(self._bigram_keys, keys).clip(max=len(self._bigram_keys) - 1)
+        return np.where(self._bigram_keys[at] == keys, self._bigram_rows[at], UNKNOWN)
+
+    def _word_rows(self, lexicon: Lexicon) -> NDArray[np.int64]:
+        """Row of the word table for every word id of the lexicon; 0 where the table has none."""
+        known, rows = self._rows_of or (None, np.zeros(0, np.int64))
+        if known is not lexicon:
+            rows = np.zeros(lexicon.id_count, np.int64)
+            ids = lexicon.ids(self.vocabulary.words)
+            rows[ids[ids >= 0]] = np.flatnonzero(ids >= 0) + 1
+        elif len(rows) < lexicon.id_count:  # words were added since
+            if self._words is None:
+                self._words = {word: row for row, word in enumerate(self.vocabulary.words, 1)}
+            added = [self._words.get(lexicon.word(i), 0) for i in range(len(rows), lexicon.id_count)]
+            rows = np.append(rows, np.array(added, np.int64))
+        else:
+            return rows
+        self._rows_of = (lexicon, rows)
+        return rows
+
+    def _label_rows(self, lexicon: Lexicon) -> NDArray[np.int64]:
+        """Row of the gazetteer labels for every label of the lexicon, and last, for none, 0."""
+        row = {label: i for i, label in enumerate(self.vocabulary.word_labels, 1)}
+        return np.array([*(row.get(label, 0) for label in lexicon.labels), 0], np.int64)
+
+
+def _codes(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def _keys(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.int64]:
+    return first.astype(np.int64) << 21 | second.astype(np.int64)
+
+
+def _lower_table() -> NDArray[np.uint32]:
+    """The lower case of every code point of the scripts that have cases and of full-width Latin."""
+    table = np.arange(_CODE_POINTS, dtype=np.uint32)
+    for code in (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B)):
+        lower = chr(code).lower()
+        if len(lower) == 1:
+            table[code] = ord(lower)
+    return table

@@ -1,0 +1,1 @@
+"""Algorithms on score tensors, without parameters."""
