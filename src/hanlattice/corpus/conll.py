@@ -1,9 +1,9 @@
 r"""CoNLL columns: a token and its tag on each line, a blank line after each sentence.
 
-Read are tabs or spaces between columns, any of the four tag schemes (guessed unless named), CRLF, a byte-order
-mark, ``-DOCSTART-`` lines, and more than two columns: the first is the token, the last the tag, and those
-between are kept in ``meta["columns"]``. A token may be a space (``"  O"``, ``" \tO"``) or any other blank: a
-line that begins with the separator twice has the separator itself as its token.
+Read are tabs or spaces between columns, any of the four tag schemes (guessed unless named), ``-DOCSTART-``
+lines, and more than two columns: the first is the token, the last the tag, and those between are kept in
+``meta["columns"]``. A token may be a space (``"  O"``, ``" \tO"``), a tab (``"\t\tO"``) or any other blank, and
+begin with one (``" the O"``); an empty token (``" O"``) is a space that was stripped.
 
 The text of a sentence is its tokens without anything between them, but for one space where a Latin word would
 fuse with the Latin word or digit beside it. Single characters never get a space, so ``o t a`` is ``ota``.
@@ -42,7 +42,9 @@ class _Sentence(NamedTuple):
 def sniff(head: Sequence[str]) -> bool:
     """Do at least half of these lines end in a tag?"""
     rows = [line for line in head if line.strip()]
-    tagged = sum(1 for line in rows if len(row := re.split("[\t ]", line)) > 1 and _TAG.fullmatch(row[-1].strip()))
+    tagged = sum(
+        1 for line in rows if len(row := re.split("[\t ]", line)) > 1 and _TAG.fullmatch(row[-1].strip())
+    )
     return bool(rows) and 2 * tagged >= len(rows)
 
 
@@ -62,8 +64,8 @@ def read(
             from all tags so far when one comes that it lacks (which changes no lenient reading).
         strict: leave out ill-formed entities; by default they are read as `hanlattice.spans.from_tags` says.
         positions: whether tokens end in Weibo's positions; looked for when ``None``.
-        on_defect: is told of ill-formed tags, and of lines without a tag or with a tag of no scheme, which are
-            then read as outside of any entity.
+        on_defect: is told of ill-formed tags, and of lines without a tag or with a tag of no scheme, which
+            are then read as outside of any entity.
 
     Raises:
         DataError: a line has no tag or one of no scheme, and nobody takes defects.
@@ -90,15 +92,12 @@ def write(documents: Iterable[Document], stream: TextIO, scheme: str = "BMES") -
         bounds = document.tokens or [(i, i + 1) for i in range(len(document.text))]
         spans = _token_spans(document, bounds)
         rows = [[document.text[start:end]] for start, end in bounds]
-        for row, position in zip(rows, document.meta.get("positions", ()), strict=False):
+        for row, position in zip(rows, _column(document, "positions", len(bounds)), strict=False):
             row[0] += str(position)
-        for row, columns in zip(rows, document.meta.get("columns", ()), strict=False):
+        for row, columns in zip(rows, _column(document, "columns", len(bounds)), strict=False):
             row.extend(columns)
         for row, tag in zip(rows, to_tags(spans, len(bounds), scheme), strict=True):
-            line = "\t".join([*row, tag])
-            if "\n" in line or "\t" in tag:
-                raise HanlatticeError(f"{line!r} cannot stand on a line of columns; write JSONL instead")
-            stream.write(line + "\n")
+            stream.write(_line([*row, tag]))
         stream.write("\n")
 
 
@@ -130,6 +129,20 @@ def fits_tokens(document: Document) -> bool:
     return aligned and all(tokens) and joined(tokens) == (document.text, tuple(document.tokens))
 
 
+def _column(document: Document, name: str, n: int) -> Sequence[Any]:
+    """A value for each of ``n`` tokens, or none at all."""
+    values = document.meta.get(name)
+    return values if isinstance(values, list) and len(values) == n else ()
+
+
+def _line(row: Sequence[str]) -> str:
+    line = "\t".join(row) + "\n"
+    broken = any("\t" in field for field in (row[1:] if row[0] == "\t" else row))
+    if broken or line.count("\n") > 1 or not row[0] or line.startswith("-DOCSTART-"):
+        raise HanlatticeError(f"{line!r} cannot be read back as a line of columns; write JSONL instead")
+    return line
+
+
 def _is_latin(character: str) -> bool:
     return character < "\u0250" and character.isalnum()
 
@@ -152,8 +165,14 @@ def _sentences(lines: Iterable[str], file: str, on_defect: OnDefect | None) -> I
         token, between, tag = _columns(line, separator)
         if tag is None:
             message = f"no tag in {line!r}"
-            report(Defect(file, number, "missing tag", message, "write the token, a tab and its tag"), on_defect)
+            report(
+                Defect(file, number, "missing tag", message, "write the token, a tab and its tag"), on_defect
+            )
             tag = "O"
+        if not token:
+            mend = "write the token; it is read as a space until then"
+            report(Defect(file, number, "empty token", f"no token in {line!r}", mend, lossy=False), on_defect)
+            token = " "
         tokens.append(token)
         tags.append(tag)
         columns.append(between)
@@ -165,15 +184,16 @@ def _columns(line: str, separator: str) -> tuple[str, list[str], str | None]:
     """The token, the columns between, and the tag; ``None`` where there is but one column."""
     if separator not in line:
         separator = "\t" if "\t" in line else " "
-    if line.startswith(separator * 2):
-        token, rest = separator, line[2:]
-    else:
-        token, _, rest = line.partition(separator)
-    rest = rest.strip(" \t")
-    if not rest or not token:
-        return line.strip(" \t"), [], None
+    token, _, rest = line.partition(separator)
+    rest = rest.rstrip(" \t")
+    if not token and separator == "\t" and rest.startswith("\t"):
+        return "\t", [], rest[1:]
+    if not token and separator == " ":
+        token, _, rest = line.rstrip(" \t").rpartition(" ")
+    if not rest:
+        return token, [], None
     if separator not in rest:
-        return token, [], rest
+        return token, [], rest.lstrip(" ")
     *between, tag = [field for field in rest.split(separator) if field or separator == "\t"]
     return token, between, tag.strip(" ")
 
@@ -258,7 +278,9 @@ class _Tags:
                 message = f"{tag} after {before}"
             line = sentence.line + min(i, len(sentence.tags) - 1)
             mend = "correct the tags; they are read leniently until then, or left out with strict"
-            on_defect(Defect(self.file, line, "ill-formed tags", f"{message} ({self.scheme})", mend, lossy=False))
+            on_defect(
+                Defect(self.file, line, "ill-formed tags", f"{message} ({self.scheme})", mend, lossy=False)
+            )
 
 
 def _document(
@@ -300,7 +322,9 @@ def _token_spans(document: Document, bounds: Sequence[tuple[int, int]]) -> list[
     spans = []
     for entity in document.entities:
         if entity.fragments:
-            raise HanlatticeError(f"{entity.label} {entity.text!r} is discontinuous, which tags cannot express")
+            raise HanlatticeError(
+                f"{entity.label} {entity.text!r} is discontinuous, which tags cannot express"
+            )
         if entity.start not in starts or entity.end not in ends:
             raise HanlatticeError(f"{entity.label} {entity.text!r} does not begin and end at a token")
         spans.append(Span(starts[entity.start], ends[entity.end], entity.label))

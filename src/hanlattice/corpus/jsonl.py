@@ -3,8 +3,8 @@
 A row may also have an ``id`` and ``tokens`` (``[[start, end], …]``); whatever else it has is kept in the
 document's ``meta`` and written again. Offsets are characters from 0, ends exclusive.
 
-Rows of doccano (``label`` or ``labels``: ``[[start, end, "LABEL"], …]``; ``entities`` with ``start_offset`` and
-``end_offset``; ``data`` for the text) and of spaCy (``["text", {"entities": [[start, end, "LABEL"], …]}]``)
+Rows of doccano (``label`` or ``labels``: ``[[start, end, "LABEL"], …]``; ``entities`` with ``start_offset``
+and ``end_offset``; ``data`` for the text) and of spaCy (``["text", {"entities": [[start, end, "LABEL"], …]}]``)
 are read as well.
 """
 
@@ -110,6 +110,8 @@ def _annotation(item: Any) -> Annotation:
         return Annotation(((int(start), int(end)),), str(label))
     start = item["start"] if "start" in item else item["start_offset"]
     end = item["end"] if "end" in item else item["end_offset"]
-    pieces: Pieces = tuple((int(first), int(last)) for first, last in item.get("fragments") or ((start, end),))
+    pieces: Pieces = tuple(
+        (int(first), int(last)) for first, last in item.get("fragments") or ((start, end),)
+    )
     score = item.get("score")
     return Annotation(pieces, str(item["label"]), item.get("text"), None if score is None else float(score))

@@ -6,6 +6,7 @@ that the file gives; where they do not, and the UTF-16 reading makes the whole t
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.document import Entity
@@ -22,12 +23,28 @@ class Annotation:
     surface: str | None = None
     score: float | None = None
     line: int | None = None
+    name: str | None = None
 
 
 def entities(
-    text: str, annotations: Sequence[Annotation], file: str, line: int | None, on_defect: OnDefect | None = None
+    text: str,
+    annotations: Sequence[Annotation],
+    file: str,
+    line: int | None,
+    on_defect: OnDefect | None = None,
 ) -> tuple[Entity, ...]:
-    """The entities in order of their start; an annotation that does not fit the text is reported and left out.
+    """The entities of the annotations that fit the text, as `fitting` tells them apart."""
+    return tuple(entity(text, found) for found in fitting(text, annotations, file, line, on_defect))
+
+
+def fitting(
+    text: str,
+    annotations: Sequence[Annotation],
+    file: str,
+    line: int | None,
+    on_defect: OnDefect | None = None,
+) -> list[Annotation]:
+    """The annotations that fit the text, in order of their start; the others are reported and left out.
 
     Raises:
         DataError: an annotation does not fit the text, and nobody takes defects.
@@ -36,13 +53,22 @@ def entities(
     if any(faults):
         in_code_points = list(_from_utf16(text, annotations))
         if in_code_points and not any(_fault(text, annotation) for annotation in in_code_points):
-            annotations, faults = in_code_points, []
-    for annotation, fault in zip(annotations, faults, strict=False):
-        if fault:
+            annotations, faults = in_code_points, [None] * len(in_code_points)
+    sound = []
+    for annotation, fault in zip(annotations, faults, strict=True):
+        if fault is None:
+            sound.append(annotation)
+        else:
             message, mend = fault
             report(Defect(file, annotation.line or line, "misaligned span", message, mend), on_defect)
-    sound = [annotation for i, annotation in enumerate(annotations) if not faults or not faults[i]]
-    return in_order(_entity(text, annotation) for annotation in sound)
+    return sorted(sound, key=lambda annotation: (annotation.pieces[0][0], -annotation.pieces[-1][1]))
+
+
+def entity(text: str, annotation: Annotation) -> Entity:
+    """The entity of an annotation that fits the text."""
+    start, end = annotation.pieces[0][0], annotation.pieces[-1][1]
+    fragments = annotation.pieces if len(annotation.pieces) > 1 else ()
+    return Entity(text[start:end], annotation.label, start, end, annotation.score, fragments)
 
 
 def in_order(found: Iterable[Entity]) -> tuple[Entity, ...]:
@@ -55,37 +81,40 @@ def surface_of(text: str, pieces: Pieces) -> str:
     return " ".join(text[start:end] for start, end in pieces)
 
 
-def _entity(text: str, annotation: Annotation) -> Entity:
-    start, end = annotation.pieces[0][0], annotation.pieces[-1][1]
-    fragments = annotation.pieces if len(annotation.pieces) > 1 else ()
-    return Entity(text[start:end], annotation.label, start, end, annotation.score, fragments)
-
-
 def _fault(text: str, annotation: Annotation) -> tuple[str, str] | None:
     """What is wrong and the mend, or ``None`` for an annotation that fits."""
     pieces, label = annotation.pieces, annotation.label
     start, end = pieces[0][0], pieces[-1][1]
     place = ";".join(f"[{first}, {last})" for first, last in pieces)
     if any(first >= last for first, last in pieces):
-        return f"{label} {place} ends before it starts", "write start < end (the end is exclusive), or delete it"
-    if start < 0 or end > len(text) or any(a[1] > b[0] for a, b in zip(pieces, pieces[1:], strict=False)):
+        return (
+            f"{label} {place} ends before it starts",
+            "correct its offsets, or delete it",
+        )
+    if start < 0 or end > len(text) or any(a[1] > b[0] for a, b in pairwise(pieces)):
         mend = "count offsets in characters from 0 on the text as given, in order"
         return f"{label} {place} does not lie within the {len(text)} characters of the text", mend
     surface = annotation.surface
     if surface is None or _same(surface, text, pieces):
         return None
     found = text.find(surface)
-    mend = f"the first {surface!r} is at [{found}, {found + len(surface)})" if found >= 0 else "annotate it again"
-    return f"{label} {place} is {surface_of(text, pieces)!r} in the text but {surface!r} in the annotation", mend
+    mend = (
+        f"the first {surface!r} is at [{found}, {found + len(surface)})"
+        if found >= 0
+        else "annotate it again"
+    )
+    return (
+        f"{label} {place} is {surface_of(text, pieces)!r} in the text but {surface!r} in the annotation",
+        mend,
+    )
 
 
 def _same(surface: str, text: str, pieces: Pieces) -> bool:
-    """Equal, but for line breaks that a tool wrote as spaces and for pieces joined without one."""
+    """Equal, but for blanks within that a tool collapsed, wrote as spaces or put between pieces."""
     if surface == text[pieces[0][0] : pieces[-1][1]]:
         return True
-    flat = surface.replace("\r", " ").replace("\n", " ")
-    joined = surface_of(text, pieces).replace("\r", " ").replace("\n", " ")
-    return flat == joined or flat == "".join(text[start:end] for start, end in pieces)
+    found = surface_of(text, pieces)
+    return surface[:1] == found[0] and surface[-1:] == found[-1] and surface.split() == found.split()
 
 
 def _from_utf16(text: str, annotations: Sequence[Annotation]) -> Iterable[Annotation]:

@@ -1,0 +1,156 @@
+"""brat's standoff: a folder of pairs, ``name.txt`` with the text and ``name.ann`` with its annotations.
+
+Text-bound annotations (``T1<tab>PER 0 3<tab>江泽民``) are entities; discontinuous ones (``PER 0 1;2 3``) keep
+their pieces in ``Entity.fragments``. All other annotations (relations, events, attributes, notes) are kept as
+they stand in ``meta["annotations"]``, with the entities' own numbers in ``meta["ids"]``, and written again.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hanlattice.corpus.defects import Defect, OnDefect, report
+from hanlattice.corpus.offsets import Annotation, entity, fitting, surface_of
+from hanlattice.document import Document
+from hanlattice.errors import DataError, HanlatticeError
+from hanlattice.files import read_lines
+
+_TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) (-?\d+ -?\d+(?:;-?\d+ -?\d+)*)(?:\t(.*))?", re.DOTALL)
+_BEGINS = re.compile(r"(?:[TREAMN]\S*|#\S*|\*)\t")
+
+
+def sniff(path: Path) -> bool:
+    """Is it one of a pair, or a folder with pairs in it?"""
+    if path.is_dir():
+        return any(path.rglob("*.ann"))
+    return path.suffix == ".ann" or (path.suffix == ".txt" and path.with_suffix(".ann").exists())
+
+
+def read(path: str | Path, *, on_defect: OnDefect | None = None) -> Iterator[Document]:
+    """One document a pair, in the order of names, which are the ids; folders within are read too.
+
+    Raises:
+        DataError: a text is missing, or an annotation cannot be read or does not fit its text, and nobody
+            takes defects; with a taker it is reported and left out.
+    """
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    texts = sorted(path.rglob("*.txt")) if path.is_dir() else [path.with_suffix(".txt")]
+    for text in texts:
+        yield _document(text, text.relative_to(folder).with_suffix("").as_posix(), on_defect)
+    for annotations in sorted(path.rglob("*.ann")) if path.is_dir() else ():
+        if not annotations.with_suffix(".txt").exists():
+            mend = f"put {annotations.stem}.txt beside it"
+            report(Defect(str(annotations), None, "missing text", "it has no text", mend), on_defect)
+
+
+def write(documents: Iterable[Document], path: str | Path) -> None:
+    """A new folder of pairs, named by the documents' ids, or numbered; it appears once it is complete.
+
+    Raises:
+        DataError: the folder exists and is not empty, or cannot be written.
+        HanlatticeError: two documents have one id, an id is no file name, or a label holds a blank.
+    """
+    path = Path(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise DataError("exists already; name a new folder", path)
+    try:
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror or error}", path) from None
+    try:
+        for i, document in enumerate(documents, 1):
+            _write_pair(document, temporary, document.id if document.id is not None else f"{i:06}")
+        os.chmod(temporary, 0o755)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror or error}", path) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _document(path: Path, name: str, on_defect: OnDefect | None) -> Document:
+    text = _text(path)
+    file = path.with_suffix(".ann")
+    annotations: list[Annotation] = []
+    others: list[str] = []
+    for number, line in _records(file):
+        match = _TEXT_BOUND.fullmatch(line)
+        if match is not None:
+            annotations.append(_annotation(match, number))
+        elif line.startswith("T"):
+            mend = "write T1<tab>LABEL start end<tab>text"
+            report(Defect(str(file), number, "not an entity", f"cannot read {line!r}", mend), on_defect)
+        else:
+            others.append(line)
+    found = fitting(text, annotations, str(file), None, on_defect)
+    meta: dict[str, Any] = {"@file": str(file)}
+    if others:
+        meta |= {"ids": [annotation.name for annotation in found], "annotations": others}
+    return Document(text, tuple(entity(text, annotation) for annotation in found), id=name, meta=meta)
+
+
+def _text(path: Path) -> str:
+    """The text to the last carriage return, for offsets count them."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        for _ in read_lines(path):  # which names the byte and the line
+            pass
+        raise DataError(f"cannot be read: {error}", path) from None
+
+
+def _records(path: Path) -> Iterator[tuple[int, str]]:
+    """Annotations with their line; some tools let a line break of the text run on into the next line."""
+    record, begins = "", 0
+    for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
+        if _BEGINS.match(line):
+            if record:
+                yield begins, record
+            record, begins = line, number
+        elif record and line:
+            record += "\n" + line
+        elif line:
+            yield number, "T" + line
+    if record:
+        yield begins, record
+
+
+def _annotation(match: re.Match[str], line: int) -> Annotation:
+    offsets = (piece.split() for piece in match[3].split(";"))
+    pieces = tuple((int(start), int(end)) for start, end in offsets)
+    return Annotation(pieces, match[2], match[4], line=line, name=match[1])
+
+
+def _write_pair(document: Document, folder: Path, name: str) -> None:
+    text = folder / f"{name}.txt"
+    if not name or not text.resolve().is_relative_to(folder.resolve()) or text.exists():
+        raise HanlatticeError(
+            f"id {name!r} is twice in the corpus, or no file name; brat names its files by ids"
+        )
+    text.parent.mkdir(parents=True, exist_ok=True)
+    text.write_bytes(document.text.encode("utf-8"))
+    with open(text.with_suffix(".ann"), "w", encoding="utf-8", newline="\n") as stream:
+        for number, found in zip(_numbers(document), document.entities, strict=True):
+            if len(found.label.split()) != 1:
+                raise HanlatticeError(
+                    f"label {found.label!r} cannot stand in brat, which ends labels at a blank"
+                )
+            pieces = found.fragments or ((found.start, found.end),)
+            offsets = ";".join(f"{start} {end}" for start, end in pieces)
+            surface = re.sub(r"[\r\n\t]", " ", surface_of(document.text, pieces))
+            stream.write(f"{number}\t{found.label} {offsets}\t{surface}\n")
+        for line in document.meta.get("annotations", ()):
+            stream.write(line + "\n")
+
+
+def _numbers(document: Document) -> list[str]:
+    """The entities' own numbers while there is one for each, for other annotations refer to them."""
+    own = document.meta.get("ids")
+    if own is not None and len(own) == len(document.entities):
+        return list(own)
+    return [f"T{i}" for i in range(1, len(document.entities) + 1)]

@@ -1,0 +1,64 @@
+"""CMeEE (CHIP 2020, CBLUE): ``text|||start end label|||start end label|||``, one text a line.
+
+Ends are *inclusive*. Entities may be nested. A line without ``|||`` is a text without entities.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
+
+from hanlattice.corpus.defects import Defect, OnDefect, report
+from hanlattice.corpus.offsets import Annotation, entities
+from hanlattice.document import Document
+from hanlattice.errors import HanlatticeError
+
+_BAR = "|||"
+_ENTITY = re.compile(r"(\d+)\s+(\d+)\s+(\S+)", re.ASCII)
+
+
+def sniff(head: Sequence[str]) -> bool:
+    """Has a line a text, ``|||`` and an entity?"""
+    rows = (line.rstrip().removesuffix(_BAR).split(_BAR) for line in head)
+    return any(len(row) > 1 and _ENTITY.fullmatch(row[-1].strip()) for row in rows)
+
+
+def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = None) -> Iterator[Document]:
+    """One document a line.
+
+    Raises:
+        DataError: an entity has another form or does not fit the text, and nobody takes defects; with a taker
+            it is reported and left out.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line or line.isspace():
+            continue
+        text, *fields = line.split(_BAR)
+        annotations = []
+        for field in filter(str.strip, fields):
+            match = _ENTITY.fullmatch(field.strip())
+            if match is None:
+                mend = f"write {_BAR}start end label{_BAR} with the end inclusive"
+                report(Defect(file, number, "not an entity", f"cannot read {field!r}", mend), on_defect)
+                continue
+            annotations.append(Annotation(((int(match[1]), int(match[2]) + 1),), match[3]))
+        yield Document(text, entities(text, annotations, file, number, on_defect), meta={"@line": number})
+
+
+def write(documents: Iterable[Document], stream: TextIO) -> None:
+    """One line a document.
+
+    Raises:
+        HanlatticeError: a text holds ``|||`` or a line break, or a label a blank.
+    """
+    for document in documents:
+        fields = [f"{entity.start}    {entity.end - 1}    {entity.label}" for entity in document.entities]
+        unreadable = next(
+            (entity.label for entity in document.entities if len(entity.label.split()) != 1), None
+        )
+        if unreadable is not None:
+            raise HanlatticeError(f"label {unreadable!r} cannot stand in CMeEE, which ends labels at a blank")
+        if _BAR in document.text or "\n" in document.text:
+            raise HanlatticeError(
+                f"{document.text[:40]!r} cannot stand on a line of CMeEE; write JSONL instead"
+            )
+        stream.write(_BAR.join([document.text, *fields, ""]) + "\n")

@@ -1,0 +1,58 @@
+"""A JSON array, read and written one element at a time."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+from hanlattice.corpus.defects import Defect, OnDefect, report
+
+_BETWEEN = " \t\r\n,"
+
+
+def read(lines: Iterable[str], file: str, on_defect: OnDefect | None = None) -> Iterator[tuple[int, Any]]:
+    """Every element of the array, with the line it begins on.
+
+    Raises:
+        DataError: the file is not a JSON array, or breaks off, and nobody takes defects.
+    """
+    decoder = json.JSONDecoder()
+    buffer, begins, started, closed = "", 1, False, False
+    problem = "the file is empty"
+    for number, line in enumerate(lines, 1):
+        if closed:
+            break
+        if not buffer:
+            begins = number
+        buffer += line + "\n"
+        if not started:
+            buffer = buffer.lstrip()
+            if buffer and buffer[0] != "[":
+                problem = "it does not begin with '['"
+                break
+            started, buffer = bool(buffer), buffer[1:]
+        # An element ends only where a bracket closes; other lines need no attempt.
+        while (
+            not closed and (buffer := buffer.lstrip(_BETWEEN)) and (line.rstrip(_BETWEEN)[-1:] in ("]", "}"))
+        ):
+            if buffer[0] == "]":
+                closed = True
+                break
+            try:
+                element, end = decoder.raw_decode(buffer)
+            except ValueError as error:
+                problem = str(error)
+                break
+            yield begins, element
+            buffer, begins = buffer[end:], number
+    if not closed:
+        mend = "write one array, [ … ], of elements with commas between"
+        report(Defect(file, begins, "not JSON", f"not a JSON array: {problem}", mend), on_defect)
+
+
+def write(elements: Iterable[Any], stream: TextIO) -> None:
+    """One element a line."""
+    separator = "[\n"
+    for element in elements:
+        stream.write(separator + json.dumps(element, ensure_ascii=False))
+        separator = ",\n"
+    stream.write("[]\n" if separator == "[\n" else "\n]\n")

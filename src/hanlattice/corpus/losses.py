@@ -1,0 +1,90 @@
+"""What a format cannot carry of a document, and the document without it."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import NamedTuple
+
+from hanlattice.corpus.conll import fits_tokens
+from hanlattice.document import Document, Entity
+
+FEATURES = {
+    "overlaps": "overlapping entities",
+    "fragments": "discontinuous entities",
+    "scores": "scores",
+    "ids": "ids",
+    "tokens": "token boundaries",
+    "loose tokens": "token boundaries that leave gaps or cut entities",
+    "line breaks": "line breaks in texts",
+    "empty texts": "empty texts",
+}
+"""What documents may have, in words for the user."""
+
+
+class Carries(NamedTuple):
+    """The features of documents that a format holds, and the columns of ``meta``; ``None`` is all of them."""
+
+    features: frozenset[str]
+    columns: frozenset[str] | None = frozenset()
+
+
+def carried(document: Document, carries: Carries) -> tuple[Document | None, Counter[str]]:
+    """The part of a document that a format holds, and how much of what is lost.
+
+    Of overlapping entities the first and longest stay; line breaks become spaces, which keeps every offset;
+    nothing (``None``) stays of an empty text where a format has none. Entities and scores are counted one by
+    one, everything else by documents.
+    """
+    lost: Counter[str] = Counter()
+    holds = carries.features
+    if not document.text and "empty texts" not in holds:
+        return None, Counter({FEATURES["empty texts"]: 1})
+    changes: dict[str, object] = {}
+    entities = document.entities
+    if "fragments" not in holds:
+        whole = tuple(entity for entity in entities if not entity.fragments)
+        _count(lost, "fragments", len(entities) - len(whole))
+        entities = whole
+    if "overlaps" not in holds:
+        flat = _flat(entities)
+        _count(lost, "overlaps", len(entities) - len(flat))
+        entities = flat
+    if "scores" not in holds and (scored := sum(entity.score is not None for entity in entities)):
+        _count(lost, "scores", scored)
+        entities = tuple(replace(entity, score=None) for entity in entities)
+    if document.id is not None and "ids" not in holds:
+        _count(lost, "ids", 1)
+        changes["id"] = None
+    dropped = (
+        set() if carries.columns is None else {key for key in document.meta if key not in carries.columns}
+    )
+    if document.tokens is not None and "loose tokens" not in holds:
+        feature = "tokens" if fits_tokens(replace(document, entities=entities)) else "loose tokens"
+        if feature not in holds:
+            _count(lost, feature, 1)
+            changes["tokens"] = None
+            dropped |= {"positions", "columns"} & document.meta.keys()
+    for key in sorted(dropped):
+        if not key.startswith("@"):
+            lost[f"column {key!r}"] += 1
+    if dropped:
+        changes["meta"] = {key: value for key, value in document.meta.items() if key not in dropped}
+    if "\n" in document.text and "line breaks" not in holds:
+        _count(lost, "line breaks", 1)
+        changes["text"] = document.text.replace("\n", " ")
+        entities = tuple(replace(entity, text=entity.text.replace("\n", " ")) for entity in entities)
+    if not lost:
+        return document, lost
+    return replace(document, entities=entities, **changes), lost  # type: ignore[arg-type]
+
+
+def _count(lost: Counter[str], feature: str, n: int) -> None:
+    if n:
+        lost[FEATURES[feature]] += n
+
+
+def _flat(entities: tuple[Entity, ...]) -> tuple[Entity, ...]:
+    kept: list[Entity] = []
+    for entity in sorted(entities, key=lambda entity: (entity.start, -entity.end)):
+        if not kept or entity.start >= kept[-1].end:
+            kept.append(entity)
+    return tuple(kept)

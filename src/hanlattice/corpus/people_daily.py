@@ -1,0 +1,124 @@
+"""The People's Daily of January 1998 as segmented by Peking University (PFR).
+
+A line is a paragraph of ``word/tag`` separated by blanks, the first its number, and brackets hold compounds,
+which may nest: ``19980101-01-001-002/m  [中共中央/nt  办公厅/n]nt  江/nr  泽民/nr``. Entities are ``nr``
+(PER), ``ns`` (LOC) and ``nt`` (ORG), of words and of brackets alike, the inner ones kept. A surname and the given
+name after it are two words ``nr`` and one PER. The words are the document's tokens, their tags
+``meta["pos"]``.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from hanlattice.corpus.defects import Defect, OnDefect, report
+from hanlattice.corpus.offsets import in_order
+from hanlattice.document import Document, Entity
+from hanlattice.errors import DataError
+from hanlattice.spans import Span
+
+LABELS = {"nr": "PER", "ns": "LOC", "nt": "ORG"}
+
+_WORD = re.compile(r"(\[*)(.+?)/([A-Za-z]+)((?:\][A-Za-z]*)*)")
+_NUMBER = re.compile(r"\d{8}-\d+-\d+-\d+")
+_DOUBLE_SURNAMES = frozenset(
+    re.findall("..", "欧阳司马诸葛上官司徒东方独孤南宫夏侯皇甫尉迟公孙慕容长孙宇文令狐淳于单于申屠呼延端木")
+)
+
+
+def sniff(head: Sequence[str]) -> bool:
+    """Are nearly all words of these lines of the form ``word/tag``?"""
+    words = [word for line in head for word in line.split()]
+    return bool(words) and sum(1 for word in words if _WORD.fullmatch(word)) >= 0.9 * len(words)
+
+
+def is_gb18030(path: str | Path) -> bool:
+    """Is it this corpus, and in GB18030 as published, rather than in UTF-8?"""
+    with open(path, "rb") as stream:
+        head = stream.read(1 << 16)
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return sniff(head.decode("gb18030", errors="replace").splitlines()[:-1])
+    return False
+
+
+def lines(path: str | Path) -> Iterator[str]:
+    """Lines of a GB18030 file without their ends, of which the published file has some twice.
+
+    Raises:
+        DataError: a byte is not GB18030 (the byte and the line are named).
+    """
+    with open(path, "rb") as stream:
+        for number, raw in enumerate(stream, 1):
+            try:
+                yield raw.decode("gb18030").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                message = f"byte {raw[error.start]:#04x} at position {error.start + 1} is not GB18030"
+                raise DataError(f"{message}; convert the file to UTF-8", path, number) from None
+
+
+def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = None) -> Iterator[Document]:
+    """One document a paragraph, its number as the id.
+
+    Raises:
+        DataError: a word has no tag or a bracket no partner, and nobody takes defects; with a taker such a
+            word is read as it stands, and such a bracket is left out.
+    """
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        name = None
+        if words and _NUMBER.fullmatch(words[0].partition("/")[0]):
+            name = words.pop(0).partition("/")[0]
+        if words:
+            yield _document(words, name, file, number, on_defect)
+
+
+def _document(
+    words: Sequence[str], name: str | None, file: str, line: int, on_defect: OnDefect | None
+) -> Document:
+    def defect(kind: str, message: str, mend: str) -> None:
+        report(Defect(file, line, kind, message, mend), on_defect)
+
+    pieces: list[str] = []
+    bounds: list[tuple[int, int]] = []
+    tags: list[str] = []
+    spans: list[Span] = []
+    opened: list[int] = []
+    end = 0
+    person: Span | None = None
+    for item in words:
+        match = _WORD.fullmatch(item)
+        if match is None:
+            defect("missing tag", f"no tag in {item!r}", "write word/tag")
+        opening, word, tag, closing = match.groups() if match else ("", item, "", "")
+        start, end = end, end + len(word)
+        pieces.append(word)
+        bounds.append((start, end))
+        tags.append(tag)
+        opened += [start] * len(opening)
+        if person is not None and tag == "nr" and not opening:
+            spans[spans.index(person)] = Span(person.start, end, person.label)
+        elif tag in LABELS:
+            spans.append(Span(start, end, LABELS[tag]))
+        joins = tag == "nr" and not closing and person is None and _is_surname(word)
+        person = spans[-1] if joins else None
+        for compound in closing.split("]")[1:]:
+            if not opened:
+                defect("unpaired bracket", f"']{compound}' closes nothing", "delete it, or open it with '['")
+                continue
+            first = opened.pop()
+            if compound in LABELS:
+                spans.append(Span(first, end, LABELS[compound]))
+    if opened:
+        defect("unpaired bracket", f"{len(opened)} '[' without its ']'", "close it, or delete it")
+    text = "".join(pieces)
+    found = in_order(
+        Entity(text[span.start : span.end], span.label, span.start, span.end) for span in set(spans)
+    )
+    return Document(text, found, id=name, tokens=tuple(bounds), meta={"@line": line, "pos": tags})
+
+
+def _is_surname(word: str) -> bool:
+    return len(word) == 1 or word in _DOUBLE_SURNAMES
