@@ -1,0 +1,232 @@
+"""Train vectors with word2vec, skip-gram with negative sampling (Mikolov et al. 2013, arXiv:1310.4546)."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from hanlattice.errors import ConfigError, DataError
+from hanlattice.files import read_lines
+from hanlattice.lexicon import Lexicon, count_matches, segment
+from hanlattice.vectors.storage import KINDS, Vectors, VectorSet
+from hanlattice.vectors.texts import Counts, runs, stretches
+
+WINDOW = 5
+NEGATIVE = 5
+SAMPLE = 1e-4
+EPOCHS: Mapping[str, int] = {"chars": 2, "bigrams": 1, "words": 2}
+MIN_COUNT: Mapping[str, int] = {"chars": 5, "bigrams": 10, "words": 5}
+UNKNOWN = np.log(1e-5)  # log probability of a character outside the lexicon as a word
+
+Progress = Callable[[str, float], None]  # the stage, and how much of it is done, 0 to 1
+
+
+def train_vectors(
+    paths: Sequence[str | Path],
+    lexicon: Lexicon | None = None,
+    *,
+    exclude: Sequence[str | Path] = (),
+    dimension: int = 50,
+    epochs: Mapping[str, int] = EPOCHS,
+    min_count: Mapping[str, int] = MIN_COUNT,
+    seed: int = 1,
+    workers: int = 1,
+    progress: Progress = lambda stage, done: None,
+) -> VectorSet:
+    """Vectors of the characters, bigrams and words of texts, one paragraph a line.
+
+    Texts are normalised (NFKC, lower case), and exact duplicates left out. Words are those of the most
+    probable segmentation over the lexicon, each weighed by how often it occurs in the texts as a substring;
+    without a lexicon there are no word vectors. Words of one character are left to the character vectors.
+
+    Temporary files take about four times the room of the unpacked texts, in the folder that TMPDIR names.
+
+    Args:
+        paths: plain text, ``.xz`` or ``.gz``.
+        exclude: corpora, of any format that can be read, on which the vectors are to be judged: paragraphs
+            that share 20 characters in a row with them are left out.
+        dimension: numbers a vector.
+        epochs: passes over the texts for ``chars``, ``bigrams`` and ``words``.
+        min_count: how often each has to occur to be given a vector.
+        seed: of the first vectors and of sampling.
+        workers: threads. One gives the same vectors every time; more are faster, but never twice the same.
+        progress: told the stage, and how much of it is done.
+
+    Raises:
+        ConfigError: gensim is not installed, or a setting is out of range.
+        DataError: a file cannot be read, the texts hold too little, or the disk is full.
+    """
+    _check({"dimension": dimension, "workers": workers})
+    _check({f"{name} of {kind}": n[kind] for name, n in _named(epochs, min_count) for kind in KINDS})
+    word2vec = partial(
+        _word2vec(),
+        sg=1,
+        vector_size=dimension,
+        window=WINDOW,
+        negative=NEGATIVE,
+        sample=SAMPLE,
+        seed=seed,
+        workers=workers,
+    )
+    counts = Counts()
+
+    excluded = _runs_of(exclude)
+
+    with TemporaryDirectory(prefix="hanlattice-") as name:
+        folder = Path(name)
+        texts = folder / "texts"
+        _write(texts, stretches(paths, excluded, counts, lambda done: progress("reading texts", done)))
+
+        def learn(kind: str, lines: Iterable[str]) -> Vectors:
+            model = word2vec(min_count=min_count[kind], epochs=epochs[kind])
+            return _learn(model, folder / kind, lines, progress)
+
+        chars = learn("chars", map(" ".join, read_lines(texts)))
+        bigrams = learn("bigrams", map(_bigrams, read_lines(texts)))
+        words = Vectors((), np.zeros((0, dimension), np.float32))
+        if lexicon is not None:
+            words = _of_two_or_more(learn("words", _words(lexicon, texts, counts, progress)))
+
+    return VectorSet(
+        chars,
+        bigrams,
+        words,
+        {
+            "method": f"word2vec skip-gram, gensim {metadata.version('gensim')}",
+            "settings": f"dimension {dimension}, window {WINDOW}, negative {NEGATIVE}, sample {SAMPLE},"
+            f" seed {seed}, workers {workers}",
+            **{
+                name: ", ".join(f"{kind} {n[kind]}" for kind in KINDS)
+                for name, n in _named(epochs, min_count)
+            },
+            "texts": ", ".join(Path(path).name for path in paths),
+            "text": f"{counts.kept:,} paragraphs of {counts.characters:,} characters;"
+            f" {counts.duplicates:,} duplicates and {counts.excluded:,} excluded paragraphs left out",
+            "excluded": ", ".join(Path(path).name for path in exclude) or "nothing",
+            "lexicon": "none" if lexicon is None else f"{len(lexicon):,} words",
+        },
+    )
+
+
+def _named(epochs: Mapping[str, int], min_count: Mapping[str, int]) -> list[tuple[str, Mapping[str, int]]]:
+    return [("epochs", epochs), ("min_count", min_count)]
+
+
+def _check(settings: Mapping[str, int]) -> None:
+    for name, value in settings.items():
+        if value < 1:
+            raise ConfigError(f"{name} is {value}; it has to be 1 or more")
+
+
+def _word2vec() -> Any:
+    try:
+        from gensim.models import Word2Vec
+    except ModuleNotFoundError as error:
+        if error.name != "gensim":
+            raise
+        raise ConfigError("training vectors needs gensim; run: pip install 'hanlattice[vectors]'") from None
+    return Word2Vec
+
+
+def _runs_of(corpora: Sequence[str | Path]) -> set[str]:
+    if not corpora:
+        return set()
+    from hanlattice.corpus import read
+
+    return runs(document.text for path in corpora for document in read(path))
+
+
+def _learn(model: Any, tokens: Path, lines: Iterable[str], progress: Progress) -> Vectors:
+    """Vectors of the tokens of ``lines``, spaces between them, which wait in the file ``tokens``."""
+    _write(tokens, lines)
+    with _reports(lambda done: progress(f"training {tokens.name}", done), model.epochs):
+        if tokens.stat().st_size:
+            model.build_vocab(corpus_file=str(tokens))
+        if not model.wv.index_to_key:
+            raise DataError(
+                f"none of the {tokens.name} occurs {model.min_count} times in the texts;"
+                " give more text, or a smaller min_count"
+            )
+        model.train(
+            corpus_file=str(tokens),
+            total_examples=model.corpus_count,
+            total_words=model.corpus_total_words,
+            epochs=model.epochs,
+        )
+    tokens.unlink()
+    return Vectors(tuple(model.wv.index_to_key), model.wv.vectors)
+
+
+def _bigrams(text: str) -> str:
+    return " ".join([*(first + second for first, second in pairwise(text)), text[-1] + "<end>"])
+
+
+def _words(lexicon: Lexicon, texts: Path, counts: Counts, progress: Progress) -> Iterator[str]:
+    counting, cutting = (
+        _followed(read_lines(texts), counts.characters, stage, progress)
+        for stage in ("counting words", "cutting words")
+    )
+    occurrences = count_matches(lexicon, counting)
+    with np.errstate(divide="ignore"):
+        log_probability = np.log(occurrences / counts.characters)
+    return map(" ".join, segment(lexicon, cutting, log_probability, UNKNOWN))
+
+
+def _of_two_or_more(words: Vectors) -> Vectors:
+    rows = [row for row, name in enumerate(words.names) if len(name) > 1]
+    return Vectors(tuple(words.names[row] for row in rows), words.matrix[rows])
+
+
+def _followed(texts: Iterable[str], whole: int, stage: str, progress: Progress) -> Iterator[str]:
+    done = 0
+    for number, text in enumerate(texts, 1):
+        yield text
+        done += len(text)
+        if number % 10_000 == 0 or done == whole:
+            progress(stage, done / whole)
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    try:
+        with open(path, "w", encoding="utf-8", newline="\n") as stream:
+            stream.writelines(line + "\n" for line in lines)
+    except OSError as error:
+        raise DataError(
+            f"a temporary file cannot be written: {error.strerror or error}; make room, or set TMPDIR", path
+        ) from error
+
+
+@contextmanager
+def _reports(progress: Callable[[float], None], epochs: int) -> Iterator[None]:
+    """Turn gensim's log of its progress into calls; the log itself is not shown.
+
+    The first pass, which counts, is reported as nothing done, since it is short beside the others.
+    """
+
+    class Reports(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if str(record.msg).startswith("EPOCH %i - PROGRESS") and isinstance(record.args, tuple):
+                epoch, percent = record.args[:2]
+                progress((float(str(epoch)) + float(str(percent)) / 100) / epochs)
+
+    logger = logging.getLogger("gensim.models.word2vec")
+    before = logger.level, logger.propagate
+    handler = Reports()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        progress(0.0)
+        yield
+        progress(1.0)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
