@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hanlattice.corpus import read
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import read_lines
 from hanlattice.lexicon import Lexicon, count_matches, segment
@@ -77,12 +78,14 @@ def train_vectors(
     )
     counts = Counts()
 
-    excluded = _runs_of(exclude)
+    excluded = runs(document.text for path in exclude for document in read(path))
 
     with TemporaryDirectory(prefix="hanlattice-") as name:
         folder = Path(name)
         texts = folder / "texts"
         _write(texts, stretches(paths, excluded, counts, lambda done: progress("reading texts", done)))
+        if not counts.kept:
+            raise DataError("the texts are empty; give files with one paragraph a line")
 
         def learn(kind: str, lines: Iterable[str]) -> Vectors:
             model = word2vec(min_count=min_count[kind], epochs=epochs[kind])
@@ -129,18 +132,10 @@ def _word2vec() -> Any:
     try:
         from gensim.models import Word2Vec
     except ModuleNotFoundError as error:
-        if error.name != "gensim":
+        if str(error.name).partition(".")[0] != "gensim":
             raise
         raise ConfigError("training vectors needs gensim; run: pip install 'hanlattice[vectors]'") from None
     return Word2Vec
-
-
-def _runs_of(corpora: Sequence[str | Path]) -> set[str]:
-    if not corpora:
-        return set()
-    from hanlattice.corpus import read
-
-    return runs(document.text for path in corpora for document in read(path))
 
 
 def _learn(model: Any, tokens: Path, lines: Iterable[str], progress: Progress) -> Vectors:
