@@ -3,7 +3,7 @@
 from hanlattice.lexicon.lattice import Lattice
 from hanlattice.lexicon.lexicon import Lexicon
 from hanlattice.lexicon.matches import BatchMatches, Matches
-from hanlattice.lexicon.segment import count_matches, segment
+from hanlattice.lexicon.segmentation import count_matches, segment
 from hanlattice.lexicon.words import Word
 
 __all__ = ["BatchMatches", "Lattice", "Lexicon", "Matches", "Word", "count_matches", "segment"]

@@ -3,19 +3,18 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import add
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.lexicon.matches import BatchMatches, Matches
-from hanlattice.lexicon.trie import BOUNDARY, WINDOW, Int32, Int64, Piece, Trie, UInt32, codes_of
-from hanlattice.lexicon.words import Word, WordTable
+from hanlattice.lexicon.trie import BOUNDARY, WINDOW, Int32, Piece, Trie, UInt32, codes_of
+from hanlattice.lexicon.words import Traits, WordTable
 
 T = TypeVar("T", bound=np.generic)
 
+SHORT_TEXT = 200  # characters; below it the overhead of array operations outweighs their speed
 SMALL_LAYER = 4096  # words; layers below it are rebuilt at every edit, in a few milliseconds
 GROWTH = 4  # a layer is merged with the next one unless it is this many times as large
 
@@ -83,29 +82,41 @@ class Snapshot:
             found = np.where(local >= 0, local + np.int32(layer.start), found)
         return found
 
-    def edited(self, edits: dict[str, Word | None]) -> "Snapshot":
-        """This lexicon with words added or changed (a ``Word``) and removed (None)."""
-        ids = dict(zip(edits, self.ids(WordTable.of(edits)).tolist(), strict=True))
-        new = [text for text, word in edits.items() if word is not None and ids[text] < 0]
-        count, total = self.id_count, self.id_count + len(new)
-        ids.update(zip(new, range(count, total), strict=True))
-        entries = [word for word in edits.values() if word is not None]
-        rows = np.fromiter((ids[word.text] for word in entries), np.int64, len(entries))
-        removed = [ids[text] for text, word in edits.items() if word is None and ids[text] >= 0]
-        labels = tuple(dict.fromkeys((*self.labels, *(w.label for w in entries if w.label is not None))))
+    def edited(self, edits: dict[str, Traits | None]) -> "Snapshot":
+        """This lexicon with words added or changed (their traits) and removed (None)."""
+        texts, traits = list(edits), list(edits.values())
+        ids = self.ids(WordTable.of(texts))
+        removed = np.fromiter((trait is None for trait in traits), np.bool_, len(traits))
+        new = np.flatnonzero((ids < 0) & ~removed)
+        total = self.id_count + len(new)
+        ids[new] = np.arange(self.id_count, total)
+        names = [trait and trait[0] for trait in traits]
+        labels = tuple(dict.fromkeys((*self.labels, *filter(None, names))))
         numbers: dict[str | None, int] = {None: -1, **{label: number for number, label in enumerate(labels)}}
-        weights = [np.nan if w.weight is None else w.weight for w in entries]
+        weights = [np.nan if trait is None or trait[1] is None else trait[1] for trait in traits]
+        added, gone = ids[~removed], ids[removed & (ids >= 0)]
         return replace(
             self,
-            layers=_with_words(self.layers, count, WordTable.of(new)) if new else self.layers,
+            layers=self._with_words(WordTable.of([texts[row] for row in new.tolist()])),
             labels=labels,
-            label_ids=_assigned(self.label_ids, total, -1, rows, [numbers[w.label] for w in entries]),
-            weights=_assigned(self.weights, total, np.nan, rows, weights),
-            present=self._presence(total, rows, removed),
+            label_ids=_assigned(
+                self.label_ids, total, -1, added, np.array([numbers[name] for name in names])[~removed]
+            ),
+            weights=_assigned(self.weights, total, np.nan, added, np.array(weights)[~removed]),
+            present=self._presence(total, added, gone),
         )
 
-    def _presence(self, total: int, added: Int64, removed: Sequence[int]) -> NDArray[np.bool_] | None:
-        if self.present is None and not removed:
+    def _with_words(self, words: WordTable) -> tuple[Layer, ...]:
+        """The layers with one more, merged so that sizes fall geometrically: few layers, cheap additions."""
+        if not len(words):
+            return self.layers
+        kept, start, merged = list(self.layers), self.id_count, words
+        while kept and len(kept[-1].words) <= max(GROWTH * len(merged), SMALL_LAYER):
+            start, merged = kept[-1].start, kept.pop().words + merged
+        return (*kept, Layer.build(start, merged))
+
+    def _presence(self, total: int, added: Int32, removed: Int32) -> NDArray[np.bool_] | None:
+        if self.present is None and not len(removed):
             return None
         present = np.ones(total, np.bool_)
         if self.present is not None:
@@ -115,26 +126,33 @@ class Snapshot:
         return None if present.all() else present
 
     def match(self, text: str, min_length: int) -> Matches:
+        """Every word of ``text``, ordered by (start, end)."""
+        if len(text) <= SHORT_TEXT:
+            return self._walked(text, min_length)
         codes = codes_of(text + BOUNDARY)
-        return self._matches(codes, min_length)
+        windows = range(0, len(text), WINDOW)
+        parts = [self._window(codes, low, min(low + WINDOW, len(text)), min_length) for low in windows]
+        return Matches(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def match_batch(self, texts: Sequence[str], min_length: int) -> BatchMatches:
+        """Every word of each text, which are joined with boundaries and searched as one."""
         starts = np.zeros(len(texts) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
-        found = self._matches(codes_of(BOUNDARY.join([*texts, ""])), min_length)
+        found = self.match(BOUNDARY.join(texts), min_length)
         offsets = np.searchsorted(found.start, starts)
         shift = np.repeat(starts[:-1].astype(np.int32), np.diff(offsets))
         return BatchMatches(found.start - shift, found.end - shift, found.word, offsets)
 
-    def _matches(self, codes: UInt32, min_length: int) -> Matches:
-        """All matches in code points that end with a boundary."""
-        windows = range(0, len(codes) - 1, WINDOW)
-        parts = [self._window(codes, low, min(low + WINDOW, len(codes) - 1), min_length) for low in windows]
-        if len(parts) == 1:
-            return parts[0]
-        if not parts:
-            return Matches(*(np.empty(0, np.int32) for _ in Matches._fields))
-        return Matches(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    def _walked(self, text: str, min_length: int) -> Matches:
+        found = [
+            (start, end, word + layer.start)
+            for layer in self.layers
+            for start, end, word in layer.trie.walk(text, min_length)
+            if self.present is None or self.present[word + layer.start]
+        ]
+        if len(self.layers) > 1:
+            found.sort()
+        return Matches(*np.array(found, np.int32).reshape(-1, 3).T.copy())
 
     def _window(self, codes: UInt32, low: int, high: int, min_length: int) -> Matches:
         pieces: list[Piece] = []
@@ -158,20 +176,7 @@ class Snapshot:
         return Matches(starts, starts + lengths[order].astype(np.int32), words[order])
 
 
-def _with_words(layers: tuple[Layer, ...], start: int, words: WordTable) -> tuple[Layer, ...]:
-    """The layers with one more, merged so that sizes fall geometrically: few layers, cheap additions."""
-    kept = list(layers)
-    merged = [words]
-    size = len(words)
-    while kept and len(kept[-1].words) <= max(GROWTH * size, SMALL_LAYER):
-        start, size = kept[-1].start, size + len(kept[-1].words)
-        merged.insert(0, kept.pop().words)
-    return (*kept, Layer.build(start, reduce(add, merged)))
-
-
-def _assigned(
-    old: NDArray[T], total: int, missing: float, rows: Int64, values: Sequence[float]
-) -> NDArray[T]:
+def _assigned(old: NDArray[T], total: int, missing: float, rows: Int32, values: NDArray[Any]) -> NDArray[T]:
     """A copy of ``old``, lengthened to ``total``, with ``values`` in ``rows``."""
     new = np.full(total, missing, old.dtype)
     new[: len(old)] = old

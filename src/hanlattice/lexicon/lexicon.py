@@ -13,9 +13,7 @@ from hanlattice.lexicon.layers import Snapshot
 from hanlattice.lexicon.matches import BatchMatches, Matches
 from hanlattice.lexicon.trie import BOUNDARY, Int32
 from hanlattice.lexicon.wordlist import read_words
-from hanlattice.lexicon.words import Word, WordTable
-
-Entry = str | tuple[str, str | None, float | None] | Word
+from hanlattice.lexicon.words import PLAIN, Entry, Traits, Word, WordTable
 
 
 class Lexicon:
@@ -28,7 +26,7 @@ class Lexicon:
 
     def __init__(self, words: Iterable[Entry] = ()):
         self._state = Snapshot()
-        self._pending: dict[str, Word | None] = {}
+        self._pending: dict[str, Traits | None] = {}
         self._lock = Lock()
         self.update(words)
         self._snapshot()
@@ -37,7 +35,7 @@ class Lexicon:
     def from_files(cls, *paths: str | Path) -> "Lexicon":
         r"""A lexicon of word lists, one word a line.
 
-        After the word there may be ``\tlabel``, ``\tweight`` or ``\tlabel\tweight``; ``#`` is a word like others.
+        After the word there may be ``\tlabel``, ``\tweight`` or ``\tlabel\tweight``; no line is a comment.
         The last of several lines for a word wins.
 
         Raises:
@@ -98,8 +96,7 @@ class Lexicon:
         Raises:
             DataError: a file cannot be read, or an entry cannot be a word.
         """
-        entries = read_words(words) if isinstance(words, str | Path) else map(_entry, words)
-        edits = {entry.text: entry for entry in entries}
+        edits = dict(map(_edit, read_words(words) if isinstance(words, str | Path) else words))
         with self._lock:
             self._pending.update(edits)
 
@@ -194,12 +191,12 @@ class Lexicon:
         return self._state
 
 
-def _entry(entry: Entry) -> Word:
-    word = Word(entry) if isinstance(entry, str) else Word(*entry)
-    if not word.text or BOUNDARY in word.text:
-        problem = "a NUL character" if word.text else "no characters"
+def _edit(entry: Entry) -> tuple[str, Traits]:
+    text, traits = (entry, PLAIN) if isinstance(entry, str) else (entry[0], (entry[1], entry[2]))
+    if not text or BOUNDARY in text:
+        problem = "a NUL character" if text else "no characters"
         raise DataError(f"a word of the lexicon has {problem}; remove it from the list")
-    return word
+    return text, traits
 
 
 def _compiled_file(path: str | Path) -> Path:

@@ -1,9 +1,9 @@
 """A trie in one hash table, and the lock-step search for every word of it in a text.
 
 A state of the trie *is* its slot in an open-addressing table, and the slot holds the key it was reached by,
-``(parent + 1) << 21 | character``. One gather therefore both checks a transition and names the next state,
+``parent << 21 | character``. One gather therefore both checks a transition and names the next state,
 and nothing has to be numbered or sorted to build it. All start positions of a text advance one character a
-round; those that fall off the trie drop out.
+round; those that fall off the trie drop out. A short text is walked in plain Python, which is quicker there.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ UInt64 = NDArray[np.uint64]
 
 CHARACTER_BITS = 21  # Unicode ends at 0x10FFFF
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: Fibonacci hashing
+GOLDEN64, HALF64, FULL = np.uint64(GOLDEN), np.uint64(32), (1 << 64) - 1
 SLOTS_PER_STATE = 1.8
 BOUNDARY = "\0"  # matches nothing: no word may hold it
 WINDOW = 1 << 16  # start positions searched together: they fit uint16 (radix sort) and the cache
@@ -41,7 +42,8 @@ class Piece(NamedTuple):
 class Trie:
     """Immutable arrays; they may be memory-mapped and shared.
 
-    ``keys [slots]``: the transition that leads to each slot, 0 where the slot is free.
+    ``keys [slots]``: the transition that leads to each slot, 0 where the slot is free. The root has no slot;
+    as a parent it is the number after the last one.
     ``values [slots]``: ``(word + 1) << 1 | has_children``.
     ``first [largest first character + 2]``: the state after a first character, or -1; the last entry is -1.
     """
@@ -56,7 +58,8 @@ class Trie:
         lengths = np.diff(offsets)
         slots = int(_count_states(codes, offsets) * SLOTS_PER_STATE) + 8
         keys, values = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
-        states = np.full(len(lengths), -1, np.int64)
+        keys[0] = 1  # taken, so that no state is 0, and no transition has the key 0 of a free slot
+        states = np.full(len(lengths), slots, np.int64)
         words = np.arange(len(lengths))
         for depth in range(int(lengths.max(initial=0))):
             words = words[lengths[words] > depth]
@@ -71,15 +74,15 @@ class Trie:
         first = np.full(int(firsts.max(initial=0)) + 2, -1, np.int32)
         if len(firsts):
             used = np.unique(firsts)
-            first[used] = _insert(keys, _key(np.full(len(used), -1), used))
+            first[used] = _insert(keys, _key(np.full(len(used), slots), used))
         return cls(keys, values, first)
 
     def search(self, codes: UInt32, low: int, high: int, min_length: int = 1) -> list[Piece]:
         """Every word that starts in ``codes[low:high]``, a piece a length; ``codes`` ends with a boundary."""
         window = codes[low:high]
-        states = self.first.take(window, mode="clip")  # larger characters read the last entry, -1
-        starts = np.flatnonzero(states >= 0)
-        states = states[starts]
+        reached = self.first.take(window, mode="clip")  # larger characters read the last entry, -1
+        starts = np.flatnonzero(reached >= 0)
+        states = reached[starts].astype(np.int64)
         pieces = []
         length = 1
         while len(starts):
@@ -90,18 +93,41 @@ class Trie:
                     pieces.append(Piece(length, starts[ends], (values[ends] >> 1) - 1))
             inner = np.flatnonzero(values & 1)
             starts, states = starts[inner], states[inner]
-            keys = _key(states, codes.take(starts + (low + length)))
-            states, hits = self._probe(keys)
+            states, hits = self._probe(_key(states, codes.take(starts + (low + length))))
             starts, states = starts[hits], states[hits]
             length += 1
         return pieces
+
+    def walk(self, text: str, min_length: int = 1) -> list[tuple[int, int, int]]:
+        """Every word in a short ``text``, as (start, end, word) in this order."""
+        keys, values, first, slots = self.keys.data, self.values.data, self.first.data, len(self.keys)
+        codes = [*map(ord, text)]
+        found = []
+        for start, code in enumerate(codes):
+            if code >= len(first) or (state := first[code]) < 0:
+                continue
+            end = start + 1
+            while True:
+                value = values[state]
+                if value > 1 and end - start >= min_length:
+                    found.append((start, end, (value >> 1) - 1))
+                if not value & 1 or end == len(codes):
+                    break
+                key = state << CHARACTER_BITS | codes[end]
+                state = ((key * GOLDEN & FULL) >> 32) * slots >> 32  # as _home
+                while (seen := keys[state]) != key and seen:
+                    state = state + 1 if state + 1 < slots else 0
+                if not seen:
+                    break
+                end += 1
+        return found
 
     def find(self, codes: UInt32, offsets: Int64) -> Int32:
         """Number of each whole word ``codes[offsets[i]:offsets[i + 1]]``, or -1."""
         lengths = np.diff(offsets)
         found = np.full(len(lengths), -1, np.int32)
         words = np.flatnonzero(lengths > 0)
-        states = np.full(len(words), -1, np.int64)
+        states = np.full(len(words), len(self.keys), np.int64)
         depth = 0
         while len(words):
             states, hits = self._probe(_key(states, codes[offsets[words] + depth]))
@@ -127,13 +153,13 @@ class Trie:
         return slots, np.flatnonzero(hit)
 
 
-def _key(states: Int64 | Int32, characters: UInt32) -> UInt64:
-    return ((states.astype(np.int64) + 1) << CHARACTER_BITS | characters).view(np.uint64)
+def _key(states: Int64, characters: UInt32) -> UInt64:
+    return (states << CHARACTER_BITS | characters).view(np.uint64)
 
 
 def _home(keys: UInt64, slots: int) -> Int64:
     """The preferred slot of each key: the high half of its hash, scaled to the table."""
-    return (((keys * np.uint64(GOLDEN)) >> np.uint64(32)) * np.uint64(slots) >> np.uint64(32)).view(np.int64)
+    return ((keys * GOLDEN64 >> HALF64) * np.uint64(slots) >> HALF64).view(np.int64)
 
 
 def _after(slots: Int64, count: int) -> Int64:
@@ -157,14 +183,14 @@ def _insert(table: UInt64, keys: UInt64) -> Int64:
 
 
 def _count_states(codes: UInt32, offsets: Int64) -> int:
-    """Number of distinct prefixes (by a 64-bit hash: a collision only leaves the table a little fuller)."""
+    """Number of distinct prefixes, a few in a hundred too low: marks in a table that collide count once."""
     lengths = np.diff(offsets)
     words = np.arange(len(lengths))
     hashes = np.zeros(len(lengths), np.uint64)
-    levels = []
+    marks = np.zeros(16 * len(codes), np.bool_)
     for depth in range(int(lengths.max(initial=0))):
         words = words[lengths[words] > depth]
-        hashes[words] = (hashes[words] ^ (codes[offsets[words] + depth] + np.uint64(1))) * np.uint64(GOLDEN)
+        hashes[words] = (hashes[words] ^ codes[offsets[words] + depth]) * GOLDEN64
         hashes[words] ^= hashes[words] >> np.uint64(29)
-        levels.append(np.unique(hashes[words]).size)
-    return sum(levels)
+        marks[_home(hashes[words], len(marks))] = True
+    return int(np.count_nonzero(marks))

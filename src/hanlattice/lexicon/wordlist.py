@@ -7,14 +7,14 @@ from pathlib import Path
 
 from hanlattice.errors import DataError
 from hanlattice.files import read_lines
-from hanlattice.lexicon.words import Word
+from hanlattice.lexicon.words import Entry, Word
 
 LONGEST_LINE = 1000  # characters; a longer line is no word but a file of another kind
 
 logger = logging.getLogger(__name__)
 
 
-def read_words(path: str | Path) -> Iterator[Word]:
+def read_words(path: str | Path) -> Iterator[Entry]:
     r"""Words of a text file: ``word``, ``word\tlabel``, ``word\tlabel\tweight`` or ``word\tweight``.
 
     Space around each field is stripped; blank lines are skipped, and their number is logged.
@@ -32,11 +32,12 @@ def read_words(path: str | Path) -> Iterator[Word]:
             )
         if "\0" in line:
             raise DataError("a NUL character cannot be part of a word; remove it", path, number)
-        word = _entry(line, path, number) if "\t" in line else Word(line.strip())
-        if word.text:
-            yield word
-        else:
+        if not (text := line.strip()):
             blank += 1
+        elif "\t" in line:
+            yield _entry(line, path, number)
+        else:
+            yield text
     if blank:
         logger.info("%s: %d blank lines skipped", path, blank)
 
@@ -45,7 +46,7 @@ def _entry(line: str, path: str | Path, number: int) -> Word:
     text, *fields = (field.strip() for field in line.split("\t"))
     while fields and not fields[-1]:
         fields.pop()
-    if not text and fields:
+    if not text:
         raise DataError(
             "the word before the first tab is empty; write word, tab, label, tab, weight", path, number
         )

@@ -18,6 +18,11 @@ class Word(NamedTuple):
     weight: float | None = None
 
 
+Entry = str | tuple[str, str | None, float | None] | Word
+Traits = tuple[str | None, float | None]  # label and weight
+PLAIN: Traits = (None, None)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class WordTable:
     """Texts as code points end to end: word ``i`` is ``codes[offsets[i]:offsets[i + 1]]``."""
