@@ -1,0 +1,318 @@
+"""Scores of predicted spans, what went wrong, and whether one system is better than another.
+
+A prediction is correct when start, end and label are those of a gold span of its sentence, and each gold span
+counts once. Precision, recall and F1 are fractions in [0, 1]; only printed tables show percents.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from hanlattice.errors import HanlatticeError
+from hanlattice.spans import Span
+
+Sentences = Iterable[Collection[Span]]
+Kind = Literal["type", "boundary", "both", "missed", "invented"]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How many spans are gold, predicted, and both. A ratio whose denominator is 0 is 0."""
+
+    gold: int
+    predicted: int
+    correct: int
+
+    @property
+    def precision(self) -> float:
+        return self.correct / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.correct / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        return 2 * self.correct / (self.gold + self.predicted) if self.gold + self.predicted else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        counts = {"gold": self.gold, "predicted": self.predicted, "correct": self.correct}
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **counts}
+
+    def __str__(self) -> str:
+        p, r, f1, *counts = _cells(self)
+        return "P {} R {} F1 {} (gold {}, predicted {}, correct {})".format(p, r, f1, *counts)
+
+
+class Average(NamedTuple):
+    """Unweighted means over the types."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Scores over all spans, and type by type in alphabetical order.
+
+    ``partial`` says that spans were counted as correct which only overlap.
+    """
+
+    micro: Score
+    per_type: Mapping[str, Score]
+    partial: bool = False
+
+    @property
+    def macro(self) -> Average:
+        """Over every type that is in gold or predicted, as seqeval averages."""
+        scores, n = self.per_type.values(), max(len(self.per_type), 1)
+        return Average(
+            sum(score.precision for score in scores) / n,
+            sum(score.recall for score in scores) / n,
+            sum(score.f1 for score in scores) / n,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "micro": self.micro.to_dict(),
+            "macro": self.macro._asdict(),
+            "per_type": {label: score.to_dict() for label, score in self.per_type.items()},
+            "partial": self.partial,
+        }
+
+    def to_markdown(self) -> str:
+        """A table in percents, aligned for reading as it stands."""
+        head, *rows = _aligned(self._rows())
+        rule = ["-" * _width(head[0]), *("-" * (_width(cell) - 1) + ":" for cell in head[1:])]
+        return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
+
+    def __str__(self) -> str:
+        return "\n".join("  ".join(row) for row in _aligned(self._rows()))
+
+    def _rows(self) -> list[list[str]]:
+        title = "partial" if self.partial else "type"
+        return [
+            [title, "P", "R", "F1", "gold", "predicted", "correct"],
+            *([label, *_cells(score)] for label, score in self.per_type.items()),
+            ["macro", *(_percent(value) for value in self.macro), "", "", ""],
+            ["micro", *_cells(self.micro)],
+        ]
+
+
+def evaluate_spans(gold: Sentences, predicted: Sentences, *, partial: bool = False) -> Report:
+    """Scores predicted spans, sentence by sentence; duplicates count as often as they occur.
+
+    Args:
+        partial: a prediction also counts when it overlaps a gold span of its label. Every span is used once:
+            exact pairs first, then from left to right.
+
+    Raises:
+        HanlatticeError: there are more sentences on one side than on the other.
+    """
+    golds: Counter[str] = Counter()
+    predictions: Counter[str] = Counter()
+    correct: Counter[str] = Counter()
+    for expected, found in _pairs(gold, predicted):
+        golds.update(span.label for span in expected)
+        predictions.update(span.label for span in found)
+        correct.update(span.label for span in (Counter(expected) & Counter(found)).elements())
+        if partial:
+            correct.update(span.label for span, _ in _couple(*_differences(expected, found), _boundary))
+    labels = sorted(golds | predictions)
+    per_type = {label: Score(golds[label], predictions[label], correct[label]) for label in labels}
+    return Report(Score(golds.total(), predictions.total(), correct.total()), per_type, partial)
+
+
+class Mistake(NamedTuple):
+    """What went wrong with a gold span, a predicted span, or a pair of them in one sentence (from 0).
+
+    The kinds: ``type``, the right range with another label; ``boundary``, an overlap with the right label;
+    ``both``, an overlap with another label; ``missed``, a gold span and nothing predicted; ``invented``, a
+    predicted span and nothing gold.
+    """
+
+    sentence: int
+    kind: Kind
+    gold: Span | None
+    predicted: Span | None
+
+
+def errors(gold: Sentences, predicted: Sentences) -> Iterator[Mistake]:
+    """Every mistake, in the order of the text. Each wrong or missed span is in exactly one of them.
+
+    Raises:
+        HanlatticeError: there are more sentences on one side than on the other.
+    """
+    for sentence, (expected, found) in enumerate(_pairs(gold, predicted)):
+        missed, invented = _differences(expected, found)
+        mistakes = [
+            Mistake(sentence, kind, *couple)
+            for kind, agree in _KINDS.items()
+            for couple in _couple(missed, invented, agree)
+        ]
+        mistakes += [Mistake(sentence, "missed", span, None) for span in missed]
+        mistakes += [Mistake(sentence, "invented", None, span) for span in invented]
+        yield from sorted(mistakes, key=lambda mistake: mistake.gold or mistake.predicted or ())
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """F1 of two systems on the same sentences, and how sure the difference is.
+
+    ``difference`` is ``b - a``, ``low`` and ``high`` bound its 95 % interval, and ``p`` is the two-sided
+    probability of a difference on the other side of zero, over resampled sentences.
+    """
+
+    a: float
+    b: float
+    low: float
+    high: float
+    p: float
+    samples: int
+
+    @property
+    def difference(self) -> float:
+        return self.b - self.a
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "a": self.a,
+            "b": self.b,
+            "difference": self.difference,
+            "low": self.low,
+            "high": self.high,
+            "p": self.p,
+            "samples": self.samples,
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"F1 {_percent(self.a)} → {_percent(self.b)}: {100 * self.difference:+.2f}"
+            f" [{100 * self.low:+.2f}, {100 * self.high:+.2f}], p = {self.p:.4f} ({self.samples} samples)"
+        )
+
+
+def compare(
+    gold: Sentences, a: Sentences, b: Sentences, *, samples: int = 10_000, seed: int = 0
+) -> Comparison:
+    """Paired bootstrap over sentences (Efron and Tibshirani 1993; Koehn 2004) of micro F1.
+
+    Raises:
+        HanlatticeError: there are no sentences, or not equally many on every side.
+    """
+    gold = list(gold)
+    counts = np.array(
+        [
+            (
+                len(expected),
+                len(found_a),
+                _n_correct(expected, found_a),
+                len(found_b),
+                _n_correct(expected, found_b),
+            )
+            for (expected, found_a), (_, found_b) in zip(_pairs(gold, a), _pairs(gold, b), strict=True)
+        ]
+    )
+    if not len(counts):
+        raise HanlatticeError("there are no sentences to compare")
+    # Sentences with equal counts are interchangeable: drawing how many of each is drawing them one by one.
+    rows, times = np.unique(counts, axis=0, return_counts=True)
+    draws = np.random.default_rng(seed).multinomial(len(counts), times / len(counts), size=samples)
+    differences = np.subtract(*_f1s(draws @ rows)[::-1])
+    low, high = np.percentile(differences, [2.5, 97.5])
+    tail = min((differences <= 0).sum(), (differences >= 0).sum())
+    p = min(1.0, 2 * (int(tail) + 1) / (samples + 1))
+    f1_a, f1_b = _f1s(counts.sum(0))
+    return Comparison(float(f1_a), float(f1_b), float(low), float(high), p, samples)
+
+
+def _pairs(gold: Sentences, predicted: Sentences) -> Iterator[tuple[Collection[Span], Collection[Span]]]:
+    for i, (expected, found) in enumerate(zip_longest(gold, predicted)):
+        if expected is None or found is None:
+            longer, shorter = ("predicted", "gold") if expected is None else ("gold", "predicted")
+            raise HanlatticeError(
+                f"there are {i} {shorter} sentences but more {longer} ones; both need the same sentences"
+            )
+        yield expected, found
+
+
+def _n_correct(gold: Collection[Span], predicted: Collection[Span]) -> int:
+    return (Counter(gold) & Counter(predicted)).total()
+
+
+def _differences(gold: Collection[Span], predicted: Collection[Span]) -> tuple[list[Span], list[Span]]:
+    expected, found = Counter(gold), Counter(predicted)
+    return sorted((expected - found).elements()), sorted((found - expected).elements())
+
+
+def _same_range(a: Span, b: Span) -> bool:
+    return (a.start, a.end) == (b.start, b.end)
+
+
+def _overlap(a: Span, b: Span) -> bool:
+    return a.start < b.end and b.start < a.end
+
+
+def _boundary(a: Span, b: Span) -> bool:
+    return a.label == b.label and _overlap(a, b)
+
+
+_KINDS: dict[Kind, Callable[[Span, Span], bool]] = {
+    "type": _same_range,
+    "boundary": _boundary,
+    "both": _overlap,
+}
+
+
+def _couple(
+    gold: list[Span], predicted: list[Span], agree: Callable[[Span, Span], bool]
+) -> list[tuple[Span, Span]]:
+    """Takes out of both lists, from left to right, the pairs that agree."""
+    couples = []
+    for expected in tuple(gold):
+        found = next((span for span in predicted if agree(expected, span)), None)
+        if found is not None:
+            gold.remove(expected)
+            predicted.remove(found)
+            couples.append((expected, found))
+    return couples
+
+
+def _f1s(counts: "np.ndarray[Any, Any]") -> tuple[Any, Any]:
+    """F1 of both systems from ``[..., 5]`` counts: gold, then predicted and correct of each."""
+    gold, predicted_a, correct_a, predicted_b, correct_b = np.moveaxis(counts, -1, 0)
+    # Without any span there is nothing correct either, and F1 is 0.
+    f1_a = 2 * correct_a / np.maximum(gold + predicted_a, 1)
+    return f1_a, 2 * correct_b / np.maximum(gold + predicted_b, 1)
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f}"
+
+
+def _cells(score: Score) -> list[str]:
+    ratios = [_percent(value) for value in (score.precision, score.recall, score.f1)]
+    return [*ratios, str(score.gold), str(score.predicted), str(score.correct)]
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal, where Chinese labels are twice as wide."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _aligned(rows: list[list[str]]) -> list[list[str]]:
+    """Cells padded with spaces: the first column to the left, numbers to the right."""
+    widths = [max(3, *map(_width, column)) for column in zip(*rows, strict=True)]
+    return [
+        [
+            cell + " " * (width - _width(cell)) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in rows
+    ]

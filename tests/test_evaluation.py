@@ -1,0 +1,278 @@
+import itertools
+import json
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from seqeval.metrics import classification_report
+from seqeval.scheme import IOBES
+
+from hanlattice.errors import HanlatticeError
+from hanlattice.evaluation import Comparison, Mistake, Score, compare, errors, evaluate_spans
+from hanlattice.spans import Span, from_tags, tag_names, to_tags
+
+A, B = "PER", "LOC"
+
+
+def spans_of_one_sentence(labels=(A, B), n=12):
+    span = st.tuples(st.integers(0, n - 1), st.integers(1, 4), st.sampled_from(labels))
+    return st.lists(span.map(lambda s: Span(s[0], s[0] + s[1], s[2])), max_size=6)
+
+
+@st.composite
+def flat(draw, labels=(A,)):
+    cuts = sorted(draw(st.sets(st.integers(0, 12), max_size=8)))
+    spans = [Span(a, b, draw(st.sampled_from(labels))) for a, b in itertools.pairwise(cuts)]
+    return [span for span in spans if draw(st.booleans())]
+
+
+def corpora(sentence):
+    return st.lists(st.tuples(sentence, sentence), min_size=1, max_size=5).map(
+        lambda rows: zip(*rows, strict=True)
+    )
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_agrees_with_seqeval_strict(strict):
+    rng = random.Random(7)
+    names = tag_names([A, B, "ORG"], "BIOES")
+
+    def sequence() -> list[str]:
+        tags = rng.choices(names, k=rng.randint(1, 12))
+        return tags if strict else to_tags(from_tags(tags, "BIOES"), len(tags), "BIOES")
+
+    for _ in range(60):
+        gold = [sequence() for _ in range(8)]
+        predicted = [[tag if rng.random() < 0.9 else rng.choice(names) for tag in tags] for tags in gold]
+        if not strict:
+            predicted = [to_tags(from_tags(tags, "BIOES"), len(tags), "BIOES") for tags in predicted]
+        reference = classification_report(
+            gold, predicted, mode="strict", scheme=IOBES, output_dict=True, zero_division=0
+        )
+        report = evaluate_spans(
+            [from_tags(tags, "BIOES", strict) for tags in gold],
+            [from_tags(tags, "BIOES", strict) for tags in predicted],
+        )
+        for label, score in {"micro avg": report.micro, **report.per_type}.items():
+            expected = reference[label]
+            assert (score.precision, score.recall, score.f1) == pytest.approx(
+                (expected["precision"], expected["recall"], expected["f1-score"])
+            )
+            assert score.gold == expected["support"]
+        macro = reference["macro avg"]
+        assert report.macro == pytest.approx((macro["precision"], macro["recall"], macro["f1-score"]))
+        assert set(report.per_type) == set(reference) - {"micro avg", "macro avg", "weighted avg"}
+
+
+@pytest.mark.parametrize(
+    ("correct", "predicted", "gold", "printed"),
+    [
+        (5094, 5444, 5490, "93.57 92.79 93.18"),
+        (4774, 5261, 5490, "90.74 86.96 88.81"),
+        (5091, 5405, 5490, "94.19 92.73 93.46"),
+        (5102, 5427, 5490, "94.01 92.93 93.47"),
+        (230, 350, 414, "65.71 55.56 60.21"),
+        (105, 156, 216, "67.31 48.61 56.45"),
+        (124, 165, 198, "75.15 62.63 68.32"),
+        (1534, 1618, 1630, "94.81 94.11 94.46"),
+        (1537, 1626, 1630, "94.53 94.29 94.41"),
+        (1561, 1638, 1630, "95.30 95.77 95.53"),
+        (1567, 1631, 1630, "96.08 96.13 96.11"),
+        (1556, 1633, 1630, "95.28 95.46 95.37"),
+    ],
+)
+def test_published_rows_follow_from_their_counts(correct, predicted, gold, printed):
+    p, r, f1 = printed.split()
+    expected = f"P {p} R {r} F1 {f1} (gold {gold}, predicted {predicted}, correct {correct})"
+    assert str(Score(gold, predicted, correct)) == expected
+
+
+def test_a_published_row_that_no_counts_give():
+    pairs = itertools.product(range(1500, 1631), range(1550, 1700))
+    rows = (str(Score(1630, predicted, correct)) for correct, predicted in pairs if correct <= predicted)
+    assert not any(row.startswith("P 95.37 R 94.84 F1 95.11 ") for row in rows)
+
+
+@given(corpora(spans_of_one_sentence()))
+def test_counts_are_those_of_the_multisets(corpus):
+    gold, predicted = corpus
+
+    def multiset(corpus):
+        return Counter((i, *span) for i, sentence in enumerate(corpus) for span in sentence)
+
+    expected, found = multiset(gold), multiset(predicted)
+    both = expected & found
+    report = evaluate_spans(gold, iter(predicted))
+    assert report.micro == Score(expected.total(), found.total(), both.total())
+    assert list(report.per_type) == sorted({row[3] for row in expected | found})
+    for label, score in report.per_type.items():
+        counts = [sum(n for row, n in rows.items() if row[3] == label) for rows in (expected, found, both)]
+        assert score == Score(*counts)
+
+
+def test_the_same_span_in_another_sentence_is_wrong():
+    assert evaluate_spans([[Span(0, 1, A)], []], [[], [Span(0, 1, A)]]).micro == Score(1, 1, 0)
+
+
+def test_duplicates_count_as_often_as_they_occur():
+    span = Span(0, 2, A)
+    assert evaluate_spans([[span]], [[span, span]]).micro == Score(1, 2, 1)
+    assert evaluate_spans([[span, span]], [[span, span]]).micro == Score(2, 2, 2)
+
+
+def test_nothing_at_all_scores_zero():
+    report = evaluate_spans([[]], [[]])
+    assert report.micro == Score(0, 0, 0)
+    assert (report.micro.precision, report.micro.recall, report.micro.f1) == report.macro == (0, 0, 0)
+    assert "micro" in str(report)
+
+
+def most_overlapping_pairs(gold: list[Span], predicted: list[Span]) -> int:
+    """The size of the largest matching, by trying every choice."""
+    if not gold:
+        return 0
+    first, *rest = gold
+    skipped = most_overlapping_pairs(rest, predicted)
+    taken = [
+        1 + most_overlapping_pairs(rest, predicted[:i] + predicted[i + 1 :])
+        for i, span in enumerate(predicted)
+        if first.start < span.end and span.start < first.end and first.label == span.label
+    ]
+    return max([skipped, *taken])
+
+
+@given(flat((A, B)), flat((A, B)))
+def test_partial_scores_pair_as_many_overlapping_spans_as_can_be(gold, predicted):
+    report = evaluate_spans([gold], [predicted], partial=True)
+    assert report.micro.correct == most_overlapping_pairs(gold, predicted)
+    assert report.partial
+
+
+@given(corpora(spans_of_one_sentence()))
+def test_partial_scores_are_never_lower(corpus):
+    gold, predicted = corpus
+    exact, partial = (
+        evaluate_spans(gold, predicted).micro,
+        evaluate_spans(gold, predicted, partial=True).micro,
+    )
+    assert exact.correct <= partial.correct <= min(partial.gold, partial.predicted)
+
+
+def test_every_kind_of_mistake():
+    gold = [[Span(0, 2, A), Span(3, 5, A), Span(6, 8, A), Span(9, 11, A), Span(12, 14, A)], []]
+    predicted = [[Span(0, 2, A), Span(3, 5, B), Span(6, 9, A), Span(10, 12, B)], [Span(1, 2, B)]]
+    assert list(errors(gold, predicted)) == [
+        Mistake(0, "type", Span(3, 5, A), Span(3, 5, B)),
+        Mistake(0, "boundary", Span(6, 8, A), Span(6, 9, A)),
+        Mistake(0, "both", Span(9, 11, A), Span(10, 12, B)),
+        Mistake(0, "missed", Span(12, 14, A), None),
+        Mistake(1, "invented", None, Span(1, 2, B)),
+    ]
+
+
+@given(corpora(spans_of_one_sentence()))
+def test_mistakes_account_for_every_span_that_is_not_correct(corpus):
+    gold, predicted = corpus
+    mistakes = list(errors(gold, predicted))
+    score = evaluate_spans(gold, predicted).micro
+    assert sum(mistake.gold is not None for mistake in mistakes) == score.gold - score.correct
+    assert sum(mistake.predicted is not None for mistake in mistakes) == score.predicted - score.correct
+    for sentence, kind, expected, found in mistakes:
+        assert expected is None or expected in gold[sentence]
+        assert found is None or found in predicted[sentence]
+        assert (expected is None, found is None) == (kind == "invented", kind == "missed")
+        if expected and found:
+            overlap = set(range(expected.start, expected.end)) & set(range(found.start, found.end))
+            assert overlap
+            assert kind == ("boundary" if expected.label == found.label else kind)
+            assert (kind == "type") == (expected[:2] == found[:2] and expected.label != found.label)
+
+
+def test_sentences_that_do_not_pair_up_are_an_error():
+    with pytest.raises(HanlatticeError, match="there are 1 predicted sentences but more gold ones"):
+        evaluate_spans([[], []], [[]])
+    with pytest.raises(HanlatticeError, match="there are 0 gold sentences but more predicted ones"):
+        list(errors([], [[]]))
+    with pytest.raises(HanlatticeError, match="predicted sentences but more gold"):
+        compare([[], []], [[], []], [[]])
+    with pytest.raises(HanlatticeError, match="no sentences to compare"):
+        compare([], [], [])
+
+
+def test_the_table():
+    report = evaluate_spans([[Span(0, 1, "人名"), Span(1, 3, B)]], [[Span(0, 1, "人名")]])
+    assert str(report).splitlines() == [
+        "type        P       R      F1  gold  predicted  correct",
+        "LOC      0.00    0.00    0.00     1          0        0",
+        "人名   100.00  100.00  100.00     1          1        1",
+        "macro   50.00   50.00   50.00                          ",
+        "micro  100.00   50.00   66.67     2          1        1",
+    ]
+    assert report.to_markdown().splitlines()[:3] == [
+        "| type  |      P |      R |     F1 | gold | predicted | correct |",
+        "| ----- | -----: | -----: | -----: | ---: | --------: | ------: |",
+        "| LOC   |   0.00 |   0.00 |   0.00 |    1 |         0 |       0 |",
+    ]
+
+
+def test_to_dict_is_json():
+    row = json.loads(json.dumps(evaluate_spans([[Span(0, 1, A)]], [[Span(0, 1, A)]]).to_dict()))
+    perfect = {"precision": 1.0, "recall": 1.0, "f1": 1.0}
+    counted = {**perfect, "gold": 1, "predicted": 1, "correct": 1}
+    assert row == {"micro": counted, "macro": perfect, "per_type": {A: counted}, "partial": False}
+
+
+def noisy(gold: list[list[Span]], keep: float, seed: int) -> list[list[Span]]:
+    rng = random.Random(seed)
+    return [[span if rng.random() < keep else span._replace(end=9) for span in sentence] for sentence in gold]
+
+
+def test_the_bootstrap_sees_a_real_difference():
+    gold = [[Span(0, 2, A), Span(3, 5, B)] for _ in range(300)]
+    worse, better = noisy(gold, 0.7, 1), noisy(gold, 0.9, 2)
+    clear = compare(gold, worse, better)
+    assert clear.p < 0.001
+    assert 0 < clear.low < clear.difference < clear.high
+    assert clear.b == pytest.approx(evaluate_spans(gold, better).micro.f1)
+    assert clear.a == pytest.approx(evaluate_spans(gold, worse).micro.f1)
+    same = compare(gold, better, better)
+    assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
+
+
+def test_systems_that_are_equally_good_differ_significantly_as_seldom_as_promised():
+    gold = [[Span(0, 2, A), Span(3, 5, B)] for _ in range(100)]
+    values = [
+        compare(gold, noisy(gold, 0.8, 2 * i), noisy(gold, 0.8, 2 * i + 1), samples=500).p for i in range(200)
+    ]
+    assert 0.01 < sum(p < 0.05 for p in values) / len(values) < 0.11
+    assert 0.35 < sum(p < 0.5 for p in values) / len(values) < 0.65
+
+
+def test_the_bootstrap_equals_drawing_sentences_one_by_one():
+    gold = [[Span(0, 2, A)] * (i % 3) for i in range(60)]
+    a, b = noisy(gold, 0.6, 1), noisy(gold, 0.8, 2)
+    rng = random.Random(0)
+    differences = []
+    for _ in range(2000):
+        draw = rng.choices(range(60), k=60)
+        f1_a, f1_b = (
+            evaluate_spans([gold[i] for i in draw], [found[i] for i in draw]).micro.f1 for found in (a, b)
+        )
+        differences.append(f1_b - f1_a)
+    differences.sort()
+    found = compare(gold, a, b)
+    assert found.low == pytest.approx(differences[50], abs=0.02)
+    assert found.high == pytest.approx(differences[1949], abs=0.02)
+    assert found.p == pytest.approx(2 * sum(d <= 0 for d in differences) / 2000, abs=0.02)
+
+
+def test_the_bootstrap_repeats_with_its_seed():
+    gold = [[Span(0, 2, A)] for _ in range(40)]
+    a, b = noisy(gold, 0.6, 1), noisy(gold, 0.8, 2)
+    assert compare(gold, a, b) == compare(iter(gold), iter(a), iter(b))
+    assert compare(gold, a, b, seed=1) != compare(gold, a, b)
+    assert str(Comparison(0.5, 0.6, 0.01, 0.2, 0.04, 100)) == (
+        "F1 50.00 → 60.00: +10.00 [+1.00, +20.00], p = 0.0400 (100 samples)"
+    )
