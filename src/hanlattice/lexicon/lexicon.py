@@ -186,8 +186,10 @@ class Lexicon:
         if self._pending:
             with self._lock:
                 if self._pending:
-                    self._state = self._state.edited(self._pending)
-                    self._pending = {}
+                    try:
+                        self._state = self._state.edited(self._pending)
+                    finally:
+                        self._pending = {}
         return self._state
 
 

@@ -1,0 +1,332 @@
+"""The lexicon finds every word and nothing else, however it was made, edited, stored or shared."""
+
+import threading
+
+import ahocorasick
+import daachorse
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hanlattice.errors import DataError, ModelError
+from hanlattice.lexicon import Lattice, Lexicon, Word
+from hanlattice.lexicon.layers import SHORT_TEXT, SMALL_LAYER
+from hanlattice.lexicon.trie import WINDOW
+
+ALPHABET = "一二三A😀\U00020000"
+word_lists = st.lists(st.text(ALPHABET, min_size=1, max_size=5), max_size=12)
+texts = st.text(ALPHABET + "四\0\n", max_size=40)
+edits = st.lists(st.tuples(st.booleans(), st.text(ALPHABET, min_size=1, max_size=3)), max_size=12)
+
+
+def every_word(words: set[str], text: str, min_length: int = 1) -> list[tuple[int, int, str]]:
+    """The definition: each substring that is a word, by (start, end)."""
+    return [
+        (start, end, text[start:end])
+        for start in range(len(text))
+        for end in range(start + min_length, len(text) + 1)
+        if text[start:end] in words
+    ]
+
+
+def found(lexicon: Lexicon, text: str, min_length: int = 1) -> list[tuple[int, int, str]]:
+    matches = lexicon.match(text, min_length)
+    return list(zip(matches.start.tolist(), matches.end.tolist(), lexicon.words_of(matches), strict=True))
+
+
+def random_text(seed: int, length: int) -> str:
+    """Characters of falling frequency, as in Chinese."""
+    rng = np.random.default_rng(seed)
+    codes = 0x4E00 + (rng.pareto(0.8, length) * 5).clip(0, 20000).astype(np.uint32)
+    return codes.tobytes().decode("utf-32-le")
+
+
+def random_words(seed: int, count: int) -> list[str]:
+    rng, text = np.random.default_rng(seed), random_text(seed, 5 * count)
+    starts = rng.integers(0, len(text) - 8, count)
+    return list(
+        {text[start : start + size] for start, size in zip(starts, rng.integers(1, 8, count), strict=True)}
+    )
+
+
+@given(word_lists, texts, st.integers(1, 3))
+def test_a_short_text_against_all_substrings(words, text, min_length):
+    assert found(Lexicon(words), text, min_length) == every_word(set(words), text, min_length)
+
+
+@given(word_lists, texts, st.integers(1, 3))
+def test_a_long_text_against_all_substrings(words, text, min_length):
+    text += "四" * SHORT_TEXT
+    assert found(Lexicon(words), text, min_length) == every_word(set(words), text, min_length)
+
+
+@pytest.mark.parametrize("padding", ["", "四" * SHORT_TEXT])
+@given(words=word_lists, batch=st.lists(texts, max_size=6))
+def test_a_batch_is_its_texts_one_by_one(words, batch, padding):
+    lexicon, batch = Lexicon(words), [text + padding for text in batch]
+    together = lexicon.match_batch(batch)
+    assert len(together) == len(batch)
+    for index, text in enumerate(batch):
+        for column, expected in zip(together[index], lexicon.match(text), strict=True):
+            assert column.dtype == np.int32
+            np.testing.assert_array_equal(column, expected)
+
+
+@given(word_lists, st.lists(edits, max_size=4), texts)
+def test_edits_take_effect_at_once_and_keep_ids(words, rounds, text):
+    lexicon, expected = Lexicon(words), set(words)
+    ids: dict[str, int] = {}
+    for edit in rounds:
+        for adds, word in edit:
+            if adds:
+                lexicon.add(word)
+                expected.add(word)
+            else:
+                lexicon.remove(word)
+                expected.discard(word)
+        for padding in ("", "四" * SHORT_TEXT):
+            assert found(lexicon, text + padding) == every_word(expected, text)
+        assert set(lexicon) == expected
+        assert len(lexicon) == len(expected)
+        for word in expected:
+            identity = lexicon.id(word)
+            assert ids.setdefault(word, identity) == identity
+            assert lexicon.word(identity) == word
+
+
+def test_agrees_with_daachorse_and_pyahocorasick():
+    words, text = random_words(1, 20_000), random_text(2, 150_000)
+    lexicon = Lexicon(words)
+    matches = lexicon.match(text)
+    ours = sorted(zip(matches.start.tolist(), matches.end.tolist(), matches.word.tolist(), strict=True))
+    assert len(ours) > len(text)
+    ids = [lexicon.id(word) for word in words]
+
+    daac = daachorse.CharwiseDoubleArrayAhoCorasick(words).find_overlapping(text)
+    assert sorted((start, end, ids[number]) for start, end, number in daac) == ours
+
+    automaton = ahocorasick.Automaton()
+    for word, identity in zip(words, ids, strict=True):
+        automaton.add_word(word, (len(word), identity))
+    automaton.make_automaton()
+    theirs = ((last + 1 - size, last + 1, number) for last, (size, number) in automaton.iter(text))
+    assert sorted(theirs) == ours
+
+
+def test_layers_of_large_additions_against_one_lexicon():
+    words, text = random_words(3, 60_000), random_text(4, 50_000)
+    whole, grown = Lexicon(words), Lexicon(words[:40_000])
+    for start in range(40_000, len(words), 3_000):
+        grown.update(words[start : start + 3_000])
+        grown.match(text[:10])
+    assert len(words) - 40_000 > SMALL_LAYER
+    assert list(grown) == list(whole)
+    for ours, expected in zip(grown.match(text), whole.match(text), strict=True):
+        np.testing.assert_array_equal(ours, expected)
+    np.testing.assert_array_equal(grown.ids(words), np.arange(len(words)))
+
+
+def test_a_million_characters_and_words_across_windows():
+    text = random_text(5, 1_000_000)
+    word = "囍囍囍"
+    place = WINDOW - 1
+    text = text[:place] + word + text[place + 3 : -3] + word
+    matches = Lexicon([word]).match(text)
+    assert len(text) == 1_000_000
+    assert (matches.start.tolist(), matches.end.tolist()) == ([place, 999_997], [place + 3, 1_000_000])
+
+
+def test_nothing_in_nothing():
+    assert found(Lexicon(), "一二三") == found(Lexicon(), "一" * 1000) == found(Lexicon(["一"]), "") == []
+    batch = Lexicon().match_batch([])
+    assert len(batch) == 0
+    assert batch.offsets.tolist() == [0]
+    assert Lexicon(["一"]).match_batch(["", ""]).offsets.tolist() == [0, 0, 0]
+    assert len(Lexicon()) == 0
+    assert list(Lexicon()) == []
+
+
+def test_surrogates_and_nul_in_a_text_match_nothing_else():
+    lexicon = Lexicon(["重庆", "庆"])
+    assert found(lexicon, "重\0庆\ud800重庆") == [(2, 3, "庆"), (4, 6, "重庆"), (5, 6, "庆")]
+
+
+def test_labels_and_weights_follow_their_words():
+    lexicon = Lexicon(["药店", ("渝中区", "LOC", None), Word("人和", "ORG", 2.5)])
+    lexicon.add("渝中区", "GPE")
+    lexicon.add("重庆", weight=1.5)
+    assert lexicon.labels == ("LOC", "ORG", "GPE")
+    assert [(w.text, w.label, w.weight) for w in lexicon.entries()] == [
+        ("药店", None, None),
+        ("渝中区", "GPE", None),
+        ("人和", "ORG", 2.5),
+        ("重庆", None, 1.5),
+    ]
+    assert lexicon.label_ids.tolist() == [-1, 2, 1, -1]
+    assert (lexicon.label(lexicon.id("渝中区")), lexicon.weight(lexicon.id("渝中区"))) == ("GPE", None)
+
+
+def test_a_removed_word_keeps_its_id_and_text():
+    lexicon = Lexicon(["药", "药店"])
+    lexicon.remove("药店")
+    lexicon.remove("没有")
+    assert "药店" not in lexicon
+    assert lexicon.ids(["药", "药店", "没有"]).tolist() == [0, -1, -1]
+    assert (len(lexicon), lexicon.id_count, lexicon.word(1)) == (1, 2, "药店")
+    lexicon.add("药店")
+    assert lexicon.id("药店") == 1
+    with pytest.raises(IndexError, match="word id 2"):
+        lexicon.word(2)
+
+
+def test_copies_are_independent():
+    base = Lexicon(["一二"])
+    base.add("二三")
+    copy = base.copy()
+    copy.add("三四", "X")
+    copy.remove("一二")
+    base.add("四五")
+    assert (list(base), list(copy)) == (["一二", "二三", "四五"], ["二三", "三四"])
+    assert base.labels == ()
+
+
+@given(word_lists, edits, texts)
+@settings(max_examples=40)
+def test_saved_and_mapped_it_is_the_same(tmp_path_factory, words, edit, text):
+    folder = tmp_path_factory.mktemp("lexicon")
+    lexicon = Lexicon([Word(word, word[0], len(word)) for word in words])
+    for adds, word in edit:
+        lexicon.add(word) if adds else lexicon.remove(word)
+    lexicon.save(folder)
+    lexicon.save(folder / "words.bin")
+    for path in (folder, folder / "words.bin"):
+        again = Lexicon.open(path)
+        assert list(again.entries()) == list(lexicon.entries())
+        assert found(again, text) == found(lexicon, text)
+        assert found(again, text + "四" * SHORT_TEXT) == found(lexicon, text)
+        again.add("三三三")
+        assert "三三三" in again
+
+
+def test_mapped_lexicons_are_not_read_until_used(tmp_path):
+    Lexicon(random_words(6, 5_000)).save(tmp_path / "a.bin")
+    layer = Lexicon.load(tmp_path / "a.bin")._snapshot().layers[0]
+    for array in (layer.trie.keys, layer.trie.values, layer.words.codes):
+        assert not array.flags.owndata
+        assert not array.flags.writeable
+
+
+def test_word_lists(tmp_path, caplog):
+    path = tmp_path / "words.txt"
+    path.write_bytes("\ufeff 药店 \r\n\n#\n渝中区\tLOC\n人和\tORG\t2.5\n重庆\t7\n\t\n药店\t\t3\n".encode())
+    with caplog.at_level("INFO"):
+        lexicon = Lexicon.from_files(path)
+    assert list(lexicon.entries()) == [
+        Word("药店", None, 3.0),
+        Word("#"),
+        Word("渝中区", "LOC"),
+        Word("人和", "ORG", 2.5),
+        Word("重庆", None, 7.0),
+    ]
+    assert "2 blank lines skipped" in caplog.text
+    assert list(Lexicon.open(path)) == list(lexicon)
+    lexicon = Lexicon(["一"])
+    lexicon.update(path)
+    assert len(lexicon) == 6
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("一\n" + "二" * 1001, r"words.txt:2: the line has 1,001 characters"),
+        ("一\n二\0", r"words.txt:2: a NUL character"),
+        ("一\tA\tmuch", r"words.txt:1: the weight 'much' is not a number"),
+        ("一\tA\tnan", r"words.txt:1: the weight 'nan' is not a number"),
+        ("一\tA\t1\t2", r"words.txt:1: 4 columns"),
+        ("\tA", r"words.txt:1: the word before the first tab is empty"),
+    ],
+)
+def test_bad_word_lists_name_file_and_line(tmp_path, content, message):
+    path = tmp_path / "words.txt"
+    path.write_text(content, encoding="utf-8")
+    lexicon = Lexicon(["三"])
+    with pytest.raises(DataError, match=message):
+        lexicon.update(path)
+    assert list(lexicon) == ["三"]
+
+
+def test_unreadable_files(tmp_path):
+    (tmp_path / "words.txt").write_bytes("一\n药".encode() + b"\xff")
+    with pytest.raises(DataError, match=r"words.txt:2: byte 0xff"):
+        Lexicon.open(tmp_path / "words.txt")
+    for opened in (Lexicon.open, Lexicon.load, Lexicon.from_files):
+        with pytest.raises(DataError, match=r"none: cannot be read: No such file"):
+            opened(tmp_path / "none")
+    with pytest.raises(DataError, match="cannot be written"):
+        Lexicon(["一"]).save(tmp_path / "no" / "such")
+
+
+@pytest.mark.parametrize("word", ["", "一\0"])
+def test_impossible_words(word):
+    with pytest.raises(DataError, match="a word of the lexicon has"):
+        Lexicon().add(word)
+
+
+def test_foreign_and_broken_compiled_files(tmp_path):
+    path = tmp_path / "lexicon.bin"
+    Lexicon(["一二", "二"]).save(path)
+    whole = path.read_bytes()
+    header_end = whole.index(b"\n", whole.index(b"\n") + 1)
+    cases = {
+        b"\x89PNG\r\n": "not a compiled lexicon",
+        whole.replace(b"v1", b"v0", 1): "another version",
+        whole[: header_end - 5]: "header is broken",
+        whole[:-1]: "bytes where",
+        whole + b"\0": "bytes where",
+        whole.replace(b'"keys"', b'"kegs"', 1): "header is broken",
+    }
+    for content, message in cases.items():
+        path.write_bytes(content)
+        with pytest.raises(ModelError, match=message):
+            Lexicon.load(path)
+
+
+def test_readers_while_a_writer_edits():
+    lexicon = Lexicon(["一二"])
+    text, batch = "一二三四五" * 10, ["一二三四五"] * 100
+    valid = [every_word({"一二", *extra}, "一二三四五") for extra in ([], ["三四"], ["三四", "二三四"])]
+    valid = [sorted((start, end) for start, end, _ in case) for case in valid]
+    stop, failures = threading.Event(), []
+
+    def read() -> None:
+        while not stop.is_set():
+            matches, together = lexicon.match(text), lexicon.match_batch(batch)
+            counts = {len(matches.start) // 10, *np.diff(together.offsets).tolist()}
+            first = together[0]
+            if sorted(zip(first.start.tolist(), first.end.tolist(), strict=True)) not in valid:
+                failures.append(first)
+            if len(np.unique(np.diff(together.offsets))) != 1 or not counts <= {1, 2, 3}:
+                failures.append(counts)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(150):
+        lexicon.add("三四")
+        lexicon.add("二三四" if number % 2 else f"词{number}")
+        lexicon.match("一")
+        lexicon.remove("二三四")
+        lexicon.remove("三四")
+        lexicon.match("一")
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert not failures
+    assert len(lexicon) == 76
+
+
+def test_a_lattice_iterates_as_its_words():
+    lattice = Lattice("重庆人", (0, 0), (2, 3), ("重庆", "重庆人"), ("LOC", None))
+    assert list(lattice) == [(0, 2, "重庆", "LOC"), (0, 3, "重庆人", None)]
+    assert len(lattice) == 2
