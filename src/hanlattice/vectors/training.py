@@ -47,7 +47,7 @@ def train_vectors(
     probable segmentation over the lexicon, each weighed by how often it occurs in the texts as a substring;
     without a lexicon there are no word vectors. Words of one character are left to the character vectors.
 
-    Temporary files take about four times the room of the unpacked texts, in the folder that TMPDIR names.
+    Temporary files take about three times the room of the unpacked texts, in the folder that TMPDIR names.
 
     Args:
         paths: plain text, ``.xz`` or ``.gz``.
@@ -65,7 +65,8 @@ def train_vectors(
         DataError: a file cannot be read, the texts hold too little, or the disk is full.
     """
     _check({"dimension": dimension, "workers": workers})
-    _check({f"{name} of {kind}": n[kind] for name, n in _named(epochs, min_count) for kind in KINDS})
+    _check({f"epochs of {kind}": epochs[kind] for kind in KINDS})
+    _check({f"min_count of {kind}": min_count[kind] for kind in KINDS})
     word2vec = partial(
         _word2vec(),
         sg=1,
@@ -77,7 +78,6 @@ def train_vectors(
         workers=workers,
     )
     counts = Counts()
-
     excluded = runs(document.text for path in exclude for document in read(path))
 
     with TemporaryDirectory(prefix="hanlattice-") as name:
@@ -97,29 +97,19 @@ def train_vectors(
         if lexicon is not None:
             words = _of_two_or_more(learn("words", _words(lexicon, texts, counts, progress)))
 
-    return VectorSet(
-        chars,
-        bigrams,
-        words,
-        {
-            "method": f"word2vec skip-gram, gensim {metadata.version('gensim')}",
-            "settings": f"dimension {dimension}, window {WINDOW}, negative {NEGATIVE}, sample {SAMPLE},"
-            f" seed {seed}, workers {workers}",
-            **{
-                name: ", ".join(f"{kind} {n[kind]}" for kind in KINDS)
-                for name, n in _named(epochs, min_count)
-            },
-            "texts": ", ".join(Path(path).name for path in paths),
-            "text": f"{counts.kept:,} paragraphs of {counts.characters:,} characters;"
-            f" {counts.duplicates:,} duplicates and {counts.excluded:,} excluded paragraphs left out",
-            "excluded": ", ".join(Path(path).name for path in exclude) or "nothing",
-            "lexicon": "none" if lexicon is None else f"{len(lexicon):,} words",
-        },
-    )
-
-
-def _named(epochs: Mapping[str, int], min_count: Mapping[str, int]) -> list[tuple[str, Mapping[str, int]]]:
-    return [("epochs", epochs), ("min_count", min_count)]
+    made = {
+        "method": f"word2vec skip-gram, gensim {metadata.version('gensim')}",
+        "settings": f"dimension {dimension}, window {WINDOW}, negative {NEGATIVE}, sample {SAMPLE},"
+        f" seed {seed}, workers {workers}",
+        "epochs": ", ".join(f"{kind} {epochs[kind]}" for kind in KINDS),
+        "min_count": ", ".join(f"{kind} {min_count[kind]}" for kind in KINDS),
+        "texts": ", ".join(Path(path).name for path in paths),
+        "text": f"{counts.kept:,} paragraphs of {counts.characters:,} characters;"
+        f" {counts.duplicates:,} duplicates and {counts.excluded:,} excluded paragraphs left out",
+        "excluded": ", ".join(Path(path).name for path in exclude) or "nothing",
+        "lexicon": "none" if lexicon is None else f"{len(lexicon):,} words",
+    }
+    return VectorSet(chars, bigrams, words, made)
 
 
 def _check(settings: Mapping[str, int]) -> None:
