@@ -138,9 +138,7 @@ def test_digest_tells_sets_apart(small: VectorSet) -> None:
     assert same.digest == small.digest
     renamed = Vectors(("重庆", "药店", "渝中"), small.words.rows)
     changed = Vectors(small.words.names, np.nextafter(small.words.rows, 9))
-    digests = {
-        VectorSet(small.chars, small.bigrams, words).digest for words in (small.words, renamed, changed)
-    }
+    digests = {VectorSet(small.chars, small.bigrams, words).digest for words in (small.words, renamed, changed)}
     assert len(digests) == 3
 
 
@@ -339,9 +337,7 @@ def test_every_name_that_is_frequent_enough_has_a_vector(texts: Path, trained: V
         for line in dict.fromkeys(texts.read_text(encoding="utf-8").splitlines())
     ]
     chars = Counter("".join(lines))
-    bigrams = Counter(
-        b for line in lines if line for b in [*map("".join, pairwise(line)), line[-1] + "<end>"]
-    )
+    bigrams = Counter(b for line in lines if line for b in [*map("".join, pairwise(line)), line[-1] + "<end>"])
     assert set(trained.chars.names) == {char for char, n in chars.items() if n >= 5}
     assert set(trained.bigrams.names) == {bigram for bigram, n in bigrams.items() if n >= 10}
     # Texts are in lower case, words as given: 'Apple' is not among them, and 去 and 新 are characters.
@@ -456,9 +452,7 @@ def test_train_with_an_excluded_corpus(texts: Path, tmp_path: Path) -> None:
     secret = texts.read_text(encoding="utf-8").splitlines()[5].rstrip("。")
     corpus = tmp_path / "test.bmes"
     corpus.write_text("\n".join(f"{character} O" for character in secret) + "\n\n", encoding="utf-8")
-    result = run(
-        app, ["train", str(texts), "--output", str(tmp_path / "v"), "--exclude", str(corpus), "--quiet"]
-    )
+    result = run(app, ["train", str(texts), "--output", str(tmp_path / "v"), "--exclude", str(corpus), "--quiet"])
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     meta = VectorSet.load(tmp_path / "v").meta

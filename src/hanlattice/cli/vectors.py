@@ -28,9 +28,7 @@ def train(
     texts: Annotated[
         list[Path], typer.Argument(help="Plain text, .xz or .gz, one paragraph a line.", show_default=False)
     ],
-    output: Annotated[
-        Path, typer.Option(help="File to write, safetensors in half precision.", show_default=False)
-    ],
+    output: Annotated[Path, typer.Option(help="File to write, safetensors in half precision.", show_default=False)],
     lexicon: Annotated[
         list[Path] | None,
         typer.Option(help="Words to cut the text into; may be repeated. Without it, no word vectors."),
@@ -93,9 +91,7 @@ def convert(
     chars: Annotated[Path | None, typer.Option(help="Character vectors, word2vec text format.")] = None,
     bigrams: Annotated[Path | None, typer.Option(help="Bigram vectors, word2vec text format.")] = None,
     words: Annotated[Path | None, typer.Option(help="Word vectors, word2vec text format.")] = None,
-    precision: Annotated[
-        Precision, typer.Option(help="Two bytes a number, or one and a scale a row.")
-    ] = "float16",
+    precision: Annotated[Precision, typer.Option(help="Two bytes a number, or one and a scale a row.")] = "float16",
 ) -> None:
     """Make one file of vectors from word2vec text files, most frequent names first."""
     files = dict(zip(KINDS, (chars, bigrams, words), strict=True))

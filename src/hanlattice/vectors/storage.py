@@ -90,15 +90,11 @@ class Vectors:
         if self.rows.dtype == np.dtype(precision):
             return self
         with np.errstate(over="ignore", invalid="ignore"):
-            stored = (
-                _to_int8(self) if precision == "int8" else Vectors(self.names, self.matrix.astype(np.float16))
-            )
+            stored = _to_int8(self) if precision == "int8" else Vectors(self.names, self.matrix.astype(np.float16))
         finite = np.isfinite(stored.rows if stored.scale is None else stored.scale)
         if not finite.all():
             name = self.names[int(np.argwhere(~finite)[0, 0])]
-            raise DataError(
-                f"the vector of {name!r} holds a number that {precision} cannot; remove or scale it"
-            )
+            raise DataError(f"the vector of {name!r} holds a number that {precision} cannot; remove or scale it")
         return stored
 
 
@@ -160,9 +156,7 @@ class VectorSet:
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror or error}", path) from None
         except SafetensorError as error:
-            raise DataError(
-                f"broken, or no safetensors file ({error}); make or fetch it again", path
-            ) from None
+            raise DataError(f"broken, or no safetensors file ({error}); make or fetch it again", path) from None
         return cls(**{kind: _vectors(tensors, kind, path) for kind in KINDS}, meta=meta)
 
 
@@ -199,9 +193,7 @@ def _tensors(vectors: Vectors) -> dict[str, NDArray[Any]]:
 
 def _meta(metadata: Mapping[str, str] | None, path: str | Path) -> dict[str, str]:
     if not metadata or HEADER not in metadata:
-        raise DataError(
-            "a safetensors file, but not of vectors; make one with: hanlattice vectors train", path
-        )
+        raise DataError("a safetensors file, but not of vectors; make one with: hanlattice vectors train", path)
     try:
         header = json.loads(metadata[HEADER])
         version, meta = header["version"], dict(header["meta"])

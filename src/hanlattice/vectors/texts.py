@@ -34,9 +34,7 @@ def normalise(text: str) -> str:
 
 def runs(texts: Iterable[str]) -> set[str]:
     """Every stretch of ``RUN`` characters of the texts, normalised."""
-    return {
-        text[start : start + RUN] for text in map(normalise, texts) for start in range(len(text) - RUN + 1)
-    }
+    return {text[start : start + RUN] for text in map(normalise, texts) for start in range(len(text) - RUN + 1)}
 
 
 def stretches(
@@ -104,9 +102,7 @@ def _decoded(path: str | Path) -> Iterator[tuple[str, int]]:
             number,
         ) from None
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(
-            f"cannot be unpacked after line {number}: {error}; fetch or pack it again", path
-        ) from None
+        raise DataError(f"cannot be unpacked after line {number}: {error}; fetch or pack it again", path) from None
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None
 
