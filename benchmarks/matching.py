@@ -16,16 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from hanlattice.lexicon import Lexicon
+from hanlattice.lexicon import Lexicon, count_matches, segment
 
 SENTENCE = 50  # characters
 Match = tuple[int, int, int]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lexicon", type=Path, help="a word list, one word a line")
     parser.add_argument("--text", type=Path, help="UTF-8 text to match")
     parser.add_argument("--characters", type=int, default=1_000_000, help="characters to match")
@@ -70,6 +68,11 @@ def report_speed(lexicon: Lexicon, words: Sequence[str], text: str) -> None:
     seconds, _ = timed(lambda: lexicon.match(text))
     whole = len(text) / seconds
     print(f"{'hanlattice, one text':27}{whole:14,.0f}")
+    seconds, counts = timed(lambda: count_matches(lexicon, sentences))
+    print(f"{'count_matches':27}{len(text) / seconds:14,.0f}")
+    scores = np.log((counts + 0.5) / (counts.sum() + 1))
+    seconds, _ = timed(lambda: list(segment(lexicon, sentences, scores, float(scores.min()))), rounds=3)
+    print(f"{'segment, to lists of words':27}{len(text) / seconds:14,.0f}")
     rates: dict[str, float] = {}
     for size in (2048, 64, 1):
         batches = [sentences[start : start + size] for start in range(0, len(sentences), size)]

@@ -45,9 +45,7 @@ def random_text(seed: int, length: int) -> str:
 def random_words(seed: int, count: int) -> list[str]:
     rng, text = np.random.default_rng(seed), random_text(seed, 5 * count)
     starts = rng.integers(0, len(text) - 8, count)
-    return list(
-        {text[start : start + size] for start, size in zip(starts, rng.integers(1, 8, count), strict=True)}
-    )
+    return list({text[start : start + size] for start, size in zip(starts, rng.integers(1, 8, count), strict=True)})
 
 
 @given(word_lists, texts, st.integers(1, 3))

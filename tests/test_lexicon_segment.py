@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,9 +43,7 @@ def test_the_best_path_of_every_text(scores, batch):
 
 def test_of_equal_paths_the_longest_first_word():
     lexicon = Lexicon(["一二", "一", "二", "二三", "三"])
-    assert list(segment(lexicon, ["一二三"], np.array([-2.0, -1.0, -1.0, -2.0, -1.0]), UNKNOWN)) == [
-        ["一二", "三"]
-    ]
+    assert list(segment(lexicon, ["一二三"], np.array([-2.0, -1.0, -1.0, -2.0, -1.0]), UNKNOWN)) == [["一二", "三"]]
 
 
 def test_one_long_stretch_without_a_cut():
@@ -62,3 +61,23 @@ def test_counts_and_chunks(monkeypatch):
     monkeypatch.setattr("hanlattice.lexicon.segmentation.CHUNK", 5)
     np.testing.assert_array_equal(count_matches(lexicon, iter(batch)), whole)
     assert list(segment(lexicon, iter(batch), np.full(3, -1.0), UNKNOWN)) == expected
+
+
+def test_scores_of_another_lexicon():
+    with pytest.raises(ValueError, match="2 log probabilities for 1 word ids"):
+        segment(Lexicon(["一"]), ["一"], np.zeros(2), UNKNOWN)
+    with pytest.raises(ValueError, match="must be finite"):
+        segment(Lexicon(["一"]), ["一"], np.zeros(1), -math.inf)
+
+
+def test_an_edit_while_texts_arrive_changes_nothing():
+    lexicon = Lexicon(["一二"])
+
+    def arriving():
+        yield "一二三四"
+        lexicon.add("三四")
+        yield "三四"
+
+    assert list(segment(lexicon, arriving(), np.zeros(1), UNKNOWN)) == [["一二", "三", "四"], ["三", "四"]]
+    lexicon = Lexicon(["一二"])
+    assert count_matches(lexicon, arriving()).tolist() == [1]

@@ -1,5 +1,6 @@
 """Cut texts into their most probable words, or count where words occur; for corpora of any size."""
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import pairwise, zip_longest
 
@@ -16,6 +17,7 @@ NO_EDGES = np.empty(0, np.intp)
 
 def count_matches(lexicon: Lexicon, texts: Iterable[str]) -> Int64:
     """Occurrences of every word as a substring: ``int64 [lexicon.id_count]``."""
+    lexicon = lexicon.copy()  # as it is now, whatever is edited while texts arrive
     counts = np.zeros(lexicon.id_count, np.int64)
     for chunk in _chunks(texts):
         counts += np.bincount(lexicon.match(BOUNDARY.join(chunk)).word, minlength=len(counts))
@@ -32,7 +34,20 @@ def segment(
     Args:
         log_probability: ``[lexicon.id_count]``, -inf for a word that is not to be used.
         unknown: log probability of a single character that is not in the lexicon.
+
+    Raises:
+        ValueError: ``log_probability`` was made for another lexicon, or ``unknown`` is not finite.
     """
+    if len(log_probability) != lexicon.id_count:
+        raise ValueError(f"{len(log_probability)} log probabilities for {lexicon.id_count} word ids")
+    if not math.isfinite(unknown):
+        raise ValueError(f"the log probability of an unknown character must be finite, not {unknown}")
+    return _segments(lexicon.copy(), texts, log_probability, unknown)
+
+
+def _segments(
+    lexicon: Lexicon, texts: Iterable[str], log_probability: NDArray[np.floating], unknown: float
+) -> Iterator[list[str]]:
     for chunk in _chunks(texts):
         joined = BOUNDARY.join(chunk)
         bounds = _boundaries(lexicon.match(joined), len(joined), log_probability, unknown).tolist()

@@ -20,7 +20,7 @@ UInt64 = NDArray[np.uint64]
 CHARACTER_BITS = 21  # Unicode ends at 0x10FFFF
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: Fibonacci hashing
 GOLDEN64, HALF64, FULL = np.uint64(GOLDEN), np.uint64(32), (1 << 64) - 1
-SLOTS_PER_STATE = 1.8
+SLOTS_PER_STATE = 2.5  # fewer save memory, more save a second look where two keys want one slot
 BOUNDARY = "\0"  # matches nothing: no word may hold it
 WINDOW = 1 << 16  # start positions searched together: they fit uint16 (radix sort) and the cache
 

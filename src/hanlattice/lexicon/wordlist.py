@@ -47,9 +47,7 @@ def _entry(line: str, path: str | Path, number: int) -> Word:
     while fields and not fields[-1]:
         fields.pop()
     if not text:
-        raise DataError(
-            "the word before the first tab is empty; write word, tab, label, tab, weight", path, number
-        )
+        raise DataError("the word before the first tab is empty; write word, tab, label, tab, weight", path, number)
     if len(fields) > 2:
         raise DataError(
             f"{len(fields) + 1} columns, at most 3 can be read; write word, tab, label, tab, weight",
