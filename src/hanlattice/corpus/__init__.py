@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import IO, NamedTuple
 
 from hanlattice.corpus import (
     brat,
@@ -42,7 +42,7 @@ class Format(NamedTuple):
     """A format of lines: its reader, its writer (if it has one), and what of a document it holds."""
 
     read: Callable[..., Iterator[Document]]
-    write: Callable[[Iterable[Document], TextIO], None] | None
+    write: Callable[[Iterable[Document], IO[str]], None] | None
     carries: Carries
 
 

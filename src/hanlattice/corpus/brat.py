@@ -20,7 +20,7 @@ from hanlattice.errors import DataError, HanlatticeError
 from hanlattice.files import read_lines
 
 _TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) (-?\d+ -?\d+(?:;-?\d+ -?\d+)*)(?:\t(.*))?", re.DOTALL)
-_BEGINS = re.compile(r"(?:[TREAMN]\S*|#\S*|\*)\t")
+_BEGINS = re.compile(r"(?:[TREAMN]\d+|#\S*|\*)\s")
 
 
 def sniff(path: Path) -> bool:
@@ -129,17 +129,13 @@ def _annotation(match: re.Match[str], line: int) -> Annotation:
 def _write_pair(document: Document, folder: Path, name: str) -> None:
     text = folder / f"{name}.txt"
     if not name or not text.resolve().is_relative_to(folder.resolve()) or text.exists():
-        raise HanlatticeError(
-            f"id {name!r} is twice in the corpus, or no file name; brat names its files by ids"
-        )
+        raise HanlatticeError(f"id {name!r} is twice in the corpus, or no file name; brat names its files by ids")
     text.parent.mkdir(parents=True, exist_ok=True)
     text.write_bytes(document.text.encode("utf-8"))
     with open(text.with_suffix(".ann"), "w", encoding="utf-8", newline="\n") as stream:
         for number, found in zip(_numbers(document), document.entities, strict=True):
             if len(found.label.split()) != 1:
-                raise HanlatticeError(
-                    f"label {found.label!r} cannot stand in brat, which ends labels at a blank"
-                )
+                raise HanlatticeError(f"label {found.label!r} cannot stand in brat, which ends labels at a blank")
             pieces = found.fragments or ((found.start, found.end),)
             offsets = ";".join(f"{start} {end}" for start, end in pieces)
             surface = re.sub(r"[\r\n\t]", " ", surface_of(document.text, pieces))

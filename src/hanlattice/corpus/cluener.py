@@ -6,7 +6,7 @@ Under the same name goes a variant with ends exclusive, and one that is not grou
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from typing import IO, Any
 
 from hanlattice.corpus import jsonl
 from hanlattice.corpus.defects import Defect, OnDefect, report
@@ -40,15 +40,13 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
     for number, row in jsonl.rows(lines, file, on_defect):
         try:
             yield _document(row, file, number, on_defect)
+        except DataError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, DataError):
-                raise
-            report(
-                Defect(file, number, "not a document", f"not a row of CLUENER ({error})", _MEND), on_defect
-            )
+            report(Defect(file, number, "not a document", f"not a row of CLUENER ({error!r})", _MEND), on_defect)
 
 
-def write(documents: Iterable[Document], stream: TextIO) -> None:
+def write(documents: Iterable[Document], stream: IO[str]) -> None:
     """One row a document, in the published form: grouped by label and surface, ends inclusive."""
     for document in documents:
         label: dict[str, dict[str, list[list[int]]]] = {}
@@ -80,5 +78,5 @@ def _annotations(text: str, labels: Mapping[str, Any]) -> Iterator[Annotation]:
             continue
         for surface, spans in places.items():
             for start, last in spans:
-                exclusive = text[start : last + 1] != surface and text[start:last] == surface
+                exclusive = text[start:last] == surface
                 yield Annotation(((start, last if exclusive else last + 1),), label, surface)

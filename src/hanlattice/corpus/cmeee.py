@@ -5,7 +5,7 @@ Ends are *inclusive*. Entities may be nested. A line without ``|||`` is a text w
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TextIO
+from typing import IO
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.corpus.offsets import Annotation, entities
@@ -44,7 +44,7 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
         yield Document(text, entities(text, annotations, file, number, on_defect), meta={"@line": number})
 
 
-def write(documents: Iterable[Document], stream: TextIO) -> None:
+def write(documents: Iterable[Document], stream: IO[str]) -> None:
     """One line a document.
 
     Raises:
@@ -52,13 +52,9 @@ def write(documents: Iterable[Document], stream: TextIO) -> None:
     """
     for document in documents:
         fields = [f"{entity.start}    {entity.end - 1}    {entity.label}" for entity in document.entities]
-        unreadable = next(
-            (entity.label for entity in document.entities if len(entity.label.split()) != 1), None
-        )
+        unreadable = next((entity.label for entity in document.entities if len(entity.label.split()) != 1), None)
         if unreadable is not None:
             raise HanlatticeError(f"label {unreadable!r} cannot stand in CMeEE, which ends labels at a blank")
         if _BAR in document.text or "\n" in document.text:
-            raise HanlatticeError(
-                f"{document.text[:40]!r} cannot stand on a line of CMeEE; write JSONL instead"
-            )
+            raise HanlatticeError(f"{document.text[:40]!r} cannot stand on a line of CMeEE; write JSONL instead")
         stream.write(_BAR.join([document.text, *fields, ""]) + "\n")

@@ -2,8 +2,8 @@ r"""CoNLL columns: a token and its tag on each line, a blank line after each sen
 
 Read are tabs or spaces between columns, any of the four tag schemes (guessed unless named), ``-DOCSTART-``
 lines, and more than two columns: the first is the token, the last the tag, and those between are kept in
-``meta["columns"]``. A token may be a space (``"  O"``, ``" \tO"``), a tab (``"\t\tO"``) or any other blank, and
-begin with one (``" the O"``); an empty token (``" O"``) is a space that was stripped.
+``meta["columns"]``. A token may be a space (``"  O"``, ``" \tO"``), a tab (``"\t\tO"``) or any other blank,
+and begin with one (``" the O"``); an empty token (``" O"``) is a space that was stripped.
 
 The text of a sentence is its tokens without anything between them, but for one space where a Latin word would
 fuse with the Latin word or digit beside it. Single characters never get a space, so ``o t a`` is ``ota``.
@@ -16,7 +16,7 @@ the position, kept in ``meta["positions"]``; tokens of several U+FFFD are broken
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, NamedTuple, TextIO
+from typing import IO, Any, NamedTuple
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.document import Document, Entity
@@ -26,7 +26,7 @@ from hanlattice.spans import Span, from_tags, guess_scheme, ill_formed, to_tags
 _PREFIX = 2000
 """Sentences over which the separator, the scheme and Weibo's positions are guessed."""
 
-_TAG = re.compile(r"O|[BMIESLU]([-_][^\t]+)?")
+_TAG = re.compile(r"[A-Za-z]([-_][^\t]+)?")
 _POSITIONED = re.compile("(\ufffd+|.)([0-9]+)", re.DOTALL)
 
 Tokens = tuple[tuple[int, int], ...]
@@ -42,9 +42,7 @@ class _Sentence(NamedTuple):
 def sniff(head: Sequence[str]) -> bool:
     """Do at least half of these lines end in a tag?"""
     rows = [line for line in head if line.strip()]
-    tagged = sum(
-        1 for line in rows if len(row := re.split("[\t ]", line)) > 1 and _TAG.fullmatch(row[-1].strip())
-    )
+    tagged = sum(1 for line in rows if len(row := re.split("[\t ]", line)) > 1 and _TAG.fullmatch(row[-1].strip()))
     return bool(rows) and 2 * tagged >= len(rows)
 
 
@@ -81,7 +79,7 @@ def read(
         yield _document(sentence, tags.spans(sentence), positions, file, on_defect)
 
 
-def write(documents: Iterable[Document], stream: TextIO, scheme: str = "BMES") -> None:
+def write(documents: Iterable[Document], stream: IO[str], scheme: str = "BMES") -> None:
     """One token and tag a line, with a tab between.
 
     Raises:
@@ -165,9 +163,7 @@ def _sentences(lines: Iterable[str], file: str, on_defect: OnDefect | None) -> I
         token, between, tag = _columns(line, separator)
         if tag is None:
             message = f"no tag in {line!r}"
-            report(
-                Defect(file, number, "missing tag", message, "write the token, a tab and its tag"), on_defect
-            )
+            report(Defect(file, number, "missing tag", message, "write the token, a tab and its tag"), on_defect)
             tag = "O"
         if not token:
             mend = "write the token; it is read as a space until then"
@@ -278,9 +274,7 @@ class _Tags:
                 message = f"{tag} after {before}"
             line = sentence.line + min(i, len(sentence.tags) - 1)
             mend = "correct the tags; they are read leniently until then, or left out with strict"
-            on_defect(
-                Defect(self.file, line, "ill-formed tags", f"{message} ({self.scheme})", mend, lossy=False)
-            )
+            on_defect(Defect(self.file, line, "ill-formed tags", f"{message} ({self.scheme})", mend, lossy=False))
 
 
 def _document(
@@ -322,9 +316,7 @@ def _token_spans(document: Document, bounds: Sequence[tuple[int, int]]) -> list[
     spans = []
     for entity in document.entities:
         if entity.fragments:
-            raise HanlatticeError(
-                f"{entity.label} {entity.text!r} is discontinuous, which tags cannot express"
-            )
+            raise HanlatticeError(f"{entity.label} {entity.text!r} is discontinuous, which tags cannot express")
         if entity.start not in starts or entity.end not in ends:
             raise HanlatticeError(f"{entity.label} {entity.text!r} does not begin and end at a token")
         spans.append(Span(starts[entity.start], ends[entity.end], entity.label))

@@ -1,13 +1,13 @@
 """doccano's JSON lines for sequence labelling: ``{"id", "text", "label": [[start, end, "LABEL"], …]}``."""
 
 from collections.abc import Iterable
-from typing import TextIO
+from typing import IO
 
 from hanlattice.corpus import jsonl
 from hanlattice.document import Document
 
 
-def write(documents: Iterable[Document], stream: TextIO) -> None:
+def write(documents: Iterable[Document], stream: IO[str]) -> None:
     """One row a document; other columns come along, as doccano's metadata. `jsonl.read` reads them."""
     for document in documents:
         label = [[entity.start, entity.end, entity.label] for entity in document.entities]

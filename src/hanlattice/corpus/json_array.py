@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, TextIO
+from typing import IO, Any
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
 
@@ -31,9 +31,7 @@ def read(lines: Iterable[str], file: str, on_defect: OnDefect | None = None) -> 
                 break
             started, buffer = bool(buffer), buffer[1:]
         # An element ends only where a bracket closes; other lines need no attempt.
-        while (
-            not closed and (buffer := buffer.lstrip(_BETWEEN)) and (line.rstrip(_BETWEEN)[-1:] in ("]", "}"))
-        ):
+        while not closed and (buffer := buffer.lstrip(_BETWEEN)) and (line.rstrip(_BETWEEN)[-1:] in ("]", "}")):
             if buffer[0] == "]":
                 closed = True
                 break
@@ -49,7 +47,7 @@ def read(lines: Iterable[str], file: str, on_defect: OnDefect | None = None) -> 
         report(Defect(file, begins, "not JSON", f"not a JSON array: {problem}", mend), on_defect)
 
 
-def write(elements: Iterable[Any], stream: TextIO) -> None:
+def write(elements: Iterable[Any], stream: IO[str]) -> None:
     """One element a line."""
     separator = "[\n"
     for element in elements:

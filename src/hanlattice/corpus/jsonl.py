@@ -4,17 +4,18 @@ A row may also have an ``id`` and ``tokens`` (``[[start, end], …]``); whatever
 document's ``meta`` and written again. Offsets are characters from 0, ends exclusive.
 
 Rows of doccano (``label`` or ``labels``: ``[[start, end, "LABEL"], …]``; ``entities`` with ``start_offset``
-and ``end_offset``; ``data`` for the text) and of spaCy (``["text", {"entities": [[start, end, "LABEL"], …]}]``)
-are read as well.
+and ``end_offset``; ``data`` for the text) and of spaCy
+(``["text", {"entities": [[start, end, "LABEL"], …]}]``) are read as well.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from typing import IO, Any
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.corpus.offsets import Annotation, Pieces, entities
 from hanlattice.document import Document
+from hanlattice.errors import DataError
 
 _TEXT = ("text", "data")
 _ENTITIES = ("entities", "label", "labels", "spans")
@@ -46,7 +47,7 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
             yield found
 
 
-def write(documents: Iterable[Document], stream: TextIO) -> None:
+def write(documents: Iterable[Document], stream: IO[str]) -> None:
     """Everything a document has, one row each."""
     for document in documents:
         row = document.to_dict()
@@ -66,7 +67,7 @@ def rows(lines: Iterable[str], file: str, on_defect: OnDefect | None) -> Iterato
             report(Defect(file, number, "not JSON", f"not JSON: {error}", _MEND), on_defect)
 
 
-def write_row(row: Mapping[str, Any], stream: TextIO) -> None:
+def write_row(row: Mapping[str, Any], stream: IO[str]) -> None:
     stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
@@ -79,8 +80,10 @@ def document(row: Any, file: str, line: int | None, on_defect: OnDefect | None) 
     """The document of a row in any of the shapes above; ``None`` for one that was reported as unreadable."""
     try:
         return _document(row, file, line, on_defect)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
-        message = f"not a row of text and entities ({error.args[0] if error.args else error})"
+    except DataError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        message = f"not a row of text and entities ({error!r})"
         report(Defect(file, line, "not a document", message, _MEND), on_defect)
         return None
 
@@ -90,18 +93,30 @@ def _document(row: Any, file: str, line: int | None, on_defect: OnDefect | None)
         text, rest = row
         row = {"text": text, **rest}
     columns = dict(row)
-    text = columns.pop(next(key for key in _TEXT if isinstance(columns.get(key), str)))
+    name_of_text = next((key for key in _TEXT if isinstance(columns.get(key), str)), None)
+    if name_of_text is None:
+        raise KeyError("text")
+    text = columns.pop(name_of_text)
     key = next((key for key in _ENTITIES if isinstance(columns.get(key), list)), None)
     annotations = [_annotation(item) for item in (columns.pop(key) if key else ())]
-    tokens = columns.pop("tokens", None)
+    tokens = _tokens(columns.pop("tokens", None), text)
     name = columns.pop("id", None)
     return Document(
         text,
         entities(text, annotations, file, line, on_defect),
         id=None if name is None else str(name),
-        tokens=None if tokens is None else tuple((int(start), int(end)) for start, end in tokens),
+        tokens=tokens,
         meta={"@line": line, **columns},
     )
+
+
+def _tokens(bounds: Any, text: str) -> tuple[tuple[int, int], ...] | None:
+    if bounds is None:
+        return None
+    tokens = tuple((int(start), int(end)) for start, end in bounds)
+    if any(not 0 <= start < end <= len(text) for start, end in tokens):
+        raise ValueError("a token does not lie within the text")
+    return tokens
 
 
 def _annotation(item: Any) -> Annotation:
@@ -110,8 +125,6 @@ def _annotation(item: Any) -> Annotation:
         return Annotation(((int(start), int(end)),), str(label))
     start = item["start"] if "start" in item else item["start_offset"]
     end = item["end"] if "end" in item else item["end_offset"]
-    pieces: Pieces = tuple(
-        (int(first), int(last)) for first, last in item.get("fragments") or ((start, end),)
-    )
+    pieces: Pieces = tuple((int(first), int(last)) for first, last in item.get("fragments") or ((start, end),))
     score = item.get("score")
     return Annotation(pieces, str(item["label"]), item.get("text"), None if score is None else float(score))

@@ -5,7 +5,7 @@ has no annotation, its first prediction is read. Of several annotations only the
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from typing import IO, Any
 
 from hanlattice.corpus import json_array, jsonl
 from hanlattice.corpus.defects import Defect, OnDefect, report
@@ -32,13 +32,13 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
     for number, task in json_array.read(lines, file, on_defect):
         try:
             yield _document(task, file, number, on_defect)
+        except DataError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, DataError):
-                raise
             report(Defect(file, number, "not a document", f"not a task ({error!r})", _MEND), on_defect)
 
 
-def write(documents: Iterable[Document], stream: TextIO) -> None:
+def write(documents: Iterable[Document], stream: IO[str]) -> None:
     """One task a document, ready for a ``Labels`` control ``label`` of a ``Text`` ``text``."""
     json_array.write((_task(document) for document in documents), stream)
 
@@ -69,7 +69,7 @@ def _document(task: Mapping[str, Any], file: str, line: int, on_defect: OnDefect
 
 
 def _regions(task: Mapping[str, Any], file: str, line: int, on_defect: OnDefect | None) -> list[Any]:
-    found = next((task[key] for key in _RESULTS if task.get(key)), [])
+    found: list[Any] = next((task[key] for key in _RESULTS if task.get(key)), [])
     found = [annotation for annotation in found if not annotation.get("was_cancelled")]
     if len(found) > 1:
         message = f"the task has {len(found)} annotations, of which the first is read"

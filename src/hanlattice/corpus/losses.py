@@ -54,9 +54,7 @@ def carried(document: Document, carries: Carries) -> tuple[Document | None, Coun
     if document.id is not None and "ids" not in holds:
         _count(lost, "ids", 1)
         changes["id"] = None
-    dropped = (
-        set() if carries.columns is None else {key for key in document.meta if key not in carries.columns}
-    )
+    dropped = set() if carries.columns is None else {key for key in document.meta if key not in carries.columns}
     if document.tokens is not None and "loose tokens" not in holds:
         feature = "tokens" if fits_tokens(replace(document, entities=entities)) else "loose tokens"
         if feature not in holds:

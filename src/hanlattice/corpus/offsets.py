@@ -98,11 +98,7 @@ def _fault(text: str, annotation: Annotation) -> tuple[str, str] | None:
     if surface is None or _same(surface, text, pieces):
         return None
     found = text.find(surface)
-    mend = (
-        f"the first {surface!r} is at [{found}, {found + len(surface)})"
-        if found >= 0
-        else "annotate it again"
-    )
+    mend = f"the first {surface!r} is at [{found}, {found + len(surface)})" if found >= 0 else "annotate it again"
     return (
         f"{label} {place} is {surface_of(text, pieces)!r} in the text but {surface!r} in the annotation",
         mend,

@@ -2,8 +2,8 @@
 
 A line is a paragraph of ``word/tag`` separated by blanks, the first its number, and brackets hold compounds,
 which may nest: ``19980101-01-001-002/m  [中共中央/nt  办公厅/n]nt  江/nr  泽民/nr``. Entities are ``nr``
-(PER), ``ns`` (LOC) and ``nt`` (ORG), of words and of brackets alike, the inner ones kept. A surname and the given
-name after it are two words ``nr`` and one PER. The words are the document's tokens, their tags
+(PER), ``ns`` (LOC) and ``nt`` (ORG), of words and of brackets alike, the inner ones kept. A surname and the
+given name after it are two words ``nr`` and one PER. The words are the document's tokens, their tags
 ``meta["pos"]``.
 """
 
@@ -75,9 +75,7 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
             yield _document(words, name, file, number, on_defect)
 
 
-def _document(
-    words: Sequence[str], name: str | None, file: str, line: int, on_defect: OnDefect | None
-) -> Document:
+def _document(words: Sequence[str], name: str | None, file: str, line: int, on_defect: OnDefect | None) -> Document:
     def defect(kind: str, message: str, mend: str) -> None:
         report(Defect(file, line, kind, message, mend), on_defect)
 
@@ -114,9 +112,7 @@ def _document(
     if opened:
         defect("unpaired bracket", f"{len(opened)} '[' without its ']'", "close it, or delete it")
     text = "".join(pieces)
-    found = in_order(
-        Entity(text[span.start : span.end], span.label, span.start, span.end) for span in set(spans)
-    )
+    found = in_order(Entity(text[span.start : span.end], span.label, span.start, span.end) for span in set(spans))
     return Document(text, found, id=name, tokens=tuple(bounds), meta={"@line": line, "pos": tags})
 
 

@@ -1,7 +1,7 @@
 """spaCy's training data as JSON: an array of ``["text", {"entities": [[start, end, "LABEL"], …]}]``."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TextIO
+from typing import IO
 
 from hanlattice.corpus import json_array, jsonl
 from hanlattice.corpus.defects import OnDefect
@@ -27,7 +27,7 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
             yield found
 
 
-def write(documents: Iterable[Document], stream: TextIO) -> None:
+def write(documents: Iterable[Document], stream: IO[str]) -> None:
     """One element a document."""
     json_array.write(([document.text, _annotations(document)] for document in documents), stream)
 

@@ -1,0 +1,108 @@
+"""``hanlattice convert``: a corpus from one format into another, without loss or saying what is lost."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hanlattice.errors import HanlatticeError
+
+if TYPE_CHECKING:
+    from hanlattice.corpus import Carries, Defect
+    from hanlattice.document import Document
+
+_BY_SUFFIX = {
+    ".jsonl": "jsonl", ".bmes": "bmes", ".bioes": "bioes", ".bieos": "bioes", ".bio": "bio", ".iob2": "bio",
+    ".bilou": "bilou", ".conll": "bmes", ".cmeee": "cmeee",
+}  # fmt: skip
+
+
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="File, folder in brat's form, or - for stdin.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="File, new folder (brat), or - for stdout.")],
+    from_: Annotated[str | None, typer.Option("--from", help="Format of IN; detected by default.")] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="jsonl, bmes, bioes, bio, bilou, brat, doccano, label-studio, cluener, cmeee or spacy; "
+            "by the ending of OUT by default."
+        ),
+    ] = None,
+    scheme: Annotated[
+        str | None, typer.Option(help="Tag scheme of IN in CoNLL columns; guessed by default.")
+    ] = None,
+    strict: Annotated[bool, typer.Option(help="Leave out entities of ill-formed tags.")] = False,
+    drop: Annotated[
+        bool, typer.Option(help="Go on without what OUT cannot carry or IN has wrong, and count it.")
+    ] = False,
+) -> None:
+    """Convert a corpus. What the target cannot carry is an error, unless --drop goes on without it."""
+    from hanlattice import corpus
+
+    format = to or _format_of(target)  # noqa: A001
+    losses = _Losses(source, drop)
+    documents = corpus.read(source, from_, scheme=scheme, strict=strict, on_defect=losses.take)
+    corpus.write(losses.without(documents, corpus.carries(format), format), target, format)
+    for what, n in losses.counts.items():
+        typer.echo(f"dropped: {n} {what}, first at {losses.first[what]}", err=True)
+    for kind, n in losses.warnings.items():
+        typer.echo(f"warning: {n} × {kind}; see hanlattice check {source}", err=True)
+
+
+def _format_of(target: str) -> str:
+    if Path(target).is_dir():
+        return "brat"
+    try:
+        return _BY_SUFFIX[Path(target).suffix.lower()]
+    except KeyError:
+        raise HanlatticeError(
+            f"the ending of {target!r} names no format; name it with --to, such as --to jsonl"
+        ) from None
+
+
+class _Losses:
+    """Counts what is lost on the way, with the place of the first of each."""
+
+    def __init__(self, source: str, drop: bool):
+        self.source, self.drop = source, drop
+        self.counts: Counter[str] = Counter()
+        self.warnings: Counter[str] = Counter()
+        self.first: dict[str, str] = {}
+
+    def take(self, defect: "Defect") -> None:
+        """Takes a defect of the source, or raises it where nothing may be dropped."""
+        from hanlattice.corpus.defects import report
+
+        if not defect.lossy:
+            self.warnings[defect.kind] += 1
+            return
+        if not self.drop:
+            report(defect, None)
+        where = defect.file if defect.line is None else f"{defect.file}:{defect.line}"
+        self._count(Counter({f"× {defect.kind}": 1}), where)
+
+    def without(self, documents: "Iterable[Document]", carries: "Carries", target: str) -> "Iterator[Document]":
+        """The documents without what cannot be carried.
+
+        Raises:
+            HanlatticeError: at the end, when something was lost that may not be.
+        """
+        from hanlattice.corpus.losses import carried
+
+        for document in documents:
+            kept, lost = carried(document, carries)
+            if lost:
+                file, line = document.meta.get("@file", self.source), document.meta.get("@line")
+                self._count(lost, file if line is None else f"{file}:{line}")
+            if kept is not None:
+                yield kept
+        if self.counts and not self.drop:
+            lost_so = ", ".join(f"{n} {what} (first at {self.first[what]})" for what, n in self.counts.items())
+            raise HanlatticeError(f"{target} cannot carry {lost_so}; --drop goes on without, or choose --to jsonl")
+
+    def _count(self, lost: Counter[str], place: str) -> None:
+        self.counts += lost
+        for what in lost:
+            self.first.setdefault(what, place)

@@ -1,0 +1,200 @@
+"""Statistics of corpora, and everything that is wrong with them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from hanlattice import corpus
+from hanlattice.corpus.defects import Defect, OnDefect
+from hanlattice.document import Document, Entity
+from hanlattice.errors import DataError
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\ufffd]")
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counts over one file; lengths are in characters.
+
+    ``overlapping`` entities share characters with one before them. ``latin``, ``digits`` and ``spaces`` count
+    characters of the texts, in full width too.
+    """
+
+    file: str
+    format: str = "unknown"
+    documents: int = 0
+    characters: int = 0
+    longest_text: int = 0
+    labels: Counter[str] = field(default_factory=Counter)
+    lengths: Counter[int] = field(default_factory=Counter)
+    longest_entity: str = ""
+    overlapping: int = 0
+    discontinuous: int = 0
+    latin: int = 0
+    digits: int = 0
+    spaces: int = 0
+
+    @property
+    def entities(self) -> int:
+        return self.labels.total()
+
+    def add(self, document: Document) -> None:
+        text = document.text
+        self.documents += 1
+        self.characters += len(text)
+        self.longest_text = max(self.longest_text, len(text))
+        self.latin += sum(map(_is_latin, text))
+        self.digits += sum(map(str.isdecimal, text))
+        self.spaces += sum(map(str.isspace, text))
+        reach = 0
+        for entity in document.entities:
+            self.labels[entity.label] += 1
+            self.lengths[len(entity.text)] += 1
+            self.overlapping += entity.start < reach
+            self.discontinuous += bool(entity.fragments)
+            reach = max(reach, entity.end)
+            if len(entity.text) > len(self.longest_entity):
+                self.longest_entity = entity.text
+
+    def to_dict(self) -> dict[str, Any]:
+        counts = {name: getattr(self, name) for name in self.__slots__}
+        labels = dict(self.labels.most_common())
+        return {
+            **counts,
+            "entities": self.entities,
+            "labels": labels,
+            "lengths": dict(sorted(self.lengths.items())),
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    """Statistics file by file, and all defects in the order in which they were met."""
+
+    files: list[Statistics]
+    defects: list[Defect]
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """How many defects there are of each kind."""
+        return Counter(defect.kind for defect in self.defects)
+
+    @property
+    def usable(self) -> bool:
+        """Could everything be read? Warnings, such as duplicates, do not count."""
+        return not any(defect.lossy for defect in self.defects)
+
+    def to_dict(self) -> dict[str, Any]:
+        defects = [{name: getattr(defect, name) for name in Defect.__slots__} for defect in self.defects]
+        files = [statistics.to_dict() for statistics in self.files]
+        return {"usable": self.usable, "files": files, "kinds": dict(self.kinds), "defects": defects}
+
+
+def check(
+    paths: Iterable[str | Path],
+    *,
+    format: str | None = None,  # noqa: A002  the word users know
+    scheme: str | None = None,
+) -> Report:
+    """Reads corpora to their end, whatever is wrong with them.
+
+    A text that is in two of them is a leak: between the splits of a corpus there should be none. What cannot
+    be read is reported as ``lossy``; everything else is a warning.
+    """
+    defects: list[Defect] = []
+    files: list[Statistics] = []
+    texts = _Texts(defects.append)
+    for path in paths:
+        statistics = Statistics(str(path))
+        files.append(statistics)
+        try:
+            named = format or (None if str(path) == "-" else corpus.detect(path))
+            statistics.format = named or "detected"
+            for document in corpus.read(path, named, scheme=scheme, on_defect=defects.append):
+                statistics.add(document)
+                for kind, message, mend in _flaws(document):
+                    file, line = _place(document, str(path))
+                    defects.append(Defect(file, line, kind, message, mend, lossy=False))
+                texts.add(document, str(path))
+        except DataError as error:
+            defects.append(_unreadable(error, str(path)))
+    return Report(files, defects)
+
+
+class _Texts:
+    """The texts seen so far in each file; texts are kept as digests, for corpora may outgrow memory."""
+
+    def __init__(self, on_defect: OnDefect):
+        self.on_defect = on_defect
+        self.seen: dict[str, dict[bytes, tuple[str, int]]] = {}
+
+    def add(self, document: Document, path: str) -> None:
+        """Reports a text seen before: in its own file as a duplicate, in another as a leak."""
+        digest = blake2b(document.text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        labels = hash(frozenset((*entity.span, entity.fragments) for entity in document.entities))
+        file, line = _place(document, path)
+        own = self.seen.setdefault(path, {})
+        for other, texts in self.seen.items():
+            if digest not in texts:
+                continue
+            place, other_labels = texts[digest]
+            kind = "duplicate" if other == path else "leak"
+            message = f"the text is at {place} already" if other == path else f"the text is also at {place}"
+            mend = "delete one of them" if other == path else "delete it from one of the two files"
+            if labels != other_labels:
+                kind = f"{kind} with other labels"
+                message, mend = f"{message}, with other entities", "decide which are right, and keep those"
+            self.on_defect(Defect(file, line, kind, message, mend, lossy=False))
+        own.setdefault(digest, (file if line is None else f"{file}:{line}", labels))
+
+
+def _flaws(document: Document) -> Iterator[tuple[str, str, str]]:
+    """What is odd about a document that could be read, as (kind, message, mend)."""
+    if not document.text.strip():
+        yield "empty text", "the text is empty", "delete it"
+    if found := _CONTROL.search(document.text):
+        n = sum(1 for _ in _CONTROL.finditer(document.text))
+        message = f"U+{ord(found[0]):04X} at character {found.start()} ({n} such in the text)"
+        yield "control character", message, "delete it, or put back what was lost there"
+    for entity in document.entities:
+        if entity.text != entity.text.strip():
+            message = f"{_name(entity)} begins or ends with a blank"
+            yield "blank at the edge", message, "shorten the span"
+        if not entity.label.strip():
+            yield "empty label", f"{_name(entity)} has no label", "name its label"
+    spans = Counter((*entity.span, entity.fragments) for entity in document.entities)
+    places = Counter((start, end, fragments) for start, end, _, fragments in spans)
+    for entity in document.entities:
+        if spans[(*entity.span, entity.fragments)] > 1:
+            del spans[(*entity.span, entity.fragments)]
+            yield "repeated entity", f"{_name(entity)} is there more than once", "keep one"
+        if places[entity.start, entity.end, entity.fragments] > 1:
+            del places[entity.start, entity.end, entity.fragments]
+            yield (
+                "two labels on one span",
+                f"{_name(entity)} has another label too",
+                "keep one, or use a nested model",
+            )
+
+
+def _name(entity: Entity) -> str:
+    return f"{entity.label} {entity.text!r} [{entity.start}, {entity.end})"
+
+
+def _place(document: Document, path: str) -> tuple[str, int | None]:
+    return document.meta.get("@file", path), document.meta.get("@line")
+
+
+def _unreadable(error: DataError, path: str) -> Defect:
+    file = path if error.file is None else str(error.file)
+    where = file if error.line is None else f"{file}:{error.line}"
+    message, _, mend = str(error).removeprefix(f"{where}: ").partition("; ")
+    return Defect(file, error.line, "unreadable", message, mend or "mend the file, or leave it out")
+
+
+def _is_latin(character: str) -> bool:
+    return "a" <= character.lower() <= "z" or "ａ" <= character.lower() <= "ｚ"
