@@ -49,11 +49,13 @@ def random_words(seed: int, count: int) -> list[str]:
 
 
 @given(word_lists, texts, st.integers(1, 3))
+@settings(deadline=None)
 def test_a_short_text_against_all_substrings(words, text, min_length):
     assert found(Lexicon(words), text, min_length) == every_word(set(words), text, min_length)
 
 
 @given(word_lists, texts, st.integers(1, 3))
+@settings(deadline=None)
 def test_a_long_text_against_all_substrings(words, text, min_length):
     text += "四" * SHORT_TEXT
     assert found(Lexicon(words), text, min_length) == every_word(set(words), text, min_length)
@@ -61,6 +63,7 @@ def test_a_long_text_against_all_substrings(words, text, min_length):
 
 @pytest.mark.parametrize("padding", ["", "四" * SHORT_TEXT])
 @given(words=word_lists, batch=st.lists(texts, max_size=6))
+@settings(deadline=None)
 def test_a_batch_is_its_texts_one_by_one(words, batch, padding):
     lexicon, batch = Lexicon(words), [text + padding for text in batch]
     together = lexicon.match_batch(batch)
@@ -72,6 +75,7 @@ def test_a_batch_is_its_texts_one_by_one(words, batch, padding):
 
 
 @given(word_lists, st.lists(edits, max_size=4), texts)
+@settings(deadline=None)
 def test_edits_take_effect_at_once_and_keep_ids(words, rounds, text):
     lexicon, expected = Lexicon(words), set(words)
     ids: dict[str, int] = {}
@@ -190,7 +194,7 @@ def test_copies_are_independent():
 
 
 @given(word_lists, edits, texts)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_saved_and_mapped_it_is_the_same(tmp_path_factory, words, edit, text):
     folder = tmp_path_factory.mktemp("lexicon")
     lexicon = Lexicon([Word(word, word[0], len(word)) for word in words])
