@@ -157,7 +157,7 @@ def test_surrogates_and_nul_in_a_text_match_nothing_else():
 def test_labels_and_weights_follow_their_words():
     lexicon = Lexicon(["药店", ("渝中区", "LOC", None), Word("人和", "ORG", 2.5)])
     lexicon.add("渝中区", "GPE")
-    lexicon.add("重庆", weight=1.5)
+    lexicon.add("重庆", "", weight=1.5)
     assert lexicon.labels == ("LOC", "ORG", "GPE")
     assert [(w.text, w.label, w.weight) for w in lexicon.entries()] == [
         ("药店", None, None),

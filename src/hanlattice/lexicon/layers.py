@@ -90,8 +90,8 @@ class Snapshot:
         new = np.flatnonzero((ids < 0) & ~removed)
         total = self.id_count + len(new)
         ids[new] = np.arange(self.id_count, total)
-        names = [trait and trait[0] for trait in traits]
-        labels = tuple(dict.fromkeys((*self.labels, *filter(None, names))))
+        names = [(trait and trait[0]) or None for trait in traits]  # an empty label is none
+        labels = tuple(dict.fromkeys((*self.labels, *(name for name in names if name))))
         numbers: dict[str | None, int] = {None: -1, **{label: number for number, label in enumerate(labels)}}
         weights = [np.nan if trait is None or trait[1] is None else trait[1] for trait in traits]
         added, gone = ids[~removed], ids[removed & (ids >= 0)]

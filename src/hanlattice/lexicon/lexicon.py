@@ -168,7 +168,7 @@ class Lexicon:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The distinct labels, in the order they came."""
+        """The distinct labels given so far, in the order they came."""
         return self._snapshot().labels
 
     @property
