@@ -15,7 +15,7 @@ from hanlattice.lexicon.words import Traits, WordTable
 T = TypeVar("T", bound=np.generic)
 
 SHORT_TEXT = 200  # characters; below it the overhead of array operations outweighs their speed
-SMALL_LAYER = 4096  # words; layers below it are rebuilt at every edit, in a few milliseconds
+SMALL_LAYER = 1024  # words; layers below it are rebuilt at every edit, in a few milliseconds
 GROWTH = 4  # a layer is merged with the next one unless it is this many times as large
 
 
