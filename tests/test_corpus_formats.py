@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,11 +59,11 @@ def test_conll_reads_every_scheme(scheme: str, tags: str, separator: str, named:
     assert read.tokens is None
 
 
-@pytest.mark.parametrize("blank", [" ", "\u3000", "\u00a0", "\t"])
-@pytest.mark.parametrize("separator", [" ", "\t"])
+@pytest.mark.parametrize(
+    ("blank", "separator"),
+    [(" ", " "), ("\u3000", " "), ("\u00a0", " "), (" ", "\t"), ("\u3000", "\t"), ("\t", "\t")],
+)
 def test_conll_token_may_be_a_blank(blank: str, separator: str) -> None:
-    if blank == "\t" and separator == " ":
-        pytest.skip("a tab in a file of spaces separates")
     rows = [
         f"{token}{separator}{tag}" for token, tag in [("我", "B-X"), (blank, "I-X"), ("你", "I-X"), (blank, "O")]
     ]
@@ -133,6 +135,8 @@ def test_conll_unknown_tag_and_missing_tag_name_the_line() -> None:
         list(conll.read(rows[:2], "f"))
     with pytest.raises(DataError, match=r"^f:1: tag 'M-X' is not of BIO"):
         list(conll.read(["我 M-X"], "f", scheme="BIO"))
+    with pytest.raises(HanlatticeError, match=r"unknown tag scheme 'BIX'; allowed are BIO"):
+        list(conll.read(["我 M-X"], "f", scheme="BIX"))
     defects: list[Defect] = []
     [read] = conll.read(rows, "f", on_defect=defects.append)
     assert found(read) == [("我", "X")]
@@ -236,6 +240,8 @@ def test_jsonl_takes_the_utf16_reading_only_where_it_mends_the_whole_text() -> N
     ("row", "kind"),
     [
         ('{"text": 3}', "not a document"),
+        ('{"text": "\\ud83d"}', "not a document"),
+        ('{"text": "我", "entities": [[0.0, 1, "A"]]}', "not a document"),
         ("{", "not JSON"),
         ('{"entities": []}', "not a document"),
         ('{"text": "我", "entities": [{"start": 0}]}', "not a document"),
@@ -480,6 +486,21 @@ def test_missing_files_folders_and_formats(tmp_path: Path) -> None:
     with pytest.raises(HanlatticeError, match="overlap"):
         corpus.write([document("我们", (0, 2, "A"), (0, 1, "B"))], tmp_path / "none", "bmes")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_may_begin_with_what_looks_like_a_byte_order_mark(tmp_path: Path) -> None:
+    for name in ("bmes", "cmeee", "jsonl"):
+        corpus.write([document("\ufeff我", (1, 2, "X"))], tmp_path / name, name)
+        assert [(read.text, found(read)) for read in corpus.read(tmp_path / name)] == [("\ufeff我", [("我", "X")])]
+
+
+def test_stdin_is_read_and_torch_is_not_needed() -> None:
+    program = (
+        "import sys; from hanlattice import corpus; from hanlattice.corpus import checking;"
+        "print([d.text for d in corpus.read('-')], 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], input="我 O\n们 B-X\n", capture_output=True, text=True)
+    assert done.stdout == "['我们'] False\n", done.stderr
 
 
 def test_readers_stream() -> None:

@@ -41,7 +41,7 @@ WEIBO = "weibo/weiboNER_2nd_conll"
         ("youku_allanj/train.txt", "conll", 8001, 136_240, 12_754, 12_754),
         ("youku_allanj/dev.txt", "conll", 1000, 16_346, 1581, 1581),
         ("youku_allanj/test.txt", "conll", 1001, 17_213, 1570, 1570),
-        ("video_music_book/train.txt", "conll", 7809, 502_925, 13_532, 13_532),
+        ("video_music_book/train.txt", "conll", 7809, 502_925, 13_532, None),
         ("video_music_book/valid.txt", "conll", 975, 62_388, 1777, 1777),
         ("video_music_book/test.txt", "conll", 978, 61_387, 1716, 1716),
         ("cluener2020/train.json", "cluener", 10_748, 401_764, 23_971, None),

@@ -6,9 +6,9 @@ corpus.write(documents, "train.jsonl", "jsonl")
 ```
 """
 
-import io
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -156,13 +156,17 @@ def write(documents: Iterable[Document], path: str | Path, format: str) -> None:
     if writer is None:
         raise HanlatticeError(f"{format} can be read but not written; write one of {', '.join(writable())}")
     if str(path) == "-":
-        whole = io.StringIO()
-        writer(documents, whole)
-        whole.seek(0)
-        shutil.copyfileobj(whole, sys.stdout)
+        with tempfile.SpooledTemporaryFile(1 << 24, "w+", encoding="utf-8", newline="\n") as whole:
+            writer(documents, whole)
+            whole.seek(0)
+            shutil.copyfileobj(whole, sys.stdout)
         return
     with atomic_write(path) as stream:
-        writer(documents, stream)
+        documents = iter(documents)
+        first = list(islice(documents, 1))
+        if format in _BARE and first and first[0].text.startswith("\ufeff"):
+            stream.write("\ufeff")
+        writer(chain(first, documents), stream)
 
 
 def writable() -> list[str]:
@@ -176,6 +180,8 @@ def carries(format: str) -> Carries:  # noqa: A002
 
 
 _TAGGED = ("conll", "bmes", "bio", "bioes", "bilou")
+_BARE = (*_TAGGED, "cmeee")
+"""A file in these begins with the text itself, whose own U+FEFF would be taken for a byte-order mark."""
 
 
 def _format(name: str) -> Format:

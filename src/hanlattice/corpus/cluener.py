@@ -43,7 +43,12 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
         except DataError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            report(Defect(file, number, "not a document", f"not a row of CLUENER ({error!r})", _MEND), on_defect)
+            report(
+                Defect(
+                    file, number, "not a document", f"not a row of CLUENER ({type(error).__name__}: {error})", _MEND
+                ),
+                on_defect,
+            )
 
 
 def write(documents: Iterable[Document], stream: IO[str]) -> None:

@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple
 from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
-from hanlattice.spans import Span, from_tags, guess_scheme, ill_formed, to_tags
+from hanlattice.spans import SCHEMES, Span, from_tags, guess_scheme, ill_formed, to_tags
 
 _PREFIX = 2000
 """Sentences over which the separator, the scheme and Weibo's positions are guessed."""
@@ -40,9 +40,12 @@ class _Sentence(NamedTuple):
 
 
 def sniff(head: Sequence[str]) -> bool:
-    """Do at least half of these lines end in a tag?"""
+    """Do at least half of these lines end in a tag, or in what looks like one?"""
     rows = [line for line in head if line.strip()]
-    tagged = sum(1 for line in rows if len(row := re.split("[\t ]", line)) > 1 and _TAG.fullmatch(row[-1].strip()))
+    tagged = 0
+    for line in rows:
+        _, separator, tag = line.rstrip().rpartition("\t" if "\t" in line.rstrip() else " ")
+        tagged += bool(separator) and _TAG.fullmatch(tag) is not None
     return bool(rows) and 2 * tagged >= len(rows)
 
 
@@ -215,6 +218,8 @@ class _Tags:
     """Reads tags into spans over tokens, and knows the scheme of the file so far."""
 
     def __init__(self, file: str, scheme: str | None, strict: bool, on_defect: OnDefect | None):
+        if scheme is not None and scheme not in SCHEMES:
+            raise HanlatticeError(f"unknown tag scheme {scheme!r}; allowed are {', '.join(SCHEMES)}")
         self.file, self.strict, self.on_defect = file, strict, on_defect
         self.named, self.scheme = scheme is not None, scheme or "BIO"
         self.known = {"O"}

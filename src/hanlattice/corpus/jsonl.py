@@ -10,6 +10,7 @@ and ``end_offset``; ``data`` for the text) and of spaCy
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import index
 from typing import IO, Any
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
@@ -83,7 +84,7 @@ def document(row: Any, file: str, line: int | None, on_defect: OnDefect | None) 
     except DataError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        message = f"not a row of text and entities ({error!r})"
+        message = f"not a row of text and entities ({type(error).__name__}: {error})"
         report(Defect(file, line, "not a document", message, _MEND), on_defect)
         return None
 
@@ -113,7 +114,7 @@ def _document(row: Any, file: str, line: int | None, on_defect: OnDefect | None)
 def _tokens(bounds: Any, text: str) -> tuple[tuple[int, int], ...] | None:
     if bounds is None:
         return None
-    tokens = tuple((int(start), int(end)) for start, end in bounds)
+    tokens = tuple((index(start), index(end)) for start, end in bounds)
     if any(not 0 <= start < end <= len(text) for start, end in tokens):
         raise ValueError("a token does not lie within the text")
     return tokens
@@ -122,9 +123,9 @@ def _tokens(bounds: Any, text: str) -> tuple[tuple[int, int], ...] | None:
 def _annotation(item: Any) -> Annotation:
     if isinstance(item, list):
         start, end, label = item[:3]
-        return Annotation(((int(start), int(end)),), str(label))
+        return Annotation(((index(start), index(end)),), str(label))
     start = item["start"] if "start" in item else item["start_offset"]
     end = item["end"] if "end" in item else item["end_offset"]
-    pieces: Pieces = tuple((int(first), int(last)) for first, last in item.get("fragments") or ((start, end),))
+    pieces: Pieces = tuple((index(first), index(last)) for first, last in item.get("fragments") or ((start, end),))
     score = item.get("score")
     return Annotation(pieces, str(item["label"]), item.get("text"), None if score is None else float(score))

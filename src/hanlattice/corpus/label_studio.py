@@ -5,6 +5,7 @@ has no annotation, its first prediction is read. Of several annotations only the
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import index
 from typing import IO, Any
 
 from hanlattice.corpus import json_array, jsonl
@@ -35,7 +36,10 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
         except DataError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            report(Defect(file, number, "not a document", f"not a task ({error!r})", _MEND), on_defect)
+            report(
+                Defect(file, number, "not a document", f"not a task ({type(error).__name__}: {error})", _MEND),
+                on_defect,
+            )
 
 
 def write(documents: Iterable[Document], stream: IO[str]) -> None:
@@ -82,4 +86,4 @@ def _annotations(region: Mapping[str, Any]) -> Iterator[Annotation]:
     value = region.get("value", region)
     score = region.get("score")
     for label in value.get("labels", ()):
-        yield Annotation(((int(value["start"]), int(value["end"])),), label, value.get("text"), score)
+        yield Annotation(((index(value["start"]), index(value["end"])),), label, value.get("text"), score)

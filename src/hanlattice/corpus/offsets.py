@@ -48,7 +48,9 @@ def fitting(
 
     Raises:
         DataError: an annotation does not fit the text, and nobody takes defects.
+        UnicodeEncodeError: the text has half a surrogate pair, which no file can hold.
     """
+    text.encode()
     faults = [_fault(text, annotation) for annotation in annotations]
     if any(faults):
         in_code_points = list(_from_utf16(text, annotations))
