@@ -37,9 +37,7 @@ class Tables:
     n_word_labels: int
 
     @classmethod
-    def from_vectors(
-        cls, vocabulary: Vocabulary, vectors: VectorSet, *, normalise: bool, seed: int
-    ) -> "Tables":
+    def from_vectors(cls, vocabulary: Vocabulary, vectors: VectorSet, *, normalise: bool, seed: int) -> "Tables":
         """Pretrained rows, and uniform random ones in ±sqrt(3 / D) for names without a vector."""
         draw = np.random.default_rng(seed)
         bigrams = [pair.replace(END, "<end>") for pair in vocabulary.bigrams]
@@ -62,7 +60,11 @@ class Tables:
 
 
 def _rows(
-    vectors: Vectors, names: tuple[str, ...] | list[str], reserved: int, normalise: bool, draw: np.random.Generator
+    vectors: Vectors,
+    names: tuple[str, ...] | list[str],
+    reserved: int,
+    normalise: bool,
+    draw: np.random.Generator,
 ) -> Tensor:
     bound = (3.0 / vectors.dimension) ** 0.5
     weight = draw.uniform(-bound, bound, (len(names) + reserved, vectors.dimension)).astype(np.float32)
@@ -150,9 +152,7 @@ def crf(
     extra_tags: int = 0,
 ) -> CRF:
     """A linear-chain conditional random field over tags."""
-    return CRF(
-        d_in, labels, scheme=scheme, constrained=constrained, boundaries=boundaries, extra_tags=extra_tags
-    )
+    return CRF(d_in, labels, scheme=scheme, constrained=constrained, boundaries=boundaries, extra_tags=extra_tags)
 
 
 EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {"characters": characters}
@@ -177,7 +177,9 @@ def _construct(room: str, part: Part, builders: Mapping[str, Callable[..., Any]]
     if builder is None:
         raise ConfigError(f"there is no {room} {part.name!r}{suggestion(part.name, builders)}")
     known = {
-        name for name, p in inspect.signature(builder).parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY
+        name
+        for name, p in inspect.signature(builder).parameters.items()
+        if p.kind is inspect.Parameter.KEYWORD_ONLY
     }
     hints = get_type_hints(builder)
     settings = {}

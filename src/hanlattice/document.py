@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hanlattice.spans import Span, to_tags
+
+if TYPE_CHECKING:
+    from hanlattice.lexicon import Lattice
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,12 @@ class Document:
     id: str | None = None
     tokens: tuple[tuple[int, int], ...] | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    read_lattice: Callable[[], Lattice] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """The words that the model read with the text; None for a document that no model has read."""
+        return None if self.read_lattice is None else self.read_lattice()
 
     @property
     def spans(self) -> list[Span]:

@@ -198,9 +198,7 @@ class Comparison:
         )
 
 
-def compare(
-    gold: Sentences, a: Sentences, b: Sentences, *, samples: int = 10_000, seed: int = 0
-) -> Comparison:
+def compare(gold: Sentences, a: Sentences, b: Sentences, *, samples: int = 10_000, seed: int = 0) -> Comparison:
     """Paired bootstrap over sentences (Efron and Tibshirani 1993; Koehn 2004) of micro F1.
 
     Raises:

@@ -215,9 +215,7 @@ def windows(text: str, size: int, overlap: int) -> list[Window]:
         HanlatticeError: the overlap is negative or not smaller than the size.
     """
     if not 0 <= overlap < size:
-        raise HanlatticeError(
-            f"windows of {size} characters cannot overlap by {overlap}; choose 0 to {size - 1}"
-        )
+        raise HanlatticeError(f"windows of {size} characters cannot overlap by {overlap}; choose 0 to {size - 1}")
     found: list[Window] = []
     pack_start = pack_end = 0
     for start, end in sentences(text):

@@ -70,9 +70,7 @@ class CRF(Decoder):
         rows = [[self.tag_id[tag] for tag in to_tags(spans, n, self.scheme)] for spans in gold]
         return torch.tensor(rows) if n else torch.full((len(rows), 0), o)
 
-    def loss(
-        self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"], gold: Gold
-    ) -> Float[Tensor, ""]:
+    def loss(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
         """Mean negative log-likelihood of the gold tags a sentence."""
         chain = self.chain(scores, mask)
         tags = self.targets(gold, mask.shape[1]).to(mask.device)

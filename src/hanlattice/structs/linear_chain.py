@@ -71,7 +71,7 @@ def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages
 class _LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(  # type: ignore[override]  # named inputs instead of *args
-        ctx,  # noqa: ANN001  # type: ignore[no-untyped-def]
+        ctx,  # type: ignore[no-untyped-def]
         emissions: Tensor,
         transitions: Tensor,
         start: Tensor,
@@ -86,7 +86,7 @@ class _LogPartition(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN001  # type: ignore[no-untyped-def]
+    def backward(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[no-untyped-def]
         mask, alpha, beta, e, a = ctx.saved_tensors
         weighted = grad[:, None] * mask.T.unsqueeze(-1)
         unary = alpha * beta * weighted  # [N B Y]

@@ -1,0 +1,152 @@
+"""A model is a folder: settings, weights, vocabulary, lexicon and card. No pickle is read or written."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from hanlattice.build import Tables, build
+from hanlattice.config import Config, load_config, save_config
+from hanlattice.errors import ConfigError, ModelError
+from hanlattice.files import atomic_write
+from hanlattice.lexicon import Lexicon
+from hanlattice.pipeline import NER
+from hanlattice.tagger import Tagger
+from hanlattice.vocab import Vocabulary
+
+CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
+    "config.toml",
+    "model.safetensors",
+    "vocabulary.json",
+    "lexicon.txt",
+    "README.md",
+)
+DEFAULT = Path(__file__).parent / "models" / "default"
+SCALE = "::scale"  # ends the name of the scales of a table that is stored in 8 bits
+
+
+def save_model(
+    folder: str | Path,
+    tagger: Tagger,
+    vocabulary: Vocabulary,
+    lexicon: Lexicon,
+    config: Config,
+    *,
+    card: str = "",
+    precision: str = "float32",
+) -> None:
+    """Write a model's folder, each file whole or not at all, the weights last."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_config(config, folder / CONFIG)
+    vocabulary.save(folder / VOCABULARY)
+    save_lexicon(lexicon, folder / LEXICON)
+    if card:
+        with atomic_write(folder / CARD) as stream:
+            stream.write(card)
+    save_weights(tagger.state_dict(), folder / WEIGHTS, precision=precision)
+
+
+def save_lexicon(lexicon: Lexicon, path: Path) -> None:
+    """One word a line, with its label and weight where it has them."""
+    with atomic_write(path) as stream:
+        for entry in lexicon.entries():
+            traits = [entry.label or "", "" if entry.weight is None else f"{entry.weight:g}"]
+            stream.write("\t".join([entry.text, *traits]).rstrip("\t") + "\n")
+
+
+def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "float32") -> None:
+    """Write weights as safetensors.
+
+    ``precision``: ``float32`` loses nothing; ``float16`` halves the size; ``int8`` stores matrices of more than
+    a thousand rows (the embedding tables) in 8 bits with one scale a row, and the rest as float16.
+
+    Raises:
+        ConfigError: another precision.
+    """
+    if precision not in ("float32", "float16", "int8"):
+        raise ConfigError(f"precision must be 'float32', 'float16' or 'int8', not {precision!r}")
+    stored: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        tensor = tensor.detach().cpu()
+        if precision == "int8" and tensor.dim() == 2 and len(tensor) > 1000:
+            scale = (tensor.abs().amax(1, keepdim=True) / 127).half()
+            whole = scale.float().clamp_min(1e-12)
+            stored[name] = (tensor / whole).round().clamp(-127, 127).to(torch.int8)
+            stored[name + SCALE] = scale
+        else:
+            stored[name] = (tensor if precision == "float32" else tensor.half()).clone()  # none may share memory
+    with atomic_write(path, "wb") as stream:
+        stream.write(save_tensors(stored, {"format": "hanlattice model 1"}))
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """Weights as float32.
+
+    Raises:
+        ModelError: the file is missing, cut short or no safetensors file.
+    """
+    try:
+        stored = load_tensors(path.read_bytes())
+    except FileNotFoundError:
+        raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?") from None
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
+    return {
+        name: tensor.float() * stored[name + SCALE].float() if name + SCALE in stored else tensor.float()
+        for name, tensor in stored.items()
+        if not name.endswith(SCALE)
+    }
+
+
+def load_model(folder: str | Path | None = None, *, device: str = "cpu") -> NER:
+    """The model of a folder, ready to read text; without one, the model inside the package.
+
+    Raises:
+        ModelError: the folder is missing, broken, or no model of this library.
+    """
+    folder = DEFAULT if folder is None else Path(folder)
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: no such folder; train a model with: hanlattice train --output {folder}")
+    if not (folder / CONFIG).is_file():
+        raise ModelError(f"{folder}: holds no {CONFIG}, so it is not the folder of a hanlattice model")
+    vocabulary = Vocabulary.load(folder / VOCABULARY)
+    state = load_weights(folder / WEIGHTS)
+    try:
+        config = load_config(folder / CONFIG)
+        tagger = build(config, Tables.empty(vocabulary, _dimensions(state)), vocabulary.labels)
+        tagger.load_state_dict(state)
+    except ConfigError as error:
+        raise ModelError(f"{folder}: {error}") from error
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise ModelError(f"{folder}: weights do not fit the settings and vocabulary ({reason})") from None
+    return NER(tagger.to(device), vocabulary, Lexicon.open(folder / LEXICON), config)
+
+
+def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:
+    """Widths of the three tables, read off the weights."""
+    tables = {
+        "chars": "embedding.chars.weight",
+        "bigrams": "embedding.bigrams.weight",
+        "words": "encoder.words.table.weight",
+    }
+    return {kind: state[name].shape[1] if name in state else 1 for kind, name in tables.items()}
+
+
+def extended(tagger: Tagger, trained: Tables, full: Tables) -> dict[str, Tensor]:
+    """The weights of a tagger whose tables held the first rows of ``full``, with the other rows added."""
+    state = dict(tagger.state_dict())
+    tables = {
+        "embedding.chars.weight": (trained.chars, full.chars),
+        "embedding.bigrams.weight": (trained.bigrams, full.bigrams),
+        "encoder.words.table.weight": (trained.words, full.words),
+    }
+    for name, (few, all_rows) in tables.items():
+        if name in state:
+            state[name] = torch.cat([state[name].cpu(), all_rows[len(few) :]])
+    return state

@@ -1,0 +1,221 @@
+"""From raw text to entities, on the offsets of the text as given."""
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, overload
+
+from hanlattice.batch import Encoded, collate
+from hanlattice.config import Config
+from hanlattice.decoders.base import ScoredSpan
+from hanlattice.document import Document, Entity
+from hanlattice.lexicon import Lattice, Lexicon
+from hanlattice.reader import Reader
+from hanlattice.spans import Span
+from hanlattice.tagger import Tagger
+from hanlattice.text import Normalised, Normaliser, Window, merge, windows
+from hanlattice.vocab import Vocabulary
+
+# Batches of texts that are taken from a stream at once, to put texts of like length together.
+LOOK_AHEAD = 16
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What holds for some calls only; see :meth:`NER.using`."""
+
+    lexicon: Lexicon | None = None
+    force: Lexicon | None = None
+    block: Mapping[str, str | Collection[str] | None] | None = None
+    threshold: float = 0.0
+
+
+class NER:
+    """A tagger with all it needs to read text: its vocabulary, its normalisation and its lexicon.
+
+    ``ner(text)`` gives a :class:`Document`, ``ner(texts)`` an iterator of them. The lexicon is live: edit
+    ``ner.lexicon``, and the next call reads by it.
+    """
+
+    def __init__(self, tagger: Tagger, vocabulary: Vocabulary, lexicon: Lexicon, config: Config):
+        self.tagger, self.vocabulary, self.lexicon, self.config = tagger.eval(), vocabulary, lexicon, config
+        text = config.text
+        self.normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
+        self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length)
+        self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=Overrides())
+        self._lock = threading.Lock()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The entity labels that the model can give."""
+        return self.vocabulary.labels
+
+    @overload
+    def __call__(self, text: str) -> Document: ...
+    @overload
+    def __call__(self, text: Iterable[str]) -> Iterator[Document]: ...
+    def __call__(self, text: str | Iterable[str]) -> Document | Iterator[Document]:
+        if isinstance(text, str):
+            return self._predict([text], self._overrides.get(), 1)[0]
+        return self.pipe(text)
+
+    @overload
+    def pipe(self, texts: Iterable[str], *, batch_size: int = 32) -> Iterator[Document]: ...
+    @overload
+    def pipe(
+        self, texts: Iterable[tuple[str, Any]], *, as_tuples: bool, batch_size: int = 32
+    ) -> Iterator[tuple[Document, Any]]: ...
+    def pipe(
+        self, texts: Iterable[Any], *, as_tuples: bool = False, batch_size: int = 32
+    ) -> Iterator[Document] | Iterator[tuple[Document, Any]]:
+        """Documents of a stream of texts, in its order, read a few batches ahead.
+
+        With ``as_tuples`` the stream is of ``(text, anything)`` and so is the result.
+        """
+        if not as_tuples:
+            return self._stream(texts, batch_size, self._overrides.get())
+        return self._stream_pairs(texts, batch_size, self._overrides.get())
+
+    def _stream(self, texts: Iterable[str], batch_size: int, overrides: Overrides) -> Iterator[Document]:
+        source = iter(texts)
+        while ahead := list(islice(source, batch_size * LOOK_AHEAD)):
+            yield from self._predict(ahead, overrides, batch_size)
+
+    def _stream_pairs(
+        self, pairs: Iterable[tuple[str, Any]], batch_size: int, overrides: Overrides
+    ) -> Iterator[tuple[Document, Any]]:
+        source = iter(pairs)
+        while ahead := list(islice(source, batch_size * LOOK_AHEAD)):
+            documents = self._predict([text for text, _ in ahead], overrides, batch_size)
+            yield from zip(documents, (rest for _, rest in ahead), strict=True)
+
+    @contextmanager
+    def using(
+        self,
+        *,
+        lexicon: Lexicon | None = None,
+        force: Mapping[str, str] | None = None,
+        block: Mapping[str, str | Collection[str] | None] | None = None,
+        threshold: float | None = None,
+    ) -> Iterator["NER"]:
+        """Within the ``with``, in this thread or task only: read by another lexicon, and edit the answers.
+
+        Args:
+            force: texts that are always an entity of the label given, whatever the model says.
+            block: texts that are never an entity (None), or never one of the label or labels given.
+            threshold: entities that are less sure are left out.
+        """
+        rules = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
+        banned = None if block is None else {self._plain(text): labels for text, labels in block.items()}
+        outer = self._overrides.get()
+        token = self._overrides.set(
+            Overrides(
+                outer.lexicon if lexicon is None else lexicon,
+                outer.force if rules is None else rules,
+                outer.block if banned is None else banned,
+                outer.threshold if threshold is None else threshold,
+            )
+        )
+        try:
+            yield self
+        finally:
+            self._overrides.reset(token)
+
+    def _plain(self, text: str) -> str:
+        return self.normaliser(text).text
+
+    def _predict(self, texts: Sequence[str], overrides: Overrides, batch_size: int) -> list[Document]:
+        lexicon = self.lexicon if overrides.lexicon is None else overrides.lexicon
+        normalised = [self.normaliser(text) for text in texts]
+        size, overlap = self.config.text.window, self.config.text.overlap
+        cut = [windows(n.text, size, overlap) for n in normalised]
+        pieces = [n.text[w.start : w.end] for n, ws in zip(normalised, cut, strict=True) for w in ws]
+        with self._lock:  # the reader remembers rows of the lexicon; a module may hold scratch state
+            encoded = self.reader.read(pieces, lexicon)
+            found = iter(self._tag(encoded, batch_size))
+        read = iter(encoded)
+        documents = []
+        for text, plain, ws in zip(texts, normalised, cut, strict=True):
+            spans = _joined(ws, [next(found) for _ in ws], nested=self.tagger.decoder.nested)
+            spans = self._ruled(spans, plain, overrides)
+            entities = tuple(_entity(text, plain, span) for span in spans)
+            lattice = _lattice(text, plain, ws, list(islice(read, len(ws))), lexicon)
+            documents.append(Document(text, entities, read_lattice=lattice))
+        return documents
+
+    def _tag(self, encoded: Sequence[Encoded], batch_size: int) -> list[list[ScoredSpan]]:
+        found: list[list[ScoredSpan]] = [[] for _ in encoded]
+        order = sorted((i for i, e in enumerate(encoded) if len(e)), key=lambda i: encoded[i].n_nodes)
+        for first in range(0, len(order), batch_size):
+            chosen = order[first : first + batch_size]
+            batch = collate([encoded[i] for i in chosen]).to(self.tagger.device)
+            for i, spans in zip(chosen, self.tagger.predict(batch), strict=True):
+                found[i] = spans
+        return found
+
+    def _ruled(self, spans: list[ScoredSpan], plain: Normalised, overrides: Overrides) -> list[ScoredSpan]:
+        """The spans after threshold, block and force have had their say."""
+        kept = [span for span in spans if span.score >= overrides.threshold]
+        if overrides.block is not None:
+            kept = [s for s in kept if not _blocked(plain.text[s.start : s.end], s.label, overrides.block)]
+        if overrides.force is None:
+            return kept
+        forced = _longest(overrides.force, plain.text)
+        free = [s for s in kept if all(s.end <= f.start or f.end <= s.start for f in forced)]
+        return sorted([*free, *forced])
+
+
+def _joined(ws: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nested: bool) -> list[ScoredSpan]:
+    scores = {
+        Span(w.start + s.start, w.start + s.end, s.label): s.score
+        for w, spans in zip(ws, found, strict=True)
+        for s in spans
+    }
+    merged = merge(ws, [[s.span for s in spans] for spans in found], nested)
+    return [ScoredSpan(*span, scores[span]) for span in merged]
+
+
+def _entity(text: str, plain: Normalised, span: ScoredSpan) -> Entity:
+    start, end = plain.original(span.start, span.end)
+    return Entity(text[start:end], span.label, start, end, span.score)
+
+
+def _blocked(text: str, label: str, block: Mapping[str, str | Collection[str] | None]) -> bool:
+    if text not in block:
+        return False
+    labels = block[text]
+    return labels is None or label == labels or (not isinstance(labels, str) and label in labels)
+
+
+def _longest(rules: Lexicon, text: str) -> list[ScoredSpan]:
+    """Matches from the left, the longest first, none overlapping another."""
+    chosen: list[ScoredSpan] = []
+    matches = rules.match(text)
+    rows = zip(matches.start.tolist(), matches.end.tolist(), matches.word.tolist(), strict=True)
+    for start, end, word in sorted(rows, key=lambda row: (row[0], -row[1])):
+        if not chosen or chosen[-1].end <= start:
+            chosen.append(ScoredSpan(start, end, rules.label(word) or "", 1.0))
+    return chosen
+
+
+def _lattice(
+    text: str, plain: Normalised, ws: Sequence[Window], encoded: Sequence[Encoded], lexicon: Lexicon
+) -> Callable[[], Lattice]:
+    """The lattice that was read, put together only if somebody looks."""
+
+    def put_together() -> Lattice:
+        met: dict[tuple[int, int], None] = {}
+        for window, sentence in zip(ws, encoded, strict=True):
+            for head, tail in zip(sentence.head.tolist(), sentence.tail.tolist(), strict=True):
+                met[window.start + head, window.start + tail + 1] = None
+        spans = sorted(met)
+        words = tuple(plain.text[start:end] for start, end in spans)
+        ids = [lexicon.id(word) for word in words]
+        labels = tuple(None if i is None else lexicon.label(i) for i in ids)
+        starts, ends = zip(*(plain.original(*span) for span in spans), strict=True) if spans else ((), ())
+        return Lattice(text, starts, ends, words, labels)
+
+    return put_together

@@ -1,0 +1,32 @@
+"""The model card that training writes: how the model was made and what it scores."""
+
+from pathlib import Path
+
+from hanlattice.config import Config
+from hanlattice.evaluation import Report
+from hanlattice.pipeline import NER
+from hanlattice.training.checkpoint import Progress
+
+
+def card(config: Config, ner: NER, progress: Progress, dev: Report, test: Report | None) -> str:
+    """Markdown; names of files, not where they lay."""
+    data = config.data
+    corpora = ", ".join(Path(path).name for path in data.train)
+    dev_name = Path(data.dev).name if data.dev else f"{data.dev_share:.0%} of train, by seed {config.training.seed}"
+    parts = f"{config.embedding.name} + {config.encoder.name} + {config.decoder.name}"
+    lines = [
+        f"# {parts}",
+        "",
+        f"Entities: {', '.join(ner.labels)}. Lexicon: {len(ner.lexicon):,} words.",
+        "",
+        f"Trained with hanlattice on {corpora}; dev: {dev_name}. Best epoch by dev F1: {progress.best_epoch}"
+        f" of {progress.epoch}, {progress.seconds / 60:.0f} minutes, seed {config.training.seed}."
+        " All settings: `config.toml`.",
+        "",
+        "## Dev",
+        "",
+        dev.to_markdown(),
+    ]
+    if test is not None:
+        lines += ["", "## Test", "", test.to_markdown()]
+    return "\n".join(lines) + "\n"

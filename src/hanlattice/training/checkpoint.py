@@ -1,0 +1,84 @@
+"""Everything a run needs to go on as if it had never stopped, in one safetensors file."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+from torch.optim import Optimizer
+
+from hanlattice.errors import ModelError
+from hanlattice.files import atomic_write
+from hanlattice.tagger import Tagger
+from hanlattice.training.optimiser import Average
+
+
+@dataclass
+class Progress:
+    """How far a run is: ``epoch`` epochs and ``step`` steps done; the best dev F1 and its epoch."""
+
+    epoch: int = 0
+    step: int = 0
+    best_f1: float = -1.0
+    best_epoch: int = 0
+    seconds: float = 0.0
+
+
+def save_checkpoint(
+    path: Path, tagger: Tagger, optimisers: Sequence[Optimizer], average: Average | None, progress: Progress
+) -> None:
+    """Write weights, optimiser states, average and random state, whole or not at all."""
+    tensors = {f"model/{name}": tensor for name, tensor in tagger.state_dict().items()}
+    for i, optimiser in enumerate(optimisers):
+        for index, state in optimiser.state_dict()["state"].items():
+            for key, value in state.items():
+                if value is not None:
+                    tensors[f"optimiser/{i}/{index}/{key}"] = torch.as_tensor(value)
+    if average is not None:
+        tensors |= {f"average/{name}": tensor for name, tensor in average.state().items()}
+    tensors["random"] = torch.get_rng_state()
+    owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    with atomic_write(path, "wb") as stream:
+        stream.write(save(owned, {"progress": json.dumps(asdict(progress))}))
+
+
+def load_checkpoint(
+    path: Path, tagger: Tagger, optimisers: Sequence[Optimizer], average: Average | None
+) -> Progress:
+    """Bring everything back to where the checkpoint was written.
+
+    Raises:
+        ModelError: the file is broken, or from a run with other settings.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            progress = Progress(**json.loads(file.metadata()["progress"]))
+        tagger.load_state_dict(_under("model/", tensors))
+        for i, optimiser in enumerate(optimisers):
+            states: dict[int, dict[str, Any]] = {}
+            for name, tensor in _under(f"optimiser/{i}/", tensors).items():
+                index, key = name.split("/")
+                states.setdefault(int(index), {})[key] = tensor
+            groups = optimiser.state_dict()["param_groups"]
+            if states and isinstance(optimiser, torch.optim.SparseAdam):
+                for state in states.values():
+                    state["step"] = int(state["step"])
+            optimiser.load_state_dict({"state": states, "param_groups": groups})
+        if average is not None:
+            average.load(_under("average/", tensors))
+        torch.set_rng_state(tensors["random"])
+        return progress
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(
+            f"{path}: cannot be resumed from ({error}); were the settings changed? Train without --resume"
+        ) from None
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,186 @@
+"""Corpora as examples, and the vocabulary, lexicon and tables that follow from them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hanlattice import corpus
+from hanlattice.batch import Encoded
+from hanlattice.config import Config
+from hanlattice.document import Document
+from hanlattice.errors import ConfigError, DataError
+from hanlattice.lexicon import Lexicon
+from hanlattice.reader import Reader
+from hanlattice.spans import Span
+from hanlattice.text import Normaliser, windows
+from hanlattice.vectors import VectorSet, default_vectors
+from hanlattice.vocab import END, Vocabulary, bigrams_of, frequent, merged
+
+SHARED_RUN = 20  # characters that two texts must share to count as leaked
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A window of a normalised text with the gold spans in it."""
+
+    text: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A piece as the model reads it."""
+
+    encoded: Encoded
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Corpora:
+    """``cut`` counts the entities of train that no window holds whole, ``leaked`` its documents left out
+    because they share 20 characters with an excluded corpus."""
+
+    train: list[Document]
+    dev: list[Document]
+    test: list[Document]
+    leaked: int
+
+
+def load_corpora(config: Config) -> Corpora:
+    """Read train, dev and test; a share of train becomes dev where there is no dev file.
+
+    Raises:
+        ConfigError: no training corpus is named.
+        DataError: a corpus is empty or cannot be read.
+    """
+    data = config.data
+    if not data.train:
+        raise ConfigError("no training corpus: give --train FILE, or data.train in the settings")
+    train = [document for path in data.train for document in _read(path, config)]
+    dev = _read(data.dev, config) if data.dev else []
+    test = _read(data.test, config) if data.test else []
+    before = len(train)
+    if data.exclude:
+        banned = _runs(document for path in data.exclude for document in _read(path, config))
+        train = [d for d in train if not _runs([d]) & banned]
+    leaked = before - len(train)
+    if not dev:
+        chosen = np.random.default_rng(config.training.seed).random(len(train)) < data.dev_share
+        dev = [d for d, is_dev in zip(train, chosen, strict=True) if is_dev]
+        train = [d for d, is_dev in zip(train, chosen, strict=True) if not is_dev]
+    if not train or not dev:
+        raise DataError("too few documents for training and development; name more files", data.train[0])
+    return Corpora(train, dev, test, leaked)
+
+
+def _read(path: str, config: Config) -> list[Document]:
+    data = config.data
+    documents = list(corpus.read(path, format=data.format or None, scheme=data.scheme or None))
+    if not documents:
+        raise DataError("holds no document", path)
+    return documents
+
+
+def _runs(documents: Iterable[Document]) -> set[str]:
+    plain = Normaliser(lower=True)
+    texts = (plain(document.text).text for document in documents)
+    return {text[i : i + SHARED_RUN] for text in texts for i in range(len(text) - SHARED_RUN + 1)}
+
+
+def pieces(documents: Sequence[Document], config: Config, normaliser: Normaliser) -> tuple[list[Piece], int]:
+    """Windows of the documents with their spans, and how many entities no window holds whole."""
+    found, lost = [], 0
+    for document in documents:
+        plain = normaliser(document.text)
+        spans = [Span(*plain.normalised(s.start, s.end), s.label) for s in document.spans]
+        spans = [s for s in spans if s.start < s.end]
+        held: set[Span] = set()
+        for w in windows(plain.text, config.text.window, config.text.overlap):
+            inside = [s for s in spans if w.start <= s.start and s.end <= w.end]
+            held.update(inside)
+            local = tuple(Span(s.start - w.start, s.end - w.start, s.label) for s in inside)
+            found.append(Piece(plain.text[w.start : w.end], local))
+        lost += len(document.spans) - sum(s in held for s in spans)
+    return found, lost
+
+
+def load_vectors(config: Config) -> VectorSet:
+    """The vectors named in the settings, or those inside the package."""
+    return VectorSet.load(config.vectors.path) if config.vectors.path else default_vectors()
+
+
+def load_lexicon(config: Config, vectors: VectorSet) -> Lexicon:
+    """The word lists named in the settings, or the words of the vectors."""
+    if not config.lexicon.files:
+        return Lexicon(vectors.words.names)
+    if len(config.lexicon.files) == 1:
+        return Lexicon.open(config.lexicon.files[0])
+    return Lexicon.from_files(*config.lexicon.files)
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """``seen`` are the names met in the corpora, the only ones with a row while training; ``full`` begins with
+    them and goes on with names of the vectors, whose rows training would leave as they are anyway."""
+
+    seen: Vocabulary
+    full: Vocabulary
+
+
+def vocabularies(
+    train: Sequence[Piece], others: Sequence[Piece], lexicon: Lexicon, vectors: VectorSet, config: Config
+) -> Vocabularies:
+    """Names met in train (with a vector, or often enough to learn a random one), names with a vector met in
+    ``others``, then the rest of the vectors up to the limits of the settings."""
+    least = config.vectors.min_frequency
+    chars_known, words_known = set(vectors.chars.names), set(vectors.words.names)
+    pairs = [name.replace("<end>", END) for name in vectors.bigrams.names]
+    pairs_known = {pair for pair in pairs if len(pair) == 2}
+    chars_met = merged(
+        [c for c in frequent((c for p in train for c in p.text), 1) if c in chars_known],
+        frequent((c for p in train for c in p.text), least),
+        [c for c in frequent((c for p in others for c in p.text), 1) if c in chars_known],
+    )
+    train_pairs = frequent((b for p in train for b in bigrams_of(p.text)), 1)
+    often = set(frequent((b for p in train for b in bigrams_of(p.text)), least)) if least > 1 else train_pairs
+    often = often if isinstance(often, set) else set(often)
+    pairs_met = merged(
+        [b for b in train_pairs if b in pairs_known or b in often],
+        [b for b in frequent((b for p in others for b in bigrams_of(p.text)), 1) if b in pairs_known],
+    )
+    matches = lexicon.match_batch([p.text for p in (*train, *others)], config.lexicon.min_word_length)
+    ids = np.unique(matches.word)
+    words_met = tuple(word for word in map(lexicon.word, ids.tolist()) if word in words_known)
+    labels = tuple(sorted({span.label for p in train for span in p.spans}))
+    limit = config.vectors
+    full = Vocabulary(
+        merged(chars_met, [c for c in vectors.chars.names if len(c) == 1]),
+        merged(pairs_met, [b for b in pairs if len(b) == 2][: limit.bigrams or None]),
+        merged(words_met, vectors.words.names[: limit.words or None]),
+        lexicon.labels,
+        labels,
+    )
+    return Vocabularies(full.first(len(chars_met), len(pairs_met), len(words_met)), full)
+
+
+def examples(found: Sequence[Piece], reader: Reader, lexicon: Lexicon) -> list[Example]:
+    """Pieces read by a vocabulary and a lexicon; empty ones are left out."""
+    encoded = reader.read([p.text for p in found], lexicon)
+    return [Example(e, p.spans) for e, p in zip(encoded, found, strict=True) if len(e)]
+
+
+def batches(data: Sequence[Example], size: int, bucket: int, draw: np.random.Generator) -> list[list[int]]:
+    """Indices of examples in batches of like length: shuffled, sorted within buckets of ``bucket`` batches, and
+    the batches shuffled again. A ``bucket`` of 0 sorts nothing."""
+    order = draw.permutation(len(data))
+    stretch = max(size * bucket, 1)
+    if bucket:
+        order = np.concatenate(
+            [
+                sorted(order[i : i + stretch], key=lambda j: data[j].encoded.n_nodes)
+                for i in range(0, len(order), stretch)
+            ]
+        )
+    cut = [order[i : i + size].tolist() for i in range(0, len(order), size)]
+    return [cut[i] for i in draw.permutation(len(cut))]

@@ -1,0 +1,278 @@
+"""One training loop for any tagger: it knows ``tagger.loss`` and nothing of what is inside."""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from hanlattice import model
+from hanlattice.batch import collate
+from hanlattice.build import Tables, build
+from hanlattice.config import Config, TrainingConfig, save_config
+from hanlattice.document import Document
+from hanlattice.errors import ConfigError
+from hanlattice.evaluation import Report, evaluate_spans
+from hanlattice.files import atomic_write
+from hanlattice.pipeline import NER
+from hanlattice.reader import Reader
+from hanlattice.text import Normaliser
+from hanlattice.training import data
+from hanlattice.training.card import card
+from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from hanlattice.training.optimiser import Average, clip, initialise, optimisers, rate, set_rate
+
+CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
+
+
+class Watcher(Protocol):
+    """Somebody who wants to know how a run goes, such as a progress bar."""
+
+    def say(self, message: str) -> None: ...
+    def step(self, epoch: int, done: int, total: int, loss: float) -> None: ...
+    def epoch(self, row: dict[str, Any]) -> None: ...
+
+
+class Silent:
+    """A watcher that shows nothing."""
+
+    def say(self, message: str) -> None:
+        pass
+
+    def step(self, epoch: int, done: int, total: int, loss: float) -> None:
+        pass
+
+    def epoch(self, row: dict[str, Any]) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its folder, and the reports of the best epoch on dev and, where there is one, test."""
+
+    folder: Path
+    progress: Progress
+    dev: Report
+    test: Report | None
+
+
+def train(config: Config, output: str | Path, *, resume: bool = False, watcher: Watcher | None = None) -> Run:
+    """Train by a configuration and leave the best model of all epochs, by dev F1, in the folder ``output``.
+
+    A run that was stopped, even by a crash, goes on with ``resume`` from its last whole epoch to the result it
+    would have had. The folder holds a checkpoint until the run is done, and ``log.jsonl``, one line an epoch.
+
+    Raises:
+        ConfigError: a setting does not fit, or the folder already holds a run and ``resume`` is not asked for.
+        DataError: a corpus, lexicon or vectors cannot be read.
+    """
+    watcher = watcher or Silent()
+    output = Path(output)
+    if (output / model.CONFIG).exists() and not resume:
+        raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
+    torch.manual_seed(config.training.seed)
+    run = _prepare(config, watcher)
+    output.mkdir(parents=True, exist_ok=True)
+    save_config(config, output / model.CONFIG)
+    run.vocabularies.full.save(output / model.VOCABULARY)
+    model.save_lexicon(run.ner.lexicon, output / model.LEXICON)
+    progress = _fit(run, config.training, output, resume, watcher)
+    best = model.load_model(output, device=str(run.ner.tagger.device))
+    dev, test = (evaluate(best, documents) if documents else None for documents in (run.dev, run.test))
+    assert dev is not None
+    with atomic_write(output / model.CARD) as stream:
+        stream.write(card(config, best, progress, dev, test))
+    (output / CHECKPOINT).unlink(missing_ok=True)
+    return Run(output, progress, dev, test)
+
+
+def evaluate(ner: NER, documents: Sequence[Document], *, partial: bool = False) -> Report:
+    """Scores of a model on annotated documents, over the spans of their texts as given."""
+    predicted = ner.pipe(document.text for document in documents)
+    return evaluate_spans([d.spans for d in documents], [d.spans for d in predicted], partial=partial)
+
+
+@dataclass
+class _Prepared:
+    ner: NER
+    examples: list[data.Example]
+    vocabularies: data.Vocabularies
+    trained: Tables
+    full: Tables
+    dev: list[Document]
+    test: list[Document]
+
+
+def _prepare(config: Config, watcher: Watcher) -> _Prepared:
+    corpora = data.load_corpora(config)
+    vectors = data.load_vectors(config)
+    lexicon = data.load_lexicon(config, vectors)
+    text = config.text
+    normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
+    train_pieces, cut = data.pieces(corpora.train, config, normaliser)
+    other_pieces, _ = data.pieces([*corpora.dev, *corpora.test], config, normaliser)
+    found = data.vocabularies(train_pieces, other_pieces, lexicon, vectors, config)
+    full = Tables.from_vectors(found.full, vectors, normalise=config.vectors.normalise, seed=config.training.seed)
+    seen = found.seen
+    trained = Tables(
+        full.chars[: len(seen.chars) + 2].clone(),
+        full.bigrams[: len(seen.bigrams) + 2].clone(),
+        full.words[: len(seen.words) + 1].clone(),
+        full.n_word_labels,
+    )
+    tagger = build(config, trained, seen.labels).to(_device(config.training))
+    initialise(tagger, config.training.initialisation)
+    ner = NER(tagger, seen, lexicon, config)
+    examples = data.examples(train_pieces, Reader(seen, min_word_length=config.lexicon.min_word_length), lexicon)
+    watcher.say(
+        f"{len(corpora.train):,} documents in {len(examples):,} pieces,"
+        f" {sum(len(e.spans) for e in examples):,} entities of {len(seen.labels)} types;"
+        f" dev {len(corpora.dev):,}, test {len(corpora.test):,}"
+        + (f"; {corpora.leaked} documents left out that an excluded corpus shares" if corpora.leaked else "")
+        + (f"; {cut} entities lie across the border of a window and are not trained on" if cut else "")
+    )
+    watcher.say(
+        f"{len(lexicon):,} words in the lexicon, {len(seen.words):,} of those that occur have a vector;"
+        f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
+    )
+    return _Prepared(ner, examples, found, trained, full, corpora.dev, corpora.test)
+
+
+def _device(config: TrainingConfig) -> str:
+    if config.device != "auto":
+        return config.device
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _autocast(config: TrainingConfig, device: torch.device) -> AbstractContextManager[None]:
+    kinds = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+    if config.precision == "float32":
+        return nullcontext()
+    if config.precision not in kinds:
+        raise ConfigError(
+            f"training.precision must be 'float32', 'bfloat16' or 'float16', not {config.precision!r}"
+        )
+    return torch.autocast(device.type, kinds[config.precision])
+
+
+def _fit(run: _Prepared, config: TrainingConfig, output: Path, resume: bool, watcher: Watcher) -> Progress:
+    tagger = run.ner.tagger
+    chosen = optimisers(tagger, config)
+    average = Average(tagger, config.average) if config.average else None
+    progress = Progress()
+    if resume and (output / CHECKPOINT).exists():
+        progress = load_checkpoint(output / CHECKPOINT, tagger, chosen, average)
+        watcher.say(f"going on after epoch {progress.epoch}")
+    elif resume and (output / model.WEIGHTS).exists():
+        raise ConfigError(f"{output} holds a finished run: there is nothing to resume; name another folder")
+    per_epoch = math.ceil(len(run.examples) / config.batch_size)
+    total = per_epoch * config.epochs
+    board = _board(config)
+    while progress.epoch < config.epochs and not _patience_over(progress, config):
+        began = time.perf_counter()
+        loss = _epoch(run, config, chosen, average, progress, per_epoch, total, watcher)
+        progress.epoch += 1
+        progress.seconds += time.perf_counter() - began
+        row: dict[str, Any] = {
+            "epoch": progress.epoch,
+            "loss": round(loss, 4),
+            "seconds": round(progress.seconds, 1),
+        }
+        if progress.epoch >= config.evaluate_from:
+            row |= _evaluate_and_keep(run, average, progress, output)
+        _log(output / LOG, row)
+        if board is not None:
+            board.add_scalar("loss", loss, progress.epoch)
+            if "dev_f1" in row:
+                board.add_scalar("dev F1", row["dev_f1"], progress.epoch)
+        save_checkpoint(output / CHECKPOINT, tagger, chosen, average, progress)
+        watcher.epoch(row)
+    return progress
+
+
+def _epoch(
+    run: _Prepared,
+    config: TrainingConfig,
+    chosen: list[torch.optim.Optimizer],
+    average: Average | None,
+    progress: Progress,
+    per_epoch: int,
+    total: int,
+    watcher: Watcher,
+) -> float:
+    """One pass over the examples; the mean loss a sentence."""
+    tagger = run.ner.tagger.train()
+    parameters = [p for p in tagger.parameters() if p.requires_grad]
+    scaler = torch.amp.GradScaler(tagger.device.type, enabled=config.precision == "float16")
+    draw = np.random.default_rng((config.seed, progress.epoch))
+    summed = torch.zeros((), device=tagger.device)
+    batches = data.batches(run.examples, config.batch_size, config.bucket, draw)
+    for done, indices in enumerate(batches, 1):
+        chosen_examples = [run.examples[i] for i in indices]
+        batch = collate([e.encoded for e in chosen_examples]).to(tagger.device)
+        set_rate(chosen, rate(config, progress.step / total))
+        with _autocast(config, tagger.device):
+            loss = tagger.loss(batch, [e.spans for e in chosen_examples])
+        scaler.scale(loss).backward()
+        for optimiser in chosen:
+            scaler.unscale_(optimiser)
+        clip(parameters, config)
+        for optimiser in chosen:
+            scaler.step(optimiser)
+            optimiser.zero_grad()
+        scaler.update()
+        if average is not None:
+            average.update(tagger)
+        summed += loss.detach() * len(indices)
+        progress.step += 1
+        if done % 20 == 0 or done == per_epoch:
+            watcher.step(progress.epoch + 1, done, per_epoch, summed.item() / (done * config.batch_size))
+    tagger.eval()
+    return summed.item() / len(run.examples)
+
+
+def _evaluate_and_keep(run: _Prepared, average: Average | None, progress: Progress, output: Path) -> dict[str, Any]:
+    """Dev scores of this epoch; the weights are kept if they are the best so far."""
+    tagger = run.ner.tagger
+    if average is not None:
+        average.swap(tagger)
+    report = evaluate(run.ner, run.dev)
+    f1 = report.micro.f1
+    if f1 > progress.best_f1:
+        progress.best_f1, progress.best_epoch = f1, progress.epoch
+        model.save_weights(model.extended(tagger, run.trained, run.full), output / model.WEIGHTS)
+    if average is not None:
+        average.swap(tagger)
+    scores = {"dev_p": report.micro.precision, "dev_r": report.micro.recall, "dev_f1": f1}
+    return {name: round(100 * value, 2) for name, value in scores.items()} | {"best_epoch": progress.best_epoch}
+
+
+def _patience_over(progress: Progress, config: TrainingConfig) -> bool:
+    return bool(config.patience) and progress.epoch - progress.best_epoch >= config.patience > 0
+
+
+def _log(path: Path, row: dict[str, Any]) -> None:
+    """Add a line, leaving out lines of epochs that a resumed run does again."""
+    earlier: Iterator[str] = iter(())
+    if path.exists():
+        kept = path.read_text(encoding="utf-8").splitlines()
+        earlier = (line for line in kept if json.loads(line)["epoch"] < row["epoch"])
+    with atomic_write(path) as stream:
+        stream.writelines(f"{line}\n" for line in (*earlier, json.dumps(row)))
+
+
+def _board(config: TrainingConfig) -> Any:
+    """TensorBoard's writer, where a folder is named for it."""
+    if not config.tensorboard:
+        return None
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ConfigError("training.tensorboard needs: pip install 'hanlattice[track]'") from None
+    return SummaryWriter(config.tensorboard)

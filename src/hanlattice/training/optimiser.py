@@ -1,0 +1,144 @@
+"""Optimisers, learning-rate schedules and clipping, for dense and for sparse gradients."""
+
+from collections.abc import Iterable, Sequence
+from math import cos, pi
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, AdamW, Optimizer, SparseAdam
+
+from hanlattice.config import TrainingConfig
+from hanlattice.embeddings.table import Table
+from hanlattice.errors import ConfigError
+from hanlattice.tagger import Tagger
+
+
+def optimisers(tagger: Tagger, config: TrainingConfig) -> list[Optimizer]:
+    """One optimiser, and another beside it for the tables that have sparse gradients.
+
+    Raises:
+        ConfigError: the optimiser is unknown, or cannot take sparse gradients.
+    """
+    tables = {id(m.weight): m for m in tagger.modules() if isinstance(m, Table)}
+    chain = {id(p) for name, p in tagger.decoder.named_parameters() if "emission" not in name}
+    plain, dense_tables, sparse_tables, crf = [], [], [], []
+    for parameter in tagger.parameters():
+        if not parameter.requires_grad:
+            continue
+        table = tables.get(id(parameter))
+        if table is not None:
+            (sparse_tables if table.sparse else dense_tables).append(parameter)
+        else:
+            (crf if id(parameter) in chain else plain).append(parameter)
+    groups = [
+        {"params": plain, "rate": config.learning_rate, "weight_decay": config.weight_decay},
+        {"params": crf, "rate": config.learning_rate * config.crf_rate, "weight_decay": 0.0},
+        {"params": dense_tables, "rate": config.learning_rate * config.table_rate, "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    sparse = [{"params": sparse_tables, "rate": config.learning_rate * config.table_rate}]
+    if config.optimiser == "adamw":
+        dense: Optimizer = AdamW(groups, lr=0.0)
+        return [dense, SparseAdam(sparse, lr=1e-9)] if sparse_tables else [dense]
+    if config.optimiser != "sgd":
+        raise ConfigError(f"training.optimiser must be 'sgd' or 'adamw', not {config.optimiser!r}")
+    if sparse_tables:
+        raise ConfigError("sgd with momentum takes no sparse gradients: set sparse = false, or use adamw")
+    return [SGD(groups, lr=0.0, momentum=config.momentum)]
+
+
+def rate(config: TrainingConfig, progress: float) -> float:
+    """The share of the learning rate at a share ``progress`` of all steps: linear warm-up, then the schedule.
+
+    Raises:
+        ConfigError: the schedule is unknown.
+    """
+    if progress < config.warmup:
+        return progress / config.warmup
+    rest = (progress - config.warmup) / (1 - config.warmup) if config.warmup < 1 else 0.0
+    match config.schedule:
+        case "constant":
+            return 1.0
+        case "linear":
+            return 1.0 - rest
+        case "cosine":
+            return (1.0 + cos(pi * rest)) / 2
+    raise ConfigError(f"training.schedule must be 'constant', 'linear' or 'cosine', not {config.schedule!r}")
+
+
+def set_rate(chosen: Iterable[Optimizer], share: float) -> None:
+    for optimiser in chosen:
+        for group in optimiser.param_groups:
+            group["lr"] = group["rate"] * share
+
+
+def clip(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> None:
+    """Clip every gradient component to ``clip_value``, then all together to the length ``clip_norm``."""
+    for p in parameters:
+        if p.grad is not None and p.grad.is_sparse:
+            p.grad = p.grad.coalesce()
+    values = [g.values() if g.is_sparse else g for p in parameters if (g := p.grad) is not None]
+    if config.clip_value:
+        for g in values:
+            g.clamp_(-config.clip_value, config.clip_value)
+    if config.clip_norm:
+        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in values]))
+        share = (config.clip_norm / (norm + 1e-6)).clamp(max=1.0)
+        for g in values:
+            g.mul_(share)
+
+
+def initialise(tagger: Tagger, how: str) -> None:
+    """``xavier``: uniform Xavier for every matrix but tables and transitions, as TENER and FLAT do.
+
+    Raises:
+        ConfigError: ``how`` is neither ``xavier`` nor ``default``.
+    """
+    if how not in ("xavier", "default"):
+        raise ConfigError(f"training.initialisation must be 'xavier' or 'default', not {how!r}")
+    if how == "default":
+        return
+    for name, parameter in tagger.named_parameters():
+        kept = ("table", "chars.weight", "bigrams.weight", "transitions", "distances", "length", "label")
+        if parameter.dim() > 1 and not any(part in name for part in kept):
+            nn.init.xavier_uniform_(parameter)
+
+
+class Average:
+    """A moving average of the weights, with a warm-up so that early weights are soon forgotten.
+
+    Tables with sparse gradients are left out: averaging all their rows would undo what sparseness saves.
+    """
+
+    def __init__(self, tagger: Tagger, decay: float):
+        self.decay, self.steps = decay, 0
+        sparse = {id(m.weight) for m in tagger.modules() if isinstance(m, Table) and m.sparse}
+        self.weights = {
+            name: parameter.detach().clone()
+            for name, parameter in tagger.named_parameters()
+            if parameter.requires_grad and id(parameter) not in sparse
+        }
+
+    @torch.no_grad()
+    def update(self, tagger: Tagger) -> None:
+        self.steps += 1
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        for name, parameter in tagger.named_parameters():
+            if name in self.weights:
+                self.weights[name].lerp_(parameter, 1 - decay)
+
+    def swap(self, tagger: Tagger) -> None:
+        """Exchange the averaged and the present weights."""
+        with torch.no_grad():
+            for name, parameter in tagger.named_parameters():
+                if name in self.weights:
+                    present = parameter.detach().clone()
+                    parameter.copy_(self.weights[name])
+                    self.weights[name] = present
+
+    def state(self) -> dict[str, Tensor]:
+        return {**self.weights, "steps": torch.tensor(self.steps)}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        self.steps = int(state["steps"])
+        self.weights = {name: state[name].clone() for name in self.weights}
