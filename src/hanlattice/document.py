@@ -80,3 +80,9 @@ class Document:
             ValueError: two entities overlap, which no sequence of tags can express.
         """
         return to_tags(self.spans, len(self.text), scheme)
+
+    def to_html(self) -> str:
+        """A page of its own with the entities marked in the text."""
+        from hanlattice.explain.html import page
+
+        return "".join(page([self]))

@@ -76,6 +76,8 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
     output = Path(output)
     if (output / model.CONFIG).exists() and not resume:
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
+    if resume and (output / model.CONFIG).exists() and (output / model.CARD).exists():
+        raise ConfigError(f"{output} holds a finished run: there is nothing to resume; name another folder")
     torch.manual_seed(config.training.seed)
     run = _prepare(config, watcher)
     output.mkdir(parents=True, exist_ok=True)
@@ -169,8 +171,6 @@ def _fit(run: _Prepared, config: TrainingConfig, output: Path, resume: bool, wat
     if resume and (output / CHECKPOINT).exists():
         progress = load_checkpoint(output / CHECKPOINT, tagger, chosen, average)
         watcher.say(f"going on after epoch {progress.epoch}")
-    elif resume and (output / model.WEIGHTS).exists():
-        raise ConfigError(f"{output} holds a finished run: there is nothing to resume; name another folder")
     per_epoch = math.ceil(len(run.examples) / config.batch_size)
     total = per_epoch * config.epochs
     board = _board(config)
@@ -219,7 +219,7 @@ def _epoch(
         set_rate(chosen, rate(config, progress.step / total))
         with _autocast(config, tagger.device):
             loss = tagger.loss(batch, [e.spans for e in chosen_examples])
-        scaler.scale(loss).backward()
+        scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
         for optimiser in chosen:
             scaler.unscale_(optimiser)
         clip(parameters, config)

@@ -1,0 +1,129 @@
+"""``hanlattice evaluate``: the scores of a model on a corpus."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hanlattice.errors import DataError
+
+if TYPE_CHECKING:
+    from hanlattice.document import Document
+    from hanlattice.evaluation import Comparison, Report
+    from hanlattice.spans import Span
+
+
+class Format(StrEnum):
+    """How scores are written."""
+
+    table = "table"
+    json = "json"
+    markdown = "markdown"
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Folder of a model, or default for the packaged one.")],
+    file: Annotated[str, typer.Argument(help="Corpus with gold entities; a folder in brat's form; - is stdin.")],
+    partial: Annotated[bool, typer.Option("--partial", help="Count overlaps of one label as correct too.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict/--lenient", help="Leave out gold entities of ill-formed tags.")
+    ] = False,
+    compare: Annotated[
+        str | None, typer.Option(help="Another model, compared on the same texts by a paired bootstrap.")
+    ] = None,
+    format: Annotated[Format, typer.Option(help="How scores are written.")] = Format.table,  # noqa: A002
+    from_: Annotated[str | None, typer.Option("--from", help="Format of FILE; detected by default.")] = None,
+    scheme: Annotated[str | None, typer.Option(help="Tag scheme of CoNLL columns; guessed by default.")] = None,
+    rename: Annotated[
+        str, typer.Option("--map", help="Gold labels under the model's names, such as NR=PER,NS=LOC.")
+    ] = "",
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts that are read together.")] = 32,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the scores and errors.")] = False,
+) -> None:
+    """Score a model on a corpus: precision, recall and F1 over all entities, and label by label.
+
+    A prediction is correct where start, end and label are those of a gold entity. No entity is left out for
+    its length or its label.
+    """
+    from hanlattice import corpus
+    from hanlattice.evaluation import compare as compare_spans
+    from hanlattice.evaluation import evaluate_spans
+
+    names = _renaming(rename)
+    documents = list(corpus.read(file, from_, scheme=scheme, strict=strict))
+    if not documents:
+        raise DataError("holds no document", file)
+    gold = [[span._replace(label=names.get(span.label, span.label)) for span in d.spans] for d in documents]
+    models = [model] if compare is None else [model, compare]
+    found = [_predictions(name, documents, gold, batch_size, quiet) for name in models]
+    reports = {
+        name: evaluate_spans(gold, spans, partial=partial) for name, spans in zip(models, found, strict=True)
+    }
+    comparison = None if compare is None else compare_spans(gold, *found)
+    mode = ", ".join(
+        [
+            f"{len(documents):,} documents",
+            f"{sum(map(len, gold)):,} gold entities read {'strictly' if strict else 'leniently'}",
+            "partial matches" if partial else "exact matches",
+        ]
+    )
+    _print(reports, comparison, mode, format)
+
+
+def _renaming(text: str) -> dict[str, str]:
+    names = {}
+    for pair in filter(None, text.split(",")):
+        old, equals, new = (part.strip() for part in pair.partition("="))
+        if not (old and equals and new):
+            raise typer.BadParameter(f"{pair!r} is no pair; write OLD=NEW,OLD=NEW", param_hint="--map")
+        names[old] = new
+    return names
+
+
+def _predictions(
+    model: str,
+    documents: "Sequence[Document]",
+    gold: "Sequence[Sequence[Span]]",
+    batch_size: int,
+    quiet: bool,
+) -> "list[list[Span]]":
+    from rich.console import Console
+    from rich.progress import track
+
+    from hanlattice.api import load
+
+    ner = load(None if model == "default" else model)
+    strange = sorted({span.label for spans in gold for span in spans} - set(ner.labels))
+    if strange:
+        typer.echo(
+            f"warning: {model} knows {', '.join(ner.labels)}, but not {', '.join(strange)} of the gold, which"
+            " count as missed; rename gold labels with --map OLD=NEW",
+            err=True,
+        )
+    console = Console(stderr=True)
+    read: Iterable[Document] = ner.pipe((d.text for d in documents), batch_size=batch_size)
+    silent = quiet or not console.is_terminal
+    return [d.spans for d in track(read, model, len(documents), console=console, transient=True, disable=silent)]
+
+
+def _print(
+    reports: "Mapping[str, Report]",
+    comparison: "Comparison | None",
+    mode: str,
+    format: Format,  # noqa: A002
+) -> None:
+    if format is Format.json:
+        rows = {name: report.to_dict() for name, report in reports.items()}
+        whole = {"mode": mode, "models": rows}
+        if comparison is not None:
+            whole["comparison"] = comparison.to_dict()
+        typer.echo(json.dumps(whole, ensure_ascii=False, indent=2))
+        return
+    for name, report in reports.items():
+        typer.echo(f"{name}: {mode}\n")
+        typer.echo(report.to_markdown() if format is Format.markdown else str(report))
+        typer.echo()
+    if comparison is not None:
+        typer.echo(str(comparison))

@@ -1,0 +1,73 @@
+"""``hanlattice lexicon``: compile word lists, look into a lexicon, find its words in a text."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from hanlattice.lexicon import Lexicon
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Compile lexicons, look into them, match them.")
+
+
+@app.command()
+def build(
+    lists: Annotated[
+        list[Path],
+        typer.Argument(metavar="LIST…", help="One word a line, with its label and weight after tabs; or compiled."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)],
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Compile word lists into one file that opens at once. The last entry of a word wins."""
+    lexicon = _opened(lists)
+    lexicon.save(output)
+    if not quiet:
+        typer.echo(f"{output}: {len(lexicon):,} words, {output.stat().st_size / 1e6:.1f} MB", err=True)
+
+
+@app.command()
+def info(file: Annotated[Path, typer.Argument(help="A word list, or a compiled lexicon.")]) -> None:
+    """Count the words of a lexicon by length and by label."""
+    from collections import Counter
+
+    lexicon = _opened([file])
+    words = list(lexicon.entries())
+    typer.echo(f"words     {len(words):,}")
+    typer.echo(f"weighted  {sum(word.weight is not None for word in words):,}")
+    for length, n in sorted(Counter(len(word.text) for word in words).items()):
+        typer.echo(f"length {length:<3}{n:,}")
+    for label, n in Counter(word.label for word in words if word.label is not None).most_common():
+        typer.echo(f"label {label}  {n:,}")
+
+
+@app.command()
+def match(
+    file: Annotated[Path, typer.Argument(help="A word list, or a compiled lexicon.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text to search; - is stdin, text by line.")],
+    min_length: Annotated[int, typer.Option(min=1, help="Leave out shorter words.")] = 1,
+) -> None:
+    """Every word of a lexicon that occurs in a text, overlapping ones too."""
+    from hanlattice.cli.tables import Column, print_table, visible
+    from hanlattice.files import read_lines
+
+    lexicon = _opened([file])
+    columns = [Column("word"), Column("label"), Column("start", True), Column("end", True)]
+    for line in read_lines("/dev/stdin") if text == "-" else [text]:
+        found = lexicon.match(line, min_length)
+        rows = [
+            (visible(line[start:end]), lexicon.label(word) or "", str(start), str(end))
+            for start, end, word in zip(*map(list, found), strict=True)
+        ]
+        print_table(columns, rows, sys.stdout)
+
+
+def _opened(files: list[Path]) -> "Lexicon":
+    from hanlattice.lexicon import Lexicon
+
+    lexicon, *others = map(Lexicon.open, files)
+    for other in others:
+        lexicon.update(other.entries())
+    return lexicon

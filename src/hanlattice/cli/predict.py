@@ -1,0 +1,261 @@
+"""``hanlattice predict``: texts in, entities out, as they come."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hanlattice.errors import DataError, HanlatticeError
+
+if TYPE_CHECKING:
+    from hanlattice.document import Document
+    from hanlattice.pipeline import NER
+
+# An argument that ends so was meant as a file, even where there is none.
+_FILES = (".txt", ".text", ".jsonl", ".json", ".csv", ".tsv", ".md", ".conll", ".bmes", ".html", ".xml")
+
+Source = tuple[str, str | None]  # a text, and the name of the file where it is a whole file
+
+
+class Format(StrEnum):
+    """How entities are written."""
+
+    table = "table"
+    jsonl = "jsonl"
+    conll = "conll"
+    brat = "brat"
+    html = "html"
+
+
+def predict(
+    inputs: Annotated[
+        list[str], typer.Argument(metavar="TEXT|FILE|-…", help="Texts, files of texts, or - for stdin.")
+    ],
+    model: Annotated[str | None, typer.Option(help="Folder of a model; the packaged one by default.")] = None,
+    lexicon: Annotated[
+        list[Path] | None, typer.Option(help="Words to add to the model's lexicon; may be repeated.")
+    ] = None,
+    format: Annotated[Format, typer.Option(help="How entities are written.")] = Format.table,  # noqa: A002
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="File to write, or a new folder for brat; - is stdout.")
+    ] = "-",
+    threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave out less certain entities.")] = 0.0,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts that are read together.")] = 32,
+    whole: Annotated[bool, typer.Option("--whole/--lines", help="A file is one text, or one a line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but entities and errors.")] = False,
+) -> None:
+    """Find the entities of texts, files or standard input.
+
+    An argument that is an existing file is read, one text a line; - is standard input; anything else is itself
+    a text. Results are written as texts come.
+    """
+    if format is Format.brat and output == "-":
+        raise typer.BadParameter("brat is a folder of files: name a new one with --output FOLDER")
+    sources = _sources(inputs, whole)
+    first = next(sources, None)  # so that a missing file is told before the model is loaded
+    if first is None:
+        return
+    ner = _load(model, lexicon or [])
+    titled = len(inputs) > 1 or (not whole and _is_source(inputs[0]))
+    with ner.using(threshold=threshold):
+        documents = _documents(ner, chain([first], sources), batch_size)
+        if format is Format.brat:
+            _write_brat(documents, output)
+            return
+        with _opened(output) as stream:
+            _WRITERS[format](documents, stream, titled)
+
+
+def _sources(inputs: Iterable[str], whole: bool) -> Iterator[Source]:
+    from hanlattice.files import read_lines
+
+    for argument in inputs:
+        if not _is_source(argument):
+            yield _text(argument), None
+            continue
+        path = "/dev/stdin" if argument == "-" else argument
+        if whole:
+            yield _whole(path), None if argument == "-" else Path(argument).stem
+        else:
+            yield from ((line, None) for line in read_lines(path))
+
+
+def _is_source(argument: str) -> bool:
+    """Whether an argument is a file to read or ``-``, and not itself a text.
+
+    Raises:
+        DataError: it names a folder, or what can only be a file that does not exist.
+    """
+    if argument == "-":
+        return True
+    try:
+        path = Path(argument)
+        if path.is_dir() and argument:
+            raise DataError("is a folder; name the files in it", argument)
+        found = path.exists()
+    except (OSError, ValueError):  # too long for a name, or a NUL in it
+        return False
+    if not found and argument.endswith(_FILES) and not any(map(str.isspace, argument)):
+        raise DataError("no such file; to read these words as a text, send them through - (stdin)", argument)
+    return found and bool(argument)
+
+
+def _text(argument: str) -> str:
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        raise DataError("a text on the command line is not UTF-8; put it into a file in UTF-8") from None
+    return argument
+
+
+def _whole(path: str) -> str:
+    from hanlattice.files import read_lines
+
+    if path == "/dev/stdin":
+        return "\n".join(read_lines(path))
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        for _ in read_lines(path):  # which names the byte and the line
+            pass
+        raise DataError(f"cannot be read: {error}", path) from None
+
+
+def _load(model: str | None, lexicons: Iterable[Path]) -> "NER":
+    from hanlattice.lexicon import Lexicon
+
+    added = [Lexicon.open(path) for path in lexicons]
+    from hanlattice.api import load
+
+    ner = load(model)
+    for lexicon in added:
+        ner.lexicon.update(lexicon.entries())
+    return ner
+
+
+def _documents(ner: "NER", sources: Iterable[Source], batch_size: int) -> "Iterator[Document]":
+    from hanlattice.pipeline import LOOK_AHEAD
+
+    for chunk in _as_they_come(sources, batch_size * LOOK_AHEAD):
+        for document, name in ner.pipe(chunk, as_tuples=True, batch_size=batch_size):
+            yield document if name is None else replace(document, id=name)
+
+
+def _as_they_come(sources: Iterable[Source], most: int) -> Iterator[list[Source]]:
+    """What has come so far, at least one and at most ``most`` at a time: nobody waits for a batch to be full."""
+    came: Queue[Source | BaseException | None] = Queue(most)
+
+    def fetch() -> None:
+        try:
+            for source in sources:
+                came.put(source)
+            came.put(None)
+        except BaseException as error:
+            came.put(error)
+
+    Thread(target=fetch, daemon=True).start()
+    while True:
+        chunk: list[Source] = []
+        end: BaseException | None = None
+        last = False
+        while not last and len(chunk) < most:
+            try:
+                item = came.get(block=not chunk)
+            except Empty:
+                break
+            if isinstance(item, tuple):
+                chunk.append(item)
+            else:
+                last, end = True, item
+        if chunk:
+            yield chunk
+        if end is not None:
+            raise end
+        if last:
+            return
+
+
+@contextmanager
+def _opened(output: str) -> Iterator[IO[str]]:
+    from hanlattice.files import atomic_write
+
+    if output == "-":
+        yield sys.stdout
+    else:
+        with atomic_write(output) as stream:
+            yield stream
+
+
+def _write_table(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:
+    from hanlattice.cli.tables import Column, print_table, visible
+
+    columns = [Column("text"), Column("label"), Column("start", True), Column("end", True), Column("score", True)]
+    for document in documents:
+        if titled:
+            stream.write(f"# {visible(document.text)}\n")
+        rows = [
+            (visible(e.text), e.label, str(e.start), str(e.end), "" if e.score is None else f"{e.score:.3f}")
+            for e in document.entities
+        ]
+        if rows:
+            print_table(columns, rows, stream)
+        else:
+            stream.write("(no entities)\n")
+        if titled:
+            stream.write("\n")
+        stream.flush()
+
+
+def _write_jsonl(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:
+    for document in documents:
+        stream.write(json.dumps(document.to_dict(), ensure_ascii=False) + "\n")
+        stream.flush()
+
+
+def _write_conll(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:
+    """BMES columns; a line break in a text becomes a space, and a text without characters nothing."""
+    from hanlattice import corpus
+    from hanlattice.corpus import conll
+    from hanlattice.corpus.losses import carried
+
+    for document in documents:
+        kept, _ = carried(document, corpus.carries("bmes"))
+        if kept is not None:
+            conll.write([kept], stream)
+            stream.flush()
+
+
+def _write_html(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:
+    from hanlattice.explain.html import page
+
+    for piece in page(documents):
+        stream.write(piece)
+        stream.flush()
+
+
+def _write_brat(documents: "Iterable[Document]", folder: str) -> None:
+    from hanlattice import corpus
+
+    try:
+        corpus.write(documents, folder, "brat")
+    except DataError:
+        raise
+    except HanlatticeError as error:
+        raise HanlatticeError(f"{folder}: {error}") from None
+
+
+_WRITERS: dict[Format, Callable[[Any, IO[str], bool], None]] = {
+    Format.table: _write_table,
+    Format.jsonl: _write_jsonl,
+    Format.conll: _write_conll,
+    Format.html: _write_html,
+}

@@ -1,0 +1,75 @@
+"""How a training run goes, as bars on a terminal or as a line an epoch elsewhere."""
+
+import time
+from typing import Any, Self
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class Bars:
+    """A bar over all steps with the loss, the best dev F1 and the time left; a line above it an epoch."""
+
+    def __init__(self, epochs: int, console: Console):
+        self.epochs, self.best = epochs, ""
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[loss]}{task.fields[best]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self.task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def say(self, message: str) -> None:
+        self.progress.console.print(message, markup=False, highlight=False)
+
+    def step(self, epoch: int, done: int, total: int, loss: float) -> None:
+        steps = (epoch - 1) * total + done
+        shown: dict[str, Any] = {"loss": f"loss {loss:.3f}", "best": self.best}
+        if self.task is None:  # a resumed run begins in the middle, which must not count as speed
+            self.task = self.progress.add_task("", total=self.epochs * total, completed=steps, **shown)
+        self.progress.update(self.task, completed=steps, description=f"epoch {epoch}/{self.epochs}", **shown)
+
+    def epoch(self, row: dict[str, Any]) -> None:
+        if row.get("best_epoch") == row["epoch"]:
+            self.best = f", best dev F1 {row['dev_f1']:.2f}"
+        self.say(_line(row, self.epochs))
+
+
+class Lines:
+    """A line an epoch on stderr."""
+
+    def __init__(self, epochs: int):
+        self.epochs = epochs
+        self.began, self.first = time.monotonic(), 0
+
+    def say(self, message: str) -> None:
+        typer.echo(message, err=True)
+
+    def step(self, epoch: int, done: int, total: int, loss: float) -> None:
+        if not self.first:
+            self.began, self.first = time.monotonic(), epoch
+
+    def epoch(self, row: dict[str, Any]) -> None:
+        done = row["epoch"] - self.first + 1
+        left = (time.monotonic() - self.began) / done * (self.epochs - row["epoch"])
+        self.say(f"{_line(row, self.epochs)}  {left / 60:.1f} min left")
+
+
+def _line(row: dict[str, Any], epochs: int) -> str:
+    line = f"epoch {row['epoch']}/{epochs}  loss {row['loss']:.4f}"
+    if "dev_f1" in row:
+        line += f"  dev P {row['dev_p']:.2f} R {row['dev_r']:.2f} F1 {row['dev_f1']:.2f}"
+        line += "  best" if row["best_epoch"] == row["epoch"] else f"  best in epoch {row['best_epoch']}"
+    return line

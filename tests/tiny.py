@@ -1,0 +1,98 @@
+"""A small world to train in: made-up sentences, vectors and words, and a model of them in seconds."""
+
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hanlattice import api, corpus
+from hanlattice.config import Config
+from hanlattice.document import Document, Entity
+from hanlattice.pipeline import NER
+from hanlattice.vectors import Vectors, VectorSet
+
+PEOPLE = ["李明", "王小红", "张伟", "赵子龙", "钱多多"]
+PLACES = ["北京", "重庆", "渝中区", "南京市", "上海"]
+FIRMS = ["人和药店", "东方公司", "长江大桥局", "光明集团"]
+PATTERNS = ["{p}在{l}工作。", "{o}在{l}开业了", "昨天{p}去了{o}", "{l}的{o}很好,{p}说", "今天天气很好", "{p}和{l}"]
+WORDS = [*PEOPLE, *PLACES, *FIRMS, "工作", "开业", "昨天", "今天", "天气", "很好", "药店", "公司", "大桥", "集团"]
+
+
+def documents() -> list[Document]:
+    """Thirty sentences of persons, places and organisations."""
+    return [_document(PATTERNS[i % len(PATTERNS)], i) for i in range(30)]
+
+
+def _document(pattern: str, i: int) -> Document:
+    text, entities = "", []
+    names = {"p": ("PER", PEOPLE), "l": ("LOC", PLACES), "o": ("ORG", FIRMS)}
+    for part in pattern.replace("{", "|{").replace("}", "}|").split("|"):
+        if part.startswith("{"):
+            label, choices = names[part[1]]
+            name = choices[(i * 7 + i // 6) % len(choices)]
+            entities.append(Entity(name, label, len(text), len(text) + len(name)))
+            text += name
+        else:
+            text += part
+    return Document(text, tuple(entities))
+
+
+@cache
+def folder() -> Path:
+    """Where the files of this world lie until the tests are over."""
+    place = Path(tempfile.mkdtemp(prefix="hanlattice-tests-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    vectors().save(place / "vectors.safetensors")
+    (place / "words.txt").write_text("".join(f"{word}\n" for word in WORDS), encoding="utf-8")
+    corpus.write(documents(), place / "corpus.bmes", "bmes")
+    return place
+
+
+def vectors() -> VectorSet:
+    draw = np.random.default_rng(0)
+    texts = [document.text for document in documents()]
+    chars = tuple(sorted(set("".join(texts))))
+    bigrams = tuple(sorted({a + b for text in texts for a, b in zip(text, [*text[1:], "<end>"], strict=True)}))
+
+    def some(names: tuple[str, ...]) -> Vectors:
+        return Vectors(names, draw.normal(size=(len(names), 8)).astype(np.float32))
+
+    return VectorSet(some(chars), some(bigrams), some(tuple(WORDS)))
+
+
+def settings(**training: Any) -> dict[str, Any]:
+    """Everything small, adamw, and what is named on top."""
+    place = folder()
+    return {
+        "data": {name: str(place / "corpus.bmes") for name in ("train", "dev", "test")},
+        "lexicon": {"files": [str(place / "words.txt")]},
+        "vectors": {"path": str(place / "vectors.safetensors")},
+        "text": {"window": 64, "overlap": 16},
+        "embedding": {"dropout": 0.1},
+        "encoder": {
+            "d_model": 16, "heads": 2, "d_feed_forward": 24, "word_dropout": 0.1, "output_dropout": 0.1,
+        },
+        "training": {
+            "epochs": 20, "batch_size": 6, "optimiser": "adamw", "learning_rate": 0.02, "schedule": "linear",
+            "device": "cpu", **training,
+        },
+    }  # fmt: skip
+
+
+def config(**training: Any) -> Config:
+    return Config().with_settings(settings(**training))
+
+
+@cache
+def trained() -> Path:
+    """The folder of a model that knows this world by heart."""
+    return api.train(config(), output=folder() / "model").folder
+
+
+def ner() -> NER:
+    """The model, loaded afresh: editing its lexicon disturbs nobody."""
+    return api.load(trained())
