@@ -7,6 +7,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -88,9 +89,9 @@ def characters(
     sparse: bool = False,
 ) -> Characters:
     """Character vectors, with the bigram's beside them."""
-    options = {"unknown_rate": unknown_rate, "sparse": sparse}
-    pairs = Table(tables.bigrams, trainable=bigrams_trainable, **options) if bigrams else None
-    return Characters(Table(tables.chars, trainable=trainable, **options), pairs, dropout=dropout)
+    table = partial(Table, unknown_rate=unknown_rate, sparse=sparse)
+    pairs = table(tables.bigrams, trainable=bigrams_trainable) if bigrams else None
+    return Characters(table(tables.chars, trainable=trainable), pairs, dropout=dropout)
 
 
 def flat(

@@ -45,9 +45,13 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class LexiconConfig:
-    """``files`` of words; without any, the words of the vectors are the lexicon."""
+    """``files`` of words; ``FILE=LABEL`` gives all words of a file that gazetteer label, and of equal words the
+    last counts. ``vector_words`` puts the words of the vectors before them. Words of fewer than
+    ``min_word_length`` characters are never matched.
+    """
 
     files: tuple[str, ...] = ()
+    vector_words: bool = True
     min_word_length: int = 2
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from hanlattice.batch import Encoded, collate
 from hanlattice.config import Config
@@ -33,6 +33,9 @@ class Overrides:
     threshold: float = 0.0
 
 
+_NONE = Overrides()
+
+
 class NER:
     """A tagger with all it needs to read text: its vocabulary, its normalisation and its lexicon.
 
@@ -45,7 +48,7 @@ class NER:
         text = config.text
         self.normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
         self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length)
-        self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=Overrides())
+        self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=_NONE)
         self._lock = threading.Lock()
 
     @property
@@ -54,7 +57,7 @@ class NER:
         return self.vocabulary.labels
 
     @overload
-    def __call__(self, text: str) -> Document: ...
+    def __call__(self, text: str) -> Document: ...  # type: ignore[overload-overlap]  # a str also iterates
     @overload
     def __call__(self, text: Iterable[str]) -> Iterator[Document]: ...
     def __call__(self, text: str | Iterable[str]) -> Document | Iterator[Document]:
@@ -63,10 +66,12 @@ class NER:
         return self.pipe(text)
 
     @overload
-    def pipe(self, texts: Iterable[str], *, batch_size: int = 32) -> Iterator[Document]: ...
+    def pipe(
+        self, texts: Iterable[str], *, as_tuples: Literal[False] = False, batch_size: int = 32
+    ) -> Iterator[Document]: ...
     @overload
     def pipe(
-        self, texts: Iterable[tuple[str, Any]], *, as_tuples: bool, batch_size: int = 32
+        self, texts: Iterable[tuple[str, Any]], *, as_tuples: Literal[True], batch_size: int = 32
     ) -> Iterator[tuple[Document, Any]]: ...
     def pipe(
         self, texts: Iterable[Any], *, as_tuples: bool = False, batch_size: int = 32

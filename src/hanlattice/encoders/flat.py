@@ -69,9 +69,8 @@ class LatticeAttention(nn.Module):
     ) -> Float[Tensor, "B Q D"]:
         """Q is N with ``only_chars`` (their rows alone are asked for), else L."""
         n = nodes.n_chars
-        q = self.query(x[:, :n] if only_chars else x).unflatten(-1, (self.heads, -1))  # [B Q A d]
-        k = self.key(x).unflatten(-1, (self.heads, -1))
-        v = self.value(x).unflatten(-1, (self.heads, -1))
+        q = self._by_head(self.query(x[:, :n] if only_chars else x))  # [B Q A d]
+        k, v = self._by_head(self.key(x)), self._by_head(self.value(x))
         scores = torch.einsum("bqad,blad->baql", q + self.u, k)
         by_position = [self._of_chars(q[:, :n] + self.v, nodes, distances)]
         if not only_chars:
@@ -80,26 +79,43 @@ class LatticeAttention(nn.Module):
         weights = scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min).softmax(-1)
         return self.output(torch.einsum("baql,blad->bqad", self.dropout(weights), v).flatten(2))
 
+    def _by_head(self, x: Float[Tensor, "*S D"]) -> Float[Tensor, "*S A d"]:
+        return x.view(*x.shape[:-1], self.heads, -1)
+
     def _encodings(self, nodes: Nodes, distances: FourDistances, length: Tensor | int) -> Float[Tensor, "A d S K"]:
         rows = self.position(distances(nodes.n_chars, nodes.lengths, length))
-        return rows.unflatten(-1, (self.heads, -1)).permute(2, 3, 0, 1)
+        return self._by_head(rows).permute(2, 3, 0, 1)
 
     def _of_chars(
         self, q: Float[Tensor, "B N A d"], nodes: Nodes, distances: FourDistances
     ) -> Float[Tensor, "B A N L"]:
-        """Position scores of queries that are characters, block by block of queries."""
-        n, n_kinds = nodes.n_chars, len(nodes.lengths)
-        encodings = self._encodings(nodes, distances, 1)
+        """Position scores of queries that are characters.
+
+        Keys of common lengths are looked up in a table of all distances, block by block of queries; those of
+        rare lengths, which would widen the table for the sake of a few words, get their encodings one by one.
+        """
+        n = nodes.n_chars
+        encodings = self._encodings(nodes, distances, 1)  # [A d S K]
+        common = nodes.common_kinds()
+        column = torch.cumsum(common, 0)[nodes.kind] - 1  # of a key in the table; wrong, then mended, where rare
+        table, width = encodings[..., common], int(common.sum())
         blocks = []
         for first in range(0, n, QUERY_BLOCK):
             last = min(first + QUERY_BLOCK, n)  # exclusive
-            met = encodings[:, :, first : last + n - 1].flatten(2)  # head distances first-(n-1) .. last-1
+            met = table[:, :, first : last + n - 1].flatten(2)  # head distances first-(n-1) .. last-1
             scores = q[:, first:last].permute(2, 0, 1, 3).flatten(1, 2) @ met  # [A B*b S*K]
             row = torch.arange(last - first, device=q.device)[:, None] + n - 1 - nodes.head[:, None]  # [B b L]
-            index = (row * n_kinds + nodes.kind[:, None]).flatten(0, 1)
+            index = (row * width + column[:, None]).flatten(0, 1)
             looked_up = scores.gather(2, index.expand(self.heads, -1, -1))
-            blocks.append(looked_up.unflatten(1, (len(q), -1)).transpose(0, 1))
-        return torch.cat(blocks, 2)
+            blocks.append(looked_up.view(self.heads, len(q), last - first, -1).transpose(0, 1))
+        scores = torch.cat(blocks, 2)
+        sentence, key = torch.nonzero(~common[nodes.kind], as_tuple=True)
+        if not len(sentence):
+            return scores
+        row = torch.arange(n, device=q.device) + n - 1 - nodes.head[sentence, key][:, None]  # [W N]
+        met = encodings.permute(2, 3, 0, 1)[row, nodes.kind[sentence, key][:, None]]  # [W N A d]
+        rare = (q[sentence] * met).sum(-1)
+        return scores.permute(0, 3, 2, 1).index_put((sentence, key), rare).permute(0, 3, 2, 1)
 
     def _of_words(
         self, q: Float[Tensor, "B M A d"], nodes: Nodes, distances: FourDistances

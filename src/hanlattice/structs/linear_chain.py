@@ -9,7 +9,7 @@ gradient of log Z is written down (it is the marginals) instead of recorded.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -70,13 +70,8 @@ def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages
 
 class _LogPartition(torch.autograd.Function):
     @staticmethod
-    def forward(  # type: ignore[override]  # named inputs instead of *args
-        ctx,  # type: ignore[no-untyped-def]
-        emissions: Tensor,
-        transitions: Tensor,
-        start: Tensor,
-        end: Tensor,
-        mask: Tensor,
+    def forward(
+        ctx: Any, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, mask: Tensor
     ) -> Tensor:
         chain = Chain(emissions, transitions, start, end, mask)
         log_z, messages = _forward_backward(chain, backward=any(ctx.needs_input_grad))
@@ -86,7 +81,7 @@ class _LogPartition(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[no-untyped-def]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         mask, alpha, beta, e, a = ctx.saved_tensors
         weighted = grad[:, None] * mask.T.unsqueeze(-1)
         unary = alpha * beta * weighted  # [N B Y]
@@ -98,7 +93,8 @@ class _LogPartition(torch.autograd.Function):
 
 def log_partition(chain: Chain) -> Float[Tensor, "B"]:
     """log Z, the log of the summed exponentiated scores of all sequences; float64, once differentiable."""
-    return _LogPartition.apply(chain.emissions, chain.transitions, chain.start, chain.end, chain.mask)
+    inputs = (chain.emissions, chain.transitions, chain.start, chain.end, chain.mask)
+    return _LogPartition.apply(*inputs)  # type: ignore[no-untyped-call]
 
 
 def score(chain: Chain, tags: Int[Tensor, "B N"]) -> Float[Tensor, "B"]:

@@ -111,12 +111,22 @@ def load_vectors(config: Config) -> VectorSet:
 
 
 def load_lexicon(config: Config, vectors: VectorSet) -> Lexicon:
-    """The word lists named in the settings, or the words of the vectors."""
-    if not config.lexicon.files:
-        return Lexicon(vectors.words.names)
-    if len(config.lexicon.files) == 1:
-        return Lexicon.open(config.lexicon.files[0])
-    return Lexicon.from_files(*config.lexicon.files)
+    """The words of the vectors and the word lists named in the settings.
+
+    Raises:
+        ConfigError: neither is wanted, so there would be no words at all.
+    """
+    settings = config.lexicon
+    if not settings.files and not settings.vector_words:
+        raise ConfigError("no lexicon: name lexicon.files, or set lexicon.vector_words = true")
+    if len(settings.files) == 1 and not settings.vector_words and "=" not in settings.files[0]:
+        return Lexicon.open(settings.files[0])
+    lexicon = Lexicon(vectors.words.names if settings.vector_words else ())
+    for name in settings.files:
+        path, _, label = name.partition("=")
+        listed = Lexicon.open(path)
+        lexicon.update((word.text, label or word.label, word.weight) for word in listed.entries())
+    return lexicon
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,10 @@ def optimisers(tagger: Tagger, config: TrainingConfig) -> list[Optimizer]:
     """
     tables = {id(m.weight): m for m in tagger.modules() if isinstance(m, Table)}
     chain = {id(p) for name, p in tagger.decoder.named_parameters() if "emission" not in name}
-    plain, dense_tables, sparse_tables, crf = [], [], [], []
+    plain: list[nn.Parameter] = []
+    crf: list[nn.Parameter] = []
+    dense_tables: list[nn.Parameter] = []
+    sparse_tables: list[nn.Parameter] = []
     for parameter in tagger.parameters():
         if not parameter.requires_grad:
             continue
