@@ -173,7 +173,29 @@ def build(config: Config, tables: Tables, labels: tuple[str, ...]) -> Tagger:
     return Tagger(embedding, encoder, decoder)
 
 
+def check(config: Config) -> None:
+    """Find what is wrong with the names and types of the parts' settings, before anything is read or built.
+
+    Raises:
+        ConfigError: a part or a setting of one does not exist, or a value is of the wrong type.
+    """
+    _chosen("embedding", config.embedding, EMBEDDINGS)
+    _chosen("encoder", config.encoder, ENCODERS)
+    _chosen("decoder", config.decoder, DECODERS)
+
+
 def _construct(room: str, part: Part, builders: Mapping[str, Callable[..., Any]], *arguments: Any) -> Any:
+    builder, settings = _chosen(room, part, builders)
+    try:
+        return builder(*arguments, **settings)
+    except ValueError as error:
+        raise ConfigError(f"{room} {part.name!r}: {error}") from error
+
+
+def _chosen(
+    room: str, part: Part, builders: Mapping[str, Callable[..., Any]]
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The builder of a part, and its settings in their types."""
     builder = _imported(room, part.name) if ":" in part.name else builders.get(part.name)
     if builder is None:
         raise ConfigError(f"there is no {room} {part.name!r}{suggestion(part.name, builders)}")
@@ -188,10 +210,7 @@ def _construct(room: str, part: Part, builders: Mapping[str, Callable[..., Any]]
         if key not in known:
             raise ConfigError(f"{room} {part.name!r} has no setting {key!r}{suggestion(key, known)}")
         settings[key] = coerced(value, hints.get(key, type(value)), f"{room}.{key}")
-    try:
-        return builder(*arguments, **settings)
-    except ValueError as error:
-        raise ConfigError(f"{room} {part.name!r}: {error}") from error
+    return builder, settings
 
 
 def _imported(room: str, name: str) -> Callable[..., Any]:

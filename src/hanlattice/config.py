@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import tomli_w
 
@@ -89,22 +89,22 @@ class TrainingConfig:
 
     epochs: int = 50
     batch_size: int = 10
-    optimiser: str = "sgd"
+    optimiser: Literal["sgd", "adamw"] = "sgd"
     learning_rate: float = 1e-3
     table_rate: float = 1.0
     crf_rate: float = 1.0
     momentum: float = 0.9
     weight_decay: float = 0.0
     warmup: float = 0.1
-    schedule: str = "constant"
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
     clip_value: float = 0.0
     clip_norm: float = 0.0
     average: float = 0.0
-    initialisation: str = "xavier"
+    initialisation: Literal["xavier", "default"] = "xavier"
     patience: int = 0
     seed: int = 1
     device: str = "auto"
-    precision: str = "float32"
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
     bucket: int = 50
     evaluate_from: int = 1
     tensorboard: str = ""

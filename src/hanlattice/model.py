@@ -109,6 +109,8 @@ def load_model(folder: str | Path | None = None, *, device: str = "cpu") -> NER:
     Raises:
         ModelError: the folder is missing, broken, or no model of this library.
     """
+    if folder is None and not DEFAULT.is_dir():
+        raise ModelError("this installation has no packaged model; name the folder of one (--model FOLDER)")
     folder = DEFAULT if folder is None else Path(folder)
     if not folder.is_dir():
         raise ModelError(f"{folder}: no such folder; train a model with: hanlattice train --output {folder}")

@@ -97,16 +97,21 @@ def _is_source(argument: str) -> bool:
     """
     if argument == "-":
         return True
+    kind = _kind(argument)
+    if kind == "folder":
+        raise DataError("is a folder; name the files in it", argument)
+    if not kind and argument.endswith(_FILES) and not any(map(str.isspace, argument)):
+        raise DataError("no such file; to read these words as a text, send them through - (stdin)", argument)
+    return bool(kind)
+
+
+def _kind(argument: str) -> str:
+    """``folder``, ``file``, or nothing where there is neither."""
     try:
         path = Path(argument)
-        if path.is_dir() and argument:
-            raise DataError("is a folder; name the files in it", argument)
-        found = path.exists()
+        return "folder" if argument and path.is_dir() else "file" if path.is_file() or path.is_fifo() else ""
     except (OSError, ValueError):  # too long for a name, or a NUL in it
-        return False
-    if not found and argument.endswith(_FILES) and not any(map(str.isspace, argument)):
-        raise DataError("no such file; to read these words as a text, send them through - (stdin)", argument)
-    return found and bool(argument)
+        return ""
 
 
 def _text(argument: str) -> str:

@@ -61,7 +61,7 @@ def train(
     from hanlattice.training.loop import train as run_training
 
     base = load_config(_settings_file(config, paper, output if resume else None), ctx.meta["settings"])
-    named = {
+    named: dict[str, dict[str, Any]] = {
         "data": {"train": corpora, "dev": dev, "test": test},
         "lexicon": {"files": lexicon},
         "vectors": {"path": vectors},

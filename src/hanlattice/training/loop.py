@@ -14,7 +14,7 @@ import torch
 
 from hanlattice import model
 from hanlattice.batch import collate
-from hanlattice.build import Tables, build
+from hanlattice.build import Tables, build, check
 from hanlattice.config import Config, TrainingConfig, save_config
 from hanlattice.document import Document
 from hanlattice.errors import ConfigError
@@ -78,8 +78,10 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
     if resume and (output / model.CONFIG).exists() and (output / model.CARD).exists():
         raise ConfigError(f"{output} holds a finished run: there is nothing to resume; name another folder")
+    check(config)
+    device = _device(config.training)
     torch.manual_seed(config.training.seed)
-    run = _prepare(config, watcher)
+    run = _prepare(config, device, watcher)
     output.mkdir(parents=True, exist_ok=True)
     save_config(config, output / model.CONFIG)
     run.vocabularies.full.save(output / model.VOCABULARY)
@@ -111,7 +113,7 @@ class _Prepared:
     test: list[Document]
 
 
-def _prepare(config: Config, watcher: Watcher) -> _Prepared:
+def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
     corpora = data.load_corpora(config)
     vectors = data.load_vectors(config)
     lexicon = data.load_lexicon(config, vectors)
@@ -128,7 +130,7 @@ def _prepare(config: Config, watcher: Watcher) -> _Prepared:
         full.words[: len(seen.words) + 1].clone(),
         full.n_word_labels,
     )
-    tagger = build(config, trained, seen.labels).to(_device(config.training))
+    tagger = build(config, trained, seen.labels).to(device)
     initialise(tagger, config.training.initialisation)
     ner = NER(tagger, seen, lexicon, config)
     examples = data.examples(train_pieces, Reader(seen, min_word_length=config.lexicon.min_word_length), lexicon)
@@ -147,9 +149,14 @@ def _prepare(config: Config, watcher: Watcher) -> _Prepared:
 
 
 def _device(config: TrainingConfig) -> str:
-    if config.device != "auto":
-        return config.device
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    if config.device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=config.device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"training.device {config.device!r} cannot be used here ({reason}); try 'auto'") from None
+    return config.device
 
 
 def _autocast(config: TrainingConfig, device: torch.device) -> AbstractContextManager[None]:
