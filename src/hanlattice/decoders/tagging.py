@@ -5,8 +5,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
-from hanlattice.spans import allowed_transitions, from_tags, tag_names, to_tags
-from hanlattice.structs.linear_chain import Chain, log_partition, score, segment_log_probability, viterbi
+from hanlattice.spans import Span, allowed_transitions, from_tags, tag_names, to_tags
+from hanlattice.structs.linear_chain import Chain, log_partition, score, segment_probability, viterbi
 
 
 class CRF(Decoder):
@@ -41,15 +41,22 @@ class CRF(Decoder):
         self.transitions = nn.Parameter(torch.zeros(n, n))
         self.start = nn.Parameter(torch.zeros(n)) if boundaries else None
         self.end = nn.Parameter(torch.zeros(n)) if boundaries else None
-        plain = ["O" if tag.startswith("<") else tag for tag in self.tags]
-        allowed = allowed_transitions(plain, scheme)
+        self._plain = ["O" if tag.startswith("<") else tag for tag in self.tags]
+        allowed = allowed_transitions(self._plain, scheme)
         for name, rule in zip(("start", "pair", "end"), allowed, strict=True):
             forbidden = ~torch.tensor(rule) & constrained
             mask = torch.zeros(forbidden.shape).masked_fill(forbidden, -torch.inf)
             self.register_buffer(f"_{name}_mask", mask, persistent=False)
+        # Which neighbouring tags are read as one entity, and which tags belong to which label.
+        joined = [[Span(0, 2, b[2:]) in from_tags([a, b], scheme) for b in self._plain] for a in self._plain]
+        of_label = [[Span(0, 1, x) in from_tags([tag], scheme) for tag in self._plain] for x in self.labels]
+        self.register_buffer("_joined", torch.tensor(joined), persistent=False)
+        self.register_buffer("_of_label", torch.tensor(of_label).view(-1, n), persistent=False)
         self._start_mask: Tensor
         self._pair_mask: Tensor
         self._end_mask: Tensor
+        self._joined: Tensor
+        self._of_label: Tensor
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N Y"]:
         return self.emission(h)
@@ -79,11 +86,19 @@ class CRF(Decoder):
     def decode(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         chain = self.chain(scores, mask)
         tags, _ = viterbi(chain)
-        opening, closing = (x.tolist() for x in segment_log_probability(chain, tags))
-        found = []
-        for b, (row, n) in enumerate(zip(tags.tolist(), mask.sum(1).tolist(), strict=True)):
-            names = ["O" if self.tags[i].startswith("<") else self.tags[i] for i in row[:n]]
-            spans = from_tags(names, self.scheme)
-            certainty = (torch.tensor([opening[b][s] + closing[b][e - 1] for s, e, _ in spans])).exp().clamp(0, 1)
-            found.append([ScoredSpan(*span, p) for span, p in zip(spans, certainty.tolist(), strict=True)])
-        return found
+        found = [
+            from_tags([self._plain[i] for i in row[:n]], self.scheme)
+            for row, n in zip(tags.tolist(), mask.sum(1).tolist(), strict=True)
+        ]
+        confidence = iter(self._confidence(chain, found))
+        return [[ScoredSpan(*span, next(confidence)) for span in spans] for spans in found]
+
+    def _confidence(self, chain: Chain, found: list[list[Span]]) -> list[float]:
+        """The probability of each span that was found, in the same order."""
+        label_id = {label: i for i, label in enumerate(self.labels)}
+        places = [(b, s, e, label_id[label]) for b, spans in enumerate(found) for s, e, label in spans]
+        sentence, start, end, label = (
+            torch.tensor(places, dtype=torch.long, device=chain.mask.device).view(-1, 4).unbind(1)
+        )
+        p = segment_probability(chain, self._joined, sentence, start, end, self._of_label[label])
+        return p.clamp(0, 1).tolist()

@@ -35,7 +35,6 @@ class Messages(NamedTuple):
     beta: Float[Tensor, "N B Y"]
     emissions: Float[Tensor, "N B Y"]
     transitions: Float[Tensor, "Y Y"]
-    log_scale: Float[Tensor, "N B"]
 
 
 def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages]:
@@ -65,7 +64,7 @@ def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages
             beta[t] = state
             if t:
                 state = torch.where(mask[t], ((state * e[t] / scale[t]) @ a.T), state)
-    return log_z, Messages(alpha, beta, e / scale, a, log_scale)
+    return log_z, Messages(alpha, beta, e / scale, a)
 
 
 class _LogPartition(torch.autograd.Function):
@@ -130,20 +129,29 @@ def marginals(chain: Chain) -> Float[Tensor, "B N Y"]:
     return torch.where(chain.mask.unsqueeze(-1), (messages.alpha * messages.beta).transpose(0, 1), 0.0)
 
 
-def segment_log_probability(chain: Chain, tags: Int[Tensor, "B N"]) -> "SegmentLogProbability":
-    """For any stretch of the given sequence, the log probability that all its tags are as they are."""
+def segment_probability(
+    chain: Chain,
+    joined: Bool[Tensor, "Y Y"],
+    sentence: Int[Tensor, "W"],
+    start: Int[Tensor, "W"],
+    end: Int[Tensor, "W"],
+    tags: Bool[Tensor, "W Y"],
+) -> Float[Tensor, "W"]:
+    """The probability that characters ``[start, end)`` of a sentence are one whole segment, for W of them.
+
+    ``joined[before, after]`` tells which two neighbouring tags belong to one segment; a segment is whole if it is
+    joined to neither neighbour. ``tags`` are those that the first character of the segment may have.
+    """
     _, m = _forward_backward(chain, backward=True)
-    steps = tags.T  # [N B]
-    at = steps.unsqueeze(-1)
-    alpha, beta = (x.gather(2, at).squeeze(2).clamp_min(1e-300).log() for x in (m.alpha, m.beta))
-    emission = m.emissions.gather(2, at).squeeze(2).clamp_min(1e-300).log()
-    moves = m.transitions.clamp_min(1e-300).log()[steps[:-1], steps[1:]] + emission[1:]
-    along = torch.nn.functional.pad(moves, (0, 0, 1, 0)).cumsum(0)
-    return SegmentLogProbability((alpha - along).T, (beta + along).T)
-
-
-class SegmentLogProbability(NamedTuple):
-    """``opening[b, s] + closing[b, e - 1]`` is the log probability of characters ``[s, e)`` of sentence b."""
-
-    opening: Float[Tensor, "B N"]
-    closing: Float[Tensor, "B N"]
+    inside, between = m.transitions * joined, m.transitions * ~joined
+    last, n_chars = end - 1, chain.mask.sum(1)[sentence]
+    opened = (m.alpha[start - 1, sentence] @ between) * m.emissions[start, sentence]
+    state = torch.where((start == 0).unsqueeze(1), m.alpha[0, sentence], opened) * tags
+    for step in range(1, int((end - start).amax(0)) if len(start) else 0):
+        t = torch.minimum(start + step, last)
+        longer = (state @ inside) * m.emissions[t, sentence]
+        state = torch.where((start + step < end).unsqueeze(1), longer, state)
+    following = end.clamp(max=len(m.beta) - 1)
+    closed = (m.emissions * m.beta)[following, sentence] @ between.T
+    beta = torch.where((end == n_chars).unsqueeze(1), m.beta[last, sentence], closed)
+    return (state * beta).sum(1)
