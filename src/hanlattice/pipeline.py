@@ -19,6 +19,9 @@ from hanlattice.tagger import Tagger
 from hanlattice.text import Normalised, Normaliser, Window, merge, windows
 from hanlattice.vocab import Vocabulary
 
+# Texts, or windows of a long one, that are read together unless another number is asked for.
+BATCH = 32
+
 # Batches of texts that are taken from a stream at once, to put texts of like length together.
 LOOK_AHEAD = 16
 
@@ -62,19 +65,19 @@ class NER:
     def __call__(self, text: Iterable[str]) -> Iterator[Document]: ...
     def __call__(self, text: str | Iterable[str]) -> Document | Iterator[Document]:
         if isinstance(text, str):
-            return self._predict([text], self._overrides.get(), 1)[0]
+            return self._predict([text], self._overrides.get(), BATCH)[0]
         return self.pipe(text)
 
     @overload
     def pipe(
-        self, texts: Iterable[str], *, as_tuples: Literal[False] = False, batch_size: int = 32
+        self, texts: Iterable[str], *, as_tuples: Literal[False] = False, batch_size: int = BATCH
     ) -> Iterator[Document]: ...
     @overload
     def pipe(
-        self, texts: Iterable[tuple[str, Any]], *, as_tuples: Literal[True], batch_size: int = 32
+        self, texts: Iterable[tuple[str, Any]], *, as_tuples: Literal[True], batch_size: int = BATCH
     ) -> Iterator[tuple[Document, Any]]: ...
     def pipe(
-        self, texts: Iterable[Any], *, as_tuples: bool = False, batch_size: int = 32
+        self, texts: Iterable[Any], *, as_tuples: bool = False, batch_size: int = BATCH
     ) -> Iterator[Document] | Iterator[tuple[Document, Any]]:
         """Documents of a stream of texts, in its order, read a few batches ahead.
 
@@ -146,9 +149,11 @@ class NER:
         for text, plain, ws in zip(texts, normalised, cut, strict=True):
             spans = _joined(ws, [next(found) for _ in ws], nested=self.tagger.decoder.nested)
             spans = self._ruled(spans, plain, overrides)
-            entities = tuple(_entity(text, plain, span) for span in spans)
+            entities = [_entity(text, plain, span) for span in spans]
+            if not self.tagger.decoder.nested:
+                entities = _apart(entities)
             lattice = _lattice(text, plain, ws, list(islice(read, len(ws))), lexicon)
-            documents.append(Document(text, entities, read_lattice=lattice))
+            documents.append(Document(text, tuple(entities), read_lattice=lattice))
         return documents
 
     def _tag(self, encoded: Sequence[Encoded], batch_size: int) -> list[list[ScoredSpan]]:
@@ -186,6 +191,17 @@ def _joined(ws: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nest
 def _entity(text: str, plain: Normalised, span: ScoredSpan) -> Entity:
     start, end = plain.original(span.start, span.end)
     return Entity(text[start:end], span.label, start, end, span.score)
+
+
+def _apart(entities: Sequence[Entity]) -> list[Entity]:
+    """The surest of entities that meet in one character, as ㍿ is read as 株式会社, which may hold several."""
+    kept: list[Entity] = []
+    for entity in entities:
+        if not kept or kept[-1].end <= entity.start:
+            kept.append(entity)
+        elif (entity.score or 0.0) > (kept[-1].score or 0.0):
+            kept[-1] = entity
+    return kept
 
 
 def _blocked(text: str, label: str, block: Mapping[str, str | Collection[str] | None]) -> bool:

@@ -1,0 +1,280 @@
+"""The pipeline: offsets on any text, streams, edits of one call, the live lexicon."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import tiny
+
+from hanlattice.document import Document
+from hanlattice.lexicon import Lexicon
+from hanlattice.pipeline import LOOK_AHEAD, NER
+
+SENTENCE = "李明在北京工作。"
+AWKWARD = {
+    "plain": SENTENCE,
+    "empty": "",
+    "one character": "李",
+    "spaces": "  李明 在 北京  工作。 ",
+    "line breaks": "李明\n在\r\n北京\t工作。\n",
+    "ideographic space": "\u3000李明\u3000在北京\u3000",
+    "blank": " \t\n\u3000 ",
+    "Latin": "Li Ming在Beijing的IBM工作, 李明",
+    "digits": "2024年,李明在北京1号２号③号工作。",
+    "full width": "ＡＢＣ李明在北京，１２３",
+    "combining marks": "e\u0301李明\u0301在北\u0300京 n\u0303",
+    "composes to fewer": "각李明가각",
+    "one to many": "㍿李明㈱在㎏北京ﷺ",
+    "emoji": "😀李明👨‍👩‍👧在🇨🇳北京👍🏽",
+    "zero width": "李\u200b明在\ufeff北京\u200d",
+    "rare planes": "𠮷野家李明在𪚥北京",
+    "NUL and controls": "李明\x00在\x01北京\x7f",
+    "separators": "李明\u2028在\u2029北京\x85",
+}
+
+
+@pytest.fixture(scope="module")
+def ner() -> NER:
+    return tiny.ner()
+
+
+def spans(document: Document) -> list[tuple[str, str]]:
+    return [(entity.text, entity.label) for entity in document.entities]
+
+
+def exact(document: Document, text: str) -> None:
+    assert document.text == text
+    for entity in document.entities:
+        assert 0 <= entity.start < entity.end <= len(text)
+        assert text[entity.start : entity.end] == entity.text
+        assert 0 <= entity.score <= 1
+    ends = [0, *(entity.end for entity in document.entities)]
+    assert all(entity.start >= end for entity, end in zip(document.entities, ends, strict=False))
+
+
+@pytest.mark.parametrize("text", AWKWARD.values(), ids=AWKWARD)
+def test_offsets_are_those_of_the_text_as_given(ner: NER, text: str):
+    exact(ner(text), text)
+
+
+def test_it_finds_what_it_learnt(ner: NER):
+    assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
+    found = [ner(document.text).spans for document in tiny.documents()]
+    assert found == [document.spans for document in tiny.documents()]
+
+
+@pytest.mark.parametrize("before", ["①②③", "\u3000\n", "㍿", "e\u0301", "😀👍🏽"])
+def test_what_stands_before_moves_entities_and_nothing_else(ner: NER, before: str):
+    """A gap of foreign characters and a full stop leave the sentence as it was, but for its place."""
+    text = before + "。" + SENTENCE
+    found = ner(text)
+    exact(found, text)
+    assert ("北京", "LOC") in spans(found)
+
+
+def test_a_full_width_text_is_read_as_its_half_width_one():
+    ner = tiny.ner()
+    half, full = "IBM在北京,李明去了", "ＩＢＭ在北京，李明去了"
+    pairs = [(e.start, e.end, e.label) for e in ner(half).entities]
+    assert pairs
+    assert [(e.start, e.end, e.label) for e in ner(full).entities] == pairs
+
+
+def test_a_long_text_without_any_pause(ner: NER):
+    text = "李明在北京工作" * 28_572
+    assert len(text) > 200_000
+    found = ner(text)
+    exact(found, text)
+    assert found.entities[-1].end > len(text) - 7
+    ends = [entity.end for entity in found.entities]
+    assert max(b - a for a, b in zip(ends, ends[1:], strict=False)) < 64, "a stretch of the text was not read"
+
+
+def test_sentences_of_a_long_text_are_read_as_alone(ner: NER):
+    text = SENTENCE * 2_000
+    found = ner(text)
+    alone = ner(SENTENCE)
+    assert len(found.entities) == 2_000 * len(alone.entities)
+    assert [(e.start % 8, e.end % 8, e.label) for e in found.entities[:2]] == [
+        (e.start, e.end, e.label) for e in alone.entities
+    ]
+
+
+def test_a_batch_reads_as_one_by_one(ner: NER):
+    texts = [*AWKWARD.values(), *(document.text for document in tiny.documents())]
+    together = list(ner.pipe(texts, batch_size=7))
+    for text, document in zip(texts, together, strict=True):
+        alone = ner(text)
+        assert document.spans == alone.spans
+        scores = [e.score for e in alone.entities]
+        assert [e.score for e in document.entities] == pytest.approx(scores, abs=1e-5)
+
+
+def test_pipe_keeps_order_and_what_comes_along(ner: NER):
+    texts = [SENTENCE[:n] for n in (8, 0, 3, 5, 1)] * 20
+    assert [d.text for d in ner.pipe(texts, batch_size=3)] == texts
+    pairs = list(ner.pipe(((text, i) for i, text in enumerate(texts)), as_tuples=True, batch_size=3))
+    assert [(d.text, i) for d, i in pairs] == [(text, i) for i, text in enumerate(texts)]
+    assert [d.text for d in ner(texts)] == texts
+    assert list(ner.pipe([])) == []
+
+
+def test_pipe_reads_an_endless_stream_a_few_batches_ahead(ner: NER):
+    taken = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield SENTENCE
+
+    stream = ner.pipe(endless(), batch_size=2)
+    assert next(stream).text == SENTENCE
+    assert taken <= 2 * LOOK_AHEAD
+
+
+def test_to_dict(ner: NER):
+    row = ner(SENTENCE).to_dict()
+    assert row["text"] == SENTENCE
+    assert [set(entity) for entity in row["entities"]] == [{"start", "end", "text", "label", "score"}] * 2
+
+
+def test_the_lattice_holds_every_word_on_the_offsets_of_the_text(ner: NER):
+    text = "昨天　李明去了长江大桥局"
+    lattice = ner(text).lattice
+    assert lattice is not None
+    assert {(text[start:end], word) for start, end, word, _ in lattice} == {
+        (w, w) for w in ("昨天", "李明", "长江大桥局", "大桥")
+    }
+    assert len(ner("今").lattice or ()) == 0
+
+
+def test_words_longer_than_two_windows_meet_once(ner: NER):
+    """Windows overlap, and a word in the overlap is one word of the lattice."""
+    text = "李明在北京工作" * 30
+    lattice = ner(text).lattice
+    expected = ner.lexicon.match(text, 2)
+    assert list(zip(lattice.starts, lattice.ends, strict=True)) == list(
+        zip(expected.start.tolist(), expected.end.tolist(), strict=True)
+    )
+
+
+class TestUsing:
+    def test_threshold(self, ner: NER):
+        found = ner(SENTENCE).entities
+        limit = max(entity.score for entity in found)
+        with ner.using(threshold=limit):
+            assert [e.score for e in ner(SENTENCE).entities] == [limit]
+        assert ner(SENTENCE).entities == found
+
+    def test_force_makes_an_entity_and_removes_what_it_overlaps(self, ner: NER):
+        with ner.using(force={"明在北": "XYZ", "天气": "W"}):
+            assert spans(ner(SENTENCE)) == [("明在北", "XYZ")]
+            assert spans(ner("今天天气很好")) == [("天气", "W")]
+
+    def test_force_takes_the_longest_and_reads_through_normalisation(self, ner: NER):
+        with ner.using(force={"ABC": "A", "ABCD": "B"}):
+            assert spans(ner("ＡＢＣＤ和ABC")) == [("ＡＢＣＤ", "B"), ("ABC", "A")]
+
+    @pytest.mark.parametrize("labels", [None, "LOC", ["ORG", "LOC"]])
+    def test_block(self, ner: NER, labels: object):
+        with ner.using(block={"北京": labels}):
+            assert spans(ner(SENTENCE)) == [("李明", "PER")]
+
+    def test_block_of_another_label_blocks_nothing(self, ner: NER):
+        with ner.using(block={"北京": "ORG"}):
+            assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
+
+    def test_lexicon(self, ner: NER):
+        with ner.using(lexicon=Lexicon(["在北京"])):
+            lattice = ner(SENTENCE).lattice
+        assert lattice is not None
+        assert lattice.words == ("在北京",)
+        assert "在北京" not in ner.lexicon
+
+    def test_inner_blocks_add_to_outer_ones(self, ner: NER):
+        with ner.using(block={"北京": None}):
+            with ner.using(threshold=0.0, force={"工作": "W"}):
+                assert spans(ner(SENTENCE)) == [("李明", "PER"), ("工作", "W")]
+            assert spans(ner(SENTENCE)) == [("李明", "PER")]
+
+    def test_an_error_inside_leaves_no_trace(self, ner: NER):
+        with pytest.raises(RuntimeError, match="mine"), ner.using(block={"北京": None}, threshold=1.0):
+            raise RuntimeError("mine")
+        assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
+
+    def test_a_stream_keeps_what_held_when_it_was_made(self, ner: NER):
+        with ner.using(block={"北京": None}):
+            stream = ner.pipe([SENTENCE])
+        assert spans(next(stream)) == [("李明", "PER")]
+
+    def test_threads_do_not_see_each_other(self, ner: NER):
+        both = threading.Barrier(3)
+        found: dict[str, set[tuple[tuple[str, str], ...]]] = {}
+
+        def work(name: str, **overrides: object) -> None:
+            with ner.using(**overrides):
+                both.wait()
+                found[name] = {tuple(spans(ner(SENTENCE))) for _ in range(20)}
+
+        threads = [
+            threading.Thread(target=work, args=["block"], kwargs={"block": {"北京": None}}),
+            threading.Thread(target=work, args=["force"], kwargs={"force": {"工作": "W"}}),
+            threading.Thread(target=work, args=["lexicon"], kwargs={"lexicon": Lexicon(), "force": {"李明": "X"}}),
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found["block"] == {(("李明", "PER"),)}
+        assert found["force"] == {(("李明", "PER"), ("北京", "LOC"), ("工作", "W"))}
+        (alone,) = found["lexicon"]
+        assert alone[0] == ("李明", "X")
+
+
+class TestLiveLexicon:
+    def test_an_added_word_is_read_by_the_next_call_and_a_removed_one_no_more(self):
+        ner = tiny.ner()
+        text = "孙悟空在花果山工作。"
+        assert ner(text).lattice.words == ("工作",)
+        before = [(e.span, e.score) for e in ner(text).entities]
+        ner.lexicon.add("花果山", label="LOC")
+        ner.lexicon.update(["孙悟空"])
+        lattice = ner(text).lattice
+        assert list(zip(lattice.words, lattice.labels, strict=True)) == [
+            ("孙悟空", None), ("花果山", "LOC"), ("工作", None),
+        ]  # fmt: skip
+        assert [(e.span, e.score) for e in ner(text).entities] != before, "the words changed nothing"
+        ner.lexicon.remove("花果山")
+        ner.lexicon.remove("孙悟空")
+        assert ner(text).lattice.words == ("工作",)
+        assert [(e.span, e.score) for e in ner(text).entities] == before
+
+    def test_a_word_removed_and_added_again_has_its_vector_again(self):
+        ner = tiny.ner()
+        before = [(e.span, e.score) for e in ner(SENTENCE).entities]
+        ner.lexicon.remove("北京")
+        without = [(e.span, e.score) for e in ner(SENTENCE).entities]
+        ner.lexicon.add("北京")
+        assert [(e.span, e.score) for e in ner(SENTENCE).entities] == before != without
+
+    def test_edits_while_others_read(self):
+        ner = tiny.ner()
+        stop = threading.Event()
+
+        def edit() -> None:
+            n = 0
+            while not stop.is_set():
+                ner.lexicon.add(f"新词{n % 50}")
+                ner.lexicon.remove(f"新词{(n + 25) % 50}")
+                n += 1
+
+        thread = threading.Thread(target=edit)
+        thread.start()
+        try:
+            for _ in range(30):
+                assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
+                exact(ner("新词1和新词2在北京"), "新词1和新词2在北京")
+        finally:
+            stop.set()
+            thread.join()

@@ -1,0 +1,270 @@
+"""Training: the same result whatever happens on the way, and errors that say what to do."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+from safetensors.numpy import load_file
+
+from hanlattice import api, corpus
+from hanlattice.config import Config, load_config
+from hanlattice.document import Document, Entity
+from hanlattice.errors import ConfigError, DataError, ModelError
+from hanlattice.training import Silent
+from hanlattice.training.loop import CHECKPOINT, LOG
+
+WEIGHTS = "model.safetensors"
+
+
+class Memory(Silent):
+    """A watcher that keeps the rows of epochs, and stops the run after one of them."""
+
+    def __init__(self, stop_after: int = 0):
+        self.rows: list[dict[str, Any]] = []
+        self.stop_after = stop_after
+
+    def epoch(self, row: dict[str, Any]) -> None:
+        self.rows.append(row)
+        if row["epoch"] == self.stop_after:
+            raise KeyboardInterrupt
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
+
+
+KILLED = """
+import os, sys, tiny
+from hanlattice import api
+from hanlattice.training import Silent
+
+class Killer(Silent):
+    def epoch(self, row):
+        if when == "epoch" and row["epoch"] == 2:
+            os._exit(9)
+    def step(self, epoch, done, total, loss):
+        if when == "step" and epoch == 3:
+            os._exit(9)
+
+output, when, settings, tiny.folder = sys.argv[1], sys.argv[2], eval(sys.argv[3]), lambda: place
+from pathlib import Path
+place = Path(sys.argv[4])
+api.train(tiny.config(**settings), output=output, watcher=Killer())
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "settings"),
+    [
+        ("epoch", {"epochs": 4, "average": 0.9}),
+        ("step", {"epochs": 4, "optimiser": "sgd", "learning_rate": 0.05, "clip_value": 1.0}),
+    ],
+    ids=["adamw with an average, after an epoch", "sgd, within an epoch"],
+)
+def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, when: str, settings: dict[str, Any]):
+    api.train(tiny.config(**settings), output=tmp_path / "whole")
+    arguments = [str(tmp_path / "killed"), when, repr(settings), str(tiny.folder())]
+    paths = os.pathsep.join([str(Path(tiny.__file__).parent), *sys.path])
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, *arguments], env={**os.environ, "PYTHONPATH": paths}, check=False
+    )
+    assert killed.returncode == 9
+    assert (tmp_path / "killed" / CHECKPOINT).exists()
+    memory = Memory()
+    api.train(tiny.config(**settings), output=tmp_path / "killed", resume=True, watcher=memory)
+    assert [row["epoch"] for row in memory.rows] == [3, 4]
+    assert (tmp_path / "killed" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
+    files = {file.name for file in (tmp_path / "killed").iterdir()}
+    assert files == {"config.toml", WEIGHTS, "vocabulary.json", "lexicon.txt", "README.md", LOG}
+
+
+def test_ctrl_c_leaves_a_checkpoint_that_goes_on(tmp_path: Path):
+    whole = api.train(tiny.config(epochs=3), output=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        api.train(tiny.config(epochs=3), output=tmp_path / "stopped", watcher=Memory(stop_after=1))
+    run = api.train(tiny.config(epochs=3), output=tmp_path / "stopped", resume=True)
+    assert run.dev == whole.dev
+    assert (run.folder / WEIGHTS).read_bytes() == (whole.folder / WEIGHTS).read_bytes()
+
+
+def test_resume_of_a_run_that_has_not_begun_begins_it(tmp_path: Path):
+    run = api.train(tiny.config(epochs=1), output=tmp_path / "new", resume=True)
+    assert run.progress.epoch == 1
+
+
+def test_a_finished_run_is_neither_resumed_nor_overwritten(tmp_path: Path):
+    run = api.train(tiny.config(epochs=1), output=tmp_path / "run")
+    before = {file.name: file.read_bytes() for file in run.folder.iterdir()}
+    with pytest.raises(ConfigError, match="already holds a run: continue it with --resume"):
+        api.train(tiny.config(epochs=2), output=run.folder)
+    with pytest.raises(ConfigError, match="finished run: there is nothing to resume"):
+        api.train(tiny.config(epochs=2, seed=5), output=run.folder, resume=True)
+    assert {file.name: file.read_bytes() for file in run.folder.iterdir()} == before
+
+
+def test_a_broken_or_foreign_checkpoint_is_one_line(tmp_path: Path):
+    with pytest.raises(KeyboardInterrupt):
+        api.train(tiny.config(epochs=3), output=tmp_path, watcher=Memory(stop_after=1))
+    checkpoint = tmp_path / CHECKPOINT
+    whole = checkpoint.read_bytes()
+    checkpoint.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ModelError, match=r"checkpoint\.safetensors: cannot be resumed from .*without --resume"):
+        api.train(tiny.config(epochs=3), output=tmp_path, resume=True)
+    checkpoint.write_bytes(whole)
+    wider = tiny.config(epochs=3).with_settings({"encoder": {"d_model": 32}})
+    with pytest.raises(ModelError, match="were the settings changed") as error:
+        api.train(wider, output=tmp_path, resume=True)
+    assert "\n" not in str(error.value)
+
+
+def test_a_seed_repeats_and_another_does_not(tmp_path: Path):
+    runs = {
+        name: api.train(tiny.config(epochs=2, seed=seed), output=tmp_path / name).folder
+        for name, seed in {"a": 3, "b": 3, "c": 4}.items()
+    }
+    weights = {name: (folder / WEIGHTS).read_bytes() for name, folder in runs.items()}
+    assert weights["a"] == weights["b"] != weights["c"]
+
+
+def test_it_stops_when_dev_grows_no_better(tmp_path: Path):
+    memory = Memory()
+    config = tiny.config(epochs=30, patience=2, learning_rate=0.0)
+    progress = api.train(config, output=tmp_path / "run", watcher=memory).progress
+    assert progress.best_epoch == 1
+    assert progress.epoch == len(memory.rows) == 3
+
+
+def test_the_best_epoch_is_kept_and_scored(tmp_path: Path):
+    memory = Memory()
+    run = api.train(tiny.config(epochs=4, learning_rate=0.05), output=tmp_path / "run", watcher=memory)
+    best = max(row["dev_f1"] for row in memory.rows)
+    assert round(100 * run.dev.micro.f1, 2) == best
+    assert memory.rows[run.progress.best_epoch - 1]["dev_f1"] == best
+    assert run.test is not None
+    assert run.test.micro == run.dev.micro  # of one file
+    assert run.dev.micro.gold == sum(len(d.entities) for d in tiny.documents())
+    assert str(run.dev.micro.gold) in (run.folder / "README.md").read_text(encoding="utf-8")
+    assert load_config(run.folder / "config.toml") == tiny.config(epochs=4, learning_rate=0.05)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"precision": "bfloat16"},
+        {"average": 0.9},
+        {"optimiser": "sgd", "learning_rate": 0.05, "momentum": 0.9, "schedule": "constant"},
+        {"clip_norm": 1.0, "schedule": "cosine", "initialisation": "default"},
+    ],
+    ids=str,
+)
+def test_it_learns(tmp_path: Path, settings: dict[str, Any]):
+    run = api.train(tiny.config(**settings), output=tmp_path / "run")
+    assert run.dev.micro.f1 > 0.8
+
+
+def test_sparse_tables_learn_as_dense_ones_do(tmp_path: Path):
+    sparse = tiny.config(average=0.9).with_settings({"embedding": {"sparse": True}, "encoder": {"sparse": True}})
+    run = api.train(sparse, output=tmp_path / "run")
+    assert run.dev.micro.f1 > 0.8
+    with pytest.raises(ConfigError, match="sgd with momentum takes no sparse gradients"):
+        api.train(sparse.with_settings({"training": {"optimiser": "sgd"}}), output=tmp_path / "sgd")
+
+
+def test_names_of_the_vectors_come_along_and_padding_stays_zero(tmp_path: Path):
+    corpus.write(tiny.documents()[:6], tmp_path / "few.bmes", "bmes")
+    few = tiny.config(epochs=1).with_settings(
+        {"data": {"train": str(tmp_path / "few.bmes"), "dev": "", "test": ""}}
+    )
+    few = few.with_settings({"data": {"dev": str(tmp_path / "few.bmes")}})
+    run = api.train(few, output=tmp_path / "run")
+    ner = api.load(run.folder)
+    assert set(tiny.WORDS) <= set(ner.vocabulary.words)
+    weights = load_file(run.folder / WEIGHTS)
+    assert len(weights["encoder.words.table.weight"]) == len(ner.vocabulary.words) + 1
+    for name in ("embedding.chars.weight", "embedding.bigrams.weight", "encoder.words.table.weight"):
+        assert not weights[name][0].any()
+
+
+def test_a_tenth_of_train_is_dev_where_none_is_named(tmp_path: Path):
+    said: list[str] = []
+
+    class Listener(Silent):
+        def say(self, message: str) -> None:
+            said.append(message)
+
+    settings = tiny.config(epochs=1).with_settings({"data": {"dev": "", "dev_share": 0.3}})
+    run = api.train(settings, output=tmp_path / "run", watcher=Listener())
+    n_dev = int(said[0].split("dev ")[1].split(",")[0])
+    assert 3 <= n_dev <= 16
+    assert said[0].startswith(f"{30 - n_dev} documents")
+    assert "by seed 1" in (run.folder / "README.md").read_text(encoding="utf-8")
+
+
+class TestBadInput:
+    def refuse(self, tmp_path: Path, settings: dict[str, Any], message: str, kind: type[Exception]) -> None:
+        with pytest.raises(kind, match=message) as error:
+            api.train(tiny.config(epochs=1).with_settings(settings), output=tmp_path / "run")
+        assert "\n" not in str(error.value)
+        assert not (tmp_path / "run").exists(), "something half-written was left"
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"training": {"epoch": 3}}, "no setting 'training.epoch'; did you mean 'epochs'"),
+            ({"trainng": {"epochs": 3}}, "no setting 'trainng'; did you mean 'training'"),
+            ({"encoder": {"layrs": 3}}, "encoder 'flat' has no setting 'layrs'; did you mean 'layers'"),
+            ({"decoder": {"name": "crv"}}, "there is no decoder 'crv'; did you mean 'crf'"),
+            ({"encoder": {"layers": "two"}}, "encoder.layers must be of type int, not 'two'"),
+            ({"encoder": {"heads": 3}}, r"d_model \(16\) must be a multiple of heads \(3\)"),
+            ({"training": {"schedule": "warm"}}, "must be one of 'constant', 'linear', 'cosine', not 'warm'"),
+            ({"training": {"device": "nowhere"}}, "training.device 'nowhere' cannot be used here"),
+            ({"data": {"train": []}}, "no training corpus: give --train FILE"),
+            ({"encoder": {"name": "nowhere.at:All"}}, "cannot import 'nowhere.at:All'"),
+        ],
+    )
+    def test_settings(self, tmp_path: Path, settings: dict[str, Any], message: str):
+        self.refuse(tmp_path, settings, message, ConfigError)
+
+    def test_missing_files(self, tmp_path: Path):
+        missing = str(tmp_path / "nothing")
+        for settings in (
+            {"data": {"train": missing}},
+            {"data": {"dev": missing}},
+            {"lexicon": {"files": missing}},
+            {"vectors": {"path": missing}},
+        ):
+            self.refuse(tmp_path, settings, f"{missing}: cannot be read: No such file", DataError)
+
+    def test_an_empty_corpus(self, tmp_path: Path):
+        (tmp_path / "empty.bmes").write_text("\n\n", encoding="utf-8")
+        self.refuse(
+            tmp_path, {"data": {"train": str(tmp_path / "empty.bmes")}}, "empty.bmes: .*no document", DataError
+        )
+
+    def test_a_corpus_without_entities(self, tmp_path: Path):
+        corpus.write([Document("今天天气很好")] * 3, tmp_path / "none.jsonl", "jsonl")
+        path = str(tmp_path / "none.jsonl")
+        self.refuse(tmp_path, {"data": {"train": path}}, "none.jsonl: .*no entit", DataError)
+
+    def test_overlapping_entities_that_tags_cannot_express(self, tmp_path: Path):
+        nested = Document("重庆大学", (Entity("重庆", "LOC", 0, 2), Entity("重庆大学", "ORG", 0, 4)))
+        corpus.write([nested] * 3, tmp_path / "nested.jsonl", "jsonl")
+        path = str(tmp_path / "nested.jsonl")
+        self.refuse(tmp_path, {"data": {"train": path}}, "nested.jsonl.*overlap", DataError)
+
+
+def test_a_configuration_names_another_as_its_base(tmp_path: Path):
+    (tmp_path / "base.toml").write_text("[training]\nepochs = 7\nseed = 2\n", encoding="utf-8")
+    (tmp_path / "mine.toml").write_text('base = "base.toml"\n[training]\nseed = 3\n', encoding="utf-8")
+    config = load_config(tmp_path / "mine.toml", {"encoder.layers": "2", "data.train": "x.bmes"})
+    assert (config.training.epochs, config.training.seed) == (7, 3)
+    assert config.encoder.settings == {"layers": 2}
+    assert config.data.train == ("x.bmes",)
+    assert isinstance(config, Config)
