@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from hanlattice.batch import Batch
+from hanlattice.dropout import Dropout
 from hanlattice.embeddings.table import Table
 
 
@@ -13,7 +14,7 @@ class Characters(nn.Module):
 
     def __init__(self, chars: Table, bigrams: Table | None = None, *, dropout: float = 0.5):
         super().__init__()
-        self.chars, self.bigrams, self.dropout = chars, bigrams, nn.Dropout(dropout)
+        self.chars, self.bigrams, self.dropout = chars, bigrams, Dropout(dropout)
         self.d_out = chars.d_out + (bigrams.d_out if bigrams is not None else 0)
 
     def forward(self, batch: Batch) -> Float[Tensor, "B N D"]:

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hanlattice.batch import Words
+from hanlattice.dropout import Dropout
 from hanlattice.embeddings.table import Table
 
 # Lengths from here on share one embedding.
@@ -65,7 +66,7 @@ class WordEmbedding(nn.Module):
         super().__init__()
         self.d_out = table.d_out
         self.table, self.composition = table, composition
-        self.dropout, self.forget, self.drop = nn.Dropout(dropout), forget, drop
+        self.dropout, self.forget, self.drop = Dropout(dropout), forget, drop
 
     def forward(self, x: Float[Tensor, "B N D_in"], words: Words) -> EmbeddedWords:
         ids, mask = words.ids, words.mask

@@ -1,5 +1,6 @@
 """Corpora as examples, and the vocabulary, lexicon and tables that follow from them."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -74,8 +75,20 @@ def load_corpora(config: Config) -> Corpora:
     return Corpora(train, dev, test, leaked)
 
 
+def located(path: str) -> str:
+    """``path`` with variables of the environment filled in, such as ``$HANLATTICE_DATA/weibo.train``.
+
+    Raises:
+        ConfigError: a variable is not set.
+    """
+    filled = os.path.expandvars(path)
+    if "$" in filled and not os.path.exists(filled):
+        raise ConfigError(f"{path}: set the variable of the environment that it begins with, or name another file")
+    return filled
+
+
 def _read(path: str, config: Config) -> list[Document]:
-    data = config.data
+    data, path = config.data, located(path)
     documents = list(corpus.read(path, format=data.format or None, scheme=data.scheme or None))
     if not documents:
         raise DataError("holds no document", path)
@@ -107,7 +120,7 @@ def pieces(documents: Sequence[Document], config: Config, normaliser: Normaliser
 
 def load_vectors(config: Config) -> VectorSet:
     """The vectors named in the settings, or those inside the package."""
-    return VectorSet.load(config.vectors.path) if config.vectors.path else default_vectors()
+    return VectorSet.load(located(config.vectors.path)) if config.vectors.path else default_vectors()
 
 
 def load_lexicon(config: Config, vectors: VectorSet) -> Lexicon:
@@ -120,11 +133,11 @@ def load_lexicon(config: Config, vectors: VectorSet) -> Lexicon:
     if not settings.files and not settings.vector_words:
         raise ConfigError("no lexicon: name lexicon.files, or set lexicon.vector_words = true")
     if len(settings.files) == 1 and not settings.vector_words and "=" not in settings.files[0]:
-        return Lexicon.open(settings.files[0])
+        return Lexicon.open(located(settings.files[0]))
     lexicon = Lexicon(vectors.words.names if settings.vector_words else ())
     for name in settings.files:
         path, _, label = name.partition("=")
-        listed = Lexicon.open(path)
+        listed = Lexicon.open(located(path))
         lexicon.update((word.text, label or word.label, word.weight) for word in listed.entries())
     return lexicon
 

@@ -26,6 +26,7 @@ from hanlattice.text import Normaliser
 from hanlattice.training import data
 from hanlattice.training.card import card
 from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from hanlattice.training.memory import keep_freed_memory
 from hanlattice.training.optimiser import Average, clip, initialise, optimisers, rate, set_rate
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
@@ -79,6 +80,7 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
     if resume and (output / model.CONFIG).exists() and (output / model.CARD).exists():
         raise ConfigError(f"{output} holds a finished run: there is nothing to resume; name another folder")
     check(config)
+    keep_freed_memory()
     device = _device(config.training)
     torch.manual_seed(config.training.seed)
     run = _prepare(config, device, watcher)
