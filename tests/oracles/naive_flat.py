@@ -1,0 +1,66 @@
+"""FLAT as its paper writes it: every pair of nodes gets its encoding, its projection and its scores.
+
+Nothing is shared, looked up or left out, so the cost is the paper's: ``B L L 4D`` numbers in the concatenation.
+The weights are those of the modules under test, read by name; only the computation is another one.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from hanlattice.batch import Words
+from hanlattice.encoders.flat import Flat, FlatLayer, LatticeAttention
+from hanlattice.encoders.positions import FourDistances
+
+
+def waves(positions: Tensor, d: int) -> Tensor:
+    """Sines, then cosines; frequency k is 10000 to the power of minus k / (d/2 - 1)."""
+    rates = 10000.0 ** -(torch.arange(d // 2) / max(d // 2 - 1, 1)).double()
+    angles = positions[:, None] * rates
+    return torch.cat([angles.sin(), angles.cos()], -1)
+
+
+def encodings(distances: FourDistances, head: Tensor, tail: Tensor) -> Tensor:
+    """R of every pair, [B L L D]: equations 4 to 8."""
+    ends = {
+        "hh": head[:, :, None] - head[:, None],
+        "ht": head[:, :, None] - tail[:, None],
+        "th": tail[:, :, None] - head[:, None],
+        "tt": tail[:, :, None] - tail[:, None],
+    }
+    kept = ("hh", "ht", "th", "tt") if distances.distances == "four" else ("hh", "tt")
+    farthest = int(tail.max())
+    p = waves(torch.arange(-farthest, farthest + 1) + distances.origin, distances.d_model)
+    weight = distances.fuse.weight
+    pairs = torch.cat([p.to(weight.dtype)[ends[name] + farthest] for name in kept], -1)  # [B L L 4D]
+    return torch.relu(pairs @ weight.T + distances.fuse.bias)
+
+
+def attention(a: LatticeAttention, x: Tensor, r: Tensor, mask: Tensor) -> Tensor:
+    """All nodes ask: equation 11, then softmax and the weighted sum of values, [B L D]."""
+    b, n_nodes, d = x.shape
+    q, k, v = (f(x).view(b, n_nodes, a.heads, d // a.heads) for f in (a.query, a.key, a.value))
+    r = a.position(r).view(b, n_nodes, n_nodes, a.heads, d // a.heads)
+    content = torch.einsum("biad,bjad->baij", q + a.u, k)
+    position = torch.einsum("biad,bijad->baij", q + a.v, r)
+    scores = ((content + position) * a.scale).masked_fill(~mask[:, None, None], -torch.inf)
+    return a.output(torch.einsum("baij,bjad->biad", scores.softmax(-1), v).reshape(b, n_nodes, d))
+
+
+def layer(f: FlatLayer, x: Tensor, head: Tensor, tail: Tensor, mask: Tensor, distances: FourDistances) -> Tensor:
+    """Attention and feed-forward with their residuals and norms, without dropout, [B L D]."""
+    attended = attention(f.attention, x, encodings(distances, head, tail), mask)
+    h = f.attention_norm(attended + (x if f.residual == "input" else attended))
+    fed = f.feed_forward.outer(nn.functional.relu(f.feed_forward.inner(h)))
+    return f.feed_forward_norm(fed + (h if f.residual == "input" else fed))
+
+
+def flat(encoder: Flat, x: Tensor, char_mask: Tensor, words: Words) -> Tensor:
+    """The whole encoder: all layers for all nodes, then the characters' rows, [B N D]."""
+    n = x.shape[1]
+    chars = torch.arange(n, device=x.device).expand(len(x), -1)
+    head, tail = torch.cat([chars, words.head], 1), torch.cat([chars, words.tail], 1)
+    mask = torch.cat([char_mask, words.mask], 1)
+    h = torch.cat([encoder.char_projection(x), encoder.word_projection(encoder.words(x, words).vectors)], 1)
+    for each in encoder.layers:
+        h = layer(each, h, head, tail, mask, encoder.distances)
+    return h[:, :n]
