@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
-import tiny
 
+import tiny
 from hanlattice.document import Document
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import LOOK_AHEAD, NER
@@ -87,7 +88,7 @@ def test_a_long_text_without_any_pause(ner: NER):
     exact(found, text)
     assert found.entities[-1].end > len(text) - 7
     ends = [entity.end for entity in found.entities]
-    assert max(b - a for a, b in zip(ends, ends[1:], strict=False)) < 64, "a stretch of the text was not read"
+    assert max(b - a for a, b in pairwise(ends)) < 64, "a stretch of the text was not read"
 
 
 def test_sentences_of_a_long_text_are_read_as_alone(ner: NER):

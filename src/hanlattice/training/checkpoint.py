@@ -75,8 +75,9 @@ def load_checkpoint(
         torch.set_rng_state(tensors["random"])
         return progress
     except (OSError, SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        reason = str(error).splitlines()[-1].strip()
         raise ModelError(
-            f"{path}: cannot be resumed from ({error}); were the settings changed? Train without --resume"
+            f"{path}: cannot be resumed from ({reason}); were the settings changed? Train into another folder"
         ) from None
 
 

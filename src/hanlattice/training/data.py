@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -49,29 +50,36 @@ class Corpora:
 
 
 def load_corpora(config: Config) -> Corpora:
-    """Read train, dev and test; a share of train becomes dev where there is no dev file.
+    """Read train, dev and test; a share of the first training corpus becomes dev where there is no dev file.
+
+    Documents that share 20 characters with an excluded corpus are left out of train, and so are those of the
+    second and further training corpora that share them with dev.
 
     Raises:
         ConfigError: no training corpus is named.
-        DataError: a corpus is empty or cannot be read.
+        DataError: a corpus is empty or cannot be read, or train holds no entity.
     """
     data = config.data
     if not data.train:
         raise ConfigError("no training corpus: give --train FILE, or data.train in the settings")
-    train = [document for path in data.train for document in _read(path, config)]
+    banned = _runs(document for path in data.exclude for document in _read(path, config))
+    first, leaked = _without(banned, _read(data.train[0], config))
     dev = _read(data.dev, config) if data.dev else []
     test = _read(data.test, config) if data.test else []
-    before = len(train)
-    if data.exclude:
-        banned = _runs(document for path in data.exclude for document in _read(path, config))
-        train = [d for d in train if not _runs([d]) & banned]
-    leaked = before - len(train)
     if not dev:
-        chosen = np.random.default_rng(config.training.seed).random(len(train)) < data.dev_share
-        dev = [d for d, is_dev in zip(train, chosen, strict=True) if is_dev]
-        train = [d for d, is_dev in zip(train, chosen, strict=True) if not is_dev]
+        chosen = np.random.default_rng(config.training.seed).random(len(first)) < data.dev_share
+        dev = [d for d, is_dev in zip(first, chosen, strict=True) if is_dev]
+        first = [d for d, is_dev in zip(first, chosen, strict=True) if not is_dev]
+    train = first
+    if len(data.train) > 1:
+        banned = banned | _runs(dev)
+        for path in data.train[1:]:
+            kept, shared = _without(banned, _read(path, config))
+            train, leaked = train + kept, leaked + shared
     if not train or not dev:
         raise DataError("too few documents for training and development; name more files", data.train[0])
+    if not any(document.entities for document in train):
+        raise DataError("holds no entity to learn from; name an annotated corpus", data.train[0])
     return Corpora(train, dev, test, leaked)
 
 
@@ -89,10 +97,35 @@ def located(path: str) -> str:
 
 def _read(path: str, config: Config) -> list[Document]:
     data, path = config.data, located(path)
-    documents = list(corpus.read(path, format=data.format or None, scheme=data.scheme or None))
+    read = corpus.read(path, format=data.format or None, scheme=data.scheme or None)
+    documents = [replace(document, meta={"@file": path, **document.meta}) for document in read]
     if not documents:
         raise DataError("holds no document", path)
     return documents
+
+
+def refuse_overlaps(documents: Iterable[Document]) -> None:
+    """For a decoder that finds no entity inside another.
+
+    Raises:
+        DataError: two entities overlap; the file and line of their text are named.
+    """
+    for document in documents:
+        for first, second in pairwise(sorted(document.spans)):
+            if second.start < first.end:
+                names = " and ".join(f"{s.label} {document.text[s.start : s.end]!r}" for s in (first, second))
+                raise DataError(
+                    f"{names} overlap, which this decoder cannot learn; keep the longest of such entities with:"
+                    " hanlattice convert --to bmes --drop",
+                    document.meta["@file"],
+                    document.meta.get("@line"),
+                )
+
+
+def _without(banned: set[str], documents: list[Document]) -> tuple[list[Document], int]:
+    """The documents that share no run of characters with the banned ones, and how many do."""
+    kept = [d for d in documents if not _runs([d]) & banned] if banned else documents
+    return kept, len(documents) - len(kept)
 
 
 def _runs(documents: Iterable[Document]) -> set[str]:

@@ -133,6 +133,8 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
         full.n_word_labels,
     )
     tagger = build(config, trained, seen.labels).to(device)
+    if not tagger.decoder.nested:
+        data.refuse_overlaps(corpora.train)
     initialise(tagger, config.training.initialisation)
     ner = NER(tagger, seen, lexicon, config)
     examples = data.examples(train_pieces, Reader(seen, min_word_length=config.lexicon.min_word_length), lexicon)
