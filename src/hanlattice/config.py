@@ -30,8 +30,11 @@ class TextConfig:
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Corpora; ``format`` and ``scheme`` are detected where empty. ``dev_share`` of train becomes dev where
-    there is no dev file. ``exclude`` lists corpora: paragraphs of train that share 20 characters with them go.
+    """Corpora, and what is done to them. ``format`` and ``scheme`` are detected where empty.
+
+    ``dev_share`` of the first training corpus becomes dev where there is no dev file. ``exclude`` lists corpora:
+    documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested entities
+    those that no other holds, for decoders that cannot express nesting.
     """
 
     train: tuple[str, ...] = ()
@@ -41,6 +44,7 @@ class DataConfig:
     scheme: str = ""
     dev_share: float = 0.1
     exclude: tuple[str, ...] = ()
+    outermost: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Texts as arrays of ids: characters, bigrams, and the words of a lexicon that match."""
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.vocab import END, Vocabulary
 
 _CODE_POINTS = 0x110000
+_NOT_MET = -1
 FIRST_ROW = 2  # of characters and bigrams, after padding and unknown
 
 
@@ -34,13 +36,13 @@ class Reader:
         keys = _keys(pairs[:, 0], pairs[:, 1])
         order = np.argsort(keys)
         self._bigram_keys, self._bigram_rows = keys[order], order + FIRST_ROW
-        self._words: dict[str, int] | None = None
-        self._rows_of: tuple[Lexicon, NDArray[np.int64]] | None = None
+        self._row_of_word = {word: row for row, word in enumerate(vocabulary.words, 1)}
+        self._rows_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
 
     def read(self, texts: Sequence[str], lexicon: Lexicon) -> list[Encoded]:
         """Each text with all its matches, ordered by (head, tail)."""
         matches = lexicon.match_batch(texts, self.min_word_length)
-        rows = self._word_rows(lexicon)[matches.word]
+        rows = self._word_rows(lexicon, matches.word)
         labels = self._label_rows(lexicon)[lexicon.label_ids[matches.word]]
         codes = [_codes(text) for text in texts]
         encoded = []
@@ -70,22 +72,18 @@ class Reader:
         at = np.searchsorted(self._bigram_keys, keys).clip(max=len(self._bigram_keys) - 1)
         return np.where(self._bigram_keys[at] == keys, self._bigram_rows[at], UNKNOWN)
 
-    def _word_rows(self, lexicon: Lexicon) -> NDArray[np.int64]:
-        """Row of the word table for every word id of the lexicon; 0 where the table has none."""
-        known, rows = self._rows_of or (None, np.zeros(0, np.int64))
-        if known is not lexicon:
-            rows = np.zeros(lexicon.id_count, np.int64)
-            ids = lexicon.ids(self.vocabulary.words)
-            rows[ids[ids >= 0]] = np.flatnonzero(ids >= 0) + 1
-        elif len(rows) < lexicon.id_count:  # words were added since
-            if self._words is None:
-                self._words = {word: row for row, word in enumerate(self.vocabulary.words, 1)}
-            added = [self._words.get(lexicon.word(i), 0) for i in range(len(rows), lexicon.id_count)]
-            rows = np.append(rows, np.array(added, np.int64))
-        else:
-            return rows
-        self._rows_of = (lexicon, rows)
-        return rows
+    def _word_rows(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Rows of the word table for word ids of a lexicon; 0 where the table has none.
+
+        Every word is looked up once, when it is first met, so that any lexicon can be read by at once.
+        """
+        rows = self._rows_of.get(lexicon, np.zeros(0, np.int64))
+        if len(rows) < lexicon.id_count:
+            rows = np.append(rows, np.full(lexicon.id_count - len(rows), _NOT_MET))
+            self._rows_of[lexicon] = rows
+        for word in np.unique(words[rows[words] == _NOT_MET]).tolist():
+            rows[word] = self._row_of_word.get(lexicon.word(word), 0)
+        return rows[words]
 
     def _label_rows(self, lexicon: Lexicon) -> NDArray[np.int64]:
         """Row of the gazetteer labels for every label of the lexicon, and last, for none, 0."""

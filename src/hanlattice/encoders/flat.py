@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hanlattice.batch import Batch
+from hanlattice.dropout import Dropout
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
 from hanlattice.encoders.positions import FourDistances, Nodes
@@ -56,7 +57,7 @@ class LatticeAttention(nn.Module):
         self.v = nn.Parameter(torch.empty(heads, d_model // heads))
         nn.init.xavier_uniform_(self.u)
         nn.init.xavier_uniform_(self.v)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
@@ -114,7 +115,7 @@ class LatticeAttention(nn.Module):
             return scores
         row = torch.arange(n, device=q.device) + n - 1 - nodes.head[sentence, key][:, None]  # [W N]
         met = encodings.permute(2, 3, 0, 1)[row, nodes.kind[sentence, key][:, None]]  # [W N A d]
-        rare = (q[sentence] * met).sum(-1)
+        rare = (q[sentence] * met).sum(-1).to(scores.dtype)
         return scores.permute(0, 3, 2, 1).index_put((sentence, key), rare).permute(0, 3, 2, 1)
 
     def _of_words(
@@ -139,7 +140,7 @@ class FeedForward(nn.Module):
     def __init__(self, d_model: int, d_hidden: int, dropout: float):
         super().__init__()
         self.inner, self.outer = nn.Linear(d_model, d_hidden), nn.Linear(d_hidden, d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "*S D"]) -> Float[Tensor, "*S D"]:
         return self.dropout(self.outer(self.dropout(torch.relu(self.inner(x)))))
@@ -167,7 +168,7 @@ class FlatLayer(nn.Module):
         self.attention, self.feed_forward, self.residual = attention, feed_forward, residual
         self.attention_norm = nn.LayerNorm(d_model)
         self.feed_forward_norm = self.attention_norm if residual == "self" else nn.LayerNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
@@ -237,7 +238,7 @@ class Flat(Encoder):
             )
             for _ in range(layers)
         )
-        self.dropout = nn.Dropout(output_dropout)
+        self.dropout = Dropout(output_dropout)
 
     def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
         words = self.words(x, batch.words)

@@ -10,7 +10,7 @@ import numpy as np
 from hanlattice import corpus
 from hanlattice.batch import Encoded
 from hanlattice.config import Config
-from hanlattice.document import Document
+from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.lexicon import Lexicon
 from hanlattice.reader import Reader
@@ -40,13 +40,15 @@ class Example:
 
 @dataclass(frozen=True)
 class Corpora:
-    """``cut`` counts the entities of train that no window holds whole, ``leaked`` its documents left out
-    because they share 20 characters with an excluded corpus."""
+    """``leaked`` counts the documents of train left out because they share 20 characters with an excluded corpus
+    or with dev, ``inner`` its entities left out because another holds them.
+    """
 
     train: list[Document]
     dev: list[Document]
     test: list[Document]
     leaked: int
+    inner: int
 
 
 def load_corpora(config: Config) -> Corpora:
@@ -76,11 +78,16 @@ def load_corpora(config: Config) -> Corpora:
         for path in data.train[1:]:
             kept, shared = _without(banned, _read(path, config))
             train, leaked = train + kept, leaked + shared
+    inner = 0
+    if data.outermost:
+        entities = sum(len(d.entities) for d in train)
+        train, dev, test = ([_outermost(d) for d in split] for split in (train, dev, test))
+        inner = entities - sum(len(d.entities) for d in train)
     if not train or not dev:
         raise DataError("too few documents for training and development; name more files", data.train[0])
     if not any(document.entities for document in train):
         raise DataError("holds no entity to learn from; name an annotated corpus", data.train[0])
-    return Corpora(train, dev, test, leaked)
+    return Corpora(train, dev, test, leaked, inner)
 
 
 def located(path: str) -> str:
@@ -115,11 +122,20 @@ def refuse_overlaps(documents: Iterable[Document]) -> None:
             if second.start < first.end:
                 names = " and ".join(f"{s.label} {document.text[s.start : s.end]!r}" for s in (first, second))
                 raise DataError(
-                    f"{names} overlap, which this decoder cannot learn; keep the longest of such entities with:"
-                    " hanlattice convert --to bmes --drop",
+                    f"{names} overlap, which this decoder cannot learn; keep the outermost of such entities with"
+                    " data.outermost = true",
                     document.meta["@file"],
                     document.meta.get("@line"),
                 )
+
+
+def _outermost(document: Document) -> Document:
+    """The document with those entities only that overlap no longer one before them or around them."""
+    kept: list[Entity] = []
+    for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
+        if not kept or kept[-1].end <= entity.start:
+            kept.append(entity)
+    return replace(document, entities=tuple(kept))
 
 
 def _without(banned: set[str], documents: list[Document]) -> tuple[list[Document], int]:

@@ -143,6 +143,7 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
         f" {sum(len(e.spans) for e in examples):,} entities of {len(seen.labels)} types;"
         f" dev {len(corpora.dev):,}, test {len(corpora.test):,}"
         + (f"; {corpora.leaked} documents left out that an excluded corpus shares" if corpora.leaked else "")
+        + (f"; {corpora.inner:,} entities inside others left out" if corpora.inner else "")
         + (f"; {cut} entities lie across the border of a window and are not trained on" if cut else "")
     )
     watcher.say(
