@@ -1,0 +1,197 @@
+"""The documentation is true: examples run, commands exist, links lead somewhere, tables are complete."""
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+import tiny
+from hanlattice import build, corpus
+from hanlattice.cli import app
+from hanlattice.config import Config, Part
+
+ROOT = Path(__file__).parents[1]
+READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
+PAGES = [*READMES, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+_FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PLACEHOLDER = re.compile(r"⟦\w+⟧")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return [code for found, code in _FENCED.findall(page.read_text(encoding="utf-8")) if found == language]
+
+
+def _prose(page: Path) -> str:
+    return _FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+def _environment() -> dict[str, str]:
+    """For programs that must import what these tests import."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "utf-8"}
+
+
+PYTHON = [
+    pytest.param(code, id=f"{_name(page)}-{i}")
+    for page in PAGES
+    if page.name != "README.zh-CN.md"  # whose code is that of README.md, as a test below holds
+    for i, code in enumerate(_blocks(page, "python"))
+]
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_python_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.jsonl", "test.jsonl"):
+        corpus.write(tiny.documents(), name, "jsonl")
+    exec(compile(code, "documentation", "exec"), {"__name__": "documentation"})
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=_name)
+def test_example_runs(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(example)], cwd=tmp_path, env=_environment(), capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_prediction_is_the_one_shown() -> None:
+    text = READMES[0].read_text(encoding="utf-8")
+    command, shown = re.findall(r"hanlattice predict (\S+)\n```\n\n```\n(.*?)```", text, re.DOTALL)[0]
+    arguments = [sys.executable, "-m", "hanlattice", "predict", command]
+    printed = subprocess.run(arguments, env=_environment(), capture_output=True, encoding="utf-8").stdout
+
+    def rows(table: str) -> list[list[str]]:
+        return [line.split()[:4] for line in table.splitlines()]  # scores differ between machines in the last digit
+
+    assert rows(shown) == rows(printed)
+
+
+COMMANDS = [
+    pytest.param(line, id=f"{_name(page)}-{line[:50]}")
+    for page in PAGES
+    for block in _blocks(page, "bash")
+    for line in block.splitlines()
+    if "hanlattice " in line
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_command_exists(line: str) -> None:
+    for words in (call.split() for call in re.findall(r"\bhanlattice ([a-z][^|&#]*)", line)):
+        command: Any = get_command(app).get_command(None, words[0])  # type: ignore[arg-type]
+        assert command is not None, words[0]
+        if hasattr(command, "commands"):
+            command = command.commands[words[1]]
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        for word in words:
+            if word.startswith("--"):
+                option = word.partition("=")[0]
+                assert option in known or ("." in option and _setting_exists(option[2:])), option
+        if "--paper" in words:
+            paper = words[words.index("--paper") + 1]
+            assert (Path(build.__file__).parent / "papers" / f"{paper}.toml").is_file(), paper
+
+
+def _setting_exists(dotted: str) -> bool:
+    room, _, key = dotted.partition(".")
+    return dotted in _settings() or (room in ("embedding", "encoder", "decoder") and key in ("name", "d_hidden"))
+
+
+def test_programs_named_in_the_pages_exist() -> None:
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(r"\bpython ((?:benchmarks|examples|scripts)/\S+?\.py)", page.read_text("utf-8"))
+    }
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", _prose(page))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_nothing_is_left_to_fill_in(page: Path) -> None:
+    assert _PLACEHOLDER.findall(page.read_text(encoding="utf-8")) == []
+
+
+def test_both_readmes_say_the_same() -> None:
+    english, chinese = READMES
+    texts = [page.read_text(encoding="utf-8") for page in READMES]
+    headings = [re.findall(r"^#+(?= )", _prose(page), re.MULTILINE) for page in READMES]
+    assert headings[0] == headings[1]
+    languages = [[language for language, _ in _FENCED.findall(text)] for text in texts]
+    assert languages[0] == languages[1]
+    for language in ("bash", "bibtex"):
+        assert _blocks(english, language) == _blocks(chinese, language)
+    code = [[ast.dump(ast.parse(block)) for block in _blocks(page, "python")] for page in READMES]
+    assert code[0] == code[1]
+    for pattern in (_NUMBER, _PLACEHOLDER):
+        found = [Counter(pattern.findall(_prose(page))) for page in READMES]
+        assert found[0] == found[1]
+    links = [Counter(re.findall(r"\]\(([^)]+)\)", _prose(page))) for page in READMES]
+    assert links[0] - Counter(["README.zh-CN.md"]) == links[1] - Counter(["README.md"])
+
+
+def _settings() -> dict[str, Any]:
+    """Every setting there is with its default, by its dotted name."""
+    found: dict[str, Any] = {}
+    config = Config()
+    for room in fields(config):
+        part = getattr(config, room.name)
+        if isinstance(part, Part):
+            builders: dict[str, Any] = {**build.EMBEDDINGS, **build.ENCODERS, **build.DECODERS}
+            parameters = inspect.signature(builders[part.name]).parameters.values()
+            known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        else:
+            known = {setting.name: getattr(part, setting.name) for setting in fields(part)}
+        found |= {f"{room.name}.{name}": value for name, value in known.items()}
+    return found
+
+
+def test_settings_page_has_every_setting_and_its_default() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+\.\w+)` \| `([^`]*)` \|", page, re.MULTILINE)
+    listed = {name: tomllib.loads(f"value = {default}")["value"] for name, default in rows}
+    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in _settings().items()}
+    assert listed == settings
+
+
+def test_formats_page_tells_what_each_format_carries() -> None:
+    page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8").replace(r"\|", "")
+    listed = {}
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 7 and cells[0].startswith("`"):
+            carried = [cell == "yes" for cell in cells[2:6]]
+            for name in re.findall(r"`([\w-]+)`", cells[0]):
+                listed[name] = [*carried, cells[6].startswith("yes")]
+    assert listed.keys() == {*corpus.FORMATS, "brat"}
+    for name in corpus.writable():
+        holds = corpus.carries(name).features
+        features = ("overlaps", "fragments", "ids", "scores")
+        assert listed[name] == [*(feature in holds for feature in features), True], name
+    assert {name for name, row in listed.items() if row[-1]} == set(corpus.writable())
