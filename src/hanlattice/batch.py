@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Self
 
 import numpy as np
 import torch
@@ -36,10 +35,10 @@ class Batch:
     mask: Bool[Tensor, "B N"]
     words: Words
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> Batch:
         words = Words(*(getattr(self.words, f.name).to(device, non_blocking=True) for f in fields(Words)))
         chars, bigrams, mask = (t.to(device, non_blocking=True) for t in (self.chars, self.bigrams, self.mask))
-        return type(self)(chars, bigrams, mask, words)
+        return Batch(chars, bigrams, mask, words)
 
     @property
     def lengths(self) -> list[int]:

@@ -1,0 +1,241 @@
+"""The FLAT layer beside the formula of its paper and beside plain attention: time and memory on a CPU.
+
+python benchmarks/flat_layer.py [--threads 1] [--clock cpu|wall] [--rounds 9] [--no-memory]
+
+Time: one layer (attention and feed-forward) on a batch of 16 lattices of 50 characters and 20 to 40 words, width
+160, 8 heads, feed-forward 480. All contenders take turns within each round, and ratios are medians over the
+rounds; the CPU clock leaves out what else runs on the machine (with several threads take the wall clock).
+"naive" is the paper's formula (tests/oracles/naive_flat.py) with the weights of ours; "encoder layer" is
+torch.nn.TransformerEncoderLayer, "plain attention" the same by hand with scaled dot products, both over the same
+padded characters and words and answering for all of them.
+
+Memory: one training step in a fresh process, peak resident memory above that of the idle process.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Tensor, nn
+
+from hanlattice.encoders.flat import FeedForward, FlatLayer, LatticeAttention
+from hanlattice.encoders.positions import FourDistances, Nodes
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from oracles import naive_flat
+
+D, HEADS, D_HIDDEN = 160, 8, 480
+WORD_LENGTHS, SHARES = (2, 3, 4, 5, 6, 7, 8), (0.60, 0.20, 0.13, 0.03, 0.02, 0.01, 0.01)
+MEMORY_SIZES = ((50, 10), (100, 10), (200, 10), (300, 10), (500, 1), (1000, 1))  # characters, batch
+WORDS_A_CHARACTER = 0.45
+CALLS = 5  # in a row of what takes milliseconds; one of the naive formula
+NAIVE_COPIES = 8  # of B L L D floats that the formula holds at once: the four parts, and them in a row
+
+
+class Lattices:
+    """Random vectors for the nodes of ``batch`` sentences of ``n`` characters and ``low`` to ``high`` words."""
+
+    def __init__(self, batch: int, n: int, low: int, high: int):
+        draw = torch.Generator().manual_seed(0)
+        counts = torch.randint(low, high + 1, (batch, 1), generator=draw)
+        counts[0] = high
+        word_mask = torch.arange(high) < counts
+        chosen = torch.multinomial(torch.tensor(SHARES), batch * high, replacement=True, generator=draw)
+        length = torch.tensor(WORD_LENGTHS)[chosen].view(batch, high)
+        first = (torch.rand(batch, high, generator=draw) * (n - length + 1)).long()
+        head, tail = first * word_mask, (first + length - 1) * word_mask
+        order = torch.where(word_mask, head * (n + 1) + tail, n * n + n).argsort(1)
+        self.n, self.words = n, int(counts.sum())
+        self.head, self.tail = head.gather(1, order), tail.gather(1, order)
+        self.mask = torch.cat([torch.ones(batch, n, dtype=torch.bool), word_mask], 1)
+        self.x = torch.randn(batch, n + high, D, generator=draw)
+
+    def with_chars(self, ends: Tensor) -> Tensor:
+        """Heads or tails of words, after those of the characters."""
+        return torch.cat([torch.arange(self.n).expand(len(ends), -1), ends], 1)
+
+
+class Ours(nn.Module):
+    """The layer of this library as the last one of an encoder: characters ask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = FlatLayer(LatticeAttention(D, HEADS), FeedForward(D, D_HIDDEN, 0.0), D)
+        self.distances = FourDistances(D)
+
+    def forward(self, lattices: Lattices) -> Tensor:
+        nodes = Nodes.of(lattices.head, lattices.tail, lattices.n)
+        return self.layer(lattices.x, nodes, lattices.mask, self.distances, only_chars=True)
+
+
+class Naive(Ours):
+    """The paper's formula, for the characters' sake too but computed for all."""
+
+    def forward(self, lattices: Lattices) -> Tensor:
+        head, tail = lattices.with_chars(lattices.head), lattices.with_chars(lattices.tail)
+        h = naive_flat.layer(self.layer, lattices.x, head, tail, lattices.mask, self.distances)
+        return h[:, : lattices.n]
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(D, HEADS, D_HIDDEN, dropout=0.0, batch_first=True)
+
+    def forward(self, lattices: Lattices) -> Tensor:
+        return self.layer(lattices.x, src_key_padding_mask=~lattices.mask)
+
+
+class PlainAttention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.project, self.output = nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.inner, self.outer = nn.Linear(D, D_HIDDEN), nn.Linear(D_HIDDEN, D)
+        self.norms = nn.ModuleList([nn.LayerNorm(D), nn.LayerNorm(D)])
+
+    def forward(self, lattices: Lattices) -> Tensor:
+        x, mask = lattices.x, lattices.mask[:, None, None]
+        q, k, v = self.project(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        h = self.norms[0](x + self.output(attended.transpose(1, 2).flatten(2)))
+        return self.norms[1](h + self.outer(torch.relu(self.inner(h))))
+
+
+CONTENDERS: dict[str, Callable[[], nn.Module]] = {
+    "ours": Ours,
+    "naive": Naive,
+    "encoder layer": EncoderLayer,
+    "plain attention": PlainAttention,
+}
+
+
+def forward(module: nn.Module, lattices: Lattices) -> None:
+    module.eval()
+    with torch.no_grad():
+        module(lattices)
+
+
+def forward_and_backward(module: nn.Module, lattices: Lattices) -> None:
+    module.train()
+    lattices.x.grad = None
+    module.zero_grad()
+    lattices.x.requires_grad_()
+    module(lattices)[:, : lattices.n].square().mean().backward()
+    lattices.x.requires_grad_(False)
+
+
+WORK = {"forward": forward, "forward and backward": forward_and_backward}
+
+
+def check_agreement(ours: Ours, lattices: Lattices) -> float:
+    """The largest difference between ours and the paper's formula, so that equal things are timed."""
+    with torch.no_grad():
+        naive = Naive()
+        naive.load_state_dict(ours.state_dict())
+        return float((ours(lattices) - naive(lattices)).abs().max())
+
+
+def ratio(rows: list[dict[str, float]], a: str, b: str) -> str:
+    return f"{median(row[a] / row[b] for row in rows):.2f}"
+
+
+def report_time(rounds: int, clock: Callable[[], float]) -> None:
+    torch.manual_seed(0)
+    lattices = Lattices(batch=16, n=50, low=20, high=40)
+    modules = {name: make() for name, make in CONTENDERS.items()}
+    modules["naive"].load_state_dict(modules["ours"].state_dict())
+    difference = check_agreement(modules["ours"], lattices)
+    print(f"{len(lattices.x)} lattices of {lattices.n} characters, {lattices.words} words in all;")
+    print(
+        f"ours and naive differ by at most {difference:.1e}; {rounds} rounds, {torch.get_num_threads()} thread(s)\n"
+    )
+    print("| | | best, ms | median, ms | naive / this | this / encoder layer | this / plain attention |")
+    print("|---|---|---|---|---|---|---|")
+    for kind, work in WORK.items():
+        for module in modules.values():  # so that no first time is counted
+            work(module, lattices)
+        rows = []
+        for _ in range(rounds):
+            row = {}
+            for name, module in modules.items():
+                calls = 1 if name == "naive" else CALLS
+                began = clock()
+                for _ in range(calls):
+                    work(module, lattices)
+                row[name] = (clock() - began) / calls
+            rows.append(row)
+        for name in modules:
+            seconds = [row[name] for row in rows]
+            print(
+                f"| {kind} | {name} | {min(seconds) * 1e3:.1f} | {median(seconds) * 1e3:.1f} "
+                f"| {ratio(rows, 'naive', name)} "
+                f"| {ratio(rows, name, 'encoder layer')} | {ratio(rows, name, 'plain attention')} |"
+            )
+
+
+def resident(field: str) -> float:
+    """Megabytes of this process, of Linux: VmRSS is what it holds, VmHWM the most it ever held.
+
+    resource.getrusage would do elsewhere, but a new process begins with the peak of the one that started it.
+    """
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:")) / 1024
+
+
+def peak_megabytes(name: str, n: int, batch: int) -> float:
+    """Peak resident memory of one training step above that of this process, which has done a small one before."""
+    module = CONTENDERS[name]()
+    forward_and_backward(module, Lattices(1, 4, 1, 1))
+    n_words = int(n * WORDS_A_CHARACTER)
+    lattices = Lattices(batch, n, n_words, n_words)
+    idle = resident("VmRSS")
+    forward_and_backward(module, lattices)
+    return resident("VmHWM") - idle
+
+
+def measured_apart(name: str, n: int, batch: int, threads: int) -> str:
+    command = [sys.executable, __file__, "--threads", str(threads), "--step", name, str(n), str(batch)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else "failed"
+
+
+def report_memory(threads: int, limit: float) -> None:
+    print(f"\nMemory of one training step in MB; — where the formula alone would hold over {limit:g} GB.\n")
+    print("| characters | words | batch | " + " | ".join(CONTENDERS) + " |")
+    print("|---|---|---|" + "---|" * len(CONTENDERS))
+    for n, batch in MEMORY_SIZES:
+        n_words = int(n * WORDS_A_CHARACTER)
+        naive = NAIVE_COPIES * 4 * D * batch * (n + n_words) ** 2 / 1e9
+        cells = [
+            "—" if name == "naive" and naive > limit else measured_apart(name, n, batch, threads)
+            for name in CONTENDERS
+        ]
+        print(f"| {n} | {n_words} | {batch} | " + " | ".join(cells) + " |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--clock", choices=("cpu", "wall"), default="cpu")
+    parser.add_argument("--no-memory", action="store_true", help="time only")
+    parser.add_argument("--memory-limit", type=float, default=12.0, help="GB; the naive formula is left out beyond")
+    parser.add_argument("--step", nargs=3, metavar=("NAME", "CHARACTERS", "BATCH"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.step:
+        name, n, batch = options.step
+        print(f"{peak_megabytes(name, int(n), int(batch)):.0f}")
+        return
+    report_time(options.rounds, time.process_time if options.clock == "cpu" else time.perf_counter)
+    if not options.no_memory:
+        report_memory(options.threads, options.memory_limit)
+
+
+if __name__ == "__main__":
+    main()

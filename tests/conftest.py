@@ -1,0 +1,32 @@
+"""What all tests share: shapes in annotations are checked, one thread, and the folder of real corpora."""
+
+import os
+import sys
+from pathlib import Path
+
+# OpenMP reads these when torch starts: waiting threads that spin would starve the other test processes.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import pytest
+from jaxtyping import install_import_hook
+
+# Every annotation in these modules runs: types by beartype, and shapes, whose letters must agree in each call.
+CHECKED = ("batch", "decoders", "dropout", "embeddings", "encoders", "structs", "tagger")
+install_import_hook([f"hanlattice.{name}" for name in CHECKED], "beartype.beartype")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    """For modules that never ran torch this must not be what imports it."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real corpora and word lists."""
+    folder = os.environ.get("HANLATTICE_DATA")
+    if not folder:
+        pytest.skip("HANLATTICE_DATA does not name a folder of real corpora")
+    return Path(folder)

@@ -1,0 +1,138 @@
+"""The shape of the house: which way imports point, what is light, what is public, and what is checked."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+
+import hanlattice
+from hanlattice.batch import Batch, Words
+from hanlattice.embeddings.characters import Characters
+from hanlattice.embeddings.table import Table
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "hanlattice"
+
+# From the top down: a room imports from rooms in lower rows only.
+ROWS = (
+    ("__main__",),
+    ("cli",),
+    ("api",),
+    ("training",),
+    ("model",),
+    ("pipeline",),
+    ("build",),
+    ("tagger", "reader"),
+    ("encoders", "decoders"),
+    ("embeddings", "structs"),
+    ("batch", "dropout"),
+    ("vocab", "vectors"),
+    ("config", "corpus", "lexicon", "evaluation", "explain"),
+    ("text", "document"),
+    ("spans",),
+    ("files",),
+    ("errors",),
+    ("__init__",),
+)
+HEIGHT = {room: len(ROWS) - i for i, row in enumerate(ROWS) for room in row}
+
+# A document draws itself when asked to; what it is does not depend on the drawing.
+UPWARD_WHEN_CALLED = {("document", "explain")}
+
+WITHOUT_TORCH = (
+    "hanlattice",
+    *(f"hanlattice.{room}" for row in ROWS[-7:-1] for room in row),
+    "hanlattice.corpus.checking",
+    "hanlattice.cli",
+)
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.AST, *, at_once: bool = True) -> Iterator[tuple[str, bool]]:
+    """Rooms of the package that are imported, and whether already when the module is; not those for types."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+            if node.module == "hanlattice":
+                for alias in node.names:
+                    yield (alias.name if alias.name in HEIGHT else "__init__"), at_once
+            elif node.module and node.module.startswith("hanlattice."):
+                yield node.module.split(".")[1], at_once
+        elif isinstance(node, ast.Import):
+            yield from ((a.name.split(".")[1], at_once) for a in node.names if a.name.startswith("hanlattice."))
+        later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        yield from imports(node, at_once=at_once and not later)
+
+
+def test_imports_point_one_way() -> None:
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        room = room_of(path)
+        assert room in HEIGHT, f"{path.name}: say in ROWS where the room {room} belongs"
+        for target, at_once in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            downward = HEIGHT[target] < HEIGHT[room] or target == room
+            if not downward and (at_once or (room, target) not in UPWARD_WHEN_CALLED):
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {target}")
+    assert not wrong
+
+
+def test_light_rooms_do_not_import_torch() -> None:
+    code = (
+        "import importlib, sys\n"
+        f"for name in {WITHOUT_TORCH!r}:\n"
+        "    importlib.import_module(name)\n"
+        "    if 'torch' in sys.modules: sys.exit(name)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stderr.strip()} imports torch"
+
+
+def test_public_names() -> None:
+    for name in hanlattice.__all__:
+        assert getattr(hanlattice, name) is not None
+    assert dir(hanlattice) == sorted(hanlattice.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = hanlattice.nothing
+
+
+def test_files_know_nothing_of_where_they_were_made() -> None:
+    """No absolute paths of some machine, and no package registry or mirror but the names of packages."""
+    forbidden = re.compile(
+        r"(?<![\w.:/>])/(?:work|root|home|Users)/|pypi[.]org|pythonhosted[.]org|download[.]pytorch[.]org|index-url"
+    )
+    found = []
+    for folder in ("src", "tests", "docs", "benchmarks", "examples"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".py", ".md", ".toml", ".txt", ".json"} and path.stat().st_size < 1_000_000:
+                lines = path.read_text(encoding="utf-8").splitlines()
+                where = path.relative_to(ROOT)
+                found += [f"{where}:{i}: {line}" for i, line in enumerate(lines, 1) if forbidden.search(line)]
+    assert not [line for line in found if "test_architecture.py" not in line]
+
+
+class TestShapesAreChecked:
+    """The annotations of modules run in tests: what they say of shapes holds wherever a test passes through."""
+
+    def test_of_a_dataclass(self) -> None:
+        ids, mask = torch.zeros(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.bool)
+        Words(ids, ids, ids, ids, mask)
+        with pytest.raises(TypeCheckError):
+            Words(ids, ids, ids, ids, mask[:, :2])
+
+    def test_of_a_call(self) -> None:
+        ids, mask = torch.zeros(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.bool)
+        characters = Characters(Table(torch.randn(4, 5)))
+        assert characters(Batch(ids, ids, mask, Words(ids, ids, ids, ids, mask))).shape == (2, 3, 5)
+        with pytest.raises(TypeCheckError):
+            characters.chars(ids.float())
