@@ -59,7 +59,7 @@ def _command(verb: str) -> Any:
 
 
 def _app(**settings: Any) -> typer.Typer:
-    return typer.Typer(add_completion=False, rich_markup_mode=None, **settings)
+    return typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, **settings)
 
 
 def _version(wanted: bool) -> None:
@@ -116,11 +116,10 @@ def _show_notes(*, quiet: bool) -> None:
     """What the library logs, such as blank lines that were skipped, as lines on stderr."""
     import logging
 
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("note: %(message)s"))
     logger = logging.getLogger("hanlattice")
-    if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("note: %(message)s"))
-        logger.addHandler(handler)
+    logger.handlers = [handler]
     logger.setLevel(logging.WARNING if quiet else logging.INFO)
 
 

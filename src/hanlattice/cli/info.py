@@ -16,12 +16,14 @@ def info(
     """Show versions, and what a model is made of: labels, sizes, settings and scores."""
     from hanlattice.model import DEFAULT, load_model
 
-    _print_versions()
     if model == "default" and not DEFAULT.is_dir():
+        _print_versions()
         typer.echo("model       none in this installation; name one, or train one with: hanlattice train")
         return
     folder = DEFAULT if model == "default" else Path(model)
-    _print_model(folder, load_model(folder))
+    ner = load_model(folder)
+    _print_versions()
+    _print_model(folder, ner)
 
 
 def _print_versions() -> None:

@@ -22,7 +22,7 @@ class _Dotted(TyperCommand):
     """Takes ``--encoder.layers 2`` and ``--encoder.layers=2`` for settings, whichever there are."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        settings, others = _split(args)
+        settings, others = _split(ctx, args)
         ctx.meta["settings"] = settings
         return super().parse_args(ctx, others)
 
@@ -76,7 +76,7 @@ def train(
     _print_scores(run, quiet)
 
 
-def _split(args: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def _split(ctx: Any, args: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Dotted options with their values, and all other arguments."""
     settings: dict[str, str] = {}
     others: list[str] = []
@@ -90,7 +90,7 @@ def _split(args: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             continue
         text = value if equals else next(rest, None)
         if text is None:
-            raise typer.BadParameter(f"{key} needs a value, such as {key} 2")
+            raise typer.BadParameter(f"{key} needs a value, such as {key} 2", ctx=ctx)
         settings[key.removeprefix("--")] = text
     return settings, others
 

@@ -75,6 +75,8 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
     """
     watcher = watcher or Silent()
     output = Path(output)
+    if output.exists() and not output.is_dir():
+        raise ConfigError(f"{output} is a file; name a folder for the run")
     if (output / model.CONFIG).exists() and not resume:
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
     if resume and (output / model.CONFIG).exists() and (output / model.CARD).exists():

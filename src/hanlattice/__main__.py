@@ -1,0 +1,5 @@
+"""``python -m hanlattice`` is ``hanlattice``."""
+
+from hanlattice.cli import main
+
+main()

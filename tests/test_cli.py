@@ -1,0 +1,541 @@
+"""The command line: what goes where, with which exit status, and what happens when something is wrong."""
+
+import json
+import os
+import pty
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import tiny
+from hanlattice import __version__, api, corpus
+from hanlattice.cli import VERBS, main
+from hanlattice.errors import ModelError
+from hanlattice.evaluation import evaluate_spans
+from hanlattice.lexicon import Lexicon
+from hanlattice.training.loop import CHECKPOINT
+
+SENTENCE = "李明在北京工作。"
+COMMAND = [sys.executable, "-m", "hanlattice"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> Result:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        return Result(left.value.code or 0, *capsys.readouterr())
+
+    return call
+
+
+def spawn(*arguments: object, **options: object) -> "subprocess.Popen[str]":
+    """The command in a process of its own, its three streams in our hands."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.Popen(command, **{**pipes, "text": True, "env": ENVIRONMENT, **options})
+
+
+def one_error(result: Result, message: str, code: int = 1) -> None:
+    """One line on stderr that says so, and nothing on stdout."""
+    assert result.code == code
+    assert result.out == ""
+    (line,) = result.err.splitlines()
+    assert re.search(message, line), line
+    assert line.startswith("error: ")
+
+
+def file_of(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+class TestEveryVerb:
+    def test_help_comes_at_once_and_without_torch(self):
+        code = (
+            "import sys\nfrom hanlattice.cli import main\n"
+            "try:\n    main(['--help'])\nexcept SystemExit as left:\n    assert not left.code\n"
+            "heavy = {'torch', 'numpy', 'rich', 'safetensors'} & set(sys.modules)\n"
+            "assert not heavy, heavy\n"
+        )
+        used = []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            assert done.returncode == 0, done.stderr
+            assert [line.split()[0] for line in done.stdout.split("Commands:")[1].splitlines()[1:]] == list(VERBS)
+            used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert min(used) < 0.4
+
+    @pytest.mark.parametrize("verb", VERBS)
+    def test_has_help(self, run: Run, verb: str):
+        result = run(verb, "--help")
+        assert result.code == 0
+        assert result.out.startswith(f"Usage: hanlattice {verb}")
+        assert result.err == ""
+
+    def test_version(self, run: Run):
+        assert run("--version") == (0, f"hanlattice {__version__}\n", "")
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["predictt", "x"],
+            ["predict"],
+            ["predict", "x", "--colour"],
+            ["predict", "x", "--format", "pdf"],
+            ["predict", "x", "--threshold", "2"],
+            ["predict", "x", "--batch-size", "0"],
+            ["predict", "x", "--format", "brat"],
+            ["train", "--train", "x"],
+            ["train", "a.toml", "b.toml", "--output", "x"],
+            ["train", "a.toml", "--paper", "flat/weibo", "--output", "x"],
+            ["train", "--output", "x", "--training.epochs"],
+            ["evaluate", "default"],
+            ["evaluate", "default", "x", "--map", "NR"],
+            ["lexicon", "build", "x"],
+            ["lexicon", "weigh"],
+        ],
+        ids=" ".join,
+    )
+    def test_wrong_usage_is_2(self, run: Run, arguments: Sequence[str]):
+        result = run(*arguments)
+        assert result.code == 2
+        assert result.out == ""
+        assert "Usage: hanlattice" in result.err
+
+    def test_a_full_disk(self, tmp_path: Path):
+        words = file_of(tmp_path / "words.txt", "北京\n")
+        with open("/dev/full", "w") as full, spawn("lexicon", "match", words, "北京", stdout=full) as process:
+            assert process.communicate()[1] == "error: No space left on device\n"
+            assert process.returncode == 1
+
+    def test_debug_gives_the_traceback_wherever_it_stands(self, tmp_path: Path):
+        for arguments in (["--debug", "predict", "x"], ["predict", "x", "--debug"]):
+            with pytest.raises(ModelError, match="no such folder"):
+                main([*arguments, "--model", str(tmp_path / "no")])
+
+    def test_debug_after_two_dashes_is_a_text(self, run: Run):
+        result = run("predict", "--model", tiny.trained(), "--format", "jsonl", "--", "--debug")
+        assert json.loads(result.out)["text"] == "--debug"
+
+
+class TestPredict:
+    @pytest.fixture
+    def predict(self, run: Run) -> Run:
+        return lambda *arguments: run("predict", *arguments, "--model", tiny.trained())
+
+    def test_a_text_as_a_table(self, predict: Run):
+        result = predict(SENTENCE)
+        head, *rows = result.out.splitlines()
+        assert head.split() == ["text", "label", "start", "end", "score"]
+        assert [row.split()[:4] for row in rows] == [["李明", "PER", "0", "2"], ["北京", "LOC", "3", "5"]]
+        assert result.code == 0
+        assert result.err == ""
+
+    def test_columns_are_aligned_by_the_width_of_characters(self, predict: Run):
+        head, *rows = predict("张伟去了长江大桥局。李明在北京工作。").out.splitlines()
+        wide = [len(row.split()[0]) for row in rows]
+        assert len(set(wide)) > 1
+        # A Chinese character takes two columns, so a row is as much shorter as it has of them.
+        assert {row.index(row.split()[1]) + n for row, n in zip(rows, wide, strict=True)} == {head.index("label")}
+
+    def test_files_and_texts_with_their_titles(self, predict: Run, tmp_path: Path):
+        file = file_of(tmp_path / "texts.txt", f"{SENTENCE}\n\n今天天气很好\n")
+        result = predict(file, "重庆\t和")
+        titles = [line for line in result.out.splitlines() if line.startswith("#")]
+        assert titles == [f"# {SENTENCE}", "# ", "# 今天天气很好", r"# 重庆\t和"]
+        assert result.out.count("(no entities)") >= 2
+
+    def test_jsonl_is_what_the_library_gives(self, predict: Run, tmp_path: Path):
+        texts = [document.text for document in tiny.documents()] + [""]
+        file = file_of(tmp_path / "texts.txt", "".join(f"{text}\n" for text in texts))
+        rows = [json.loads(line) for line in predict(file, "--format", "jsonl", "--batch-size", 4).out.splitlines()]
+        expected = [document.to_dict() for document in tiny.ner().pipe(texts)]
+        assert [row["text"] for row in rows] == texts
+        for row, document in zip(rows, expected, strict=True):
+            for entity, other in zip(row["entities"], document["entities"], strict=True):
+                assert entity.pop("score") == pytest.approx(other.pop("score"), abs=1e-5)
+            assert row == document
+
+    def test_conll_and_brat_can_be_read_again(self, predict: Run, tmp_path: Path):
+        file = file_of(tmp_path / "texts.txt", f"{SENTENCE}\n王小红和重庆\n")
+        expected = [tiny.ner()(text).spans for text in (SENTENCE, "王小红和重庆")]
+        columns = file_of(tmp_path / "out.bmes", predict(file, "--format", "conll").out)
+        assert [document.spans for document in corpus.read(columns)] == expected
+        assert predict(file, "--format", "brat", "--output", tmp_path / "brat").code == 0
+        assert [document.spans for document in corpus.read(tmp_path / "brat")] == expected
+
+    def test_a_whole_file_is_one_text_named_after_it(self, predict: Run, tmp_path: Path):
+        text = f"{SENTENCE}\r\n{SENTENCE}\n"
+        path = tmp_path / "letter.txt"
+        path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+        row = json.loads(predict(path, "--whole", "--format", "jsonl").out)
+        assert (row["text"], row["id"]) == (text, "letter")
+        assert {(e["text"], e["start"]) for e in row["entities"]} >= {("北京", 3), ("北京", 13)}
+        predict(path, "--whole", "--format", "brat", "--output", tmp_path / "brat")
+        assert {file.name for file in (tmp_path / "brat").iterdir()} == {"letter.txt", "letter.ann"}
+
+    def test_html_marks_entities_and_escapes_the_rest(self, predict: Run, tmp_path: Path):
+        out = tmp_path / "page.html"
+        predict(f"<script>&{SENTENCE}", "--format", "html", "-o", out)
+        page = out.read_text(encoding="utf-8")
+        assert page.startswith("<!doctype html>")
+        assert "&lt;script&gt;&amp;" in page
+        assert "<script" not in page
+        assert "http" not in page
+        assert re.search(r'<mark [^>]*title="LOC 0\.\d+ \[12, 14\)">北京<small>LOC</small></mark>', page)
+
+    def test_threshold(self, predict: Run):
+        assert predict(SENTENCE, "--threshold", 1.0).out == "(no entities)\n"
+
+    def test_words_of_a_lexicon_are_added(self, predict: Run, tmp_path: Path):
+        words = file_of(tmp_path / "words.txt", "花果山\tLOC\n")
+        compiled = tmp_path / "words.bin"
+        Lexicon(["孙悟空"]).save(compiled)
+        text = "孙悟空在花果山工作。"
+        before = predict(text).out
+        ner = tiny.ner()
+        ner.lexicon.update(["孙悟空"])
+        ner.lexicon.add("花果山", "LOC")
+        found = predict(text, "--lexicon", words, "--lexicon", compiled, "--format", "jsonl").out
+        assert json.loads(found) == ner(text).to_dict()
+        assert json.loads(found) != json.loads(predict(text, "--format", "jsonl").out)
+        assert predict(text).out == before
+
+    def test_blank_lines_of_a_lexicon_are_noted_unless_quiet(self, predict: Run, tmp_path: Path):
+        words = file_of(tmp_path / "words.txt", "\n花果山\n \n")
+        assert predict(SENTENCE, "--lexicon", words).err == f"note: {words}: 2 blank lines skipped\n"
+        assert predict(SENTENCE, "--lexicon", words, "--quiet").err == ""
+
+    def test_nothing_comes_of_nothing(self, predict: Run, tmp_path: Path):
+        assert predict(file_of(tmp_path / "empty.txt", "")) == (0, "", "")
+
+    def test_results_come_as_texts_come(self):
+        with spawn("predict", "-", "--format", "jsonl", "--model", tiny.trained()) as process:
+            for text in (SENTENCE, "重庆", SENTENCE):
+                process.stdin.write(text + "\n")
+                process.stdin.flush()
+                assert json.loads(process.stdout.readline())["text"] == text
+            process.stdin.write("李明")  # a last line without an end
+            process.stdin.close()
+            assert json.loads(process.stdout.read())["text"] == "李明"
+            assert process.wait() == 0
+
+    def test_a_reader_that_leaves_is_no_error(self, tmp_path: Path):
+        file = file_of(tmp_path / "many.txt", f"{SENTENCE}\n" * 5_000)
+        with spawn("predict", file, "--model", tiny.trained()) as process:
+            assert process.stdout.readline() == f"# {SENTENCE}\n"
+            process.stdout.close()
+            assert process.stderr.read() == ""
+
+    def test_ctrl_c(self):
+        with spawn("predict", "-", "--format", "jsonl", "--model", tiny.trained()) as process:
+            process.stdin.write(f"{SENTENCE}\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+            assert process.stderr.read() == "error: interrupted\n"
+
+    @pytest.mark.parametrize("whole", ["--whole", "--lines"])
+    def test_what_is_not_utf8(self, predict: Run, tmp_path: Path, whole: str):
+        path = tmp_path / "gbk.txt"
+        path.write_bytes("good\n重庆\n".encode("gb18030"))
+        result = predict(path, whole, "--format", "jsonl")
+        assert result.code == 1
+        assert result.err.startswith(f"error: {path}:2: byte 0xd6 at position 1 is not UTF-8; convert the file")
+        assert len(result.err.splitlines()) == 1
+        assert [json.loads(row)["text"] for row in result.out.splitlines()] == (
+            [] if whole == "--whole" else ["good"]
+        )
+
+    def test_an_output_that_fails_leaves_nothing(self, predict: Run, tmp_path: Path):
+        path = tmp_path / "gbk.txt"
+        path.write_bytes(b"good\n\xff\n")
+        one_error(predict(path, "--output", tmp_path / "out.txt"), r"gbk\.txt:2: byte 0xff")
+        one_error(predict(path, "--format", "brat", "--output", tmp_path / "out"), r"gbk\.txt:2: byte 0xff")
+        assert [file.name for file in tmp_path.iterdir()] == ["gbk.txt"]
+
+    def test_bad_input(self, predict: Run, run: Run, tmp_path: Path):
+        one_error(predict("nothing.txt"), r"nothing\.txt: no such file")
+        one_error(predict(tmp_path), "is a folder; name the files in it")
+        one_error(predict(SENTENCE, "--output", tmp_path / "no" / "out"), "no/out: cannot be written: No such file")
+        one_error(predict(SENTENCE, "--lexicon", tmp_path / "no.txt"), r"no\.txt: cannot be read: No such file")
+        one_error(run("predict", SENTENCE, "--model", tmp_path), r"holds no config\.toml")
+        one_error(run("predict", SENTENCE, "--model", tmp_path / "no"), "no: no such folder")
+        one_error(predict("李\udcff明"), "not UTF-8")
+
+    @pytest.mark.parametrize(
+        ("lines", "message"),
+        [
+            ("x" * 5_000 + "\n", r"words\.txt:1: the line has 5,000 characters, more than 1,000"),
+            ("北京\n\tLOC\n", r"words\.txt:2: the word before the first tab is empty"),
+            ("北京\nа\0б\n", r"words\.txt:2: a NUL character"),
+        ],
+    )
+    def test_bad_lexicons(self, predict: Run, tmp_path: Path, lines: str, message: str):
+        one_error(predict(SENTENCE, "--lexicon", file_of(tmp_path / "words.txt", lines)), message)
+
+
+TRAIN = [
+    "--encoder.d_model", "16", "--encoder.heads=2", "--encoder.d_feed_forward", "24", "--training.optimiser",
+    "adamw", "--training.learning_rate", "0.02", "--training.device", "cpu", "--training.batch_size", "6",
+]  # fmt: skip
+
+
+def small_world() -> list[str]:
+    place = tiny.folder()
+    files = {"train": "corpus.bmes", "dev": "corpus.bmes", "lexicon": "words.txt", "vectors": "vectors.safetensors"}
+    return [*(part for name, file in files.items() for part in (f"--{name}", str(place / file))), *TRAIN]
+
+
+class TestTrain:
+    @pytest.fixture
+    def world(self) -> list[str]:
+        return small_world()
+
+    def test_train_predict_evaluate(self, run: Run, world: list[str], tmp_path: Path):
+        out = tmp_path / "run"
+        test = tiny.folder() / "corpus.bmes"
+        done = run("train", *world, "--test", test, "--seed", 7, "--training.epochs", 12, "--output", out)
+        assert done.code == 0
+        assert [line.split("  ")[0] for line in done.err.splitlines() if line.startswith("epoch")] == [
+            f"epoch {i}/12" for i in range(1, 13)
+        ]
+        assert f"use it with: hanlattice predict --model {out} TEXT" in done.err
+        assert re.findall(r"^(dev|test) \(best epoch \d+ by dev F1\)$", done.out, re.MULTILINE) == ["dev", "test"]
+        micro = [line for line in done.out.splitlines() if line.startswith("micro")]
+        assert len(micro) == 2
+        scored = run("evaluate", out, test)
+        assert [line for line in scored.out.splitlines() if line.startswith("micro")] == micro[:1]
+        config = api.load(out).config
+        assert (config.training.seed, config.training.epochs) == (7, 12)
+        assert config.encoder.settings == {"d_model": 16, "heads": 2, "d_feed_forward": 24}
+        one_error(run("train", *world, "--output", out), "already holds a run")
+        one_error(run("train", "--output", out, "--resume"), "finished run")
+
+    def test_quiet_prints_scores_alone(self, run: Run, world: list[str], tmp_path: Path):
+        done = run("train", *world, "--training.epochs", 1, "--output", tmp_path / "run", "--quiet")
+        assert done.code == 0
+        assert done.err == ""
+        assert done.out.startswith("dev (best epoch 1")
+
+    def test_settings_of_a_file_and_of_a_paper(self, run: Run, world: list[str], tmp_path: Path):
+        settings = file_of(tmp_path / "mine.toml", "[training]\nepochs = 2\nseed = 4\n")
+        assert run("train", settings, *world, "--seed", 5, "--output", tmp_path / "run", "--quiet").code == 0
+        config = api.load(tmp_path / "run").config
+        assert (config.training.epochs, config.training.seed) == (2, 5)
+        one_error(run("train", tmp_path / "no.toml", "--output", tmp_path / "r"), r"no\.toml: cannot be read")
+        wrong = run("train", "--paper", "flat/weibp", "--output", tmp_path / "r")
+        one_error(wrong, r"no settings 'flat/weibp' in the package; there are flat/weibo, ")
+
+    def test_ctrl_c_and_resume(self, run: Run, world: list[str], tmp_path: Path):
+        out = tmp_path / "run"
+        with spawn("train", *world, "--training.epochs", 8, "--output", out) as process:
+            for line in process.stderr:
+                if line.startswith("epoch 2/"):
+                    process.send_signal(signal.SIGINT)
+                    break
+            assert process.stderr.read().splitlines()[-1] == (
+                f"error: stopped; go on from the last whole epoch with: hanlattice train --output {out} --resume"
+            )
+            assert process.wait(20) == 130
+            assert process.stdout.read() == ""
+        assert (out / CHECKPOINT).exists()
+        resumed = run("train", "--output", out, "--resume")
+        assert resumed.code == 0
+        assert "going on after epoch" in resumed.err
+        assert re.findall(r"^epoch (\d+)", resumed.err, re.MULTILINE)[-1] == "8"
+        whole = run("train", *world, "--training.epochs", 8, "--output", tmp_path / "whole", "--quiet")
+        assert whole.out == resumed.out
+        weights = [(folder / "model.safetensors").read_bytes() for folder in (out, tmp_path / "whole")]
+        assert weights[0] == weights[1]
+
+    def test_a_disk_that_fills_up(self, world: list[str], tmp_path: Path):
+        def small() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
+
+        with spawn("train", *world, "--output", tmp_path / "run", preexec_fn=small) as process:
+            _, errors = process.communicate()
+        assert process.returncode == 1
+        assert re.fullmatch(r"error: .*safetensors: cannot be written: File too large", errors.splitlines()[-1])
+        assert not [file.name for file in (tmp_path / "run").iterdir() if file.name.startswith(".")]
+
+    def test_bad_input(self, run: Run, world: list[str], tmp_path: Path):
+        def refuse(message: str, *arguments: object) -> None:
+            one_error(run("train", *world, *arguments, "--output", tmp_path / "run"), message)
+            assert not (tmp_path / "run").exists()
+
+        refuse("no setting 'training.epoch'; did you mean 'epochs'", "--training.epoch", 3)
+        refuse("no setting 'trainng'; did you mean 'training'", "--trainng.epochs", 3)
+        refuse("has no setting 'layrs'; did you mean 'layers'", "--encoder.layrs=3")
+        refuse("'training.epochs' must be of type int, not 'x'", "--training.epochs", "x")
+        refuse(r"no\.bmes: cannot be read: No such file", "--train", tmp_path / "no.bmes")
+        refuse("empty.bmes: is empty", "--train", file_of(tmp_path / "empty.bmes", ""))
+        columns = "".join(f"{c}\tO\n" for c in SENTENCE)
+        refuse(r"tags\.bmes:9: .*'Q-PER'", "--train", file_of(tmp_path / "tags.bmes", f"{columns}红\tQ-PER\n"))
+        refuse(r"vectors\.safetensors: broken", "--vectors", file_of(tmp_path / "vectors.safetensors", "x"))
+        one_error(run("train", "--output", tmp_path / "run"), "no training corpus: give --train FILE")
+        one_error(run("train", *world, "--output", file_of(tmp_path / "file", "")), "file is a file; name a folder")
+
+
+class TestEvaluate:
+    @pytest.fixture
+    def gold(self) -> Path:
+        return tiny.folder() / "corpus.bmes"
+
+    def test_table(self, run: Run, gold: Path):
+        result = run("evaluate", tiny.trained(), gold)
+        report = evaluate_spans(
+            [d.spans for d in tiny.documents()], [tiny.ner()(d.text).spans for d in tiny.documents()]
+        )
+        assert result.code == 0
+        assert result.err == ""
+        assert str(report) in result.out
+        assert result.out.splitlines()[0] == (
+            f"{tiny.trained()}: 30 documents, 55 gold entities read leniently, exact matches"
+        )
+
+    def test_json_and_markdown(self, run: Run, gold: Path):
+        rows = json.loads(run("evaluate", tiny.trained(), gold, "--format", "json").out)
+        assert rows["models"][str(tiny.trained())]["micro"]["gold"] == 55
+        assert "| micro |" in run("evaluate", tiny.trained(), gold, "--format", "markdown").out
+
+    def test_offsets_of_texts_that_normalisation_changes(self, run: Run, tmp_path: Path):
+        """Gold and predictions both lie on the text as given, whatever the model reads."""
+        rows = [
+            json.dumps({"text": f"㎏{before}\u3000{d.text}", "entities": [
+                {"start": e.start + 2 + len(before), "end": e.end + 2 + len(before), "label": e.label}
+                for e in d.entities
+            ]})
+            for before, d in zip(("", "e\u0301", "ＡＢ") * 10, tiny.documents(), strict=True)
+        ]  # fmt: skip
+        result = run(
+            "evaluate", tiny.trained(), file_of(tmp_path / "odd.jsonl", "\n".join(rows)), "--format", "json"
+        )
+        assert json.loads(result.out)["models"][str(tiny.trained())]["micro"]["recall"] > 0.7
+
+    def test_labels_the_model_does_not_know_are_named_counted_and_can_be_renamed(self, run: Run, tmp_path: Path):
+        text = (
+            (tiny.folder() / "corpus.bmes")
+            .read_text(encoding="utf-8")
+            .replace("-PER", "-NR")
+            .replace("-LOC", "-NS")
+        )
+        gold = file_of(tmp_path / "ms.bmes", text)
+        strange = run("evaluate", tiny.trained(), gold)
+        assert "not NR, NS of the gold, which count as missed" in strange.err
+        assert len(strange.err.splitlines()) == 1
+        (micro,) = [line.split() for line in strange.out.splitlines() if line.startswith("micro")]
+        assert micro[4] == "55"
+        renamed = run("evaluate", tiny.trained(), gold, "--map", "NR=PER, NS=LOC")
+        assert renamed.err == ""
+        assert renamed.out == run("evaluate", tiny.trained(), tiny.folder() / "corpus.bmes").out
+
+    def test_strict_gold_leaves_out_what_is_ill_formed(self, run: Run, tmp_path: Path):
+        rows = zip(SENTENCE, ["M-PER", "E-PER", "O", "B-LOC", "E-LOC", "O", "O", "O"], strict=True)
+        gold = file_of(tmp_path / "ill.bmes", "".join(f"{c}\t{t}\n" for c, t in rows))
+        lenient, strict = (run("evaluate", tiny.trained(), gold, mode).out for mode in ("--lenient", "--strict"))
+        assert "2 gold entities read leniently" in lenient
+        assert "1 gold entities read strictly" in strict
+
+    def test_partial(self, run: Run, tmp_path: Path):
+        row = {"text": SENTENCE, "entities": [{"start": 0, "end": 3, "label": "PER"}]}
+        gold = file_of(tmp_path / "wide.jsonl", json.dumps(row))
+        exact, partial = (
+            run("evaluate", tiny.trained(), gold, *o, "--format", "json").out for o in ([], ["--partial"])
+        )
+        counts = [json.loads(out)["models"][str(tiny.trained())]["micro"]["correct"] for out in (exact, partial)]
+        assert counts == [0, 1]
+
+    def test_compare(self, run: Run, gold: Path):
+        result = run("evaluate", tiny.trained(), gold, "--compare", tiny.trained())
+        assert re.search(r"F1 (\S+) → \1: \+0\.00 \[\+0\.00, \+0\.00\], p = 1\.0000", result.out)
+
+    def test_bad_input(self, run: Run, tmp_path: Path, gold: Path):
+        one_error(run("evaluate", tmp_path, gold), r"holds no config\.toml")
+        one_error(run("evaluate", tiny.trained(), tmp_path / "no"), "no: cannot be read: No such file")
+        one_error(run("evaluate", tiny.trained(), file_of(tmp_path / "empty.bmes", "\n")), "empty.bmes: is empty")
+
+
+class TestInfoAndLexicon:
+    def test_info_of_a_model(self, run: Run):
+        result = run("info", tiny.trained())
+        assert result.code == 0
+        assert f"hanlattice  {__version__}" in result.out
+        assert "labels      LOC, ORG, PER" in result.out
+        assert f"lexicon     {len(tiny.WORDS)} words" in result.out
+        assert "d_model = 16" in result.out
+        assert "| micro |" in result.out
+
+    def test_info_of_this_installation(self, run: Run):
+        result = run("info")
+        assert result.code == 0
+        assert "model       " in result.out
+
+    def test_build_info_match(self, run: Run, tmp_path: Path):
+        words = file_of(tmp_path / "words.txt", "北京\tLOC\t2\n北京大学\tORG\n大学\n")
+        more = file_of(tmp_path / "more.txt", "大学生\n北京\tGPE\n")
+        built = run("lexicon", "build", words, more, "--output", tmp_path / "words.bin")
+        assert built.code == 0
+        assert built.err.startswith(f"{tmp_path / 'words.bin'}: 4 words")
+        facts = run("lexicon", "info", tmp_path / "words.bin").out
+        assert "words     4" in facts
+        assert "label GPE  1" in facts
+        assert "label LOC" not in facts
+        rows = run("lexicon", "match", tmp_path / "words.bin", "在北京大学生活").out.splitlines()[1:]
+        assert [row.split() for row in rows] == [
+            ["北京", "GPE", "1", "3"], ["北京大学", "ORG", "1", "5"], ["大学", "3", "5"], ["大学生", "3", "6"],
+        ]  # fmt: skip
+
+    def test_bad_input(self, run: Run, tmp_path: Path):
+        one_error(run("lexicon", "info", tmp_path / "no"), "no: cannot be read: No such file")
+        words = file_of(tmp_path / "words.txt", "北京\n")
+        one_error(run("lexicon", "build", words, "--output", tmp_path / "no" / "out"), "cannot be written")
+        broken = tmp_path / "broken.bin"
+        Lexicon(["北京"]).save(broken)
+        broken.write_bytes(broken.read_bytes()[:-9])
+        one_error(run("lexicon", "match", broken, "北京"), r"broken\.bin: .*build it again")
+        one_error(run("info", tmp_path), r"holds no config\.toml")
+
+
+def test_a_terminal_gets_bars_and_colours(tmp_path: Path):
+    """Through a pseudo-terminal: the table is drawn for one, and training shows a bar with the loss."""
+    ours, theirs = pty.openpty()
+    settings = ["--training.epochs", "2", "--output", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [*COMMAND, "train", *small_world(), *settings], stdout=subprocess.PIPE, stderr=theirs, env=ENVIRONMENT
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            seen += os.read(ours, 65_536)
+        except OSError:  # the other end was closed
+            break
+    out = process.communicate()[0].decode()
+    assert process.returncode == 0
+    screen = seen.decode(errors="replace")
+    assert "epoch 2/2" in screen
+    assert "\x1b[" in screen
+    assert "\x1b[" not in out
