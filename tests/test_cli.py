@@ -222,10 +222,17 @@ class TestPredict:
         assert json.loads(found) != json.loads(predict(text, "--format", "jsonl").out)
         assert predict(text).out == before
 
+    def test_added_words_are_normalised_as_texts_are(self, predict: Run, tmp_path: Path):
+        wide = file_of(tmp_path / "wide.txt", "ＡＢＣ\n花果山\n")
+        narrow = file_of(tmp_path / "narrow.txt", "ABC\n花果山\n")
+        text = "ABC在ＡＢＣ工作。"
+        assert predict(text, "--lexicon", wide) == predict(text, "--lexicon", narrow) != predict(text)
+
     def test_blank_lines_of_a_lexicon_are_noted_unless_quiet(self, predict: Run, tmp_path: Path):
         words = file_of(tmp_path / "words.txt", "\n花果山\n \n")
         assert predict(SENTENCE, "--lexicon", words).err == f"note: {words}: 2 blank lines skipped\n"
         assert predict(SENTENCE, "--lexicon", words, "--quiet").err == ""
+        assert predict(SENTENCE, "--lexicon", file_of(words, "\n"), "--quiet").out == predict(SENTENCE).out
 
     def test_nothing_comes_of_nothing(self, predict: Run, tmp_path: Path):
         assert predict(file_of(tmp_path / "empty.txt", "")) == (0, "", "")
