@@ -1,7 +1,7 @@
 """What holds for every encoder with every decoder: a new one is a line in a table here.
 
-Faults planted here to see whether something goes red: attention that looks at padding, a loss that counts it,
-a parameter nobody uses, a weight that is not saved.
+Faults that go red here: attention that looks at padding, of characters or of words; a loss that counts it; a
+parameter that nothing reads; a weight that is not saved; an encoder that ignores the lexicon.
 """
 
 from collections.abc import Mapping
