@@ -17,6 +17,7 @@ from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError, ModelError
 from hanlattice.training import Silent
 from hanlattice.training.loop import CHECKPOINT, LOG
+from hanlattice.training.optimiser import rate
 
 WEIGHTS = "model.safetensors"
 
@@ -131,6 +132,28 @@ def test_a_seed_repeats_and_another_does_not(tmp_path: Path):
     }
     weights = {name: (folder / WEIGHTS).read_bytes() for name, folder in runs.items()}
     assert weights["a"] == weights["b"] != weights["c"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "shares"),
+    [
+        ("constant", [0, 0.5, 1, 1, 1, 1]),
+        ("linear", [0, 0.5, 1, 0.75, 0.5, 0]),
+        ("cosine", [0, 0.5, 1, (1 + 0.5**0.5) / 2, 0.5, 0]),
+    ],
+)
+def test_the_learning_rate_warms_up_and_follows_its_schedule(schedule: str, shares: list[float]):
+    config = tiny.config(schedule=schedule, warmup=0.2).training
+    found = [rate(config, progress) for progress in (0, 0.1, 0.2, 0.4, 0.6, 1)]
+    assert found == pytest.approx(shares)
+
+
+def test_the_schedule_counts_in_training(tmp_path: Path):
+    weights = {
+        warmup: (api.train(tiny.config(epochs=1, warmup=warmup), output=tmp_path / str(warmup)).folder / WEIGHTS)
+        for warmup in (0.0, 0.5)
+    }
+    assert weights[0.0].read_bytes() != weights[0.5].read_bytes()
 
 
 def test_it_stops_when_dev_grows_no_better(tmp_path: Path):
