@@ -41,13 +41,13 @@ def optimisers(tagger: Tagger, config: TrainingConfig) -> list[Optimizer]:
     groups = [group for group in groups if group["params"]]
     sparse = [{"params": sparse_tables, "rate": config.learning_rate * config.table_rate}]
     if config.optimiser == "adamw":
-        dense: Optimizer = AdamW(groups, lr=0.0)
+        dense: Optimizer = AdamW(groups, lr=0.0, fused=True)
         return [dense, SparseAdam(sparse, lr=1e-9)] if sparse_tables else [dense]
     if config.optimiser != "sgd":
         raise ConfigError(f"training.optimiser must be 'sgd' or 'adamw', not {config.optimiser!r}")
     if sparse_tables:
         raise ConfigError("sgd with momentum takes no sparse gradients: set sparse = false, or use adamw")
-    return [SGD(groups, lr=0.0, momentum=config.momentum)]
+    return [SGD(groups, lr=0.0, momentum=config.momentum, fused=True)]
 
 
 def rate(config: TrainingConfig, progress: float) -> float:
