@@ -69,8 +69,8 @@ def card(ner: NER, whole: Report, packed: dict[str, tuple[Report, int]], run_car
     as_published = next(iter(packed.values()))[0]
     return f"""# The packaged model: people, places, organisations in modern Chinese
 
-FLAT over characters, bigrams and words, with a CRF: `PER`, `LOC`, `ORG`. Simplified and traditional script, full and
-half width. Weights in 8 bits (tables, one scale a row) and float16.
+FLAT over characters, bigrams and words, with a CRF: `PER`, `LOC`, `ORG`. Simplified and traditional script, full
+and half width. Weights in 8 bits (tables, one scale a row) and float16.
 
 ## Data
 
@@ -93,7 +93,7 @@ The same weights in float32, as published: F1 {100 * whole.micro.f1:.2f}.
 
 {as_published.to_markdown()}
 
-The conventions are those of the MSRA corpus, newspaper text of the nineties: nested names are annotated as one, titles
+The conventions are those of the corpora, which are newspaper text: of nested names the outermost is annotated, titles
 are no part of a name, pronouns and common nouns are no entities. Microblogs, speech and other domains score lower.
 
 ## How it was made

@@ -29,9 +29,7 @@ def flat(draw, labels=(A,)):
 
 
 def corpora(sentence):
-    return st.lists(st.tuples(sentence, sentence), min_size=1, max_size=5).map(
-        lambda rows: zip(*rows, strict=True)
-    )
+    return st.lists(st.tuples(sentence, sentence), min_size=1, max_size=5).map(lambda rows: zip(*rows, strict=True))
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -127,9 +127,7 @@ def test_empty_spans_stay_empty():
 
 
 def test_simplification_follows_the_table_of_opencc():
-    assert (
-        Normaliser(simplify=True)("中華民國臺灣後來發現頭髮在裡面").text == "中华民国台湾后来发现头发在里面"
-    )
+    assert Normaliser(simplify=True)("中華民國臺灣後來發現頭髮在裡面").text == "中华民国台湾后来发现头发在里面"
     assert Normaliser(simplify=True)("乾於徵瞭著藉覆甚").text == "干于征瞭著藉覆甚"
     assert Normaliser(nfkc=False, simplify=True)("國，１").text == "国，１"
     opencc = pytest.importorskip("opencc", reason="opencc is only needed to check the stored table")

@@ -98,7 +98,11 @@ class Fixture:
         }
         for i, layer in enumerate(encoder.layers):
             a, prefix = layer.attention, f"encoder.layer_{i}"
-            copies |= {a.query: f"{prefix}.attn.w_q", a.value: f"{prefix}.attn.w_v", a.position: f"{prefix}.attn.w_r"}
+            copies |= {
+                a.query: f"{prefix}.attn.w_q",
+                a.value: f"{prefix}.attn.w_v",
+                a.position: f"{prefix}.attn.w_r",
+            }
             if settings["key_projection"]:
                 copies[a.key] = f"{prefix}.attn.w_k"
             if settings["output_projection"]:
