@@ -74,9 +74,11 @@ and half width. Weights in 8 bits (tables, one scale a row) and float16.
 
 ## Data
 
-- Labelled: MSRA NER (SIGHAN 2006 bakeoff 3, Microsoft Research Asia), its training file; a tenth is dev, chosen by
-  seed. Training pieces that share 20 characters with the test file are left out. No licence covers the data; it was
-  released for research, so check whether your use is covered before you rely on this model commercially.
+- Labelled: MSRA NER (SIGHAN 2006 bakeoff 3, Microsoft Research Asia), its training file, a tenth of it dev, chosen by
+  seed; and the People's Daily of January 1998 (PFR corpus, Peking University and Fujitsu), of nested names the
+  outermost. Texts that share 20 characters with the MSRA test file are left out, and so are those of the People's
+  Daily that share them with dev. No licence covers these data; they were released for research, so check whether your
+  use is covered before you rely on this model commercially.
 - Vectors: `data/VECTORS.md` in the package.
 - Lexicon: the {len(ner.lexicon):,} words of the vectors and of open lists (THUOCL place names and historic persons,
   MIT licence; administrative divisions of China), with gazetteer labels where the list has one.
@@ -93,8 +95,8 @@ The same weights in float32, as published: F1 {100 * whole.micro.f1:.2f}.
 
 {as_published.to_markdown()}
 
-The conventions are those of the corpora, which are newspaper text: of nested names the outermost is annotated, titles
-are no part of a name, pronouns and common nouns are no entities. Microblogs, speech and other domains score lower.
+The conventions are those of the corpora, which are newspaper text: of nested names the outermost is annotated,
+titles are no part of a name, pronouns and common nouns are no entities. Microblogs, speech and other domains score lower.
 
 ## How it was made
 
