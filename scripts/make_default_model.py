@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+import torch
+
 from hanlattice import corpus, model
 from hanlattice.cli.progress import Lines
 from hanlattice.config import load_config
@@ -20,8 +22,10 @@ from hanlattice.evaluation import Report
 from hanlattice.pipeline import NER
 from hanlattice.text import Normaliser
 from hanlattice.training import evaluate, train
+from hanlattice.vocab import Vocabulary
 
 TYPES = {"NR": "PER", "NS": "LOC", "NT": "ORG"}  # the test file's names of the types
+BIGRAMS, WORDS = 182_000, 130_000  # rows of the packaged tables
 WIDE = str.maketrans({code: code + 0xFEE0 for code in range(0x21, 0x7F)})
 
 
@@ -60,6 +64,15 @@ def variants(documents: Sequence[Document]) -> dict[str, list[Document]]:
     return found | {"traditional script": rewritten(documents, OpenCC("s2t").convert)}
 
 
+def trimmed(ner: NER, bigrams: int, words: int) -> Vocabulary:
+    """Drop the rarest rows of the two large tables, in place, to keep the package small."""
+    embedding, encoder = ner.tagger.embedding, ner.tagger.encoder
+    with torch.no_grad():
+        embedding.bigrams.weight.data = embedding.bigrams.weight[: bigrams + 2].clone()
+        encoder.words.table.weight.data = encoder.words.table.weight[: words + 1].clone()
+    return ner.vocabulary.first(len(ner.vocabulary.chars), bigrams, words)
+
+
 def card(ner: NER, whole: Report, packed: dict[str, tuple[Report, int]], run_card: str) -> str:
     rows = [
         f"| {name} | {n:,} | {r.micro.gold:,} | {100 * r.micro.precision:.2f} | {100 * r.micro.recall:.2f} |"
@@ -74,11 +87,11 @@ and half width. Weights in 8 bits (tables, one scale a row) and float16.
 
 ## Data
 
-- Labelled: MSRA NER (SIGHAN 2006 bakeoff 3, Microsoft Research Asia), its training file, a tenth of it dev, chosen by
-  seed; and the People's Daily of January 1998 (PFR corpus, Peking University and Fujitsu), of nested names the
+- Labelled: MSRA NER (SIGHAN 2006 bakeoff 3, Microsoft Research Asia), its training file, a tenth of it dev, chosen
+  by seed; and the People's Daily of January 1998 (PFR corpus, Peking University and Fujitsu), of nested names the
   outermost. Texts that share 20 characters with the MSRA test file are left out, and so are those of the People's
-  Daily that share them with dev. No licence covers these data; they were released for research, so check whether your
-  use is covered before you rely on this model commercially.
+  Daily that share them with dev. No licence covers these data; they were released for research, so check whether
+  your use is covered before you rely on this model commercially.
 - Vectors: `data/VECTORS.md` in the package.
 - Lexicon: the {len(ner.lexicon):,} words of the vectors and of open lists (THUOCL place names and historic persons,
   MIT licence; administrative divisions of China), with gazetteer labels where the list has one.
@@ -96,7 +109,8 @@ The same weights in float32, as published: F1 {100 * whole.micro.f1:.2f}.
 {as_published.to_markdown()}
 
 The conventions are those of the corpora, which are newspaper text: of nested names the outermost is annotated,
-titles are no part of a name, pronouns and common nouns are no entities. Microblogs, speech and other domains score lower.
+titles are no part of a name, pronouns and common nouns are no entities. Microblogs, speech and other domains score
+lower.
 
 ## How it was made
 
@@ -120,8 +134,9 @@ def main() -> None:
     documents = msra_test()
     whole = evaluate(ner, documents)
     print(whole)
+    vocabulary = trimmed(ner, BIGRAMS, WORDS)
     model.save_model(
-        arguments.output, ner.tagger, ner.vocabulary, ner.lexicon, config, precision="int8", card="being scored"
+        arguments.output, ner.tagger, vocabulary, ner.lexicon, config, precision="int8", card="being scored"
     )
     packed = model.load_model(arguments.output)
     scored = {name: (evaluate(packed, docs), len(docs)) for name, docs in variants(documents).items()}

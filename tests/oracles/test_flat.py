@@ -35,7 +35,10 @@ BATCHES: dict[str, list[Sentence]] = {
     "a word of 18 characters": [(20, [(1, 18), (1, 2), (17, 18)]), (4, [(0, 3)])],
     "no words": [(5, []), (3, [])],
     "one character": [(1, [])],
-    "longer than a block of queries": [(QUERY_BLOCK + 9, [(i, i + 1) for i in range(0, 70, 3)]), (3, [(0, 2)])],
+    "longer than a block of queries": [
+        (QUERY_BLOCK + 9, [(i, i + 1) for i in range(0, QUERY_BLOCK + 8, 3)]),
+        (3, [(0, 2)]),
+    ],
 }
 
 
