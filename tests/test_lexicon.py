@@ -332,3 +332,14 @@ def test_a_lattice_iterates_as_its_words():
     lattice = Lattice("重庆人", (0, 0), (2, 3), ("重庆", "重庆人"), ("LOC", None))
     assert list(lattice) == [(0, 2, "重庆", "LOC"), (0, 3, "重庆人", None)]
     assert len(lattice) == 2
+
+
+def test_words_are_rewritten_as_texts_are() -> None:
+    lexicon = Lexicon(["abc"], rewrite=str.lower)
+    lexicon.update(["DEF", "Ghi"])
+    lexicon.add("JKL", label="X")
+    lexicon.remove("GHI")
+    assert sorted(lexicon) == ["abc", "def", "jkl"]
+    assert lexicon.ids(["JKL", "def", "GHI"]).tolist() == [lexicon.id("jkl"), lexicon.id("DEF"), -1]
+    assert "DEF" in lexicon
+    assert "ABC" in lexicon.copy()

@@ -127,7 +127,9 @@ def load_model(folder: str | Path | None = None, *, device: str = "cpu") -> NER:
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise ModelError(f"{folder}: weights do not fit the settings and vocabulary ({reason})") from None
-    return NER(tagger.to(device), vocabulary, Lexicon.open(folder / LEXICON), config)
+    ner = NER(tagger.to(device), vocabulary, Lexicon.open(folder / LEXICON), config)
+    ner.lexicon.rewrite = lambda words: ner.normaliser(words).text
+    return ner
 
 
 def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:

@@ -18,7 +18,6 @@ from hanlattice.errors import DataError, HanlatticeError
 
 if TYPE_CHECKING:
     from hanlattice.document import Document
-    from hanlattice.lexicon import Word
     from hanlattice.pipeline import NER
 
 # An argument that ends so was meant as a file, even where there is none.
@@ -144,15 +143,8 @@ def _load(model: str | None, lexicons: Iterable[Path]) -> "NER":
 
     ner = load(model)
     for lexicon in filter(len, added):
-        ner.lexicon.update(_as_read(ner, lexicon.entries()))
+        ner.lexicon.update(lexicon.entries())
     return ner
-
-
-def _as_read(ner: "NER", words: "Iterable[Word]") -> "Iterator[Word]":
-    """The words as they stand in a normalised text, which is what the lexicon is searched in."""
-    words = list(words)
-    plain = ner.normaliser("\0".join(word.text for word in words)).text.split("\0")  # no word holds a NUL
-    return (word._replace(text=text) for word, text in zip(words, plain, strict=True) if text)
 
 
 def _documents(ner: "NER", sources: Iterable[Source], batch_size: int) -> "Iterator[Document]":

@@ -1,6 +1,6 @@
 """The lexicon: words with labels and weights, matched in bulk and edited while in use."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -22,9 +22,14 @@ class Lexicon:
     Ids are stable for the life of the object: added words take the next ones, and a removed word keeps its
     own for when it is added again. Any number of threads may read while others edit: each call works on the
     state it found. Edits return at once; the next call that reads takes them in.
+
+    ``rewrite`` is applied to every word that is added, removed or looked up later: what a model does to a text
+    before it searches it (width, traditional characters) has to be done to a word too. It is given several words
+    at once, joined by NUL characters, which it has to keep.
     """
 
-    def __init__(self, words: Iterable[Entry] = ()):
+    def __init__(self, words: Iterable[Entry] = (), rewrite: Callable[[str], str] | None = None):
+        self.rewrite = rewrite
         self._state = Snapshot()
         self._pending: dict[str, Traits | None] = {}
         self._lock = Lock()
@@ -73,7 +78,7 @@ class Lexicon:
 
     def copy(self) -> "Lexicon":
         """A lexicon with the same words and ids, sharing their memory; editing one leaves the other alone."""
-        other = Lexicon()
+        other = Lexicon(rewrite=self.rewrite)
         other._state = self._snapshot()
         return other
 
@@ -88,7 +93,7 @@ class Lexicon:
     def remove(self, word: str) -> None:
         """Remove a word; nothing happens if it is not there."""
         with self._lock:
-            self._pending[word] = None
+            self._pending[self._written([word])[0]] = None
 
     def update(self, words: str | Path | Iterable[Entry]) -> None:
         """Add the words of a file or of an iterable; the last entry for a word wins. On an error, none.
@@ -96,7 +101,9 @@ class Lexicon:
         Raises:
             DataError: a file cannot be read, or an entry cannot be a word.
         """
-        edits = dict(map(_edit, read_words(words) if isinstance(words, str | Path) else words))
+        entries = list(map(_edit, read_words(words) if isinstance(words, str | Path) else words))
+        written = self._written([word for word, _ in entries])
+        edits = {word: traits for word, (_, traits) in zip(written, entries, strict=True) if word}
         with self._lock:
             self._pending.update(edits)
 
@@ -142,13 +149,13 @@ class Lexicon:
     def id(self, word: str) -> int | None:
         """The id of a word, or None where it is not in the lexicon."""
         state = self._snapshot()
-        found = int(state.ids(WordTable.of([word]))[0])
+        found = int(state.ids(WordTable.of(self._written([word])))[0])
         return found if found >= 0 and (state.present is None or state.present[found]) else None
 
     def ids(self, words: Iterable[str]) -> Int32:
         """``id`` for many words at once; -1 where one is not in the lexicon."""
         state = self._snapshot()
-        found = state.ids(WordTable.of(words))
+        found = state.ids(WordTable.of(self._written(words)))
         if state.present is not None:
             found[~state.present[found]] = -1
         return found
@@ -180,6 +187,11 @@ class Lexicon:
     def weights(self) -> NDArray[np.float32]:
         """``[id_count]``: the weight, or NaN. Read-only by contract: it is shared."""
         return self._snapshot().weights
+
+    def _written(self, words: Iterable[str]) -> list[str]:
+        """The words as the texts that are searched are written; in one go, as no word holds a NUL."""
+        words = list(words)
+        return words if self.rewrite is None or not words else self.rewrite(BOUNDARY.join(words)).split(BOUNDARY)
 
     def _snapshot(self) -> Snapshot:
         """The present state, with pending edits taken in."""
