@@ -34,7 +34,8 @@ class DataConfig:
 
     ``dev_share`` of the first training corpus becomes dev where there is no dev file. ``exclude`` lists corpora:
     documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested entities
-    those that no other holds, for decoders that cannot express nesting.
+    those that no other holds, for decoders that cannot express nesting. With ``auxiliary_epochs`` the second and
+    further training corpora, whose conventions may differ, are used in so many epochs only, the first ones.
     """
 
     train: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ class DataConfig:
     dev_share: float = 0.1
     exclude: tuple[str, ...] = ()
     outermost: bool = False
+    auxiliary_epochs: int = 0
 
 
 @dataclass(frozen=True)

@@ -295,3 +295,14 @@ def test_confidence_of_entities(scheme: str, constrained: bool) -> None:
                 assert entity.score == pytest.approx(probability[entity.span], abs=1e-5)
                 seen += 1
     assert seen > 10
+
+
+def test_a_forbidden_tag_that_dwarfs_all_allowed_ones_gives_finite_sums() -> None:
+    emissions = torch.tensor([[[0.0, 1e4], [0.0, 1e4], [0.0, 1e4]]], requires_grad=True)
+    forbidden = torch.tensor([[0.0, -torch.inf], [0.0, 0.0]])
+    chain = Chain(emissions, forbidden, torch.tensor([0.0, -torch.inf]), torch.zeros(2), torch.ones(1, 3).bool())
+    log_z = log_partition(chain)
+    log_z.sum().backward()
+    assert log_z.isfinite().all()
+    assert_close(emissions.grad, torch.tensor([[[1.0, 0.0]] * 3]))
+    assert viterbi(chain)[0].tolist() == [[0, 0, 0]]

@@ -25,7 +25,7 @@ from hanlattice.encoders.positions import FourDistances, Nodes
 
 # Queries are taken in blocks: a block of b queries meets n + b - 1 head distances where all n meet 2n - 1,
 # and the table of scores that is looked up stays small on long sentences.
-QUERY_BLOCK = 64
+QUERY_BLOCK = 16
 
 
 class LatticeAttention(nn.Module):
@@ -83,9 +83,8 @@ class LatticeAttention(nn.Module):
     def _by_head(self, x: Float[Tensor, "*S D"]) -> Float[Tensor, "*S A d"]:
         return x.view(*x.shape[:-1], self.heads, -1)
 
-    def _encodings(self, nodes: Nodes, distances: FourDistances, length: Tensor | int) -> Float[Tensor, "A d S K"]:
-        rows = self.position(distances(nodes.n_chars, nodes.lengths, length))
-        return self._by_head(rows).permute(2, 3, 0, 1)
+    def _encodings(self, nodes: Nodes, distances: FourDistances, length: Tensor | int) -> Float[Tensor, "S K A d"]:
+        return self._by_head(self.position(distances(nodes.n_chars, nodes.lengths, length)))
 
     def _of_chars(
         self, q: Float[Tensor, "B N A d"], nodes: Nodes, distances: FourDistances
@@ -96,10 +95,10 @@ class LatticeAttention(nn.Module):
         rare lengths, which would widen the table for the sake of a few words, get their encodings one by one.
         """
         n = nodes.n_chars
-        encodings = self._encodings(nodes, distances, 1)  # [A d S K]
+        encodings = self._encodings(nodes, distances, 1)
         common = nodes.common_kinds()
         column = torch.cumsum(common, 0)[nodes.kind] - 1  # of a key in the table; wrong, then mended, where rare
-        table, width = encodings[..., common], int(common.sum())
+        table, width = encodings[:, common].permute(2, 3, 0, 1), int(common.sum())  # [A d S K]
         blocks = []
         for first in range(0, n, QUERY_BLOCK):
             last = min(first + QUERY_BLOCK, n)  # exclusive
@@ -109,14 +108,15 @@ class LatticeAttention(nn.Module):
             index = (row * width + column[:, None]).flatten(0, 1)
             looked_up = scores.gather(2, index.expand(self.heads, -1, -1))
             blocks.append(looked_up.view(self.heads, len(q), last - first, -1).transpose(0, 1))
-        scores = torch.cat(blocks, 2)
+        scores = torch.cat(blocks, 2) if len(blocks) > 1 else blocks[0]
         sentence, key = torch.nonzero(~common[nodes.kind], as_tuple=True)
         if not len(sentence):
             return scores
         row = torch.arange(n, device=q.device) + n - 1 - nodes.head[sentence, key][:, None]  # [W N]
-        met = encodings.permute(2, 3, 0, 1)[row, nodes.kind[sentence, key][:, None]]  # [W N A d]
+        met = encodings[row, nodes.kind[sentence, key][:, None]]  # [W N A d]
         rare = (q[sentence] * met).sum(-1).to(scores.dtype)
-        return scores.permute(0, 3, 2, 1).index_put((sentence, key), rare).permute(0, 3, 2, 1)
+        scores.permute(0, 3, 2, 1).index_put_((sentence, key), rare)
+        return scores
 
     def _of_words(
         self, q: Float[Tensor, "B M A d"], nodes: Nodes, distances: FourDistances
@@ -126,7 +126,9 @@ class LatticeAttention(nn.Module):
         out = q.new_zeros(q.shape[0], q.shape[1], self.heads, nodes.head.shape[1])
         for kind, length in enumerate(nodes.lengths):
             sentence, word = torch.nonzero(nodes.kind[:, n:] == kind, as_tuple=True)
-            scores = q[sentence, word].transpose(0, 1) @ self._encodings(nodes, distances, length).flatten(2)
+            scores = q[sentence, word].transpose(0, 1) @ self._encodings(nodes, distances, length).permute(
+                2, 3, 0, 1
+            ).flatten(2)
             row = nodes.head[sentence, word + n][:, None] - nodes.head[sentence] + n - 1  # [W L]
             index = row * n_kinds + nodes.kind[sentence]
             looked_up = scores.gather(2, index.expand(self.heads, -1, -1))  # [A W L]

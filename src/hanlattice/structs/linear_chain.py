@@ -16,6 +16,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+# A tag's share of a step is taken to be at least this, so that a step of which only such tags are allowed has a
+# sum: sums are exact unless every allowed tag scores 575 less than a forbidden one.
+FAINTEST = 1e-250
+# Backward messages of tags that nothing leads to may grow without end; their product with the former stays finite.
+LARGEST = 1e30
+
 
 @dataclass(frozen=True)
 class Chain:
@@ -42,7 +48,7 @@ def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages
     emissions = chain.emissions.double().transpose(0, 1)  # [N B Y]
     mask = chain.mask.T.unsqueeze(-1)  # [N B 1]
     peak = emissions.amax(-1, keepdim=True)
-    e = torch.where(mask, (emissions - peak).exp(), 1.0)
+    e = torch.where(mask, (emissions - peak).exp().clamp_min(FAINTEST), 1.0)
     a = chain.transitions.double().exp()
     end = chain.end.double().exp()
     n = len(e)
@@ -63,7 +69,7 @@ def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages
         for t in reversed(range(n)):
             beta[t] = state
             if t:
-                state = torch.where(mask[t], ((state * e[t] / scale[t]) @ a.T), state)
+                state = torch.where(mask[t], (state * (e[t] / scale[t])) @ a.T, state).clamp_max(LARGEST)
     return log_z, Messages(alpha, beta, e / scale, a)
 
 

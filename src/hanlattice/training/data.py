@@ -40,11 +40,13 @@ class Example:
 
 @dataclass(frozen=True)
 class Corpora:
-    """``leaked`` counts the documents of train left out because they share 20 characters with an excluded corpus
-    or with dev, ``inner`` its entities left out because another holds them.
+    """``train`` begins with ``n_first`` documents of the first training corpus. ``leaked`` counts the documents of
+    train left out because they share 20 characters with an excluded corpus or with dev, ``inner`` its entities left
+    out because another holds them.
     """
 
     train: list[Document]
+    n_first: int
     dev: list[Document]
     test: list[Document]
     leaked: int
@@ -72,7 +74,7 @@ def load_corpora(config: Config) -> Corpora:
         chosen = np.random.default_rng(config.training.seed).random(len(first)) < data.dev_share
         dev = [d for d, is_dev in zip(first, chosen, strict=True) if is_dev]
         first = [d for d, is_dev in zip(first, chosen, strict=True) if not is_dev]
-    train = first
+    train, n_first = first, len(first)
     if len(data.train) > 1:
         banned = banned | _runs(dev)
         for path in data.train[1:]:
@@ -87,7 +89,7 @@ def load_corpora(config: Config) -> Corpora:
         raise DataError("too few documents for training and development; name more files", data.train[0])
     if not any(document.entities for document in train):
         raise DataError("holds no entity to learn from; name an annotated corpus", data.train[0])
-    return Corpora(train, dev, test, leaked, inner)
+    return Corpora(train, n_first, dev, test, leaked, inner)
 
 
 def located(path: str) -> str:

@@ -110,11 +110,21 @@ def evaluate(ner: NER, documents: Sequence[Document], *, partial: bool = False) 
 class _Prepared:
     ner: NER
     examples: list[data.Example]
+    own_examples: list[data.Example]
+    auxiliary_epochs: int
     vocabularies: data.Vocabularies
     trained: Tables
     full: Tables
     dev: list[Document]
     test: list[Document]
+
+    def examples_of(self, epoch: int) -> list[data.Example]:
+        """What is learned from in an epoch, counted from 0: later ones may leave the auxiliary corpora out."""
+        return self.own_examples if 0 < self.auxiliary_epochs <= epoch else self.examples
+
+    def steps(self, config: TrainingConfig) -> int:
+        """Steps of the whole run, if nothing stops it early."""
+        return sum(math.ceil(len(self.examples_of(i)) / config.batch_size) for i in range(config.epochs))
 
 
 def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
@@ -123,7 +133,9 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
     lexicon = data.load_lexicon(config, vectors)
     text = config.text
     normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
-    train_pieces, cut = data.pieces(corpora.train, config, normaliser)
+    own_pieces, cut = data.pieces(corpora.train[: corpora.n_first], config, normaliser)
+    auxiliary_pieces, cut_too = data.pieces(corpora.train[corpora.n_first :], config, normaliser)
+    train_pieces, cut = own_pieces + auxiliary_pieces, cut + cut_too
     other_pieces, _ = data.pieces([*corpora.dev, *corpora.test], config, normaliser)
     found = data.vocabularies(train_pieces, other_pieces, lexicon, vectors, config)
     full = Tables.from_vectors(found.full, vectors, normalise=config.vectors.normalise, seed=config.training.seed)
@@ -139,7 +151,9 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
         data.refuse_overlaps(corpora.train)
     initialise(tagger, config.training.initialisation)
     ner = NER(tagger, seen, lexicon, config)
-    examples = data.examples(train_pieces, Reader(seen, min_word_length=config.lexicon.min_word_length), lexicon)
+    reader = Reader(seen, min_word_length=config.lexicon.min_word_length)
+    own = data.examples(own_pieces, reader, lexicon)
+    examples = own + data.examples(auxiliary_pieces, reader, lexicon)
     watcher.say(
         f"{len(corpora.train):,} documents in {len(examples):,} pieces,"
         f" {sum(len(e.spans) for e in examples):,} entities of {len(seen.labels)} types;"
@@ -152,7 +166,9 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
         f"{len(lexicon):,} words in the lexicon, {len(seen.words):,} of those that occur have a vector;"
         f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
     )
-    return _Prepared(ner, examples, found, trained, full, corpora.dev, corpora.test)
+    return _Prepared(
+        ner, examples, own, config.data.auxiliary_epochs, found, trained, full, corpora.dev, corpora.test
+    )
 
 
 def _device(config: TrainingConfig) -> str:
@@ -185,12 +201,11 @@ def _fit(run: _Prepared, config: TrainingConfig, output: Path, resume: bool, wat
     if resume and (output / CHECKPOINT).exists():
         progress = load_checkpoint(output / CHECKPOINT, tagger, chosen, average)
         watcher.say(f"going on after epoch {progress.epoch}")
-    per_epoch = math.ceil(len(run.examples) / config.batch_size)
-    total = per_epoch * config.epochs
+    total = run.steps(config)
     board = _board(config)
     while progress.epoch < config.epochs and not _patience_over(progress, config):
         began = time.perf_counter()
-        loss = _epoch(run, config, chosen, average, progress, per_epoch, total, watcher)
+        loss = _epoch(run, config, chosen, average, progress, total, watcher)
         progress.epoch += 1
         progress.seconds += time.perf_counter() - began
         row: dict[str, Any] = {
@@ -216,7 +231,6 @@ def _epoch(
     chosen: list[torch.optim.Optimizer],
     average: Average | None,
     progress: Progress,
-    per_epoch: int,
     total: int,
     watcher: Watcher,
 ) -> float:
@@ -226,9 +240,10 @@ def _epoch(
     scaler = torch.amp.GradScaler(tagger.device.type, enabled=config.precision == "float16")
     draw = np.random.default_rng((config.seed, progress.epoch))
     summed = torch.zeros((), device=tagger.device)
-    batches = data.batches(run.examples, config.batch_size, config.bucket, draw)
+    examples = run.examples_of(progress.epoch)
+    batches = data.batches(examples, config.batch_size, config.bucket, draw)
     for done, indices in enumerate(batches, 1):
-        chosen_examples = [run.examples[i] for i in indices]
+        chosen_examples = [examples[i] for i in indices]
         batch = collate([e.encoded for e in chosen_examples]).to(tagger.device)
         set_rate(chosen, rate(config, progress.step / total))
         with _autocast(config, tagger.device):
@@ -245,10 +260,10 @@ def _epoch(
             average.update(tagger)
         summed += loss.detach() * len(indices)
         progress.step += 1
-        if done % 20 == 0 or done == per_epoch:
-            watcher.step(progress.epoch + 1, done, per_epoch, summed.item() / (done * config.batch_size))
+        if done % 20 == 0 or done == len(batches):
+            watcher.step(progress.epoch + 1, done, len(batches), summed.item() / (done * config.batch_size))
     tagger.eval()
-    return summed.item() / len(run.examples)
+    return summed.item() / len(examples)
 
 
 def _evaluate_and_keep(run: _Prepared, average: Average | None, progress: Progress, output: Path) -> dict[str, Any]:
