@@ -103,9 +103,9 @@ class TrainingConfig:
     weight_decay: float = 0.0
     warmup: float = 0.1
     schedule: Literal["constant", "linear", "cosine"] = "constant"
-    clip_value: float = 0.0
+    clip_value: float = 5.0
     clip_norm: float = 0.0
-    average: float = 0.0
+    average: float = 0.998
     initialisation: Literal["xavier", "default"] = "xavier"
     patience: int = 0
     seed: int = 1
