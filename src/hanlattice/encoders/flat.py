@@ -72,12 +72,13 @@ class LatticeAttention(nn.Module):
         n = nodes.n_chars
         q = self._by_head(self.query(x[:, :n] if only_chars else x))  # [B Q A d]
         k, v = self._by_head(self.key(x)), self._by_head(self.value(x))
-        scores = torch.einsum("bqad,blad->baql", q + self.u, k)
-        by_position = [self._of_chars(q[:, :n] + self.v, nodes, distances)]
+        by_position = self._of_chars(q[:, :n] + self.v, nodes, distances)
         if not only_chars:
-            by_position.append(self._of_words(q[:, n:] + self.v, nodes, distances))
-        scores = (scores + torch.cat(by_position, 2)) * self.scale
-        weights = scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min).softmax(-1)
+            by_position = torch.cat([by_position, self._of_words(q[:, n:] + self.v, nodes, distances)], 2)
+        scores = torch.einsum("bqad,blad->baql", q + self.u, k).add_(by_position)
+        if self.scale != 1.0:
+            scores = scores * self.scale
+        weights = scores.masked_fill_(~mask[:, None, None], torch.finfo(scores.dtype).min).softmax(-1)
         return self.output(torch.einsum("baql,blad->bqad", self.dropout(weights), v).flatten(2))
 
     def _by_head(self, x: Float[Tensor, "*S D"]) -> Float[Tensor, "*S A d"]:
