@@ -7,15 +7,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 import tiny
 from hanlattice import api, corpus
+from hanlattice.batch import Encoded
 from hanlattice.config import Config, load_config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError, ModelError
-from hanlattice.training import Silent
+from hanlattice.spans import Span
+from hanlattice.training import Silent, data
 from hanlattice.training.loop import CHECKPOINT, LOG
 from hanlattice.training.optimiser import rate
 
@@ -43,7 +46,8 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 KILLED = """
 import os, sys, tiny
 from hanlattice import api
-from hanlattice.training import Silent
+from hanlattice.spans import Span
+from hanlattice.training import Silent, data
 
 class Killer(Silent):
     def epoch(self, row):
@@ -289,3 +293,27 @@ def test_a_configuration_names_another_as_its_base(tmp_path: Path):
     assert config.encoder.settings == {"layers": 2}
     assert config.data.train == ("x.bmes",)
     assert isinstance(config, Config)
+
+
+def test_text_without_punctuation_keeps_its_entities() -> None:
+    text = "委员：李鹏、乔石 李瑞环，阿·旺在上海。"
+    names = ("李鹏", "乔石", "李瑞环", "阿·旺", "上海")
+    spans = tuple(Span(text.index(name), text.index(name) + len(name), "X") for name in names)
+    bare = data.without_punctuation(data.Piece(text, spans))
+    assert bare.text == "委员李鹏乔石李瑞环阿·旺在上海"
+    assert tuple(bare.text[s.start : s.end] for s in bare.spans) == names
+
+
+def test_the_share_of_unpunctuated_text_is_drawn_anew_in_each_epoch() -> None:
+    piece = data.Example(encoded=tiny_encoded(5), spans=(), bare=data.Example(encoded=tiny_encoded(4), spans=()))
+    lengths = [
+        [len(e.encoded) for e in data.as_read([piece] * 1000, 0.3, np.random.default_rng(i))] for i in (0, 1)
+    ]
+    assert lengths[0] != lengths[1]
+    assert all(250 < row.count(4) < 350 for row in lengths)
+    assert [len(e.encoded) for e in data.as_read([piece], 0.0, np.random.default_rng(0))] == [5]
+
+
+def tiny_encoded(n: int) -> Encoded:
+    ids, none = np.full(n, 2), np.zeros(0, np.int64)
+    return Encoded(ids, ids, none, none, none, none)

@@ -36,6 +36,8 @@ class DataConfig:
     documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested entities
     those that no other holds, for decoders that cannot express nesting. With ``auxiliary_epochs`` the second and
     further training corpora, whose conventions may differ, are used in so many epochs only, the first ones.
+    ``unpunctuated`` is the share of train that is read, anew in each epoch, without punctuation and space between
+    entities, as lists of names and careless writers have it.
     """
 
     train: tuple[str, ...] = ()
@@ -47,6 +49,7 @@ class DataConfig:
     exclude: tuple[str, ...] = ()
     outermost: bool = False
     auxiliary_epochs: int = 0
+    unpunctuated: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """Corpora as examples, and the vocabulary, lexicon and tables that follow from them."""
 
 import os
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -32,10 +33,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Example:
-    """A piece as the model reads it."""
+    """A piece as the model reads it; ``bare`` is the same without punctuation, where that is asked for."""
 
     encoded: Encoded
     spans: tuple[Span, ...]
+    bare: "Example | None" = None
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,16 @@ def pieces(documents: Sequence[Document], config: Config, normaliser: Normaliser
     return found, lost
 
 
+def without_punctuation(piece: Piece) -> Piece:
+    """The piece as lists of names and careless writers have it: no punctuation or space outside entities."""
+    kept = [unicodedata.category(character)[0] not in "PZ" for character in piece.text]
+    for span in piece.spans:
+        kept[span.start : span.end] = [True] * (span.end - span.start)
+    place = [0, *accumulate(kept)]  # of each character among those kept
+    spans = tuple(Span(place[s.start], place[s.end], s.label) for s in piece.spans)
+    return Piece("".join(c for c, is_kept in zip(piece.text, kept, strict=True) if is_kept), spans)
+
+
 def load_vectors(config: Config) -> VectorSet:
     """The vectors named in the settings, or those inside the package."""
     return VectorSet.load(located(config.vectors.path)) if config.vectors.path else default_vectors()
@@ -238,10 +250,26 @@ def vocabularies(
     return Vocabularies(full.first(len(chars_met), len(pairs_met), len(words_met)), full)
 
 
-def examples(found: Sequence[Piece], reader: Reader, lexicon: Lexicon) -> list[Example]:
-    """Pieces read by a vocabulary and a lexicon; empty ones are left out."""
-    encoded = reader.read([p.text for p in found], lexicon)
-    return [Example(e, p.spans) for e, p in zip(encoded, found, strict=True) if len(e)]
+def examples(found: Sequence[Piece], reader: Reader, lexicon: Lexicon, *, bare: bool = False) -> list[Example]:
+    """Pieces read by a vocabulary and a lexicon, with ``bare`` also unpunctuated; empty ones are left out."""
+    read = [Example(e, p.spans) for e, p in _encoded(found, reader, lexicon)]
+    if bare:
+        stripped = [Example(e, p.spans) for e, p in _encoded(map(without_punctuation, found), reader, lexicon)]
+        read = [replace(e, bare=s if len(s.encoded) else None) for e, s in zip(read, stripped, strict=True)]
+    return [example for example in read if len(example.encoded)]
+
+
+def _encoded(found: Iterable[Piece], reader: Reader, lexicon: Lexicon) -> Iterator[tuple[Encoded, Piece]]:
+    found = list(found)
+    return zip(reader.read([p.text for p in found], lexicon), found, strict=True)
+
+
+def as_read(data: Sequence[Example], unpunctuated: float, draw: np.random.Generator) -> list[Example]:
+    """The examples of one epoch: a share of them without punctuation."""
+    if not unpunctuated:
+        return list(data)
+    chosen = draw.random(len(data)) < unpunctuated
+    return [e.bare if e.bare is not None and c else e for e, c in zip(data, chosen.tolist(), strict=True)]
 
 
 def batches(data: Sequence[Example], size: int, bucket: int, draw: np.random.Generator) -> list[list[int]]:

@@ -15,7 +15,7 @@ import torch
 from hanlattice import model
 from hanlattice.batch import collate
 from hanlattice.build import Tables, build, check
-from hanlattice.config import Config, TrainingConfig, save_config
+from hanlattice.config import Config, DataConfig, TrainingConfig, save_config
 from hanlattice.document import Document
 from hanlattice.errors import ConfigError
 from hanlattice.evaluation import Report, evaluate_spans
@@ -111,7 +111,7 @@ class _Prepared:
     ner: NER
     examples: list[data.Example]
     own_examples: list[data.Example]
-    auxiliary_epochs: int
+    settings: DataConfig
     vocabularies: data.Vocabularies
     trained: Tables
     full: Tables
@@ -120,7 +120,7 @@ class _Prepared:
 
     def examples_of(self, epoch: int) -> list[data.Example]:
         """What is learned from in an epoch, counted from 0: later ones may leave the auxiliary corpora out."""
-        return self.own_examples if 0 < self.auxiliary_epochs <= epoch else self.examples
+        return self.own_examples if 0 < self.settings.auxiliary_epochs <= epoch else self.examples
 
     def steps(self, config: TrainingConfig) -> int:
         """Steps of the whole run, if nothing stops it early."""
@@ -152,8 +152,9 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
     initialise(tagger, config.training.initialisation)
     ner = NER(tagger, seen, lexicon, config)
     reader = Reader(seen, min_word_length=config.lexicon.min_word_length)
-    own = data.examples(own_pieces, reader, lexicon)
-    examples = own + data.examples(auxiliary_pieces, reader, lexicon)
+    bare = config.data.unpunctuated > 0
+    own = data.examples(own_pieces, reader, lexicon, bare=bare)
+    examples = own + data.examples(auxiliary_pieces, reader, lexicon, bare=bare)
     watcher.say(
         f"{len(corpora.train):,} documents in {len(examples):,} pieces,"
         f" {sum(len(e.spans) for e in examples):,} entities of {len(seen.labels)} types;"
@@ -166,9 +167,7 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
         f"{len(lexicon):,} words in the lexicon, {len(seen.words):,} of those that occur have a vector;"
         f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
     )
-    return _Prepared(
-        ner, examples, own, config.data.auxiliary_epochs, found, trained, full, corpora.dev, corpora.test
-    )
+    return _Prepared(ner, examples, own, config.data, found, trained, full, corpora.dev, corpora.test)
 
 
 def _device(config: TrainingConfig) -> str:
@@ -240,7 +239,7 @@ def _epoch(
     scaler = torch.amp.GradScaler(tagger.device.type, enabled=config.precision == "float16")
     draw = np.random.default_rng((config.seed, progress.epoch))
     summed = torch.zeros((), device=tagger.device)
-    examples = run.examples_of(progress.epoch)
+    examples = data.as_read(run.examples_of(progress.epoch), run.settings.unpunctuated, draw)
     batches = data.batches(examples, config.batch_size, config.bucket, draw)
     for done, indices in enumerate(batches, 1):
         chosen_examples = [examples[i] for i in indices]
