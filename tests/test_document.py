@@ -1,3 +1,5 @@
+import pickle
+
 import pytest
 
 from hanlattice.document import Document, Entity
@@ -42,3 +44,10 @@ def test_overlapping_entities_have_no_tags():
         nested.to_tags()
     with pytest.raises(HanlatticeError, match="unknown tag scheme 'IOB1'"):
         Document(TEXT).to_tags("IOB1")
+
+
+def test_a_document_can_be_pickled_without_its_lattice():
+    document = Document(TEXT, (PERSON,), "a", ((0, 3), (3, 8)), {"@line": 3}, read_lattice=lambda: None)
+    again = pickle.loads(pickle.dumps(document))
+    assert again == document
+    assert again.read_lattice is None

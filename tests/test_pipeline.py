@@ -1,6 +1,7 @@
 """The pipeline: offsets on any text, streams, edits of one call, the live lexicon."""
 
 import threading
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -176,6 +177,17 @@ class TestUsing:
     def test_force_takes_the_longest_and_reads_through_normalisation(self, ner: NER):
         with ner.using(force={"ABC": "A", "ABCD": "B"}):
             assert spans(ner("ＡＢＣＤ和ABC")) == [("ＡＢＣＤ", "B"), ("ABC", "A")]
+
+    def test_force_in_a_long_text(self, ner: NER):
+        text = "李明在北京工作。" * 3000
+        began = time.perf_counter()
+        plainly = spans(ner(text))
+        middle = time.perf_counter()
+        with ner.using(force={"工作": "W", "在北": "X"}):
+            found = spans(ner(text))
+        assert time.perf_counter() - middle < 3 * (middle - began) + 1
+        assert plainly == [("李明", "PER"), ("北京", "LOC")] * 3000
+        assert found == [("李明", "PER"), ("在北", "X"), ("工作", "W")] * 3000
 
     @pytest.mark.parametrize("labels", [None, "LOC", ["ORG", "LOC"]])
     def test_block(self, ner: NER, labels: object):

@@ -54,3 +54,17 @@ def test_rows_follow_an_edited_lexicon():
     lexicon.remove("北京")
     (read,) = reader.read(["在北京工作"], lexicon)
     assert np.array_equal(TABLES.words.numpy()[read.words], expected(VECTORS.words, ["工作"]))
+
+
+def test_labels_that_other_threads_add_meanwhile_do_no_harm():
+    class Edited(Lexicon):
+        """Stands for another thread that edits just after the labels were looked up."""
+
+        @property
+        def labels(self) -> tuple[str, ...]:
+            labels = super().labels
+            self.update([("药店", "GPE", None), ("北京", "ORG", None)])
+            return labels
+
+    (read,) = Reader(VOCABULARY).read(["在北京"], Edited([("北京", "LOC", None)]))
+    assert read.word_labels.tolist() == [1]

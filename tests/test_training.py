@@ -16,7 +16,7 @@ from hanlattice import api, corpus
 from hanlattice.batch import Encoded
 from hanlattice.config import Config, load_config
 from hanlattice.document import Document, Entity
-from hanlattice.errors import ConfigError, DataError, ModelError
+from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
 from hanlattice.spans import Span
 from hanlattice.training import Silent, data
 from hanlattice.training.loop import CHECKPOINT, LOG
@@ -97,6 +97,30 @@ def test_ctrl_c_leaves_a_checkpoint_that_goes_on(tmp_path: Path):
     run = api.train(tiny.config(epochs=3), output=tmp_path / "stopped", resume=True)
     assert run.dev == whole.dev
     assert (run.folder / WEIGHTS).read_bytes() == (whole.folder / WEIGHTS).read_bytes()
+
+
+def test_a_run_stopped_in_its_first_epoch_leaves_nothing_in_the_way(tmp_path: Path):
+    class Impatient(Silent):
+        def step(self, epoch: int, done: int, total: int, loss: float) -> None:
+            raise KeyboardInterrupt
+
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(KeyboardInterrupt):
+        api.train(tiny.config(epochs=1), output=tmp_path / "run", watcher=Impatient())
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["notes.txt"]
+    assert api.train(tiny.config(epochs=1), output=tmp_path / "run").progress.epoch == 1
+
+
+@pytest.mark.parametrize(("evaluate_from", "patience", "evaluated"), [(9, 0, [4]), (3, 1, [3, 4])])
+def test_whatever_is_evaluated_late_the_run_ends_with_a_model(
+    tmp_path: Path, evaluate_from: int, patience: int, evaluated: list[int]
+):
+    settings = {"training": {"evaluate_from": evaluate_from, "patience": patience, "learning_rate": 0.003}}
+    run = api.train(tiny.config(epochs=4).with_settings(settings), output=tmp_path / "run")
+    log = map(json.loads, (run.folder / LOG).read_text(encoding="utf-8").splitlines())
+    assert [row["epoch"] for row in log if "dev_f1" in row] == evaluated
+    assert run.progress.best_epoch in evaluated
 
 
 def test_resume_of_a_run_that_has_not_begun_begins_it(tmp_path: Path):
@@ -248,6 +272,8 @@ class TestBadInput:
             ({"decoder": {"name": "crv"}}, "there is no decoder 'crv'; did you mean 'crf'"),
             ({"encoder": {"layers": "two"}}, "encoder.layers must be of type int, not 'two'"),
             ({"encoder": {"heads": 3}}, r"d_model \(16\) must be a multiple of heads \(3\)"),
+            ({"training": {"epochs": 0}}, "training.epochs must be at least 1, not 0"),
+            ({"training": {"batch_size": 0}}, "training.batch_size must be at least 1, not 0"),
             ({"training": {"schedule": "warm"}}, "must be one of 'constant', 'linear', 'cosine', not 'warm'"),
             ({"training": {"device": "nowhere"}}, "training.device 'nowhere' cannot be used here"),
             ({"data": {"train": []}}, "no training corpus: give --train FILE"),
@@ -256,6 +282,10 @@ class TestBadInput:
     )
     def test_settings(self, tmp_path: Path, settings: dict[str, Any], message: str):
         self.refuse(tmp_path, settings, message, ConfigError)
+
+    def test_a_rate_that_leads_nowhere(self, tmp_path: Path):
+        settings = {"training": {"optimiser": "sgd", "learning_rate": 1e30, "warmup": 0.0}}
+        self.refuse(tmp_path, settings, "the loss of epoch 1 is nan, so nothing more is learnt", HanlatticeError)
 
     def test_missing_files(self, tmp_path: Path):
         missing = str(tmp_path / "nothing")
@@ -283,6 +313,21 @@ class TestBadInput:
         corpus.write([nested] * 3, tmp_path / "nested.jsonl", "jsonl")
         path = str(tmp_path / "nested.jsonl")
         self.refuse(tmp_path, {"data": {"train": path}}, "nested.jsonl:1: .*overlap", DataError)
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ('"mine.toml"', "is its own 'base'"),
+        ('"other.toml"', "is its own 'base'"),
+        ("3", "must be the name of a file"),
+    ],
+)
+def test_a_base_that_leads_nowhere_is_one_line(tmp_path: Path, base: str, message: str):
+    (tmp_path / "mine.toml").write_text(f"base = {base}\n", encoding="utf-8")
+    (tmp_path / "other.toml").write_text('base = "mine.toml"\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        load_config(tmp_path / "mine.toml")
 
 
 def test_a_configuration_names_another_as_its_base(tmp_path: Path):

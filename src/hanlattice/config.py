@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -37,7 +37,7 @@ class DataConfig:
     those that no other holds, for decoders that cannot express nesting. With ``auxiliary_epochs`` the second and
     further training corpora, whose conventions may differ, are used in so many epochs only, the first ones.
     ``unpunctuated`` is the share of train that is read, anew in each epoch, without punctuation and space between
-    entities, as lists of names and careless writers have it.
+    entities, as lists of names and careless writers have it; dev then counts both ways.
     """
 
     train: tuple[str, ...] = ()
@@ -118,6 +118,11 @@ class TrainingConfig:
     evaluate_from: int = 1
     tensorboard: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"training.{name} must be at least 1, not {getattr(self, name)}")
+
 
 @dataclass(frozen=True)
 class Config:
@@ -167,11 +172,17 @@ def load_config(path: str | Path | None = None, overrides: Mapping[str, str] | N
     return config
 
 
-def _from_file(path: Path) -> Config:
+def _from_file(path: Path, derived: Set[Path] = frozenset()) -> Config:
+    """The configuration of a file that those in ``derived`` build upon."""
     settings = read_toml(path)
     base = settings.pop("base", None)
-    config = Config() if base is None else _from_file(path.parent / base)
-    return config.with_settings(settings, str(path))
+    if base is None:
+        return Config().with_settings(settings, str(path))
+    if not isinstance(base, str):
+        raise ConfigError(f"{path}: 'base' must be the name of a file, not {base!r}")
+    if path.resolve() in derived:
+        raise ConfigError(f"{path}: is its own 'base', directly or by way of others; remove one of them")
+    return _from_file(path.parent / base, {*derived, path.resolve()}).with_settings(settings, str(path))
 
 
 def save_config(config: Config, path: str | Path) -> None:

@@ -57,6 +57,10 @@ class Document:
     meta: Mapping[str, Any] = field(default_factory=dict)
     read_lattice: Callable[[], Lattice] | None = field(default=None, compare=False, repr=False)
 
+    def __reduce__(self) -> tuple[type[Document], tuple[Any, ...]]:
+        """A pickled document leaves behind the lattice, which holds on to the lexicon it was read by."""
+        return Document, (self.text, self.entities, self.id, self.tokens, self.meta)
+
     @property
     def lattice(self) -> Lattice | None:
         """The words that the model read with the text; None for a document that no model has read."""

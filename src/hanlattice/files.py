@@ -9,17 +9,21 @@ from typing import IO
 
 from hanlattice.errors import DataError
 
+STDIN = "/dev/stdin"
+
 
 def read_lines(path: str | Path) -> Iterator[str]:
     r"""Lines of a UTF-8 file without their ends, one at a time; a byte-order mark is skipped.
 
-    Lines end at ``\n`` or ``\r\n`` only: U+2028 or a lone ``\r`` may be part of a text.
+    `STDIN` is standard input. Lines end at ``\n`` or ``\r\n`` only: U+2028 or a lone ``\r`` may be part of a text.
 
     Raises:
         DataError: the file cannot be read, or a byte is not UTF-8 (the byte and the line are named).
     """
     try:
-        with open(path, "rb") as stream:
+        # A socket, which standard input may be, cannot be opened by name, and a file would begin anew.
+        is_stdin = str(path) == STDIN
+        with open(0 if is_stdin else path, "rb", closefd=not is_stdin) as stream:
             for number, raw in enumerate(stream, 1):
                 raw = raw.removesuffix(b"\n").removesuffix(b"\r")
                 if number == 1:

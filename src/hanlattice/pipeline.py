@@ -1,6 +1,7 @@
 """From raw text to entities, on the offsets of the text as given."""
 
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -112,6 +113,8 @@ class NER:
         """Within the ``with``, in this thread or task only: read by another lexicon, and edit the answers.
 
         Args:
+            lexicon: matched as its words are written; one made with ``rewrite=ner.lexicon.rewrite`` has its words
+                written as the model reads them (width, traditional characters).
             force: texts that are always an entity of the label given, whatever the model says.
             block: texts that are never an entity (None), or never one of the label or labels given.
             threshold: entities that are less sure are left out.
@@ -174,7 +177,9 @@ class NER:
         if overrides.force is None:
             return kept
         forced = _longest(overrides.force, plain.text)
-        free = [s for s in kept if all(s.end <= f.start or f.end <= s.start for f in forced)]
+        ends = [span.end for span in forced]
+        after = [bisect_right(ends, span.start) for span in kept]  # the first forced span that ends later
+        free = [s for s, i in zip(kept, after, strict=True) if i == len(forced) or s.end <= forced[i].start]
         return sorted([*free, *forced])
 
 

@@ -43,7 +43,8 @@ class Reader:
         """Each text with all its matches, ordered by (head, tail)."""
         matches = lexicon.match_batch(texts, self.min_word_length)
         rows = self._word_rows(lexicon, matches.word)
-        labels = self._label_rows(lexicon)[lexicon.label_ids[matches.word]]
+        label_ids = lexicon.label_ids[matches.word]  # before the labels, to which other threads may add
+        labels = self._label_rows(lexicon)[label_ids]
         codes = [_codes(text) for text in texts]
         encoded = []
         for i, chars in enumerate(codes):

@@ -1,8 +1,7 @@
 """What the rows of a model's tables stand for."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,12 +71,6 @@ class Vocabulary:
 def bigrams_of(text: str) -> list[str]:
     """The bigram that begins at each character; the last character's ends in ``END``."""
     return list(map("".join, zip(text, text[1:] + END, strict=True)))
-
-
-def frequent(names: Iterable[str], minimum: int) -> list[str]:
-    """Names that occur at least ``minimum`` times, the most frequent first, equals in the order of code points."""
-    counts = Counter(names)
-    return sorted((n for n, count in counts.items() if count >= minimum), key=lambda n: (-counts[n], n))
 
 
 def merged(*groups: Sequence[str]) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def _how_to_go_on(output: Path) -> str:
     from hanlattice.training.loop import CHECKPOINT
 
     if not (output / CHECKPOINT).exists():
-        return "stopped before the end of the first epoch, so there is nothing to go on from; start again"
+        return "stopped before the end of the first epoch, so nothing is kept; start again"
     return f"stopped; go on from the last whole epoch with: hanlattice train --output {output} --resume"
 
 

@@ -2,9 +2,10 @@
 
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from hanlattice.reader import Reader
 from hanlattice.spans import Span
 from hanlattice.text import Normaliser, windows
 from hanlattice.vectors import VectorSet, default_vectors
-from hanlattice.vocab import END, Vocabulary, bigrams_of, frequent, merged
+from hanlattice.vocab import END, Vocabulary, bigrams_of, merged
 
 SHARED_RUN = 20  # characters that two texts must share to count as leaked
 
@@ -181,6 +182,15 @@ def without_punctuation(piece: Piece) -> Piece:
     return Piece("".join(c for c, is_kept in zip(piece.text, kept, strict=True) if is_kept), spans)
 
 
+def unpunctuated(documents: Iterable[Document]) -> list[Document]:
+    """The documents as :func:`without_punctuation` leaves them."""
+    bare = [without_punctuation(Piece(d.text, tuple(d.spans))) for d in documents]
+    return [
+        Document(p.text, tuple(Entity(p.text[s.start : s.end], s.label, s.start, s.end) for s in p.spans))
+        for p in bare
+    ]
+
+
 def load_vectors(config: Config) -> VectorSet:
     """The vectors named in the settings, or those inside the package."""
     return VectorSet.load(located(config.vectors.path)) if config.vectors.path else default_vectors()
@@ -219,35 +229,40 @@ def vocabularies(
 ) -> Vocabularies:
     """Names met in train (with a vector, or often enough to learn a random one), names with a vector met in
     ``others``, then the rest of the vectors up to the limits of the settings."""
-    least = config.vectors.min_frequency
-    chars_known, words_known = set(vectors.chars.names), set(vectors.words.names)
-    pairs = [name.replace("<end>", END) for name in vectors.bigrams.names]
-    pairs_known = {pair for pair in pairs if len(pair) == 2}
-    chars_met = merged(
-        [c for c in frequent((c for p in train for c in p.text), 1) if c in chars_known],
-        frequent((c for p in train for c in p.text), least),
-        [c for c in frequent((c for p in others for c in p.text), 1) if c in chars_known],
-    )
-    train_pairs = frequent((b for p in train for b in bigrams_of(p.text)), 1)
-    often = set(frequent((b for p in train for b in bigrams_of(p.text)), least)) if least > 1 else train_pairs
-    often = often if isinstance(often, set) else set(often)
-    pairs_met = merged(
-        [b for b in train_pairs if b in pairs_known or b in often],
-        [b for b in frequent((b for p in others for b in bigrams_of(p.text)), 1) if b in pairs_known],
-    )
-    matches = lexicon.match_batch([p.text for p in (*train, *others)], config.lexicon.min_word_length)
-    ids = np.unique(matches.word)
-    words_met = tuple(word for word in map(lexicon.word, ids.tolist()) if word in words_known)
-    labels = tuple(sorted({span.label for p in train for span in p.spans}))
-    limit = config.vectors
+    limit, least = config.vectors, config.vectors.min_frequency
+    texts, other_texts = [p.text for p in train], [p.text for p in others]
+    pairs = [pair for name in vectors.bigrams.names if len(pair := name.replace("<end>", END)) == 2]
+    words_known = set(vectors.words.names)
+    chars_met = _met(chain.from_iterable(texts), chain.from_iterable(other_texts), set(vectors.chars.names), least)
+    pairs_met = _met(_pairs(texts), _pairs(other_texts), set(pairs), least)
+    matches = lexicon.match_batch([*texts, *other_texts], config.lexicon.min_word_length)
+    words_met = tuple(w for w in map(lexicon.word, np.unique(matches.word).tolist()) if w in words_known)
     full = Vocabulary(
         merged(chars_met, [c for c in vectors.chars.names if len(c) == 1]),
-        merged(pairs_met, [b for b in pairs if len(b) == 2][: limit.bigrams or None]),
+        merged(pairs_met, pairs[: limit.bigrams or None]),
         merged(words_met, vectors.words.names[: limit.words or None]),
         lexicon.labels,
-        labels,
+        tuple(sorted({span.label for p in train for span in p.spans})),
     )
     return Vocabularies(full.first(len(chars_met), len(pairs_met), len(words_met)), full)
+
+
+def _met(train: Iterable[str], others: Iterable[str], known: Set[str], least: int) -> tuple[str, ...]:
+    """Names of train that have a vector or occur ``least`` times, then those of others that have a vector.
+
+    The lower case of a name counts as met with it, since that is what is looked up next.
+    """
+    counts = Counter(train)
+    often = [
+        name for name in sorted(counts, key=lambda n: (-counts[n], n)) if name in known or counts[name] >= least
+    ]
+    lower = [name.lower() for name in sorted(counts)]
+    elsewhere = [form for name in sorted(set(others)) for form in (name, name.lower())]
+    return merged(often, [name for name in (*lower, *elsewhere) if name in known])
+
+
+def _pairs(texts: Iterable[str]) -> Iterator[str]:
+    return chain.from_iterable(map(bigrams_of, texts))
 
 
 def examples(found: Sequence[Piece], reader: Reader, lexicon: Lexicon, *, bare: bool = False) -> list[Example]:

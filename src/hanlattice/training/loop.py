@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from hanlattice.batch import collate
 from hanlattice.build import Tables, build, check
 from hanlattice.config import Config, DataConfig, TrainingConfig, save_config
 from hanlattice.document import Document
-from hanlattice.errors import ConfigError
+from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.files import atomic_write
 from hanlattice.pipeline import NER
@@ -87,10 +87,11 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
     torch.manual_seed(config.training.seed)
     run = _prepare(config, device, watcher)
     output.mkdir(parents=True, exist_ok=True)
-    save_config(config, output / model.CONFIG)
-    run.vocabularies.full.save(output / model.VOCABULARY)
-    model.save_lexicon(run.ner.lexicon, output / model.LEXICON)
-    progress = _fit(run, config.training, output, resume, watcher)
+    with _nothing_without_a_checkpoint(output):
+        save_config(config, output / model.CONFIG)
+        run.vocabularies.full.save(output / model.VOCABULARY)
+        model.save_lexicon(run.ner.lexicon, output / model.LEXICON)
+        progress = _fit(run, config.training, output, resume, watcher)
     best = model.load_model(output, device=str(run.ner.tagger.device))
     dev, test = (evaluate(best, documents) if documents else None for documents in (run.dev, run.test))
     assert dev is not None
@@ -98,6 +99,20 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
         stream.write(card(config, best, progress, dev, test))
     (output / CHECKPOINT).unlink(missing_ok=True)
     return Run(output, progress, dev, test)
+
+
+@contextmanager
+def _nothing_without_a_checkpoint(output: Path) -> Iterator[None]:
+    """A run that is stopped with nothing to go on from takes its files away again."""
+    try:
+        yield
+    except BaseException:
+        if not (output / CHECKPOINT).exists():
+            for name in (model.CONFIG, model.VOCABULARY, model.LEXICON, model.WEIGHTS, LOG):
+                (output / name).unlink(missing_ok=True)
+            with suppress(OSError):  # other files may lie there
+                output.rmdir()
+        raise
 
 
 def evaluate(ner: NER, documents: Sequence[Document], *, partial: bool = False) -> Report:
@@ -137,6 +152,9 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
     auxiliary_pieces, cut_too = data.pieces(corpora.train[corpora.n_first :], config, normaliser)
     train_pieces, cut = own_pieces + auxiliary_pieces, cut + cut_too
     other_pieces, _ = data.pieces([*corpora.dev, *corpora.test], config, normaliser)
+    bare = config.data.unpunctuated > 0
+    if bare:
+        other_pieces += map(data.without_punctuation, train_pieces)
     found = data.vocabularies(train_pieces, other_pieces, lexicon, vectors, config)
     full = Tables.from_vectors(found.full, vectors, normalise=config.vectors.normalise, seed=config.training.seed)
     seen = found.seen
@@ -152,7 +170,6 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
     initialise(tagger, config.training.initialisation)
     ner = NER(tagger, seen, lexicon, config)
     reader = Reader(seen, min_word_length=config.lexicon.min_word_length)
-    bare = config.data.unpunctuated > 0
     own = data.examples(own_pieces, reader, lexicon, bare=bare)
     examples = own + data.examples(auxiliary_pieces, reader, lexicon, bare=bare)
     watcher.say(
@@ -205,6 +222,11 @@ def _fit(run: _Prepared, config: TrainingConfig, output: Path, resume: bool, wat
     while progress.epoch < config.epochs and not _patience_over(progress, config):
         began = time.perf_counter()
         loss = _epoch(run, config, chosen, average, progress, total, watcher)
+        if not math.isfinite(loss) and config.precision != "float16":  # whose scaler skips steps that overflow
+            raise HanlatticeError(
+                f"the loss of epoch {progress.epoch + 1} is {loss}, so nothing more is learnt; train into another"
+                f" folder with a smaller training.learning_rate than {config.learning_rate:g}"
+            )
         progress.epoch += 1
         progress.seconds += time.perf_counter() - began
         row: dict[str, Any] = {
@@ -212,7 +234,7 @@ def _fit(run: _Prepared, config: TrainingConfig, output: Path, resume: bool, wat
             "loss": round(loss, 4),
             "seconds": round(progress.seconds, 1),
         }
-        if progress.epoch >= config.evaluate_from:
+        if progress.epoch >= min(config.evaluate_from, config.epochs):
             row |= _evaluate_and_keep(run, average, progress, output)
         _log(output / LOG, row)
         if board is not None:
@@ -266,23 +288,30 @@ def _epoch(
 
 
 def _evaluate_and_keep(run: _Prepared, average: Average | None, progress: Progress, output: Path) -> dict[str, Any]:
-    """Dev scores of this epoch; the weights are kept if they are the best so far."""
+    """Dev scores of this epoch; the weights are kept if they are the best so far.
+
+    Where train is also read without punctuation, so is dev, and the mean of both scores decides.
+    """
     tagger = run.ner.tagger
     if average is not None:
         average.swap(tagger)
-    report = evaluate(run.ner, run.dev)
-    f1 = report.micro.f1
+    micro = evaluate(run.ner, run.dev).micro
+    scores = {"dev_p": micro.precision, "dev_r": micro.recall, "dev_f1": micro.f1}
+    f1 = micro.f1
+    if run.settings.unpunctuated:
+        scores["unpunctuated_f1"] = evaluate(run.ner, data.unpunctuated(run.dev)).micro.f1
+        f1 = (micro.f1 + scores["unpunctuated_f1"]) / 2
     if f1 > progress.best_f1:
         progress.best_f1, progress.best_epoch = f1, progress.epoch
         model.save_weights(model.extended(tagger, run.trained, run.full), output / model.WEIGHTS)
     if average is not None:
         average.swap(tagger)
-    scores = {"dev_p": report.micro.precision, "dev_r": report.micro.recall, "dev_f1": f1}
     return {name: round(100 * value, 2) for name, value in scores.items()} | {"best_epoch": progress.best_epoch}
 
 
 def _patience_over(progress: Progress, config: TrainingConfig) -> bool:
-    return bool(config.patience) and progress.epoch - progress.best_epoch >= config.patience > 0
+    evaluated = progress.best_epoch > 0
+    return evaluated and progress.epoch - progress.best_epoch >= config.patience > 0
 
 
 def _log(path: Path, row: dict[str, Any]) -> None:
