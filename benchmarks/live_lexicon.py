@@ -13,12 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
+import hanlattice
 from hanlattice import corpus, model
 from hanlattice.cli.progress import Lines
 from hanlattice.config import load_config
 from hanlattice.document import Document, Entity
 from hanlattice.training import evaluate, train
 from hanlattice.vectors import default_vectors
+
+SETTINGS = Path(hanlattice.__path__[0]) / "papers" / "hanlattice" / "msra.toml"
 
 
 def documents(path: str, names: dict[str, str]) -> list[Document]:
@@ -30,7 +33,9 @@ def documents(path: str, names: dict[str, str]) -> list[Document]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--settings", help="a TOML file; the defaults of the library otherwise")
+    parser.add_argument(
+        "--settings", default=str(SETTINGS), help="a TOML file; those of the packaged model otherwise"
+    )
     parser.add_argument("--train", required=True)
     parser.add_argument("--test", required=True)
     parser.add_argument("--map", default="", help="names of the test's labels, such as NR=PER,NS=LOC")
@@ -56,7 +61,7 @@ def main() -> None:
     for name in lists:
         config = load_config(a.settings).with_settings(
             {
-                "data": {"train": [str(part_of_train)], "exclude": [], "outermost": True},
+                "data": {"train": [str(part_of_train)], "exclude": [], "auxiliary_epochs": 0, "unpunctuated": 0.0},
                 "lexicon": {"files": [str(a.output / f"{name}.txt")], "vector_words": False},
                 "vectors": {"words": 1},  # words that are held out get no row from the vectors either
                 "training": {"epochs": a.epochs, "seed": a.seed},

@@ -11,13 +11,13 @@ from hanlattice.corpus import conll
 from hanlattice.corpus.checking import check
 from hanlattice.corpus.defects import Defect
 
-DATA = Path(os.environ.get("HANLATTICE_DATA", "/nonexistent"))
+DATA = Path(os.environ.get("HANLATTICE_DATA", "/nonexistent")) / "labelled"
 
 
 def file(name: str) -> Path:
     path = DATA / name
     if not path.exists():
-        pytest.skip(f"set HANLATTICE_DATA to a folder with {name}")
+        pytest.skip(f"set HANLATTICE_DATA to a folder with labelled/{name}")
     return path
 
 

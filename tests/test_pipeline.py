@@ -9,6 +9,7 @@ import pytest
 
 import tiny
 from hanlattice.document import Document
+from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import LOOK_AHEAD, NER
 
@@ -291,3 +292,8 @@ class TestLiveLexicon:
         finally:
             stop.set()
             thread.join()
+
+
+def test_a_batch_of_nothing_is_refused(ner: NER) -> None:
+    with pytest.raises(HanlatticeError, match="batch_size must be at least 1, not 0"):
+        ner.pipe(["南京"], batch_size=0)

@@ -75,10 +75,11 @@ def settings(**training: Any) -> dict[str, Any]:
         "embedding": {"dropout": 0.1},
         "encoder": {
             "d_model": 16, "heads": 2, "d_feed_forward": 24, "word_dropout": 0.1, "output_dropout": 0.1,
+            "forget": 0.0, "drop": 0.0,
         },
         "training": {
             "epochs": 20, "batch_size": 6, "optimiser": "adamw", "learning_rate": 0.02, "schedule": "linear",
-            "device": "cpu", **training,
+            "device": "cpu", "average": 0.0, "clip_value": 0.0, **training,
         },
     }  # fmt: skip
 

@@ -13,6 +13,7 @@ from hanlattice.batch import Encoded, collate
 from hanlattice.config import Config
 from hanlattice.decoders.base import ScoredSpan
 from hanlattice.document import Document, Entity
+from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Lattice, Lexicon
 from hanlattice.reader import Reader
 from hanlattice.spans import Span
@@ -83,7 +84,12 @@ class NER:
         """Documents of a stream of texts, in its order, read a few batches ahead.
 
         With ``as_tuples`` the stream is of ``(text, anything)`` and so is the result.
+
+        Raises:
+            HanlatticeError: the batch size is less than 1.
         """
+        if batch_size < 1:
+            raise HanlatticeError(f"batch_size must be at least 1, not {batch_size}")
         if not as_tuples:
             return self._stream(texts, batch_size, self._overrides.get())
         return self._stream_pairs(texts, batch_size, self._overrides.get())

@@ -42,6 +42,8 @@ def save_checkpoint(
     if average is not None:
         tensors |= {f"average/{name}": tensor for name, tensor in average.state().items()}
     tensors["random"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["random_cuda"] = torch.cuda.get_rng_state()
     owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     with atomic_write(path, "wb") as stream:
         stream.write(save(owned, {"progress": json.dumps(asdict(progress))}))
@@ -73,6 +75,8 @@ def load_checkpoint(
         if average is not None:
             average.load(_under("average/", tensors))
         torch.set_rng_state(tensors["random"])
+        if "random_cuda" in tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(tensors["random_cuda"])
         return progress
     except (OSError, SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
         reason = str(error).splitlines()[-1].strip()

@@ -196,8 +196,10 @@ def load_vectors(config: Config) -> VectorSet:
     return VectorSet.load(located(config.vectors.path)) if config.vectors.path else default_vectors()
 
 
-def load_lexicon(config: Config, vectors: VectorSet) -> Lexicon:
-    """The words of the vectors and the word lists named in the settings.
+def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> Lexicon:
+    """The words of the vectors and the word lists named in the settings, written as texts are normalised.
+
+    A compiled lexicon that is the only one is used as it is.
 
     Raises:
         ConfigError: neither is wanted, so there would be no words at all.
@@ -207,7 +209,7 @@ def load_lexicon(config: Config, vectors: VectorSet) -> Lexicon:
         raise ConfigError("no lexicon: name lexicon.files, or set lexicon.vector_words = true")
     if len(settings.files) == 1 and not settings.vector_words and "=" not in settings.files[0]:
         return Lexicon.open(located(settings.files[0]))
-    lexicon = Lexicon(vectors.words.names if settings.vector_words else ())
+    lexicon = Lexicon(vectors.words.names if settings.vector_words else (), lambda words: normaliser(words).text)
     for name in settings.files:
         path, _, label = name.partition("=")
         listed = Lexicon.open(located(path))

@@ -145,9 +145,9 @@ class _Prepared:
 def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
     corpora = data.load_corpora(config)
     vectors = data.load_vectors(config)
-    lexicon = data.load_lexicon(config, vectors)
     text = config.text
     normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
+    lexicon = data.load_lexicon(config, vectors, normaliser)
     own_pieces, cut = data.pieces(corpora.train[: corpora.n_first], config, normaliser)
     auxiliary_pieces, cut_too = data.pieces(corpora.train[corpora.n_first :], config, normaliser)
     train_pieces, cut = own_pieces + auxiliary_pieces, cut + cut_too
