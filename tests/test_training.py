@@ -361,4 +361,4 @@ def test_the_share_of_unpunctuated_text_is_drawn_anew_in_each_epoch() -> None:
 
 def tiny_encoded(n: int) -> Encoded:
     ids, none = np.full(n, 2), np.zeros(0, np.int64)
-    return Encoded(ids, ids, none, none, none, none)
+    return Encoded(ids, ids, none, none, none, none, "")

@@ -28,17 +28,21 @@ class Words:
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences as tensors: ids of characters and of character bigrams; ``mask`` is True where real."""
+    """Sentences as tensors: ids of characters and of character bigrams; ``mask`` is True where real.
+
+    ``texts`` are the sentences themselves, for parts that read more of them than these ids.
+    """
 
     chars: Int[Tensor, "B N"]
     bigrams: Int[Tensor, "B N"]
     mask: Bool[Tensor, "B N"]
     words: Words
+    texts: tuple[str, ...] = ()
 
     def to(self, device: torch.device | str) -> Batch:
         words = Words(*(getattr(self.words, f.name).to(device, non_blocking=True) for f in fields(Words)))
         chars, bigrams, mask = (t.to(device, non_blocking=True) for t in (self.chars, self.bigrams, self.mask))
-        return Batch(chars, bigrams, mask, words)
+        return Batch(chars, bigrams, mask, words, self.texts)
 
     @property
     def lengths(self) -> list[int]:
@@ -57,6 +61,7 @@ class Encoded:
     head: np.ndarray
     tail: np.ndarray
     word_labels: np.ndarray
+    text: str
 
     def __len__(self) -> int:
         return len(self.chars)
@@ -91,4 +96,5 @@ def collate(sentences: Sequence[Encoded]) -> Batch:
         mask=_mask([s.words for s in sentences]),
     )
     chars = [s.chars for s in sentences]
-    return Batch(pad(chars), pad([s.bigrams for s in sentences]), _mask(chars), words)
+    texts = tuple(s.text for s in sentences)
+    return Batch(pad(chars), pad([s.bigrams for s in sentences]), _mask(chars), words, texts)

@@ -94,7 +94,7 @@ def characters(
     return Characters(table(tables.chars, trainable=trainable), pairs, dropout=dropout)
 
 
-def flat(
+def word_embedding(
     d_in: int,
     tables: Tables,
     *,
@@ -104,43 +104,31 @@ def flat(
     drop: float = 0.1,
     words_trainable: bool = True,
     sparse: bool = False,
-    d_model: int = 160,
-    heads: int = 8,
-    d_feed_forward: int = 480,
-    layers: int = 1,
-    distances: str = "four",
-    origin: int = 0,
-    residual: str = "input",
-    key_projection: bool = True,
-    output_projection: bool = False,
-    scaled: bool = False,
-    feed_forward_dropout: float = 0.15,
-    attention_dropout: float = 0.0,
-    layer_dropout: float = 0.0,
-    output_dropout: float = 0.3,
-) -> Flat:
-    """FLAT, Li et al. 2020: one Transformer over characters and words, placed by four distances."""
+) -> WordEmbedding:
+    """Vectors of the matched words, for encoders that read them."""
     table = Table(tables.words, trainable=words_trainable, sparse=sparse)
     composed = Composition(d_in, table.d_out, tables.n_word_labels) if composition else None
-    words = WordEmbedding(table, composed, dropout=word_dropout, forget=forget, drop=drop)
-    return Flat(
-        d_in,
-        words,
-        d_model=d_model,
-        heads=heads,
-        d_feed_forward=d_feed_forward,
-        layers=layers,
-        distances=distances,  # type: ignore[arg-type]  # the encoder checks the value
-        origin=origin,
-        residual=residual,  # type: ignore[arg-type]
-        key_projection=key_projection,
-        output_projection=output_projection,
-        scaled=scaled,
-        feed_forward_dropout=feed_forward_dropout,
-        attention_dropout=attention_dropout,
-        layer_dropout=layer_dropout,
-        output_dropout=output_dropout,
-    )
+    return WordEmbedding(table, composed, dropout=word_dropout, forget=forget, drop=drop)
+
+
+def of_characters(encoder: Callable[..., Encoder]) -> Callable[..., Encoder]:
+    """The builder of ``encoder(d_in, *, …)``, which reads no words; its settings are the encoder's."""
+
+    def builder(d_in: int, tables: Tables, **settings: Any) -> Encoder:
+        return encoder(d_in, **settings)
+
+    return _with_settings_of(builder, encoder)
+
+
+def of_words(encoder: Callable[..., Encoder]) -> Callable[..., Encoder]:
+    """The builder of ``encoder(d_in, words, *, …)``; its settings are the encoder's and the word embedding's."""
+    names = _settings(word_embedding)
+
+    def builder(d_in: int, tables: Tables, **settings: Any) -> Encoder:
+        of_embedding = {name: settings.pop(name) for name in names.keys() & settings.keys()}
+        return encoder(d_in, word_embedding(d_in, tables, **of_embedding), **settings)
+
+    return _with_settings_of(builder, word_embedding, encoder)
 
 
 def crf(
@@ -156,8 +144,26 @@ def crf(
     return CRF(d_in, labels, scheme=scheme, constrained=constrained, boundaries=boundaries, extra_tags=extra_tags)
 
 
+def _settings(builder: Callable[..., Any]) -> dict[str, Any]:
+    """The keyword-only arguments of a class or function and their types, None where one has no type."""
+    hints = get_type_hints(vars(builder).get("__init__", builder) if isinstance(builder, type) else builder)
+    arguments = inspect.signature(builder).parameters.values()
+    return {a.name: hints.get(a.name) for a in arguments if a.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def _with_settings_of(builder: Callable[..., Encoder], *parts: Callable[..., Any]) -> Callable[..., Encoder]:
+    """``builder``, whose signature now names the settings that it hands on to ``parts``."""
+    own = [a for a in inspect.signature(builder).parameters.values() if a.kind is not inspect.Parameter.VAR_KEYWORD]
+    for part in parts:
+        of_part = inspect.signature(part).parameters.values()
+        own += [a for a in of_part if a.kind is inspect.Parameter.KEYWORD_ONLY]
+        builder.__annotations__ |= _settings(part)
+    builder.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    return builder
+
+
 EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {"characters": characters}
-ENCODERS: dict[str, Callable[..., Encoder]] = {"flat": flat}
+ENCODERS: dict[str, Callable[..., Encoder]] = {"flat": of_words(Flat)}
 DECODERS: dict[str, Callable[..., Decoder]] = {"crf": crf}
 
 
@@ -199,17 +205,12 @@ def _chosen(
     builder = _imported(room, part.name) if ":" in part.name else builders.get(part.name)
     if builder is None:
         raise ConfigError(f"there is no {room} {part.name!r}{suggestion(part.name, builders)}")
-    known = {
-        name
-        for name, p in inspect.signature(builder).parameters.items()
-        if p.kind is inspect.Parameter.KEYWORD_ONLY
-    }
-    hints = get_type_hints(builder)
+    known = _settings(builder)
     settings = {}
     for key, value in part.settings.items():
         if key not in known:
             raise ConfigError(f"{room} {part.name!r} has no setting {key!r}{suggestion(key, known)}")
-        settings[key] = coerced(value, hints.get(key, type(value)), f"{room}.{key}")
+        settings[key] = coerced(value, known[key] or type(value), f"{room}.{key}")
     return builder, settings
 
 

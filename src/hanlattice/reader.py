@@ -57,6 +57,7 @@ class Reader:
                     matches.start[found].astype(np.int64),
                     matches.end[found].astype(np.int64) - 1,
                     labels[found],
+                    texts[i],
                 )
             )
         return encoded
