@@ -68,3 +68,7 @@ def test_labels_that_other_threads_add_meanwhile_do_no_harm():
 
     (read,) = Reader(VOCABULARY).read(["在北京"], Edited([("北京", "LOC", None)]))
     assert read.word_labels.tolist() == [1]
+
+
+def test_an_empty_text_has_no_bigrams():
+    assert bigrams_of("") == []

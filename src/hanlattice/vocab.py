@@ -70,7 +70,7 @@ class Vocabulary:
 
 def bigrams_of(text: str) -> list[str]:
     """The bigram that begins at each character; the last character's ends in ``END``."""
-    return list(map("".join, zip(text, text[1:] + END, strict=True)))
+    return [a + b for a, b in zip(text, text[1:] + END, strict=False)]  # of an empty text none
 
 
 def merged(*groups: Sequence[str]) -> tuple[str, ...]:
