@@ -5,10 +5,10 @@ A part named ``package.module:Class`` is imported and called with the same argum
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from hanlattice.config import Config, Part, coerced, suggestion
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.tagging import CRF
 from hanlattice.embeddings.characters import Characters
+from hanlattice.embeddings.softword import ExSoftword, Softword
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import Composition, WordEmbedding
 from hanlattice.encoders.base import Encoder
@@ -30,22 +31,35 @@ from hanlattice.vocab import END, Vocabulary
 
 @dataclass(frozen=True)
 class Tables:
-    """First weights of the embedding tables, in the rows of a vocabulary."""
+    """First weights of the embedding tables, in the rows of a vocabulary, and how often each word occurs."""
 
     chars: Tensor
     bigrams: Tensor
     words: Tensor
+    word_counts: Tensor
     n_word_labels: int
 
     @classmethod
-    def from_vectors(cls, vocabulary: Vocabulary, vectors: VectorSet, *, normalise: bool, seed: int) -> "Tables":
-        """Pretrained rows, and uniform random ones in ±sqrt(3 / D) for names without a vector."""
+    def from_vectors(
+        cls,
+        vocabulary: Vocabulary,
+        vectors: VectorSet,
+        *,
+        normalise: bool,
+        seed: int,
+        word_counts: Sequence[int] | np.ndarray = (),
+    ) -> "Tables":
+        """Pretrained rows, and uniform random ones in ±sqrt(3 / D) for names without a vector.
+
+        ``word_counts`` are of the first words of the vocabulary; the others count 1.
+        """
         draw = np.random.default_rng(seed)
         bigrams = [pair.replace(END, "<end>") for pair in vocabulary.bigrams]
         return cls(
             _rows(vectors.chars, vocabulary.chars, 2, normalise, draw),
             _rows(vectors.bigrams, bigrams, 2, normalise, draw),
             _rows(vectors.words, vocabulary.words, 1, normalise, draw),
+            torch.tensor([1, *word_counts, *[1] * (len(vocabulary.words) - len(word_counts))]),
             len(vocabulary.word_labels),
         )
 
@@ -56,7 +70,18 @@ class Tables:
             torch.zeros(len(vocabulary.chars) + 2, dimensions["chars"]),
             torch.zeros(len(vocabulary.bigrams) + 2, dimensions["bigrams"]),
             torch.zeros(len(vocabulary.words) + 1, dimensions["words"]),
+            torch.ones(len(vocabulary.words) + 1, dtype=torch.long),
             len(vocabulary.word_labels),
+        )
+
+    def first(self, vocabulary: Vocabulary) -> "Tables":
+        """Copies of the rows of a vocabulary with which that of these tables begins."""
+        return Tables(
+            self.chars[: len(vocabulary.chars) + 2].clone(),
+            self.bigrams[: len(vocabulary.bigrams) + 2].clone(),
+            self.words[: len(vocabulary.words) + 1].clone(),
+            self.word_counts[: len(vocabulary.words) + 1].clone(),
+            self.n_word_labels,
         )
 
 
@@ -82,16 +107,20 @@ def characters(
     tables: Tables,
     *,
     bigrams: bool = True,
+    segmentation: Literal["none", "softword", "exsoftword"] = "none",
+    d_segmentation: int = 20,
     dropout: float = 0.5,
     unknown_rate: float = 0.01,
     trainable: bool = True,
     bigrams_trainable: bool = True,
     sparse: bool = False,
 ) -> Characters:
-    """Character vectors, with the bigram's beside them."""
+    """Character vectors, with the bigram's and the place in words beside them."""
     table = partial(Table, unknown_rate=unknown_rate, sparse=sparse)
     pairs = table(tables.bigrams, trainable=bigrams_trainable) if bigrams else None
-    return Characters(table(tables.chars, trainable=trainable), pairs, dropout=dropout)
+    places = {"softword": Softword, "exsoftword": ExSoftword}
+    segmented = places[segmentation](d_segmentation) if segmentation != "none" else None
+    return Characters(table(tables.chars, trainable=trainable), pairs, segmented, dropout=dropout)
 
 
 def word_embedding(

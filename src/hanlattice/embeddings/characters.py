@@ -1,4 +1,4 @@
-"""Characters, and the bigrams that begin with them."""
+"""Characters, with the bigrams that begin with them and their places in words."""
 
 import torch
 from jaxtyping import Float
@@ -6,19 +6,30 @@ from torch import Tensor, nn
 
 from hanlattice.batch import Batch
 from hanlattice.dropout import Dropout
+from hanlattice.embeddings.softword import ExSoftword, Softword
 from hanlattice.embeddings.table import Table
 
 
 class Characters(nn.Module):
-    """``embedding(batch) -> x [B N D]``: the vector of each character, with that of its bigram beside it if set."""
+    """``embedding(batch) -> x [B N D]``: the vector of each character, with those of its bigram and of its place
+    in words beside it where they are set."""
 
-    def __init__(self, chars: Table, bigrams: Table | None = None, *, dropout: float = 0.5):
+    def __init__(
+        self,
+        chars: Table,
+        bigrams: Table | None = None,
+        segmentation: Softword | ExSoftword | None = None,
+        *,
+        dropout: float = 0.5,
+    ):
         super().__init__()
-        self.chars, self.bigrams, self.dropout = chars, bigrams, Dropout(dropout)
-        self.d_out = chars.d_out + (bigrams.d_out if bigrams is not None else 0)
+        self.chars, self.bigrams, self.segmentation, self.dropout = chars, bigrams, segmentation, Dropout(dropout)
+        self.d_out = sum(part.d_out for part in (chars, bigrams, segmentation) if part is not None)
 
     def forward(self, batch: Batch) -> Float[Tensor, "B N D"]:
         x = self.chars(batch.chars)
         if self.bigrams is not None:
             x = torch.cat([x, self.bigrams(batch.bigrams)], -1)
+        if self.segmentation is not None:
+            x = torch.cat([x, self.segmentation(batch)], -1)
         return self.dropout(x)
