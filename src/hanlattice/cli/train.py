@@ -1,36 +1,25 @@
 """``hanlattice train``: a corpus in, a model's folder out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from hanlattice.cli import Interrupted
-from hanlattice.errors import ConfigError
+from hanlattice.cli.settings import Dotted, given
+from hanlattice.cli.settings import paper as settings_of
 
 if TYPE_CHECKING:
     from hanlattice.config import Config
     from hanlattice.training import Run, Watcher
 
 
-class _Dotted(TyperCommand):
-    """Takes ``--encoder.layers 2`` and ``--encoder.layers=2`` for settings, whichever there are."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        settings, others = _split(ctx, args)
-        ctx.meta["settings"] = settings
-        return super().parse_args(ctx, others)
-
-
 app = typer.Typer(add_completion=False)
 
 
-@app.command(cls=_Dotted)
+@app.command(cls=Dotted)
 def train(
     ctx: typer.Context,
     config: Annotated[Path | None, typer.Argument(help="Settings in TOML.", show_default=False)] = None,
@@ -67,32 +56,13 @@ def train(
         "vectors": {"path": vectors},
         "training": {"seed": seed},
     }
-    settings = base.with_settings(_given(named))
+    settings = base.with_settings(given(named))
     try:
         with _watching(settings, quiet) as watcher:
             run = run_training(settings, output, resume=resume, watcher=watcher)
     except KeyboardInterrupt:
         raise Interrupted(_how_to_go_on(output)) from None
     _print_scores(run, quiet)
-
-
-def _split(ctx: Any, args: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Dotted options with their values, and all other arguments."""
-    settings: dict[str, str] = {}
-    others: list[str] = []
-    rest = iter(args)
-    for argument in rest:
-        if argument == "--":
-            return settings, [*others, argument, *rest]
-        key, equals, value = argument.partition("=")
-        if not key.startswith("--") or "." not in key:
-            others.append(argument)
-            continue
-        text = value if equals else next(rest, None)
-        if text is None:
-            raise typer.BadParameter(f"{key} needs a value, such as {key} 2", ctx=ctx)
-        settings[key.removeprefix("--")] = text
-    return settings, others
 
 
 def _settings_file(config: Path | None, paper: str | None, resumed: Path | None) -> Path | None:
@@ -102,31 +72,10 @@ def _settings_file(config: Path | None, paper: str | None, resumed: Path | None)
     if config is not None and paper is not None:
         raise typer.BadParameter("give a file of settings or --paper, not both")
     if paper is not None:
-        return _paper(paper)
+        return settings_of(paper)
     if config is None and resumed is not None and (resumed / CONFIG).is_file():
         return resumed / CONFIG
     return config
-
-
-def _paper(name: str) -> Path:
-    """The settings file of a paper.
-
-    Raises:
-        ConfigError: there is none of that name; those that exist are listed, the nearest first.
-    """
-    folder = Path(str(files("hanlattice") / "papers"))
-    names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.toml"))
-    if name.removesuffix(".toml") in names:
-        return folder / f"{name.removesuffix('.toml')}.toml"
-    near = get_close_matches(name, names, len(names) or 1, 0.3)
-    ordered = [*near, *(other for other in names if other not in near)]
-    raise ConfigError(f"there are no settings {name!r} in the package; there are {', '.join(ordered) or 'none'}")
-
-
-def _given(named: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The settings that were given."""
-    given = {table: {k: v for k, v in rows.items() if v not in (None, [])} for table, rows in named.items()}
-    return {table: rows for table, rows in given.items() if rows}
 
 
 @contextmanager
