@@ -46,7 +46,7 @@ FAULTS = {
     ),
     "rare lengths left unmended": Fault("encoders/flat.py", "if not len(sentence):", "if True:", FLAT),
     "mask ignored in attention": Fault(
-        "encoders/flat.py", ".masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min)", "", FLAT
+        "encoders/flat.py", ".masked_fill_(~mask[:, None, None], torch.finfo(bias.dtype).min)", "", FLAT
     ),
     "keys and values swapped": Fault(
         "encoders/flat.py",
@@ -54,7 +54,7 @@ FAULTS = {
         "v, k = self._by_head(self.key(x)), self._by_head(self.value(x))",
         FLAT,
     ),
-    "biases u and v swapped": Fault("encoders/flat.py", "q + self.u, k", "q + self.v, k", FLAT),
+    "biases u and v swapped": Fault("encoders/flat.py", "(q + self.u, k, v)", "(q + self.v, k, v)", FLAT),
     "residual forgotten": Fault(
         "encoders/flat.py",
         'attended + (asked if self.residual == "input" else attended)',

@@ -57,7 +57,7 @@ class LatticeAttention(nn.Module):
         self.v = nn.Parameter(torch.empty(heads, d_model // heads))
         nn.init.xavier_uniform_(self.u)
         nn.init.xavier_uniform_(self.v)
-        self.dropout = Dropout(dropout)
+        self.dropout = dropout
 
     def forward(
         self,
@@ -75,11 +75,15 @@ class LatticeAttention(nn.Module):
         by_position = self._of_chars(q[:, :n] + self.v, nodes, distances)
         if not only_chars:
             by_position = torch.cat([by_position, self._of_words(q[:, n:] + self.v, nodes, distances)], 2)
-        scores = torch.einsum("bqad,blad->baql", q + self.u, k).add_(by_position)
-        if self.scale != 1.0:
-            scores = scores * self.scale
-        weights = scores.masked_fill_(~mask[:, None, None], torch.finfo(scores.dtype).min).softmax(-1)
-        return self.output(torch.einsum("baql,blad->bqad", self.dropout(weights), v).flatten(2))
+        bias = by_position * self.scale if self.scale != 1.0 else by_position
+        bias = bias.masked_fill_(~mask[:, None, None], torch.finfo(bias.dtype).min)
+        attended = nn.functional.scaled_dot_product_attention(
+            *(by_node.transpose(1, 2) for by_node in (q + self.u, k, v)),
+            attn_mask=bias,
+            dropout_p=self.dropout if self.training else 0.0,
+            scale=self.scale,
+        )
+        return self.output(attended.transpose(1, 2).flatten(2))
 
     def _by_head(self, x: Float[Tensor, "*S D"]) -> Float[Tensor, "*S A d"]:
         return x.view(*x.shape[:-1], self.heads, -1)
