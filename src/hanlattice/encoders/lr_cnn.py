@@ -1,0 +1,177 @@
+r"""LR-CNN: convolutions whose layer ``l`` meets the words of ``l`` characters, refined by what the top layer found.
+
+Gui et al. 2019, CNN-Based Chinese NER with Lexicon Rethinking, https://www.ijcai.org/proceedings/2019/692.
+
+Windows of two characters are stacked, so :math:`C^l_m` covers the characters from m to m + l - 1, as
+does a word :math:`w^l_m` of length l that begins at m. Vector attention merges the two:
+
+.. math::
+    C^l_m &= \tanh(H^l [X^{l-1}_m; X^{l-1}_{m+1}] + b^l) \\
+    u &= \tanh(W_u C^l_m + U_u w^l_m + b_u), \quad
+    i, f = \sigma(W_{i,f} C^l_m + U_{i,f} w^l_m + b_{i,f}) \\
+    X^l_m &= i' \odot u + f' \odot C^l_m, \quad i', f' = \mathrm{softmax}(i, f)
+
+componentwise. Rethinking reads the sentence again with the top layer as a third candidate, whose own
+gate r joins the softmax, and with :math:`V X^L_m` added to every gate; W, U and b are those of the first reading
+and of all layers. Multi-scale attention sums what the layers say of a character, weighted by a
+softmax over the layers' sums of components.
+
+Where the text is silent, or the released code goes further, this is what was chosen:
+
+- the first layer, of single characters, is a projection and meets no words, as in the code; words longer than the
+  last layer are not read;
+- where no word matches there is a learned vector instead of one, as in the code;
+- a window that reaches over the end of the sentence reads zeros there, as in the code;
+- the text looks ahead only; the code, whose scores are the published ones, also looks back, with weights of its
+  own, to words that end at m. So does ``backward``, with layers that keep the alignment: in the code both
+  directions read the sum of both; here they meet in what is fed back and in the attention over scales;
+- ``scales="mlp"`` is the code's: two small layers before the softmax over the layers;
+- the code's wider convolutions beside each layer, its gate of self-attention over the sentence and its positions
+  are left out: the text has none of them.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from hanlattice.batch import Batch, Words
+from hanlattice.dropout import Dropout
+from hanlattice.embeddings.words import EmbeddedWords, WordEmbedding
+from hanlattice.encoders.base import Encoder
+
+
+class VectorAttention(nn.Module):
+    """Merges a layer's features with the words of that length and, where it is fed back, with the top layer."""
+
+    def __init__(self, d_model: int, d_word: int, *, rethinking: bool):
+        super().__init__()
+        self.gates = 3 if rethinking else 2
+        self.features = nn.Linear(d_model, (1 + self.gates) * d_model)
+        self.word = nn.Linear(d_word, (1 + self.gates) * d_model, bias=False)
+        self.top = nn.Linear(d_model, self.gates * d_model, bias=False) if rethinking else None
+
+    def forward(
+        self,
+        features: Float[Tensor, "B N D"],
+        word: Float[Tensor, "B N D_word"],
+        top: Float[Tensor, "B N D"] | None,
+    ) -> Float[Tensor, "B N D"]:
+        d = features.shape[-1]
+        new, gates = (self.features(features) + self.word(word)).split([d, self.gates * d], -1)
+        candidates = [new.tanh(), features]
+        if self.top is not None and top is not None:
+            gates = gates + self.top(top)
+            candidates.append(top)
+        gates = gates.unflatten(-1, (self.gates, d))[..., : len(candidates), :]  # input, forget, top
+        return (gates.sigmoid().softmax(-2) * torch.stack(candidates, -2)).sum(-2)
+
+
+class Direction(nn.Module):
+    """All layers above the first, looking ahead or ``backward``."""
+
+    def __init__(self, d_model: int, d_word: int, layers: int, *, backward: bool, rethinking: bool, dropout: float):
+        super().__init__()
+        self.backward = backward
+        self.windows = nn.ModuleList(nn.Linear(2 * d_model, d_model) for _ in range(layers - 1))
+        self.attention = VectorAttention(d_model, d_word, rethinking=rethinking)
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self,
+        first: Float[Tensor, "B N D"],
+        words: Float[Tensor, "B S N D_word"],
+        mask: Bool[Tensor, "B N"],
+        top: Float[Tensor, "B N D"] | None,
+    ) -> list[Float[Tensor, "B N D"]]:
+        found, x = [], first
+        for window, word in zip(self.windows, words.unbind(1), strict=True):
+            features = window(self._pairs(self.dropout(x))).tanh()
+            x = self.attention(features, word, top) * mask.unsqueeze(-1)
+            found.append(x)
+        return found
+
+    def _pairs(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N 2*D"]:
+        """Every character with the next, or ``backward`` with the one before."""
+        if self.backward:
+            return torch.cat([pad(x[:, :-1], (0, 0, 1, 0)), x], -1)
+        return torch.cat([x, pad(x[:, 1:], (0, 0, 0, 1))], -1)
+
+
+class LRCNN(Encoder):
+    """``layers`` layers of width ``d_model``, summed with weights of their own at every character.
+
+    ``rethinking``: how often the top layer is fed back, 0 for never. ``layer_dropout``: of what a convolution
+    reads. The rest: see the module.
+
+    Raises:
+        ValueError: fewer than two layers, which would meet no words; a negative ``rethinking``.
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        words: WordEmbedding,
+        *,
+        d_model: int = 128,
+        layers: int = 4,
+        rethinking: int = 1,
+        backward: bool = True,
+        scales: Literal["sum", "mlp"] = "sum",
+        layer_dropout: float = 0.5,
+    ):
+        super().__init__()
+        if layers < 2:
+            raise ValueError(f"layers must be at least 2, for layer 2 is the first to meet words, not {layers}")
+        if rethinking < 0:
+            raise ValueError(f"rethinking must be at least 0, not {rethinking}")
+        self.d_out, self.layers, self.rethinking = d_model, layers, rethinking
+        self.words = words
+        self.no_word = nn.Parameter(torch.empty(1, words.d_out).uniform_(-1, 1) * (3 / words.d_out) ** 0.5)
+        self.first = nn.Linear(d_in, d_model)
+        self.directions = nn.ModuleList(
+            Direction(
+                d_model,
+                words.d_out,
+                layers,
+                backward=looks_back,
+                rethinking=rethinking > 0,
+                dropout=layer_dropout,
+            )
+            for looks_back in ([False, True] if backward else [False])
+        )
+        self.scales = (
+            nn.Sequential(nn.Linear(layers, layers), nn.Tanh(), nn.Linear(layers, layers), nn.Tanh())
+            if scales == "mlp"
+            else nn.Identity()
+        )
+
+    def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
+        first = self.first(x).tanh() * batch.mask.unsqueeze(-1)
+        embedded = self.words(x, batch.words)
+        places = (batch.words.head, batch.words.tail)[: len(self.directions)]
+        words = [self._by_length(embedded, batch.words, x.shape[1], place) for place in places]
+        top: Tensor | None = None
+        for _ in range(1 + self.rethinking):
+            read = [d(first, w, batch.mask, top) for d, w in zip(self.directions, words, strict=True)]
+            above = [torch.stack(layer).sum(0) for layer in zip(*read, strict=True)]
+            top = above[-1]
+        features = torch.stack([first, *above], 2)  # [B N layers D]
+        weights = self.scales(features.sum(-1)).softmax(-1)
+        return torch.einsum("bnl,bnld->bnd", weights, features)
+
+    def _by_length(
+        self, embedded: EmbeddedWords, words: Words, n: int, place: Int[Tensor, "B M"]
+    ) -> Float[Tensor, "B S {n} D_word"]:
+        """Each word at its ``place`` on the layer of its length, and what stands for a word everywhere else."""
+        length, n_layers = words.tail - words.head + 1, self.layers - 1
+        read = embedded.mask & (length >= 2) & (length <= self.layers)
+        row = torch.where(read, (length - 2) * n + place, n_layers * n)  # all others go to a row that is cut off
+        b, d = len(row), embedded.vectors.shape[-1]
+        index = row.unsqueeze(-1).expand(-1, -1, d)
+        placed = embedded.vectors.new_zeros(b, n_layers * n + 1, d).scatter_add(1, index, embedded.vectors)
+        matched = read.new_zeros(b, n_layers * n + 1).scatter(1, row, True)
+        placed = torch.where(matched.unsqueeze(-1), placed, self.no_word.to(placed.dtype))
+        return placed[:, :-1].reshape(b, n_layers, n, d)
