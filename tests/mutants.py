@@ -34,15 +34,18 @@ CHAIN = "structs/linear_chain.py"
 FAULTS = {
     "a word ends one character late": Fault("reader.py", ".astype(np.int64) - 1,", ".astype(np.int64),", READER),
     "padding marked as real": Fault("batch.py", "< lengths[:, None]", "<= lengths[:, None]", READER),
-    "node lengths off by one": Fault("encoders/positions.py", "tail - head + 1", "tail - head", FLAT),
+    "node lengths off by one": Fault("encoders/positions/lattice.py", "tail - head + 1", "tail - head", FLAT),
     "distances with the other sign": Fault(
-        "encoders/positions.py", "torch.arange(-reach, reach + 1,", "-torch.arange(-reach, reach + 1,", FLAT
+        "encoders/positions/lattice.py", "torch.arange(-reach, reach + 1,", "-torch.arange(-reach, reach + 1,", FLAT
     ),
     "two of the four distances swapped": Fault(
-        "encoders/positions.py", '("hh", "ht", "th", "tt")', '("hh", "th", "ht", "tt")', FLAT
+        "encoders/positions/lattice.py", '("hh", "ht", "th", "tt")', '("hh", "th", "ht", "tt")', FLAT
     ),
     "sines and cosines swapped": Fault(
-        "encoders/positions.py", "[angles.sin(), angles.cos()]", "[angles.cos(), angles.sin()]", FLAT
+        "encoders/positions/absolute.py",
+        "torch.cat([angles.sin(), angles.cos()]",
+        "torch.cat([angles.cos(), angles.sin()]",
+        FLAT,
     ),
     "rare lengths left unmended": Fault("encoders/flat.py", "if not len(sentence):", "if True:", FLAT),
     "mask ignored in attention": Fault(

@@ -21,6 +21,7 @@ from hanlattice.batch import Batch
 from hanlattice.dropout import Dropout
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
+from hanlattice.encoders.feed_forward import FeedForward
 from hanlattice.encoders.positions import FourDistances, Nodes
 
 # Queries are taken in blocks: a block of b queries meets n + b - 1 head distances where all n meet 2n - 1,
@@ -139,18 +140,6 @@ class LatticeAttention(nn.Module):
             looked_up = scores.gather(2, index.expand(self.heads, -1, -1))  # [A W L]
             out = out.index_put((sentence, word), looked_up.transpose(0, 1))
         return out.transpose(1, 2)
-
-
-class FeedForward(nn.Module):
-    """Two linear layers with a ReLU between, dropout after each."""
-
-    def __init__(self, d_model: int, d_hidden: int, dropout: float):
-        super().__init__()
-        self.inner, self.outer = nn.Linear(d_model, d_hidden), nn.Linear(d_hidden, d_model)
-        self.dropout = Dropout(dropout)
-
-    def forward(self, x: Float[Tensor, "*S D"]) -> Float[Tensor, "*S D"]:
-        return self.dropout(self.outer(self.dropout(torch.relu(self.inner(x)))))
 
 
 class FlatLayer(nn.Module):

@@ -1,4 +1,4 @@
-r"""Position encodings as small objects.
+r"""Positions in a lattice, for encoders whose nodes are characters and words.
 
 Every node of a lattice has a first and a last character, ``head`` and ``tail``; a plain character has
 ``head == tail``. The encoding of a pair of nodes depends on three small integers only, the distance of the
@@ -6,7 +6,6 @@ heads and the lengths of the two nodes, so a batch holds few distinct encodings 
 they are computed once and looked up.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,17 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-
-def sinusoid(positions: Int[Tensor, "*S"], d: int) -> Float[Tensor, "*S {d}"]:
-    r"""Sines of all frequencies, then their cosines: the layout of tensor2tensor, TENER and FLAT.
-
-    :math:`\omega_k = 10000^{-k / (d/2 - 1)}`, so the lowest frequency is exactly 1e-4, unlike Vaswani et al.
-    2017, whose sines and cosines alternate and end at :math:`10000^{-(d-2)/d}`.
-    """
-    half = d // 2
-    rates = torch.exp(torch.arange(half, device=positions.device) * (-math.log(10000.0) / max(half - 1, 1)))
-    angles = positions.unsqueeze(-1) * rates
-    return torch.cat([angles.sin(), angles.cos()], -1)
+from hanlattice.encoders.positions.absolute import sinusoid
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,52 @@
+"""Position encodings as small objects, a file for each family.
+
+All that a Transformer over characters can use keep the one contract of :class:`Position`; ``POSITIONS`` gives them
+by name. Those of lattices, which have words too, are in :mod:`.lattice`.
+"""
+
+from typing import Literal
+
+from hanlattice.encoders.positions.absolute import Learned, Sinusoidal, sinusoid
+from hanlattice.encoders.positions.base import Position
+from hanlattice.encoders.positions.lattice import FourDistances, Nodes
+from hanlattice.encoders.positions.recursive import Flow, Recurrence, RecurrentFront
+from hanlattice.encoders.positions.relative import Buckets, Directed, Disentangled, Rotary, Shaw, TransformerXL
+
+PositionName = Literal[
+    "none", "learned", "sinusoidal", "recurrence", "flow", "recurrent_front",
+    "shaw", "transformer_xl", "tener", "t5", "deberta", "rotary",
+]  # fmt: skip
+POSITIONS: dict[PositionName, type[Position]] = {
+    "none": Position,
+    "learned": Learned,
+    "sinusoidal": Sinusoidal,
+    "recurrence": Recurrence,
+    "flow": Flow,
+    "recurrent_front": RecurrentFront,
+    "shaw": Shaw,
+    "transformer_xl": TransformerXL,
+    "tener": Directed,
+    "t5": Buckets,
+    "deberta": Disentangled,
+    "rotary": Rotary,
+}
+
+__all__ = [
+    "POSITIONS",
+    "Buckets",
+    "Directed",
+    "Disentangled",
+    "Flow",
+    "FourDistances",
+    "Learned",
+    "Nodes",
+    "Position",
+    "PositionName",
+    "Recurrence",
+    "RecurrentFront",
+    "Rotary",
+    "Shaw",
+    "Sinusoidal",
+    "TransformerXL",
+    "sinusoid",
+]

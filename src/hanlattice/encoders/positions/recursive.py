@@ -1,0 +1,74 @@
+"""Recursive positions: each place follows from the one before, so there is no end to them."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from hanlattice.encoders.positions.base import Position
+from hanlattice.encoders.recurrent import TwoWayLSTM
+
+
+class Recurrence(Position):
+    r"""Recurrence on the vectors: :math:`p_{k+1} = f(p_k)`, with a learned :math:`p_0` and a GRU cell as f.
+
+    The vectors depend on the place alone and are computed once for all sentences of a batch.
+    """
+
+    def __init__(self, d_model: int, heads: int, layers: int):
+        super().__init__(d_model, heads, layers)
+        self.first = nn.Parameter(torch.randn(d_model) * 0.02)
+        self.step = nn.GRU(1, d_model)  # whose only input is a constant
+
+    def encode(self, x: Float[Tensor, "B N D"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
+        following, _ = self.step(x.new_ones(x.shape[1], 1), self.first[None])
+        return x + torch.cat([self.first[None], following[:-1]])
+
+
+class Flow(Position):
+    r"""Positions that flow: :math:`dp/dt = f(t, p(t))`, solved by Runge and Kutta's method of fourth order.
+
+    FLOATER, Liu et al. 2020, https://arxiv.org/abs/2003.09229. The places are ``interval`` apart in time, with
+    ``solver_steps`` steps of the solver from one to the next. Differs from the authors' code: the vectors are
+    added to the input instead of to each layer's queries, keys and values, are solved anew in every step of the
+    training instead of in every 400th, and stand alone instead of on top of sinusoids.
+    """
+
+    def __init__(self, d_model: int, heads: int, layers: int, *, interval: float = 0.01, solver_steps: int = 1):
+        super().__init__(d_model, heads, layers)
+        if interval <= 0 or solver_steps < 1:
+            raise ValueError(f"interval ({interval}) must be above 0 and solver_steps ({solver_steps}) at least 1")
+        self.interval, self.solver_steps = interval, solver_steps
+        self.first = nn.Parameter(torch.randn(d_model) * 0.02)
+        self.inner, self.outer = nn.Linear(d_model + 1, d_model), nn.Linear(d_model + 1, d_model)
+
+    def encode(self, x: Float[Tensor, "B N D"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
+        step = self.interval / self.solver_steps
+        p: Tensor = self.first
+        places = [p]
+        for k in range((x.shape[1] - 1) * self.solver_steps):
+            p = self._after(step, k * step, p)
+            if (k + 1) % self.solver_steps == 0:
+                places.append(p)
+        return x + torch.stack(places)
+
+    def _after(self, step: float, t: float, p: Float[Tensor, "D"]) -> Float[Tensor, "D"]:
+        a = self._slope(t, p)
+        b = self._slope(t + step / 2, p + step / 2 * a)
+        c = self._slope(t + step / 2, p + step / 2 * b)
+        d = self._slope(t + step, p + step * c)
+        return p + step / 6 * (a + 2 * b + 2 * c + d)
+
+    def _slope(self, t: float, p: Float[Tensor, "D"]) -> Float[Tensor, "D"]:
+        time = p.new_full((1,), t)
+        return self.outer(torch.cat([torch.relu(self.inner(torch.cat([p, time]))), time]))
+
+
+class RecurrentFront(Position):
+    """An LSTM in both directions over the input, whose states the Transformer reads without further positions."""
+
+    def __init__(self, d_model: int, heads: int, layers: int):
+        super().__init__(d_model, heads, layers)
+        self.lstm = TwoWayLSTM(d_model, d_model)
+
+    def encode(self, x: Float[Tensor, "B N D"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
+        return self.lstm(x, mask)

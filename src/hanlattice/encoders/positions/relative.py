@@ -1,0 +1,230 @@
+r"""Relative positions: scores of a query and a key that depend on how far they stand apart.
+
+Whatever depends on the distance is computed once for each of the ``2 N`` distances and slid into its place by
+:func:`~hanlattice.encoders.positions.base.by_pair`; nothing of the size ``B N N D`` is ever formed. Distances are
+written as in the papers, :math:`i - j` from the query to the key or :math:`j - i`.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from hanlattice.encoders.positions.absolute import even, interleaved_sinusoid, sinusoid, turns
+from hanlattice.encoders.positions.base import Position, by_distance, by_pair, distances
+
+
+def by_head(rows: Float[Tensor, "S D"], heads: int) -> Float[Tensor, "A d S"]:
+    """A row for each distance, as keys (or queries) for each head."""
+    return rows.view(len(rows), heads, -1).permute(1, 2, 0)
+
+
+class Biases(nn.Module):
+    """The learned queries ``u`` for content and ``v`` for position that all places share, for each layer."""
+
+    def __init__(self, d_model: int, heads: int, layers: int):
+        super().__init__()
+        self.u, self.v = (
+            nn.ParameterList(nn.init.xavier_uniform_(torch.empty(heads, d_model // heads)) for _ in range(layers))
+            for _ in "uv"
+        )
+
+    def add(
+        self, q: Float[Tensor, "B A N d"], layer: int
+    ) -> tuple[Float[Tensor, "B A N d"], Float[Tensor, "B A N d"]]:
+        """Queries for content and queries for position."""
+        return q + self.u[layer][:, None], q + self.v[layer][:, None]
+
+
+class Shaw(Position):
+    r"""Learned vectors of distances, for keys and for values, the same beyond ``clip``.
+
+    .. math:: e_{ij} = q_i \cdot (k_j + R^K_{j-i}), \quad z_i = \sum_j a_{ij} (v_j + R^V_{j-i})
+
+    Shaw et al. 2018, https://aclanthology.org/N18-2074. The heads of a layer share its vectors.
+    """
+
+    def __init__(self, d_model: int, heads: int, layers: int, *, clip: int = 16):
+        super().__init__(d_model, heads, layers)
+        if clip < 1:
+            raise ValueError(f"clip must be at least 1, not {clip}")
+        self.clip = clip
+        self.key_tables, self.value_tables = (
+            nn.ParameterList(
+                nn.init.xavier_uniform_(torch.empty(2 * clip + 1, d_model // heads)) for _ in range(layers)
+            )
+            for _ in "kv"
+        )
+
+    def _rows(self, table: Float[Tensor, "C d"], n: int) -> Float[Tensor, "S d"]:
+        clipped = distances(n, table).clamp(-self.clip, self.clip) + self.clip
+        return nn.functional.embedding(clipped, table)
+
+    def score(
+        self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
+    ) -> Float[Tensor, "B A N N"]:
+        return q @ k.mT + by_pair(q @ self._rows(self.key_tables[layer], q.shape[2]).mT)
+
+    def read(
+        self, weights: Float[Tensor, "B A N N"], v: Float[Tensor, "B A N d"], layer: int
+    ) -> Float[Tensor, "B A N d"]:
+        return weights @ v + by_distance(weights) @ self._rows(self.value_tables[layer], v.shape[2])
+
+
+class TransformerXL(Position):
+    r"""Sinusoids of distances as further keys, and a learned query for content and for position.
+
+    .. math:: A_{ij} = (q_i + u) \cdot k_j + (q_i + v) \cdot W_R R_{i-j}
+
+    Dai et al. 2019, https://aclanthology.org/P19-1285, without the memory of earlier segments. XLNet's is the
+    same within one segment, which a sentence is.
+    """
+
+    def __init__(self, d_model: int, heads: int, layers: int):
+        super().__init__(d_model, heads, layers)
+        self.d_model, self.heads = even(d_model, "d_model"), heads
+        self.biases = Biases(d_model, heads, layers)
+        self.projections = nn.ModuleList(nn.Linear(d_model, d_model, bias=False) for _ in range(layers))
+
+    def score(
+        self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
+    ) -> Float[Tensor, "B A N N"]:
+        for_content, for_position = self.biases.add(q, layer)
+        encoded = interleaved_sinusoid(-distances(q.shape[2], q), self.d_model).to(q.dtype)
+        keys = by_head(self.projections[layer](encoded), self.heads)
+        return for_content @ k.mT + by_pair(for_position @ keys)
+
+
+class Directed(Position):
+    r"""TENER's: sinusoids of distances as they are, the same for all heads, which tell left from right.
+
+    .. math:: A_{ij} = (q_i + u) \cdot k_j + (q_i + v) \cdot R_{i-j} \; [+ \; k_j \cdot R_{j-i}]
+
+    Yan et al. 2019, https://arxiv.org/abs/1911.04474. ``key_term`` adds the term in brackets, which the authors'
+    code has and the paper has not. That code counts from the key to the query; which is the same model with the
+    sine halves of queries, keys, u and v negated.
+    """
+
+    def __init__(self, d_model: int, heads: int, layers: int, *, key_term: bool = False):
+        super().__init__(d_model, heads, layers)
+        self.width, self.key_term = even(d_model // heads, "the width of a head"), key_term
+        self.biases = Biases(d_model, heads, layers)
+
+    def score(
+        self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
+    ) -> Float[Tensor, "B A N N"]:
+        for_content, for_position = self.biases.add(q, layer)
+        encoded = sinusoid(-distances(q.shape[2], q), self.width).to(q.dtype)
+        scores = for_content @ k.mT + by_pair(for_position @ encoded.mT)
+        return scores + by_pair(k @ encoded.mT).mT if self.key_term else scores
+
+
+class Buckets(Position):
+    r"""T5's: one learned number a head for each bucket of distances, shared by all layers.
+
+    .. math:: A_{ij} = q_i \cdot k_j + \beta_{b(j-i)}
+
+    Raffel et al. 2020, https://jmlr.org/papers/v21/20-074.html. Half of the ``buckets`` are for keys after the
+    query. Near distances have a bucket each, farther ones share buckets that widen as their logarithm does, and
+    from ``max_distance`` on all are one.
+    """
+
+    def __init__(self, d_model: int, heads: int, layers: int, *, buckets: int = 32, max_distance: int = 128):
+        super().__init__(d_model, heads, layers)
+        if buckets < 4 or buckets % 4:
+            raise ValueError(f"buckets ({buckets}) must be a multiple of 4")
+        if max_distance <= buckets // 4:
+            raise ValueError(f"max_distance ({max_distance}) must be above a quarter of buckets ({buckets})")
+        self.buckets, self.max_distance = buckets, max_distance
+        self.table = nn.Parameter(torch.zeros(buckets, heads))
+
+    def score(
+        self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
+    ) -> Float[Tensor, "B A N N"]:
+        n = q.shape[2]
+        bias = nn.functional.embedding(self.bucket(distances(n, q)), self.table)  # [S A]
+        return q @ k.mT + by_pair(bias.mT[:, None].expand(-1, n, -1))
+
+    def bucket(self, distance: Int[Tensor, "*S"]) -> Int[Tensor, "*S"]:
+        """The bucket of ``j - i``."""
+        half = self.buckets // 2
+        exact = half // 2
+        apart = distance.abs()
+        octaves = torch.log(apart.clamp(min=exact) / exact) / math.log(self.max_distance / exact)
+        far = (exact + (octaves * (half - exact)).long()).clamp(max=half - 1)
+        return torch.where(apart < exact, apart, far) + half * (distance > 0)
+
+
+class Disentangled(Position):
+    r"""DeBERTa's: content meets position both ways, each with projections of its own.
+
+    .. math:: A_{ij} = q_i \cdot k_j + q_i \cdot W_k R_{\delta(i,j)} + k_j \cdot W_q R_{\delta(j,i)}
+
+    He et al. 2021, https://openreview.net/forum?id=XPZIaotutsD; :math:`\delta(i,j)` is :math:`i - j`, from
+    ``-span`` to ``span - 1``. All layers share the learned R. A scaled score is divided by the root of the head's
+    width times the number of terms. ``content_to_position`` and ``position_to_content`` are the second and the
+    third. Differs from the authors' code, whose third term has :math:`\delta(i,j)`.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        heads: int,
+        layers: int,
+        *,
+        span: int = 512,
+        content_to_position: bool = True,
+        position_to_content: bool = True,
+    ):
+        super().__init__(d_model, heads, layers)
+        if span < 1:
+            raise ValueError(f"span must be at least 1, not {span}")
+        if not (content_to_position or position_to_content):
+            raise ValueError("one of content_to_position and position_to_content must be true; else take 'none'")
+        self.heads, self.span = heads, span
+        self.terms = 1 + content_to_position + position_to_content
+        self.table = nn.Parameter(nn.init.normal_(torch.empty(2 * span, d_model), std=0.02))
+        self.keys, self.queries = (
+            nn.ModuleList(nn.Linear(d_model, d_model, bias=False) for _ in range(layers if wanted else 0))
+            for wanted in (content_to_position, position_to_content)
+        )
+
+    def score(
+        self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
+    ) -> Float[Tensor, "B A N N"]:
+        rows = (-distances(q.shape[2], q)).clamp(-self.span, self.span - 1) + self.span
+        encoded = nn.functional.embedding(rows, self.table)
+        scores = q @ k.mT
+        if self.keys:
+            scores = scores + by_pair(q @ by_head(self.keys[layer](encoded), self.heads))
+        if self.queries:  # here the keys ask, so rows are keys and columns queries
+            scores = scores + by_pair(k @ by_head(self.queries[layer](encoded), self.heads)).mT
+        return scores
+
+
+class Rotary(Position):
+    r"""Queries and keys turned by angles that grow with their place, so that scores depend on distance alone.
+
+    Su et al. 2021, https://arxiv.org/abs/2104.09864: components :math:`2i` and :math:`2i+1` are turned by
+    :math:`k \cdot 10000^{-2i/d}`.
+    """
+
+    def __init__(self, d_model: int, heads: int, layers: int):
+        super().__init__(d_model, heads, layers)
+        self.width = even(d_model // heads, "the width of a head")
+
+    def score(
+        self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
+    ) -> Float[Tensor, "B A N N"]:
+        angles = turns(torch.arange(q.shape[2], device=q.device), self.width)
+        cos, sin = angles.cos().to(q.dtype), angles.sin().to(q.dtype)
+        return self._turned(q, cos, sin) @ self._turned(k, cos, sin).mT
+
+    @staticmethod
+    def _turned(
+        x: Float[Tensor, "B A N d"], cos: Float[Tensor, "N h"], sin: Float[Tensor, "N h"]
+    ) -> Float[Tensor, "B A N d"]:
+        even_parts, odd_parts = x[..., ::2], x[..., 1::2]
+        turned = [even_parts * cos - odd_parts * sin, odd_parts * cos + even_parts * sin]
+        return torch.stack(turned, -1).flatten(-2)
