@@ -1,0 +1,18 @@
+"""No encoder: what is embedded is decoded, as under a language model that has read the context already."""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from hanlattice.batch import Batch
+from hanlattice.encoders.base import Encoder
+
+
+class Identity(Encoder):
+    """``h`` is ``x``."""
+
+    def __init__(self, d_in: int):
+        super().__init__()
+        self.d_out = d_in
+
+    def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
+        return x
