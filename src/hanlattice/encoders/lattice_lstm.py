@@ -1,0 +1,107 @@
+r"""Lattice LSTM: characters one by one, and words that carry the cell state from their first character to their last.
+
+Zhang & Yang 2018, https://aclanthology.org/P18-1144. A character has the gates of a LSTM. A word
+:math:`w_{b,e}` has a cell state of its own, from the state after its first character and its vector, and a gate
+that tells how much of it the last character takes:
+
+.. math::
+    (i, f) = \sigma, \tilde c = \tanh \text{ of } W^w [x^w; h_b] + b^w, \quad c^w = f c_b + i \tilde c, \quad
+    s = \sigma(W^l [x_e; c^w] + b^l)
+
+Where words end, the new cell state is the mean of the character's candidate and of their cell states, weighted by
+the softmax of the character's input gate and of their gates s, all after the sigmoid, component by component; the
+cell state before is not read. Where none ends, all is as in a LSTM. The backward direction does the same with the
+sentence reversed: a word carries the state from its last character to its first.
+
+The authors' code reads one sentence at a time and one word at a time. Here all words that end at a step are read at
+once, in all sentences and in both directions: :mod:`hanlattice.encoders.lattice_recurrence`.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from hanlattice.batch import Batch
+from hanlattice.dropout import Dropout
+from hanlattice.embeddings.words import WordEmbedding
+from hanlattice.encoders.base import Encoder
+from hanlattice.encoders.lattice_recurrence import Lattice, LatticeRecurrence
+
+
+class Direction(nn.Module):
+    """The weights of one direction, rows in the order of gates: o, i, f (unless ``coupled``), g for characters; i, f,
+    g for words' cells; s for ``merge``.
+
+    They begin as in the authors' code: orthogonal for inputs, the identity for states, biases 0.
+    """
+
+    def __init__(self, d_in: int, d_word: int, d_hidden: int, *, coupled: bool):
+        super().__init__()
+        gates = 3 if coupled else 4
+        self.char_input, self.char_state = _linear_pair(d_in, d_hidden, gates)
+        self.word_input, self.word_state = _linear_pair(d_word, d_hidden, 3)
+        self.merge_input, self.merge_state = _linear_pair(d_in, d_hidden, 1)
+
+
+def _linear_pair(d_in: int, d_hidden: int, gates: int) -> tuple[nn.Linear, nn.Linear]:
+    """From an input and from a state to ``gates`` gates, with one bias."""
+    of_input, of_state = nn.Linear(d_in, gates * d_hidden), nn.Linear(d_hidden, gates * d_hidden, bias=False)
+    nn.init.orthogonal_(of_input.weight)
+    nn.init.zeros_(of_input.bias)
+    with torch.no_grad():
+        of_state.weight.copy_(torch.eye(d_hidden).repeat(gates, 1))
+    return of_input, of_state
+
+
+class LatticeLSTM(Encoder):
+    """Characters and matched words in both directions, ``d_hidden`` features each; the forward one's come first.
+
+    ``coupled`` is what the authors' code does and the paper does not: the forget gate of a character is 1 - i. (That
+    of a word's cell has weights of its own in both.) The code has a second table of word vectors for the backward
+    direction, begun like the first and trained apart; here both directions read ``words``. Words of one character
+    are not read. ``output_dropout`` is on the result, which the paper leaves out and the code has.
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        words: WordEmbedding,
+        *,
+        d_hidden: int = 100,
+        coupled: bool = False,
+        output_dropout: float = 0.5,
+    ):
+        super().__init__()
+        self.d_out = 2 * d_hidden
+        self.words = words
+        self.directions = nn.ModuleList(
+            Direction(d_in, words.d_out, d_hidden, coupled=coupled) for _ in ("forward", "backward")
+        )
+        self.dropout = Dropout(output_dropout)
+
+    def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
+        words = self.words(x, batch.words)
+        both = list(self.directions)
+        dtype = both[0].char_input.weight.dtype
+        lattice = Lattice.of(batch.mask, words.mask, batch.words.head, batch.words.tail, dtype)
+        with torch.autocast(x.device.type, enabled=False):  # a recurrence in half precision drifts
+            h = LatticeRecurrence.apply(
+                _of_inputs(x, [d.char_input for d in both]),
+                _of_inputs(words.vectors, [d.word_input for d in both]),
+                _of_inputs(x, [d.merge_input for d in both]),
+                _of_states([d.char_state for d in both]),
+                _of_states([d.word_state for d in both]),
+                _of_states([d.merge_state for d in both]),
+                lattice,
+            )
+        return self.dropout(h.view(*x.shape[:2], self.d_out))
+
+
+def _of_inputs(x: Float[Tensor, "B S D"], linears: list[nn.Linear]) -> Float[Tensor, "B*S*2 G"]:
+    """What inputs add to gates, in one product for both directions."""
+    weight, bias = torch.cat([f.weight for f in linears]), torch.cat([f.bias for f in linears])
+    return nn.functional.linear(x.to(weight.dtype), weight, bias).view(-1, len(weight) // 2)
+
+
+def _of_states(linears: list[nn.Linear]) -> Float[Tensor, "2 H G"]:
+    return torch.stack([f.weight for f in linears]).mT
