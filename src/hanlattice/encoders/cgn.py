@@ -160,6 +160,8 @@ class CGN(Encoder):
         super().__init__()
         if graph_layers < 1:
             raise ValueError(f"graph_layers must be at least 1, not {graph_layers}")
+        if fusion not in ("matrix", "vector", "scalar"):
+            raise ValueError(f"fusion must be 'matrix', 'vector' or 'scalar', not {fusion!r}")
         self.d_out = d_graph
         self.words = words
         self.lstm = TwoWayLSTM(d_in, d_model, lstm_layers)

@@ -107,7 +107,7 @@ class LRCNN(Encoder):
     reads. The rest: see the module.
 
     Raises:
-        ValueError: fewer than two layers, which would meet no words; a negative ``rethinking``.
+        ValueError: fewer than two layers, which would meet no words; a negative ``rethinking``; unknown ``scales``.
     """
 
     def __init__(
@@ -127,6 +127,8 @@ class LRCNN(Encoder):
             raise ValueError(f"layers must be at least 2, for layer 2 is the first to meet words, not {layers}")
         if rethinking < 0:
             raise ValueError(f"rethinking must be at least 0, not {rethinking}")
+        if scales not in ("sum", "mlp"):
+            raise ValueError(f"scales must be 'sum' or 'mlp', not {scales!r}")
         self.d_out, self.layers, self.rethinking = d_model, layers, rethinking
         self.words = words
         self.no_word = nn.Parameter(torch.empty(1, words.d_out).uniform_(-1, 1) * (3 / words.d_out) ** 0.5)
