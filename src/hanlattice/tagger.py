@@ -5,7 +5,9 @@ from torch import Tensor, nn
 
 from hanlattice.batch import Batch
 from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
-from hanlattice.encoders.base import Encoder
+from hanlattice.encoders.base import Encoder, WordEncoder
+from hanlattice.spans import Span
+from hanlattice.structs.segmentation import Segments
 
 
 class Tagger(nn.Module):
@@ -23,12 +25,65 @@ class Tagger(nn.Module):
         return self.decoder.scores(self.encoder(self.embedding(batch), batch))
 
     def loss(self, batch: Batch, gold: Gold) -> Tensor:
-        return self.decoder.loss(self(batch), batch.mask, gold)
+        outputs, mask = self.encoder.outputs(self.embedding(batch), batch), self.mask(batch)
+        losses = [weight * self.decoder.loss(self.decoder.scores(h), mask, gold) for weight, h in outputs]
+        return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
 
     @torch.inference_mode()
     def predict(self, batch: Batch) -> list[list[ScoredSpan]]:
         return self.decoder.decode(self(batch), batch.mask)
 
+    def mask(self, batch: Batch) -> Tensor:
+        """Which of the positions that are scored are real."""
+        return batch.mask
+
+    def unreachable(self, batch: Batch, gold: Gold) -> int:
+        """How many of the gold spans no answer of this tagger could hold, whatever it learns."""
+        return 0
+
     @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
+
+
+class WordTagger(Tagger):
+    """A tagger whose encoder gives one vector a word: it reads, labels and finds whole words only.
+
+    The decoder is told of words as it is elsewhere of characters, so any decoder will do. Gold entities that begin
+    or end inside a word cannot be found; in training they are as if unmarked.
+    """
+
+    encoder: WordEncoder
+
+    def loss(self, batch: Batch, gold: Gold) -> Tensor:
+        return super().loss(batch, _in_words(self.encoder.words_of(batch), gold))
+
+    def mask(self, batch: Batch) -> Tensor:
+        return self.encoder.words_of(batch).mask
+
+    @torch.inference_mode()
+    def predict(self, batch: Batch) -> list[list[ScoredSpan]]:
+        words = self.encoder.words_of(batch)
+        found = self.decoder.decode(self(batch), words.mask)
+        rows = zip(found, words.head.tolist(), words.tail.tolist(), strict=True)
+        return [
+            [ScoredSpan(head[s.start], tail[s.end - 1] + 1, s.label, s.score) for s in spans]
+            for spans, head, tail in rows
+        ]
+
+    def unreachable(self, batch: Batch, gold: Gold) -> int:
+        reachable = _in_words(self.encoder.words_of(batch), gold)
+        return sum(map(len, gold)) - sum(map(len, reachable))
+
+
+def _in_words(words: Segments, gold: Gold) -> list[list[Span]]:
+    """Spans counted in words instead of characters, without those that begin or end inside a word."""
+    counted = []
+    rows = zip(gold, words.head.tolist(), words.tail.tolist(), words.mask.tolist(), strict=True)
+    for spans, head, tail, real in rows:
+        first = {at: i for i, (at, is_real) in enumerate(zip(head, real, strict=True)) if is_real}
+        end = {at + 1: i + 1 for i, (at, is_real) in enumerate(zip(tail, real, strict=True)) if is_real}
+        counted.append(
+            [Span(first[s.start], end[s.end], s.label) for s in spans if s.start in first and s.end in end]
+        )
+    return counted

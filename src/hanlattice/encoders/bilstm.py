@@ -1,0 +1,58 @@
+"""BiLSTM: characters read from the left and from the right.
+
+Huang et al. 2015, https://arxiv.org/abs/1508.01991; the Chinese baselines are those of Zhang & Yang 2018,
+https://aclanthology.org/P18-1144. Bigrams and segmentation features are the embedding's.
+"""
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from hanlattice.batch import Batch
+from hanlattice.dropout import Dropout
+from hanlattice.encoders.base import Encoder
+from hanlattice.encoders.recurrent import TwoWayLSTM
+
+
+class StackedLSTM(nn.Module):
+    """``layers`` LSTMs in both directions, ``d_hidden`` wide each; a layer reads both halves of the one below.
+
+    Equals packed sequences, and on CPUs takes less than half their time. ``dropout`` is between layers.
+    """
+
+    def __init__(self, d_in: int, d_hidden: int, layers: int = 1, dropout: float = 0.0):
+        super().__init__()
+        if layers < 1:
+            raise ValueError(f"layers must be at least 1, not {layers}")
+        self.d_out = 2 * d_hidden
+        self.layers = nn.ModuleList(TwoWayLSTM(self.d_out if i else d_in, self.d_out) for i in range(layers))
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "B S D_in"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D_out"]:
+        for i, layer in enumerate(self.layers):
+            x = layer(self.dropout(x) if i else x, mask)
+        return x
+
+
+class BiLSTM(Encoder):
+    """``layers`` bidirectional LSTMs of ``d_hidden`` a direction.
+
+    Dropout on what comes in (beside the embedding's own), between layers, and on the result.
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        *,
+        d_hidden: int = 100,
+        layers: int = 1,
+        input_dropout: float = 0.0,
+        layer_dropout: float = 0.0,
+        output_dropout: float = 0.5,
+    ):
+        super().__init__()
+        self.recurrence = StackedLSTM(d_in, d_hidden, layers, layer_dropout)
+        self.d_out = self.recurrence.d_out
+        self.input_dropout, self.output_dropout = Dropout(input_dropout), Dropout(output_dropout)
+
+    def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
+        return self.output_dropout(self.recurrence(self.input_dropout(x), batch.mask))
