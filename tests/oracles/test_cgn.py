@@ -82,7 +82,7 @@ def test_same_as_the_paper(name: str, layers: int) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"fusion": "vector"}, {"fusion": "scalar"}, {"last_heads": 3}, {"d_model": 10}, {"lstm_layers": 2}],
+    [{"fusion": "vector"}, {"fusion": "scalar"}, {"last_heads": 3}, {"d_model": 10}],
     ids=str,
 )
 def test_same_in_every_setting(settings: dict[str, object]) -> None:

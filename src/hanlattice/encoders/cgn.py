@@ -147,7 +147,6 @@ class CGN(Encoder):
         words: WordEmbedding,
         *,
         d_model: int = 300,
-        lstm_layers: int = 1,
         d_head: int = 30,
         heads: int = 3,
         d_graph: int = 30,
@@ -164,7 +163,7 @@ class CGN(Encoder):
             raise ValueError(f"fusion must be 'matrix', 'vector' or 'scalar', not {fusion!r}")
         self.d_out = d_graph
         self.words = words
-        self.lstm = TwoWayLSTM(d_in, d_model, lstm_layers)
+        self.lstm = TwoWayLSTM(d_in, d_model)
         self.word_projection = nn.Identity() if words.d_out == d_model else nn.Linear(words.d_out, d_model)
         self.graphs = nn.ModuleList(
             GraphNetwork(d_model, d_head, heads, d_graph, last_heads, graph_layers, graph_dropout) for _ in GRAPHS

@@ -14,13 +14,13 @@ class TwoWayLSTM(nn.Module):
         ValueError: ``d_out`` is odd.
     """
 
-    def __init__(self, d_in: int, d_out: int, layers: int = 1):
+    def __init__(self, d_in: int, d_out: int):
         super().__init__()
         if d_out % 2:
             raise ValueError(f"the width of an LSTM in both directions must be even, not {d_out}")
         self.d_out = d_out
-        self.forwards = nn.LSTM(d_in, d_out // 2, layers, batch_first=True)
-        self.backwards = nn.LSTM(d_in, d_out // 2, layers, batch_first=True)
+        self.forwards = nn.LSTM(d_in, d_out // 2, batch_first=True)
+        self.backwards = nn.LSTM(d_in, d_out // 2, batch_first=True)
 
     def forward(self, x: Float[Tensor, "B N D_in"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D_out"]:
         position = torch.arange(mask.shape[1], device=mask.device)
