@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hanlattice.spans import Span
+from hanlattice.structs.spans import select
 
 Gold = Sequence[Collection[Span]]
 
@@ -46,3 +47,15 @@ class Decoder(nn.Module, ABC):
     @abstractmethod
     def decode(self, scores: Tensor, mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         """Spans of each sentence, in the order of their start."""
+
+    def reachable(self, spans: Collection[Span]) -> list[Span]:
+        """Gold spans of a sentence that one answer can hold together, in order; the others can never all be found.
+
+        All of them if ``nested``; otherwise as many as there can be without an overlap.
+        """
+        return sorted(spans if self.nested else select(inner_first(spans), nested=False))
+
+
+def inner_first(spans: Collection[Span]) -> list[Span]:
+    """By their ends, the shorter first: selected in this order, as many flat spans stay as can stay together."""
+    return sorted(spans, key=lambda span: (span.end, -span.start))

@@ -1,0 +1,149 @@
+"""What all tables share: they are formed block by block, and of a block only what may be an entity is kept.
+
+A table has a row for each first character and a column for each last one; cells below the diagonal and in padding
+are of no span. What is exported, ``scores``, grows with the characters alone.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
+from hanlattice.errors import ModelError
+
+# Numbers in a block, 32 MB in float32; and in a block of a single row, beyond which that is hopeless.
+BLOCK, LARGEST_ROW = 1 << 23, 1 << 28
+
+# A sentence's spans are picked from so many cells a character, the surest. To an untrained model half of all cells
+# may seem entities, which in a long text are more than memory holds; no trained one comes near this.
+PER_CHARACTER = 16
+
+
+class Found(NamedTuple):
+    """Cells that may be entities: each in a sentence, a row and a column, for a label.
+
+    They are ranked by ``ranks``; ``confidences`` are their probabilities.
+    """
+
+    places: Int[Tensor, "W 4"]
+    ranks: Float[Tensor, "W"]
+    confidences: Float[Tensor, "W"]
+
+
+class Table(Decoder):
+    """A decoder whose cells are scored by :meth:`cells`; ``width`` numbers are formed for each.
+
+    Raises:
+        ModelError: in ``loss`` and ``decode``, when even one row of the table is more than memory can hold.
+    """
+
+    def __init__(self, labels: tuple[str, ...], *, nested: bool, width: int):
+        super().__init__()
+        self.labels, self.nested, self.width = tuple(labels), nested, width
+
+    @abstractmethod
+    def cells(self, scores: Tensor, rows: slice) -> Float[Tensor, "B Z R C"]:
+        """Some rows of the table, from the column on that meets the first of them in the diagonal."""
+
+    @abstractmethod
+    def part(
+        self, cells: Float[Tensor, "B Z R C"], gold: Int[Tensor, "W 4"], real: Bool[Tensor, "B R C"]
+    ) -> Tensor:
+        """What a block adds to the loss; ``gold`` are sentences, rows, columns and labels of the entities in it."""
+
+    @abstractmethod
+    def combined(self, parts: Tensor) -> Float[Tensor, "B"]:
+        """The loss of each sentence from the stacked parts of all blocks."""
+
+    @abstractmethod
+    def found(self, cells: Float[Tensor, "B Z R C"], real: Bool[Tensor, "B R C"]) -> Found:
+        """The cells of a block that may be entities, by their places in the block."""
+
+    @abstractmethod
+    def together(self, spans: Sequence[ScoredSpan]) -> Sequence[ScoredSpan]:
+        """Of the spans of a sentence, the best first, those that the decoder's rules let stand together."""
+
+    def loss(self, scores: Tensor, mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
+        gold_places = self._places(gold).to(mask.device)
+        blocks = list(self._blocks(*mask.shape))
+        with torch.autocast(scores.device.type, enabled=False):
+            given = (_precise(scores), mask, gold_places)
+            if len(blocks) == 1:
+                parts = [self._part(*given, blocks[0])]
+            else:  # blocks are formed anew for their gradients, else all of them would lie in memory at once
+                parts = [checkpoint(self._part, *given, rows, use_reentrant=False) for rows in blocks]
+            return self.combined(torch.stack(parts)).mean()
+
+    def decode(self, scores: Tensor, mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
+        limits = PER_CHARACTER * mask.sum(1)
+        most = 2 * int(limits.sum())
+        found: list[Found] = []
+        with torch.autocast(scores.device.type, enabled=False):
+            scores = _precise(scores)
+            for rows in self._blocks(*mask.shape):
+                in_block = self.found(self.cells(scores, rows), _real(mask, rows))
+                found.append(in_block._replace(places=in_block.places + _offset(rows, mask)))
+                if sum(len(f.ranks) for f in found) > most:
+                    found = [_surest(found, limits)]
+        kept = _surest(found, limits)
+        spans: list[list[ScoredSpan]] = [[] for _ in mask]
+        for (b, first, last, label), score in zip(kept.places.tolist(), kept.confidences.tolist(), strict=True):
+            spans[b].append(ScoredSpan(first, last + 1, self.labels[label], score))
+        return [sorted(self.together(candidates)) for candidates in spans]
+
+    def _blocks(self, batch: int, n: int) -> Iterator[slice]:
+        """Rows that are formed at once; ever more of them, as their columns become fewer."""
+        if batch * n * self.width > LARGEST_ROW:
+            raise ModelError(
+                f"a table of {n:,} characters with {len(self.labels):,} types for {batch} texts at once does not"
+                " fit in memory: set a smaller training.batch_size or text.window, or have fewer types"
+            )
+        start = 0
+        while start < max(n, 1):
+            stop = min(n, start + max(1, BLOCK // max(1, batch * (n - start) * self.width)))
+            yield slice(start, stop)
+            start = max(stop, 1)
+
+    def _part(self, scores: Tensor, mask: Tensor, gold: Tensor, rows: slice) -> Tensor:
+        inside = (rows.start <= gold[:, 1]) & (gold[:, 1] < rows.stop)
+        return self.part(self.cells(scores, rows), gold[inside] - _offset(rows, mask), _real(mask, rows))
+
+    def _places(self, gold: Gold) -> Int[Tensor, "W 4"]:
+        label_id = {label: i for i, label in enumerate(self.labels)}
+        places = [(b, s, e - 1, label_id[label]) for b, spans in enumerate(gold) for s, e, label in spans]
+        return torch.tensor(places, dtype=torch.long).view(-1, 4)
+
+
+def _precise(scores: Tensor) -> Tensor:
+    """At least float32, whatever the precision of the scores."""
+    return scores.to(torch.promote_types(scores.dtype, torch.float32))
+
+
+def _offset(rows: slice, mask: Tensor) -> Int[Tensor, "4"]:
+    """From places in a block to places in the table."""
+    return torch.tensor([0, rows.start, rows.start, 0], device=mask.device)
+
+
+def _real(mask: Bool[Tensor, "B N"], rows: slice) -> Bool[Tensor, "B R C"]:
+    """Which cells of a block are of spans."""
+    columns = mask[:, rows.start :]
+    n_rows = rows.stop - rows.start
+    upper = torch.ones(n_rows, columns.shape[1], dtype=torch.bool, device=mask.device).triu()
+    return columns[:, :n_rows, None] & columns[:, None] & upper
+
+
+def _surest(found: Sequence[Found], limits: Int[Tensor, "B"]) -> Found:
+    """Sentence by sentence, the surest first, of each as many as its limit."""
+    every = Found(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+    order = every.ranks.argsort(descending=True, stable=True)
+    order = order[every.places[order, 0].argsort(stable=True)]
+    sentence = every.places[order, 0]
+    counts = sentence.bincount(minlength=len(limits))
+    place = torch.arange(len(order), device=order.device) - (counts.cumsum(0) - counts)[sentence]
+    order = order[place < limits[sentence]]
+    return Found(*(part[order] for part in every))
