@@ -23,6 +23,7 @@ from hanlattice.corpus import (
     doccano,
     jsonl,
     label_studio,
+    ontonotes,
     people_daily,
     spacy,
 )
@@ -72,6 +73,7 @@ FORMATS = {
     "cluener": Format(cluener.read, cluener.write, _ROWS),
     "cmeee": Format(cmeee.read, cmeee.write, Carries(frozenset({"overlaps"}))),
     "people-daily": Format(people_daily.read, None, _FLAT),
+    "ontonotes": Format(ontonotes.read, None, _FLAT),
 }
 """Formats of one file. brat, a folder, is the one beside them."""
 
@@ -89,6 +91,7 @@ _SNIFF = {
     "label-studio": label_studio.sniff,
     "cmeee": cmeee.sniff,
     "people-daily": people_daily.sniff,
+    "ontonotes": ontonotes.sniff,
 }
 
 

@@ -1,0 +1,103 @@
+"""OntoNotes ``.name`` files: a sentence a line, words between blanks, names between SGML tags.
+
+``<ENAMEX TYPE="GPE">重庆</ENAMEX> 下 雨``, after a line ``<DOC DOCNO="…">`` and before ``</DOC>``. The text of a
+sentence is its words, joined as those of CoNLL columns are; the words are the document's tokens, and its id is the
+file's ``DOCNO`` with the number of the sentence. ``PERSON`` is read as PER, other types under their own names. The
+attributes ``S_OFF`` and ``E_OFF`` of a few names are not followed: a name is what its tags hold.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+from xml.sax.saxutils import unescape
+
+from hanlattice.corpus.conll import joined
+from hanlattice.corpus.defects import Defect, OnDefect, report
+from hanlattice.corpus.offsets import in_order
+from hanlattice.document import Document, Entity
+
+_NAMES = ("PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE")
+_VALUES = ("DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL")
+TYPES = (*_NAMES, *_VALUES)
+
+_DOCUMENT = re.compile(r"\s*<(?:DOC\s+DOCNO=\"([^\"]*)\"|/DOC)\s*>\s*")
+_TAG = re.compile(r"(</?(?:ENAMEX|TIMEX|NUMEX)\b[^<>]*>)")
+_BROKEN = re.compile(r"</?(?:ENAMEX|TIMEX|NUMEX)\b")
+_TYPE = re.compile(r"\sTYPE=\"([^\"]*)\"")
+
+
+class _Open(NamedTuple):
+    tag: str
+    label: str | None
+    first: int
+    """Its first word."""
+
+
+def sniff(head: Sequence[str]) -> bool:
+    """Does it begin as such a document does, or has a line a tag with a type?"""
+    begins = next((line for line in head if line.strip()), "")
+    return _DOCUMENT.fullmatch(begins) is not None or any("<ENAMEX TYPE=" in line for line in head)
+
+
+def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = None) -> Iterator[Document]:
+    """One document a sentence.
+
+    Raises:
+        DataError: a tag is broken, never closed, never opened or closed across another one, or a type is none of
+            OntoNotes, and nobody takes defects; with a taker such a name is left out.
+    """
+    name, n = None, 0
+    for number, line in enumerate(lines, 1):
+        if match := _DOCUMENT.fullmatch(line):
+            name, n = match[1], 0
+        elif line.strip():
+            n += 1
+            yield _sentence(line, None if name is None else f"{name}:{n}", file, number, on_defect)
+
+
+def _sentence(text: str, name: str | None, file: str, line: int, on_defect: OnDefect | None) -> Document:
+    def defect(kind: str, message: str, mend: str) -> None:
+        report(Defect(file, line, kind, message, mend), on_defect)
+
+    words: list[str] = []
+    opened: list[_Open] = []
+    found: list[tuple[int, int, str]] = []  # words [first, end) and label
+    for i, piece in enumerate(_TAG.split(text)):
+        if i % 2 == 0:
+            if broken := _BROKEN.search(piece):
+                defect("broken tag", f"{piece[broken.start() :][:40]!r} has no '>'", "complete the tag")
+            words += map(unescape, piece.split())
+        elif not piece.startswith("</"):
+            label = _label(piece)
+            if label is None:
+                defect("unknown type", f"{piece} has no type of OntoNotes", f"name one of {', '.join(TYPES)}")
+            opened.append(_Open(piece, label, len(words)))
+        elif not opened:
+            defect("unpaired tag", f"{piece} closes nothing", "delete it, or open it before the name")
+        elif _kind(opened[-1].tag) != _kind(piece):
+            defect("crossing tags", f"{piece} comes while {opened[-1].tag} is open", "close the inner name first")
+        else:
+            tag, label, first = opened.pop()
+            if first == len(words):
+                defect("empty name", f"{tag}{piece} holds no word", "delete both tags")
+            elif label is not None:
+                found.append((first, len(words), label))
+    for tag, _, _ in opened:
+        defect("unclosed tag", f"{tag} is not closed on its line", f"write </{_kind(tag)}> after the name")
+    joint, bounds = joined(words)
+    places = ((bounds[first][0], bounds[end - 1][1], label) for first, end, label in found)
+    entities = in_order(Entity(joint[start:end], label, start, end) for start, end, label in places)
+    return Document(joint, entities, id=name, tokens=bounds, meta={"@line": line})
+
+
+def _kind(tag: str) -> str:
+    """ENAMEX, TIMEX or NUMEX."""
+    return tag.strip("</>").split()[0]
+
+
+def _label(tag: str) -> str | None:
+    """PER for PERSON, other types as they are; None for what is no type of OntoNotes."""
+    match = _TYPE.search(tag)
+    if match is None or match[1] not in TYPES:
+        return None
+    return "PER" if match[1] == "PERSON" else match[1]
