@@ -39,7 +39,7 @@ class Tagger(nn.Module):
 
     def unreachable(self, batch: Batch, gold: Gold) -> int:
         """How many of the gold spans no answer of this tagger could hold, whatever it learns."""
-        return 0
+        return sum(len(spans) - len(self.decoder.reachable(spans)) for spans in gold)
 
     @property
     def device(self) -> torch.device:
@@ -72,8 +72,8 @@ class WordTagger(Tagger):
         ]
 
     def unreachable(self, batch: Batch, gold: Gold) -> int:
-        reachable = _in_words(self.encoder.words_of(batch), gold)
-        return sum(map(len, gold)) - sum(map(len, reachable))
+        inside = _in_words(self.encoder.words_of(batch), gold)
+        return sum(map(len, gold)) - sum(map(len, inside)) + super().unreachable(batch, inside)
 
 
 def _in_words(words: Segments, gold: Gold) -> list[list[Span]]:

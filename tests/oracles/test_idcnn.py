@@ -135,7 +135,7 @@ def test_blocks_begin_as_the_identity_and_training_leaves_them() -> None:
     initialise(Tagger(Given(), encoder, CRF(D, ("A",))), "xavier")
     encoder = encoder.double().eval()
     assert_close(encoder(x, batch)[batch.mask], encoder.entry(x, batch.mask).relu()[batch.mask])
-    assert float(encoder.entry.inner.bias[0]) == pytest.approx(0.01)
+    assert encoder.entry.inner.bias.tolist() == pytest.approx([0.01] * D)
     assert IDCNN(D_IN, d_hidden=D, first="linear").entry.inner.bias is None
 
 

@@ -1,5 +1,6 @@
 """The model card that training writes: how the model was made and what it scores."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from hanlattice.config import Config
@@ -8,8 +9,10 @@ from hanlattice.pipeline import NER
 from hanlattice.training.checkpoint import Progress
 
 
-def card(config: Config, ner: NER, progress: Progress, dev: Report, test: Report | None) -> str:
-    """Markdown; names of files, not where they lay."""
+def card(
+    config: Config, ner: NER, progress: Progress, dev: Report, test: Report | None, lost: Mapping[str, int]
+) -> str:
+    """Markdown; names of files, not where they lay. ``lost`` counts entities that the model can never find."""
     data = config.data
     corpora = ", ".join(Path(path).name for path in data.train)
     dev_name = Path(data.dev).name if data.dev else f"{data.dev_share:.0%} of train, by seed {config.training.seed}"
@@ -26,7 +29,13 @@ def card(config: Config, ner: NER, progress: Progress, dev: Report, test: Report
         "## Dev",
         "",
         dev.to_markdown(),
+        *_lost(lost["dev"]),
     ]
     if test is not None:
-        lines += ["", "## Test", "", test.to_markdown()]
+        lines += ["", "## Test", "", test.to_markdown(), *_lost(lost["test"])]
     return "\n".join(lines) + "\n"
+
+
+def _lost(count: int) -> list[str]:
+    """Overlapping entities for a decoder of flat ones, entities inside the words that an encoder reads whole."""
+    return ["", f"{count:,} of the gold entities are of a form that this model can never find."] if count else []
