@@ -53,20 +53,22 @@ class VectorAttention(nn.Module):
         self.word = nn.Linear(d_word, (1 + self.gates) * d_model, bias=False)
         self.top = nn.Linear(d_model, self.gates * d_model, bias=False) if rethinking else None
 
+    def said(
+        self, words: Float[Tensor, "B S N D_word"], top: Float[Tensor, "B N D"] | None
+    ) -> Float[Tensor, "B S N _"]:
+        """What words and top layer contribute to the new features and to the gates of all layers."""
+        said: Tensor = self.word(words)
+        if self.top is None or top is None:
+            return said
+        return said + pad(self.top(top), (top.shape[-1], 0)).unsqueeze(1)
+
     def forward(
-        self,
-        features: Float[Tensor, "B N D"],
-        word: Float[Tensor, "B N D_word"],
-        top: Float[Tensor, "B N D"] | None,
+        self, features: Float[Tensor, "B N D"], said: Float[Tensor, "B N _"], top: Float[Tensor, "B N D"] | None
     ) -> Float[Tensor, "B N D"]:
-        d = features.shape[-1]
-        new, gates = (self.features(features) + self.word(word)).split([d, self.gates * d], -1)
-        candidates = [new.tanh(), features]
-        if self.top is not None and top is not None:
-            gates = gates + self.top(top)
-            candidates.append(top)
-        gates = gates.unflatten(-1, (self.gates, d))[..., : len(candidates), :]  # input, forget, top
-        return (gates.sigmoid().softmax(-2) * torch.stack(candidates, -2)).sum(-2)
+        new, *gates = (self.features(features) + said).chunk(1 + self.gates, -1)
+        candidates = [new.tanh(), features] if top is None else [new.tanh(), features, top]
+        weights = torch.stack(gates[: len(candidates)]).sigmoid().softmax(0)
+        return (weights * torch.stack(candidates)).sum(0)
 
 
 class Direction(nn.Module):
@@ -87,9 +89,9 @@ class Direction(nn.Module):
         top: Float[Tensor, "B N D"] | None,
     ) -> list[Float[Tensor, "B N D"]]:
         found, x = [], first
-        for window, word in zip(self.windows, words.unbind(1), strict=True):
+        for window, said in zip(self.windows, self.attention.said(words, top).unbind(1), strict=True):
             features = window(self._pairs(self.dropout(x))).tanh()
-            x = self.attention(features, word, top) * mask.unsqueeze(-1)
+            x = self.attention(features, said, top) * mask.unsqueeze(-1)
             found.append(x)
         return found
 
