@@ -2,7 +2,7 @@
 
 import re
 import string
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -17,6 +17,7 @@ _ROW = {letter: row for row, letter in enumerate(string.ascii_letters + string.d
 LONGEST = 32
 
 
+@runtime_checkable
 class LetterEncoder(Protocol):
     """What reads the letters of a word: one vector for each of them."""
 
