@@ -6,38 +6,63 @@ A part named ``package.module:Class`` is imported and called with the same argum
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, get_type_hints
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, get_type_hints
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hanlattice.config import Config, Part, coerced, suggestion
+from hanlattice.config import Config, Part, coerced, located, suggestion
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.tagging import CRF
 from hanlattice.embeddings.characters import Characters
+from hanlattice.embeddings.language_model import open_language_model
+from hanlattice.embeddings.latin import Convolution, Latin
+from hanlattice.embeddings.pretrained import Pretrained
+from hanlattice.embeddings.soft_lexicon import SoftLexicon
 from hanlattice.embeddings.softword import ExSoftword, Softword
+from hanlattice.embeddings.stack import Stack
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import Composition, WordEmbedding
-from hanlattice.encoders.base import Encoder
+from hanlattice.encoders.augmented import Augmented, nearest
+from hanlattice.encoders.base import Encoder, WordEncoder
+from hanlattice.encoders.bilstm import BiLSTM
+from hanlattice.encoders.cgn import CGN
 from hanlattice.encoders.flat import Flat
+from hanlattice.encoders.idcnn import IDCNN
+from hanlattice.encoders.identity import Identity
+from hanlattice.encoders.lattice_lstm import LatticeLSTM
+from hanlattice.encoders.lgn import LGN
+from hanlattice.encoders.lr_cnn import LRCNN
+from hanlattice.encoders.positions import POSITIONS, PositionName
+from hanlattice.encoders.tener import tener
+from hanlattice.encoders.transformer import Transformer
+from hanlattice.encoders.word_bilstm import WordBiLSTM
 from hanlattice.errors import ConfigError
-from hanlattice.tagger import Tagger
+from hanlattice.tagger import Tagger, WordTagger
 from hanlattice.vectors import Vectors, VectorSet
 from hanlattice.vocab import END, Vocabulary
+
+_Builder = TypeVar("_Builder", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Tables:
-    """First weights of the embedding tables, in the rows of a vocabulary, and how often each word occurs."""
+    """First weights of the embedding tables, in the rows of a vocabulary, and how often each word occurs.
+
+    For a part whose weights are about to be loaded, ``files`` is where it left what else it needs.
+    """
 
     chars: Tensor
     bigrams: Tensor
     words: Tensor
     word_counts: Tensor
     n_word_labels: int
+    files: Path | None = None
 
     @classmethod
     def from_vectors(
@@ -64,7 +89,7 @@ class Tables:
         )
 
     @classmethod
-    def empty(cls, vocabulary: Vocabulary, dimensions: Mapping[str, int]) -> "Tables":
+    def empty(cls, vocabulary: Vocabulary, dimensions: Mapping[str, int], files: Path | None = None) -> "Tables":
         """Zeros of the right shape, for weights that are about to be loaded."""
         return cls(
             torch.zeros(len(vocabulary.chars) + 2, dimensions["chars"]),
@@ -72,7 +97,12 @@ class Tables:
             torch.zeros(len(vocabulary.words) + 1, dimensions["words"]),
             torch.ones(len(vocabulary.words) + 1, dtype=torch.long),
             len(vocabulary.word_labels),
+            files,
         )
+
+    def within(self, *names: str) -> "Tables":
+        """The same for a part of a part: its files are in a folder of its name."""
+        return self if self.files is None else replace(self, files=self.files.joinpath(*names))
 
     def first(self, vocabulary: Vocabulary) -> "Tables":
         """Copies of the rows of a vocabulary with which that of these tables begins."""
@@ -118,8 +148,8 @@ def characters(
     """Character vectors, with the bigram's and the place in words beside them."""
     table = partial(Table, unknown_rate=unknown_rate, sparse=sparse)
     pairs = table(tables.bigrams, trainable=bigrams_trainable) if bigrams else None
-    places = {"softword": Softword, "exsoftword": ExSoftword}
-    segmented = places[segmentation](d_segmentation) if segmentation != "none" else None
+    places: dict[str, type[Softword | ExSoftword]] = {"softword": Softword, "exsoftword": ExSoftword}
+    segmented = places[segmentation](d_segmentation) if segmentation in places else None
     return Characters(table(tables.chars, trainable=trainable), pairs, segmented, dropout=dropout)
 
 
@@ -140,6 +170,80 @@ def word_embedding(
     return WordEmbedding(table, composed, dropout=word_dropout, forget=forget, drop=drop)
 
 
+def pretrained(tables: Tables, *, path: str = "", **settings: Any) -> Pretrained:
+    """A language model of a local folder, its word pieces pooled to characters."""
+    if tables.files is not None:
+        return Pretrained(*open_language_model(tables.files, weights=False), **settings)
+    if not path:
+        raise ValueError("set path to the folder of a Hugging Face language model")
+    return Pretrained(*open_language_model(Path(located(path))), **settings)
+
+
+def stack(tables: Tables, *, parts: Mapping[str, Part] = MappingProxyType({})) -> Stack:
+    """Several embeddings side by side, each with a name of its own."""
+
+    def built(name: str, part: Part) -> nn.Module:
+        own = replace(tables.within("parts", name), chars=tables.chars.clone(), bigrams=tables.bigrams.clone())
+        module: nn.Module = _construct(f"embedding.parts.{name}", part, EMBEDDINGS, own)
+        return module
+
+    return Stack({name: built(name, part) for name, part in parts.items()})
+
+
+def soft_lexicon(tables: Tables, **settings: Any) -> SoftLexicon:
+    """Character vectors with those of the words around each beside them."""
+    below = characters(tables, **_taken(characters, settings))
+    own = replace(tables, words=tables.words.clone())  # the encoder may have a table of the same words
+    words = word_embedding(below.d_out, own, **_taken(word_embedding, settings))
+    return SoftLexicon(below, words, tables.word_counts, **_taken(SoftLexicon, settings))
+
+
+def latin(
+    tables: Tables, *, letters: Literal["transformer", "convolution"] = "transformer", d_letter: int = 30
+) -> Latin:
+    """Words in Latin letters, read letter by letter by a small TENER or a convolution."""
+    if letters == "convolution":
+        return Latin(d_letter, Convolution(d_letter, d_letter))
+    if d_letter % 6:
+        raise ValueError(f"d_letter ({d_letter}) must be a multiple of 6, for three heads of even width")
+    small = tener(
+        d_letter, d_model=d_letter, heads=3, d_feed_forward=2 * d_letter, input_projection=False, output_dropout=0.0
+    )
+    return Latin(d_letter, small)
+
+
+def transformer(
+    d_in: int, tables: Tables, *, position: PositionName = "sinusoidal", **settings: Any
+) -> Transformer:
+    """A Transformer over characters, with the settings of its position encoding beside its own."""
+    kind = POSITIONS[position]
+    of_position, of_encoder = _taken(kind, settings), _taken(Transformer, settings)
+    for name in sorted(settings.keys() - of_position.keys() - of_encoder.keys()):
+        raise ValueError(f"the position {position!r} has no setting {name!r}")
+    return Transformer(d_in, partial(kind, **of_position), **of_encoder)
+
+
+def augmented(
+    d_in: int,
+    tables: Tables,
+    *,
+    inner: Part = Part("bilstm"),  # noqa: B008  # frozen
+    neighbours: int = 10,
+    of: Literal["chars", "bigrams"] = "chars",
+    values: Literal["pretrained", "random"] = "pretrained",
+    **settings: Any,
+) -> Augmented:
+    """Another encoder with the nearest neighbours of each character beside it, found by the pretrained vectors."""
+    encoder: Encoder = _construct("encoder.inner", inner, ENCODERS, d_in, tables)
+    if isinstance(encoder, WordEncoder):
+        raise ValueError(f"encoder.inner {inner.name!r} gives a vector a word, not a character; name another")
+    vectors = tables.bigrams if of == "bigrams" else tables.chars
+    bound = (3.0 / encoder.d_out) ** 0.5
+    random = torch.empty(len(vectors), encoder.d_out).uniform_(-bound, bound)
+    table = Table(vectors.clone() if values == "pretrained" else random)
+    return Augmented(encoder, nearest(vectors, neighbours), table, of=of, **settings)
+
+
 def of_characters(encoder: Callable[..., Encoder]) -> Callable[..., Encoder]:
     """The builder of ``encoder(d_in, *, …)``, which reads no words; its settings are the encoder's."""
 
@@ -151,11 +255,10 @@ def of_characters(encoder: Callable[..., Encoder]) -> Callable[..., Encoder]:
 
 def of_words(encoder: Callable[..., Encoder]) -> Callable[..., Encoder]:
     """The builder of ``encoder(d_in, words, *, …)``; its settings are the encoder's and the word embedding's."""
-    names = _settings(word_embedding)
 
     def builder(d_in: int, tables: Tables, **settings: Any) -> Encoder:
-        of_embedding = {name: settings.pop(name) for name in names.keys() & settings.keys()}
-        return encoder(d_in, word_embedding(d_in, tables, **of_embedding), **settings)
+        words = word_embedding(d_in, tables, **_taken(word_embedding, settings))
+        return encoder(d_in, words, **_taken(encoder, settings))
 
     return _with_settings_of(builder, word_embedding, encoder)
 
@@ -176,23 +279,53 @@ def crf(
 def _settings(builder: Callable[..., Any]) -> dict[str, Any]:
     """The keyword-only arguments of a class or function and their types, None where one has no type."""
     hints = get_type_hints(vars(builder).get("__init__", builder) if isinstance(builder, type) else builder)
-    arguments = inspect.signature(builder).parameters.values()
-    return {a.name: hints.get(a.name) for a in arguments if a.kind is inspect.Parameter.KEYWORD_ONLY}
+    return {name: hints.get(name) for name in _keywords(builder)}
 
 
-def _with_settings_of(builder: Callable[..., Encoder], *parts: Callable[..., Any]) -> Callable[..., Encoder]:
+def _keywords(builder: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    arguments = inspect.signature(builder).parameters
+    return {name: a for name, a in arguments.items() if a.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def _taken(builder: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the settings that are the builder's; several builders may take one."""
+    return {name: settings[name] for name in _keywords(builder).keys() & settings.keys()}
+
+
+def _with_settings_of(builder: _Builder, *parts: Callable[..., Any]) -> _Builder:
     """``builder``, whose signature now names the settings that it hands on to ``parts``."""
-    own = [a for a in inspect.signature(builder).parameters.values() if a.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = inspect.signature(builder).parameters
+    own = [a for a in named.values() if a.kind is not inspect.Parameter.VAR_KEYWORD]
+    handed_on: dict[str, inspect.Parameter] = {}
     for part in parts:
-        of_part = inspect.signature(part).parameters.values()
-        own += [a for a in of_part if a.kind is inspect.Parameter.KEYWORD_ONLY]
+        handed_on |= _keywords(part)
         builder.__annotations__ |= _settings(part)
+    own += [a for name, a in handed_on.items() if name not in named]
     builder.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
     return builder
 
 
-EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {"characters": characters}
-ENCODERS: dict[str, Callable[..., Encoder]] = {"flat": of_words(Flat)}
+EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {
+    "characters": characters,
+    "pretrained": _with_settings_of(pretrained, Pretrained),
+    "stack": stack,
+    "latin": latin,
+    "soft_lexicon": _with_settings_of(soft_lexicon, characters, word_embedding, SoftLexicon),
+}
+ENCODERS: dict[str, Callable[..., Encoder]] = {
+    "none": of_characters(Identity),
+    "bilstm": of_characters(BiLSTM),
+    "flat": of_words(Flat),
+    "lattice_lstm": of_words(LatticeLSTM),
+    "lr_cnn": of_words(LRCNN),
+    "cgn": of_words(CGN),
+    "lgn": of_words(LGN),
+    "idcnn": of_characters(IDCNN),
+    "word_bilstm": of_words(WordBiLSTM),
+    "transformer": _with_settings_of(transformer, Transformer, *POSITIONS.values()),
+    "tener": of_characters(tener),
+    "augmented": _with_settings_of(augmented, Augmented),
+}
 DECODERS: dict[str, Callable[..., Decoder]] = {"crf": crf}
 
 
@@ -202,10 +335,11 @@ def build(config: Config, tables: Tables, labels: tuple[str, ...]) -> Tagger:
     Raises:
         ConfigError: a part or a setting of one does not exist, or a value does not fit.
     """
-    embedding = _construct("embedding", config.embedding, EMBEDDINGS, tables)
+    embedding = _construct("embedding", config.embedding, EMBEDDINGS, tables.within("embedding"))
     encoder = _construct("encoder", config.encoder, ENCODERS, embedding.d_out, tables)
     decoder = _construct("decoder", config.decoder, DECODERS, encoder.d_out, labels)
-    return Tagger(embedding, encoder, decoder)
+    tagger = WordTagger if isinstance(encoder, WordEncoder) else Tagger
+    return tagger(embedding, encoder, decoder)
 
 
 def check(config: Config) -> None:
@@ -235,12 +369,33 @@ def _chosen(
     if builder is None:
         raise ConfigError(f"there is no {room} {part.name!r}{suggestion(part.name, builders)}")
     known = _settings(builder)
-    settings = {}
+    settings: dict[str, Any] = {}
     for key, value in part.settings.items():
         if key not in known:
             raise ConfigError(f"{room} {part.name!r} has no setting {key!r}{suggestion(key, known)}")
-        settings[key] = coerced(value, known[key] or type(value), f"{room}.{key}")
+        where = f"{room}.{key}"
+        if known[key] is Part:
+            settings[key] = _within(_keywords(builder)[key].default, value, where)
+            _chosen(where, settings[key], builders)
+        elif known[key] == Mapping[str, Part]:
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{where} must be a table of parts, such as {where}.chars.name, not {value!r}")
+            parts = {name: _within(Part("characters"), v, f"{where}.{name}") for name, v in value.items()}
+            for name, inner in parts.items():
+                _chosen(f"{where}.{name}", inner, builders)
+            settings[key] = parts
+        else:
+            settings[key] = coerced(value, known[key] or type(value), where)
     return builder, settings
+
+
+def _within(default: Part, value: Any, where: str) -> Part:
+    """The part that is a setting of another."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"{where} has a name and settings of its own: set {where}.name, not {where}, to {value!r}"
+        )
+    return default.with_settings(value)
 
 
 def _imported(room: str, name: str) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 import types
 from collections.abc import Iterable, Mapping, Set
@@ -56,12 +57,14 @@ class DataConfig:
 class LexiconConfig:
     """``files`` of words; ``FILE=LABEL`` gives all words of a file that gazetteer label, and of equal words the
     last counts. ``vector_words`` puts the words of the vectors before them. Words of fewer than
-    ``min_word_length`` characters are never matched.
+    ``min_word_length`` characters are never matched. How often words occur is counted in ``train`` or, as some
+    publications have it, in ``all`` corpora, test included.
     """
 
     files: tuple[str, ...] = ()
     vector_words: bool = True
     min_word_length: int = 2
+    counts: Literal["train", "all"] = "train"
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,9 @@ class VectorsConfig:
     """``path`` of the vectors, empty for those inside the package. ``normalise`` scales each to length 1.
 
     The most frequent ``bigrams`` and ``words`` (0: all) come into the model beyond those met in the corpora.
-    Names met in training at least ``min_frequency`` times that have no vector begin with a random one.
+    Names met in training at least ``min_frequency`` times that have no vector begin with a random one. With
+    ``spelled`` what the characters of a word tell of its vector is fitted before training, so that words without a
+    vector begin with the one that their characters suggest.
     """
 
     path: str = ""
@@ -77,21 +82,43 @@ class VectorsConfig:
     bigrams: int = 0
     words: int = 0
     min_frequency: int = 1
+    spelled: bool = False
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the tagger: its name in :mod:`hanlattice.build`, or ``package.module:Class``; its settings."""
+    """A part of the tagger: its name in :mod:`hanlattice.build`, or ``package.module:Class``; its settings.
+
+    A setting that is a part itself, such as the encoder that another one wraps, is a table with a name of its own.
+    """
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Part:
+        """This part with ``settings``, which may name another part, laid over it.
+
+        Settings of another part do not carry over; whether they exist is checked when the part is built.
+        """
+        laid = _laid_over({"name": self.name, **self.settings}, settings)
+        return Part(str(laid.pop("name")), laid)
+
+
+def _laid_over(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    name = old.get("name")
+    if new.get("name", name) != name:
+        return dict(new)
+    tables = {k for k, v in new.items() if isinstance(v, Mapping) and isinstance(old.get(k), Mapping)}
+    return {**old, **new, **{k: _laid_over(old[k], new[k]) for k in tables}}
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
     """``optimiser``: ``sgd`` (with ``momentum``) or ``adamw``; ``schedule`` after the share ``warmup`` of all
     steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate`` multiplies the rate of embedding tables,
-    ``crf_rate`` that of transitions. ``patience``: epochs without a better dev F1 until the end (0: never).
+    ``crf_rate`` that of transitions, ``pretrained_rate`` that of language models, which is also multiplied by
+    ``layer_decay`` for each layer further from the last one. Epochs before ``pretrained_from`` leave them as they
+    are. ``patience``: epochs without a better dev F1 until the end (0: never).
     ``average``: decay of the moving average of the weights that is evaluated and saved (0: none).
     ``initialisation``: ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
     """
@@ -102,6 +129,9 @@ class TrainingConfig:
     learning_rate: float = 1e-3
     table_rate: float = 1.0
     crf_rate: float = 1.0
+    pretrained_rate: float = 0.05
+    layer_decay: float = 1.0
+    pretrained_from: int = 1
     momentum: float = 0.9
     weight_decay: float = 0.0
     warmup: float = 0.1
@@ -185,6 +215,18 @@ def _from_file(path: Path, derived: Set[Path] = frozenset()) -> Config:
     return _from_file(path.parent / base, {*derived, path.resolve()}).with_settings(settings, str(path))
 
 
+def located(path: str) -> str:
+    """``path`` with variables of the environment filled in, such as ``$HANLATTICE_DATA/weibo.train``.
+
+    Raises:
+        ConfigError: a variable is not set.
+    """
+    filled = os.path.expandvars(path)
+    if "$" in filled and not os.path.exists(filled):
+        raise ConfigError(f"{path}: set the variable of the environment that it begins with, or name another file")
+    return filled
+
+
 def save_config(config: Config, path: str | Path) -> None:
     """Write the resolved configuration as TOML."""
     with atomic_write(path, "wb") as stream:
@@ -218,19 +260,12 @@ def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str
         if is_dataclass(old) and not isinstance(value, Mapping):
             raise ConfigError(f"{source}: {dotted!r} is a table of settings, not a single value")
         if isinstance(old, Part):
-            changes[key] = _part(old, value)
+            changes[key] = old.with_settings(value)
         elif is_dataclass(old):
             changes[key] = _overlay(old, value, source, f"{dotted}.")
         else:
             changes[key] = coerced(value, hints[key], f"{source}: {dotted!r}")
     return replace(current, **changes)
-
-
-def _part(old: Part, value: Mapping[str, Any]) -> Part:
-    """Settings of another part do not carry over; whether they exist is checked when the part is built."""
-    settings = dict(value)
-    name = settings.pop("name", old.name)
-    return Part(str(name), {**old.settings, **settings} if name == old.name else settings)
 
 
 def coerced(value: Any, hint: Any, where: str) -> Any:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hanlattice.build import Tables, build
 from hanlattice.config import Config, load_config, save_config
+from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.lexicon import Lexicon
@@ -48,7 +49,15 @@ def save_model(
     if card:
         with atomic_write(folder / CARD) as stream:
             stream.write(card)
+    save_files(tagger, folder)
     save_weights(tagger.state_dict(), folder / WEIGHTS, precision=precision)
+
+
+def save_files(tagger: Tagger, folder: Path) -> None:
+    """Write what parts need beside their weights, each into a folder of its name in the tagger."""
+    for name, part in tagger.named_modules():
+        if isinstance(part, Pretrained):
+            part.save_files(folder.joinpath(*name.split(".")))
 
 
 def save_lexicon(lexicon: Lexicon, path: Path) -> None:
@@ -63,7 +72,8 @@ def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "f
     """Write weights as safetensors.
 
     ``precision``: ``float32`` loses nothing; ``float16`` halves the size; ``int8`` stores matrices of more than
-    a thousand rows (the embedding tables) in 8 bits with one scale a row, and the rest as float16.
+    a thousand rows (the embedding tables) in 8 bits with one scale a row, and the rest as float16. Whole numbers
+    stay as they are.
 
     Raises:
         ConfigError: another precision.
@@ -73,19 +83,21 @@ def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "f
     stored: dict[str, Tensor] = {}
     for name, tensor in state.items():
         tensor = tensor.detach().cpu()
-        if precision == "int8" and tensor.dim() == 2 and len(tensor) > 1000:
+        if precision == "float32" or not tensor.is_floating_point():
+            stored[name] = tensor.clone()  # none may share memory
+        elif precision == "int8" and tensor.dim() == 2 and len(tensor) > 1000:
             scale = (tensor.abs().amax(1, keepdim=True) / 127).half()
             whole = scale.float().clamp_min(1e-12)
             stored[name] = (tensor / whole).round().clamp(-127, 127).to(torch.int8)
             stored[name + SCALE] = scale
         else:
-            stored[name] = (tensor if precision == "float32" else tensor.half()).clone()  # none may share memory
+            stored[name] = tensor.half().clone()
     with atomic_write(path, "wb") as stream:
         stream.write(save_tensors(stored, {"format": "hanlattice model 1"}))
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
-    """Weights as float32.
+    """Weights as float32, and whole numbers as they are.
 
     Raises:
         ModelError: the file is missing, cut short or no safetensors file.
@@ -97,10 +109,14 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
     return {
-        name: tensor.float() * stored[name + SCALE].float() if name + SCALE in stored else tensor.float()
+        name: tensor.float() * stored[name + SCALE].float() if name + SCALE in stored else _widened(tensor)
         for name, tensor in stored.items()
         if not name.endswith(SCALE)
     }
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.is_floating_point() else tensor
 
 
 def load_model(folder: str | Path | None = None, *, device: str = "cpu") -> NER:
@@ -120,7 +136,7 @@ def load_model(folder: str | Path | None = None, *, device: str = "cpu") -> NER:
     state = load_weights(folder / WEIGHTS)
     try:
         config = load_config(folder / CONFIG)
-        tagger = build(config, Tables.empty(vocabulary, _dimensions(state)), vocabulary.labels)
+        tagger = build(config, Tables.empty(vocabulary, _dimensions(state), folder), vocabulary.labels)
         tagger.load_state_dict(state)
     except ConfigError as error:
         raise ModelError(f"{folder}: {error}") from error
@@ -134,23 +150,16 @@ def load_model(folder: str | Path | None = None, *, device: str = "cpu") -> NER:
 
 def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:
     """Widths of the three tables, read off the weights."""
-    tables = {
-        "chars": "embedding.chars.weight",
-        "bigrams": "embedding.bigrams.weight",
-        "words": "encoder.words.table.weight",
-    }
-    return {kind: state[name].shape[1] if name in state else 1 for kind, name in tables.items()}
+    ends = {"chars": ".chars.weight", "bigrams": ".bigrams.weight", "words": ".words.table.weight"}
+    widths = {kind: [t.shape[1] for name, t in state.items() if name.endswith(end)] for kind, end in ends.items()}
+    return {kind: found[0] if found else 1 for kind, found in widths.items()}
 
 
-def extended(tagger: Tagger, trained: Tables, full: Tables) -> dict[str, Tensor]:
-    """The weights of a tagger whose tables held the first rows of ``full``, with the other rows added."""
-    state = dict(tagger.state_dict())
-    tables = {
-        "embedding.chars.weight": (trained.chars, full.chars),
-        "embedding.bigrams.weight": (trained.bigrams, full.bigrams),
-        "encoder.words.table.weight": (trained.words, full.words),
-    }
-    for name, (few, all_rows) in tables.items():
-        if name in state:
-            state[name] = torch.cat([state[name].cpu(), all_rows[len(few) :]])
-    return state
+def further_rows(few: Mapping[str, Tensor], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What the weights ``more`` have beyond ``few``: those of one tagger, built on tables with more and fewer rows."""
+    return {name: rows[len(few[name]) :] for name, rows in more.items() if rows.shape != few[name].shape}
+
+
+def extended(weights: Mapping[str, Tensor], further: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights with further rows below theirs."""
+    return {name: torch.cat([w.cpu(), further[name]]) if name in further else w for name, w in weights.items()}

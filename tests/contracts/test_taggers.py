@@ -1,4 +1,4 @@
-"""What holds for every encoder with every decoder: a new one is a line in a table here.
+"""What holds for every embedding, encoder and decoder: a new one is a line in a table here.
 
 Faults that go red here: attention that looks at padding, of characters or of words; a loss that counts it; a
 parameter that nothing reads; a weight that is not saved; an encoder that ignores the lexicon.
@@ -6,6 +6,7 @@ parameter that nothing reads; a weight that is not saved; an encoder that ignore
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,17 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 import tiny
+import tiny_language_models
 from hanlattice.batch import Batch, Words, collate
 from hanlattice.build import Tables, build
 from hanlattice.config import Config, Part
 from hanlattice.decoders.base import Gold
+from hanlattice.document import Document, Entity
+from hanlattice.dropout import Dropout
+from hanlattice.embeddings.softword import ExSoftword, Softword
+from hanlattice.embeddings.table import Table
+from hanlattice.embeddings.words import WordEmbedding
+from hanlattice.encoders.positions import POSITIONS
 from hanlattice.lexicon import Lexicon
 from hanlattice.model import load_weights, save_weights
 from hanlattice.reader import Reader
@@ -26,8 +34,35 @@ from hanlattice.tagger import Tagger
 from hanlattice.text import Normaliser
 from hanlattice.training import data
 
+EMBEDDINGS: dict[str, Part] = {
+    "characters": Part("characters"),
+    "characters, softword": Part("characters", {"segmentation": "softword", "d_segmentation": 5}),
+    "characters, exsoftword": Part("characters", {"segmentation": "exsoftword", "d_segmentation": 5}),
+    "bert": Part("pretrained", {"path": "$BERT"}),
+    "bert, all layers mixed, embeddings and first layer frozen": Part(
+        "pretrained", {"path": "$BERT", "layers": "mix", "frozen_layers": 1}
+    ),
+    "ernie, character by character": Part("pretrained", {"path": "$ERNIE", "by_character": True}),
+    "electra, low rank": Part(
+        "pretrained", {"path": "$ELECTRA", "lora_rank": 2, "lora_alpha": 2.0, "lora_targets": ["query", "dense"]}
+    ),
+    "characters beside bert": Part(
+        "stack", {"parts": {"chars": {"bigrams": False}, "bert": {"name": "pretrained", "path": "$BERT"}}}
+    ),
+    "characters beside Latin words": Part(
+        "stack", {"parts": {"chars": {"bigrams": False}, "latin": {"name": "latin", "d_letter": 6}}}
+    ),
+    "characters beside Latin words by convolution": Part(
+        "stack", {"parts": {"chars": {}, "latin": {"name": "latin", "letters": "convolution", "d_letter": 5}}}
+    ),
+    "soft lexicon": Part("soft_lexicon"),
+    "soft lexicon, words from the table alone, no NONE": Part(
+        "soft_lexicon", {"composition": False, "none": False}
+    ),
+}
 SMALL = {"d_model": 8, "heads": 2, "d_feed_forward": 12}
 ENCODERS: dict[str, Part] = {
+    "none": Part("none"),
     "flat": Part("flat", SMALL),
     "flat, two layers": Part("flat", {**SMALL, "layers": 2}),
     "flat, distances of ends": Part("flat", {**SMALL, "distances": "ends"}),
@@ -35,35 +70,70 @@ ENCODERS: dict[str, Part] = {
     "flat, scaled, words from the table alone": Part(
         "flat", {**SMALL, "scaled": True, "output_projection": True, "composition": False}
     ),
+    **{
+        f"transformer, {position}": Part("transformer", {**SMALL, "layers": 1, "position": position})
+        for position in POSITIONS
+    },
+    "transformer, before the norm": Part("transformer", {**SMALL, "norm": "pre", "position": "shaw", "clip": 3}),
+    "transformer, deberta with its decoder": Part(
+        "transformer", {**SMALL, "position": "deberta", "span": 4, "decoder_passes": 2}
+    ),
+    "tener": Part("tener", SMALL),
+    "tener, as its authors' code": Part("tener", {**SMALL, "layers": 2, "key_projection": True, "key_term": True}),
+    "bilstm": Part("bilstm", {"d_hidden": 6}),
+    "bilstm, two layers": Part("bilstm", {"d_hidden": 6, "layers": 2}),
+    "idcnn": Part("idcnn", {"d_hidden": 10}),
+    "idcnn, iterated": Part("idcnn", {"d_hidden": 10, "repeats": 3, "loss": "mean"}),
+    "idcnn, Chinese port": Part("idcnn", {"d_hidden": 8, "repeats": 4, "output": "concat", "first": "linear"}),
+    "word_bilstm": Part("word_bilstm", {"d_hidden": 6, "d_characters": 4}),
+    "word_bilstm, characters of the sentence": Part(
+        "word_bilstm", {"d_hidden": 6, "d_characters": 4, "characters": "sentence", "composition": False}
+    ),
+    "word_bilstm, characters by convolution": Part(
+        "word_bilstm", {"d_hidden": 6, "d_characters": 4, "characters": "cnn", "layers": 2}
+    ),
+    "augmented flat": Part("augmented", {"inner": {"name": "flat", **SMALL}, "neighbours": 4}),
+    "augmented bilstm, bigrams, random values": Part(
+        "augmented", {"inner": {"d_hidden": 6}, "of": "bigrams", "values": "random", "fusion": "gate-sum"}
+    ),
+    "lattice_lstm": Part("lattice_lstm", {"d_hidden": 6}),
+    "lattice_lstm, as its authors' code": Part(
+        "lattice_lstm", {"d_hidden": 6, "coupled": True, "composition": False}
+    ),
+    "lr_cnn": Part("lr_cnn", {"d_model": 8, "layers": 3}),
+    "lr_cnn, ahead only, never fed back": Part(
+        "lr_cnn", {"d_model": 8, "layers": 3, "backward": False, "rethinking": 0}
+    ),
+    "lr_cnn, fed back twice, scales by two layers": Part(
+        "lr_cnn", {"d_model": 8, "layers": 3, "rethinking": 2, "scales": "mlp"}
+    ),
+    "cgn": Part("cgn", {"d_model": 8, "d_head": 6, "d_graph": 12}),
+    "cgn, one layer, words projected, fused by numbers": Part(
+        "cgn", {"d_model": 10, "d_head": 6, "d_graph": 12, "graph_layers": 1, "last_heads": 2, "fusion": "scalar"}
+    ),
+    "lgn": Part("lgn", {"d_model": 8, "heads": 2, "d_head": 6, "steps": 2}),
+    "lgn, one step, words projected": Part("lgn", {"d_model": 10, "heads": 2, "d_head": 6, "steps": 1}),
 }
 DECODERS: dict[str, Part] = {
     **{f"crf, {scheme}": Part("crf", {"scheme": scheme}) for scheme in ("BIO", "BMES", "BIOES", "BILOU")},
     "crf, unconstrained": Part("crf", {"constrained": False, "boundaries": False}),
     "crf, nameless tags": Part("crf", {"extra_tags": 2}),
 }
+READS_WORDS = (WordEmbedding, Softword, ExSoftword)
+FIRST = ("characters", "flat", "crf, BMES")
 GRID = [
-    pytest.param(encoder, decoder, id=f"{e} + {d}")
-    for e, encoder in ENCODERS.items()
-    for d, decoder in DECODERS.items()
-    if e == "flat" or d == "crf, BMES"
+    pytest.param(Config(embedding=EMBEDDINGS[x], encoder=ENCODERS[h], decoder=DECODERS[d]), id=f"{x} + {h} + {d}")
+    for x, h, d in product(EMBEDDINGS, ENCODERS, DECODERS)
+    if sum(name != first for name, first in zip((x, h, d), FIRST, strict=True)) <= 1
 ]
-
-WITHOUT_DROPOUT = {
-    "word_dropout": 0.0, "output_dropout": 0.0, "feed_forward_dropout": 0.0, "attention_dropout": 0.0,
-    "layer_dropout": 0.0,
-}  # fmt: skip
-
-
-def quiet(part: Part) -> Part:
-    """The encoder without dropout, as far as it has any."""
-    return replace(part, settings={**WITHOUT_DROPOUT, **part.settings}) if part.name == "flat" else part
 
 
 class World:
-    """Ten sentences of the small world, read by its vocabulary."""
+    """Ten sentences of the small world and one with a Latin word, read by its vocabulary."""
 
     def __init__(self) -> None:
-        documents = [*tiny.documents()[:9], tiny.documents()[4]]
+        names = (Entity("NBA", "ORG", 2, 5), Entity("李明", "PER", 6, 8), Entity("上海", "LOC", 10, 12))
+        documents = [*tiny.documents()[:9], tiny.documents()[4], Document("昨天NBA的李明去了上海", names)]
         config = Config()
         self.lexicon = Lexicon([(w, "LOC" if w in tiny.PLACES else None, None) for w in tiny.WORDS[::2]])
         pieces, _ = data.pieces(documents, config, Normaliser())
@@ -73,18 +143,11 @@ class World:
         examples = data.examples(pieces, Reader(self.vocabulary), self.lexicon)
         self.encoded, self.gold = [e.encoded for e in examples], [e.spans for e in examples]
 
-    def tagger(self, encoder: Part, decoder: Part) -> Tagger:
+    def tagger(self, config: Config) -> Tagger:
         torch.manual_seed(0)
-        embedding = Part("characters", {"dropout": 0.0, "unknown_rate": 0.0})
-        config = Config(embedding=embedding, encoder=quiet(encoder), decoder=decoder)
-        tables = Tables(
-            self.tables.chars.clone(),
-            self.tables.bigrams.clone(),
-            self.tables.words.clone(),
-            self.tables.n_word_labels,
-        )
-        tagger = build(config, tables, self.vocabulary.labels)
+        tagger = build(config, self.tables.first(self.vocabulary), self.vocabulary.labels)
         randomise(tagger)
+        quieten(tagger)
         return tagger
 
 
@@ -96,9 +159,29 @@ def randomise(tagger: nn.Module) -> None:
                 parameter.add_(torch.randn_like(parameter) * 0.1)
 
 
+def quieten(tagger: nn.Module) -> None:
+    """No dropout of components, characters or words."""
+    for module in tagger.modules():
+        if isinstance(module, Dropout):
+            module.rate = 0.0
+        elif isinstance(module, Table):
+            module.unknown_rate = 0.0
+        elif isinstance(module, WordEmbedding):
+            module.forget = module.drop = 0.0
+
+
 @pytest.fixture(scope="module")
 def world() -> World:
     return World()
+
+
+@pytest.fixture(autouse=True)
+def _language_models(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders for the paths that taggers name as variables."""
+    if "$" in str(getattr(request.node, "callspec", None) and request.node.callspec.params):
+        pytest.importorskip("transformers", reason="the extra 'pretrained' is not installed")
+        for name in ("bert", "ernie", "electra"):
+            monkeypatch.setenv(name.upper(), str(tiny_language_models.folder(name)))
 
 
 def widened(batch: Batch, n: int, m: int) -> Batch:
@@ -115,6 +198,7 @@ def widened(batch: Batch, n: int, m: int) -> Batch:
             pad(words.labels, (0, m)),
             pad(words.mask, (0, m)),
         ),
+        batch.texts,
     )
 
 
@@ -123,27 +207,27 @@ def real(scores: Tensor, mask: Tensor) -> list[Tensor]:
     return [row[:n] for row, n in zip(scores, mask.sum(1).tolist(), strict=True)]
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), GRID)
+@pytest.mark.parametrize("config", GRID)
 class TestEveryTagger:
-    def test_padding_is_never_seen(self, world: World, encoder: Part, decoder: Part):
-        tagger = world.tagger(encoder, decoder).eval()
+    def test_padding_is_never_seen(self, world: World, config: Config):
+        tagger = world.tagger(config).eval()
         batch = collate(world.encoded)
         wide = widened(batch, batch.chars.shape[1], batch.words.ids.shape[1] + 3)
-        torch.testing.assert_close(real(tagger(wide), wide.mask), real(tagger(batch), batch.mask))
+        torch.testing.assert_close(real(tagger(wide), tagger.mask(wide)), real(tagger(batch), tagger.mask(batch)))
         torch.testing.assert_close(tagger.loss(wide, world.gold), tagger.loss(batch, world.gold))
         assert_same(tagger.predict(wide), tagger.predict(batch))
 
-    def test_a_batch_is_read_as_one_by_one(self, world: World, encoder: Part, decoder: Part):
-        tagger = world.tagger(encoder, decoder).eval()
+    def test_a_batch_is_read_as_one_by_one(self, world: World, config: Config):
+        tagger = world.tagger(config).eval()
         batch = collate(world.encoded)
         alone = [collate([sentence]) for sentence in world.encoded]
-        torch.testing.assert_close(real(tagger(batch), batch.mask), [tagger(one)[0] for one in alone])
+        torch.testing.assert_close(real(tagger(batch), tagger.mask(batch)), [tagger(one)[0] for one in alone])
         losses = torch.stack([tagger.loss(one, [gold]) for one, gold in zip(alone, world.gold, strict=True)])
         torch.testing.assert_close(tagger.loss(batch, world.gold), losses.mean())
         assert_same(tagger.predict(batch), [tagger.predict(one)[0] for one in alone])
 
-    def test_every_parameter_has_a_gradient(self, world: World, encoder: Part, decoder: Part):
-        tagger = world.tagger(encoder, decoder).train()
+    def test_every_parameter_has_a_gradient(self, world: World, config: Config):
+        tagger = world.tagger(config).train()
         tagger.loss(collate(world.encoded), world.gold).backward()
         without = [
             name
@@ -152,8 +236,8 @@ class TestEveryTagger:
         ]
         assert without == []
 
-    def test_three_sentences_are_learnt_by_heart(self, world: World, encoder: Part, decoder: Part):
-        tagger = world.tagger(encoder, decoder).train()
+    def test_three_sentences_are_learnt_by_heart(self, world: World, config: Config):
+        tagger = world.tagger(config).train()
         batch, gold = collate(world.encoded[:3]), world.gold[:3]
         optimiser = torch.optim.Adam(tagger.parameters(), lr=0.02)
         for _ in range(60):
@@ -164,8 +248,8 @@ class TestEveryTagger:
         assert found(tagger.eval(), batch) == [sorted(spans) for spans in gold]
         assert loss.item() < 0.5
 
-    def test_its_weights_are_all_saved(self, world: World, encoder: Part, decoder: Part, tmp_path: Path):
-        tagger, other = world.tagger(encoder, decoder).eval(), world.tagger(encoder, decoder).eval()
+    def test_its_weights_are_all_saved(self, world: World, config: Config, tmp_path: Path):
+        tagger, other = world.tagger(config).eval(), world.tagger(config).eval()
         randomise(tagger)
         for parameter in tagger.parameters():
             parameter.data.add_(0.01 * torch.randn_like(parameter))
@@ -177,19 +261,21 @@ class TestEveryTagger:
         assert torch.equal(other.loss(batch, world.gold), tagger.loss(batch, world.gold))
         assert other.predict(batch) == tagger.predict(batch)
 
-    def test_entities_lie_in_their_sentence_in_order(self, world: World, encoder: Part, decoder: Part):
-        tagger = world.tagger(encoder, decoder).eval()
+    def test_entities_lie_in_their_sentence_in_order(self, world: World, config: Config):
+        tagger = world.tagger(config).eval()
         for spans, sentence in zip(tagger.predict(collate(world.encoded)), world.encoded, strict=True):
             assert spans == sorted(spans)
             assert all(0 <= s.start < s.end <= len(sentence) and 0 <= s.score <= 1 for s in spans)
             assert {s.label for s in spans} <= set(world.vocabulary.labels)
 
-    def test_the_lexicon_makes_a_difference(self, world: World, encoder: Part, decoder: Part):
-        """Or the encoder does not read words at all, which for a lattice encoder is the worst of faults."""
-        tagger = world.tagger(encoder, decoder).eval()
+    def test_the_lexicon_makes_a_difference_to_who_reads_words(self, world: World, config: Config):
+        """Or they are not read at all, which for a lattice encoder is the worst of faults."""
+        tagger = world.tagger(config).eval()
         batch = collate(world.encoded)
         without = replace(batch, words=replace(batch.words, mask=torch.zeros_like(batch.words.mask)))
-        assert not torch.allclose(tagger(without), tagger(batch))
+        first, second = tagger(without), tagger(batch)
+        reads_words = any(isinstance(module, READS_WORDS) for module in tagger.modules())
+        assert (first.shape == second.shape and torch.allclose(first, second)) != reads_words
 
 
 def found(tagger: Tagger, batch: Batch) -> Gold:
@@ -205,10 +291,13 @@ def assert_same(first: Any, second: Any) -> None:
 
 def test_the_grid_names_every_part_that_can_be_built():
     from hanlattice.build import DECODERS as BUILT_DECODERS
+    from hanlattice.build import EMBEDDINGS as BUILT_EMBEDDINGS
     from hanlattice.build import ENCODERS as BUILT_ENCODERS
 
     def names(parts: Mapping[str, Part]) -> set[str]:
-        return {part.name for part in parts.values()}
+        inner = [settings for part in parts.values() for settings in part.settings.get("parts", {}).values()]
+        return {part.name for part in parts.values()} | {settings.get("name", "characters") for settings in inner}
 
+    assert names(EMBEDDINGS) == set(BUILT_EMBEDDINGS)
     assert names(ENCODERS) == set(BUILT_ENCODERS)
     assert names(DECODERS) == set(BUILT_DECODERS)

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hanlattice.lexicon.trie import Int32, Int64
 
 
@@ -32,6 +35,16 @@ class BatchMatches:
     def __len__(self) -> int:
         """The number of texts."""
         return len(self.offsets) - 1
+
+    def outermost(self) -> NDArray[np.bool_]:
+        """``[M]``: True for each match that lies within no other of its text."""
+        text = np.repeat(np.arange(len(self)), np.diff(self.offsets)) * (self.end.max(initial=0) + 1)
+        start, end = self.start + text, self.end + text  # as if all texts were one
+        order = np.lexsort((-end, start))
+        reach = np.maximum.accumulate(end[order])
+        found = np.ones(len(end), bool)
+        found[order[1:]] = end[order[1:]] > reach[:-1]
+        return found
 
     def __getitem__(self, index: int) -> Matches:
         """The matches of one text."""

@@ -1,6 +1,5 @@
 """Corpora as examples, and the vocabulary, lexicon and tables that follow from them."""
 
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -11,10 +10,10 @@ import numpy as np
 
 from hanlattice import corpus
 from hanlattice.batch import Encoded
-from hanlattice.config import Config
+from hanlattice.config import Config, located
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError
-from hanlattice.lexicon import Lexicon
+from hanlattice.lexicon import BatchMatches, Lexicon
 from hanlattice.reader import Reader
 from hanlattice.spans import Span
 from hanlattice.text import Normaliser, windows
@@ -93,18 +92,6 @@ def load_corpora(config: Config) -> Corpora:
     if not any(document.entities for document in train):
         raise DataError("holds no entity to learn from; name an annotated corpus", data.train[0])
     return Corpora(train, n_first, dev, test, leaked, inner)
-
-
-def located(path: str) -> str:
-    """``path`` with variables of the environment filled in, such as ``$HANLATTICE_DATA/weibo.train``.
-
-    Raises:
-        ConfigError: a variable is not set.
-    """
-    filled = os.path.expandvars(path)
-    if "$" in filled and not os.path.exists(filled):
-        raise ConfigError(f"{path}: set the variable of the environment that it begins with, or name another file")
-    return filled
 
 
 def _read(path: str, config: Config) -> list[Document]:
@@ -220,10 +207,12 @@ def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> 
 @dataclass(frozen=True)
 class Vocabularies:
     """``seen`` are the names met in the corpora, the only ones with a row while training; ``full`` begins with
-    them and goes on with names of the vectors, whose rows training would leave as they are anyway."""
+    them and goes on with names of the vectors, whose rows training would leave as they are anyway.
+    ``word_counts`` tells how often each word of ``seen`` occurs."""
 
     seen: Vocabulary
     full: Vocabulary
+    word_counts: np.ndarray
 
 
 def vocabularies(
@@ -238,7 +227,9 @@ def vocabularies(
     chars_met = _met(chain.from_iterable(texts), chain.from_iterable(other_texts), set(vectors.chars.names), least)
     pairs_met = _met(_pairs(texts), _pairs(other_texts), set(pairs), least)
     matches = lexicon.match_batch([*texts, *other_texts], config.lexicon.min_word_length)
-    words_met = tuple(w for w in map(lexicon.word, np.unique(matches.word).tolist()) if w in words_known)
+    known = [word for word in np.unique(matches.word).tolist() if lexicon.word(word) in words_known]
+    words_met = tuple(map(lexicon.word, known))
+    counted = len(texts) if config.lexicon.counts == "train" else len(matches)
     full = Vocabulary(
         merged(chars_met, [c for c in vectors.chars.names if len(c) == 1]),
         merged(pairs_met, pairs[: limit.bigrams or None]),
@@ -246,7 +237,19 @@ def vocabularies(
         lexicon.labels,
         tuple(sorted({span.label for p in train for span in p.spans})),
     )
-    return Vocabularies(full.first(len(chars_met), len(pairs_met), len(words_met)), full)
+    seen = full.first(len(chars_met), len(pairs_met), len(words_met))
+    return Vocabularies(seen, full, _occurrences(matches, counted, lexicon.id_count)[known])
+
+
+def _occurrences(matches: BatchMatches, n_texts: int, n_words: int) -> np.ndarray:
+    """``[n_words]``: how often each word occurs in the first texts, not within a longer word; 1 for one never met.
+
+    As SoftLexicon counts (Ma et al. 2020). A word met within longer ones only has 0.
+    """
+    among = slice(matches.offsets[n_texts])
+    word = matches.word[among]
+    counts = np.bincount(word[matches.outermost()[among]], minlength=n_words)
+    return np.where(np.bincount(word, minlength=n_words) > 0, counts, 1)
 
 
 def _met(train: Iterable[str], others: Iterable[str], known: Set[str], least: int) -> tuple[str, ...]:

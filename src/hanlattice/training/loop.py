@@ -2,10 +2,11 @@
 
 import json
 import math
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,14 +21,16 @@ from hanlattice.document import Document
 from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.files import atomic_write
-from hanlattice.pipeline import NER
+from hanlattice.pipeline import BATCH, NER
 from hanlattice.reader import Reader
+from hanlattice.tagger import Tagger
 from hanlattice.text import Normaliser
 from hanlattice.training import data
 from hanlattice.training.card import card
 from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from hanlattice.training.memory import keep_freed_memory
-from hanlattice.training.optimiser import Average, clip, initialise, optimisers, rate, set_rate
+from hanlattice.training.optimiser import Average, clip, hold, initialise, optimisers, rate, set_rate
+from hanlattice.training.spelling import spell
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
 
@@ -83,20 +86,22 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
         raise ConfigError(f"{output} holds a finished run: there is nothing to resume; name another folder")
     check(config)
     keep_freed_memory()
-    device = _device(config.training)
+    device = device_of(config.training)
     torch.manual_seed(config.training.seed)
-    run = _prepare(config, device, watcher)
+    run = prepare(config, device, watcher)
     output.mkdir(parents=True, exist_ok=True)
     with _nothing_without_a_checkpoint(output):
         save_config(config, output / model.CONFIG)
         run.vocabularies.full.save(output / model.VOCABULARY)
         model.save_lexicon(run.ner.lexicon, output / model.LEXICON)
+        model.save_files(run.ner.tagger, output)
         progress = _fit(run, config.training, output, resume, watcher)
     best = model.load_model(output, device=str(run.ner.tagger.device))
     dev, test = (evaluate(best, documents) if documents else None for documents in (run.dev, run.test))
     assert dev is not None
+    lost = {name: _unreachable(best, documents) for name, documents in (("dev", run.dev), ("test", run.test))}
     with atomic_write(output / model.CARD) as stream:
-        stream.write(card(config, best, progress, dev, test))
+        stream.write(card(config, best, progress, dev, test, lost))
     (output / CHECKPOINT).unlink(missing_ok=True)
     return Run(output, progress, dev, test)
 
@@ -104,12 +109,16 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
 @contextmanager
 def _nothing_without_a_checkpoint(output: Path) -> Iterator[None]:
     """A run that is stopped with nothing to go on from takes its files away again."""
+    files = output / "embedding"
+    others_files = files.exists()
     try:
         yield
     except BaseException:
         if not (output / CHECKPOINT).exists():
             for name in (model.CONFIG, model.VOCABULARY, model.LEXICON, model.WEIGHTS, LOG):
                 (output / name).unlink(missing_ok=True)
+            if not others_files:
+                shutil.rmtree(files, ignore_errors=True)
             with suppress(OSError):  # other files may lie there
                 output.rmdir()
         raise
@@ -121,15 +130,30 @@ def evaluate(ner: NER, documents: Sequence[Document], *, partial: bool = False) 
     return evaluate_spans([d.spans for d in documents], [d.spans for d in predicted], partial=partial)
 
 
+def _out_of_reach(tagger: Tagger, examples: Sequence[data.Example]) -> int:
+    """How many gold spans of the examples the tagger can never find, such as those inside words it reads whole."""
+    batches = (examples[i : i + BATCH] for i in range(0, len(examples), BATCH))
+    read = ((collate([e.encoded for e in batch]), [e.spans for e in batch]) for batch in batches)
+    return sum(tagger.unreachable(batch.to(tagger.device), gold) for batch, gold in read)
+
+
+def _unreachable(ner: NER, documents: Sequence[Document]) -> int:
+    """The same for documents, each read whole, so that no entity counts in two windows."""
+    text = replace(ner.config.text, window=max((len(d.text) for d in documents), default=1) * 4, overlap=0)
+    pieces, _ = data.pieces(documents, replace(ner.config, text=text), ner.normaliser)
+    return _out_of_reach(ner.tagger, data.examples(pieces, ner.reader, ner.lexicon))
+
+
 @dataclass
-class _Prepared:
+class Prepared:
+    """All that the epochs of a run need: the model, what it learns from, and what it is scored on."""
+
     ner: NER
     examples: list[data.Example]
     own_examples: list[data.Example]
     settings: DataConfig
     vocabularies: data.Vocabularies
-    trained: Tables
-    full: Tables
+    further_rows: dict[str, torch.Tensor]
     dev: list[Document]
     test: list[Document]
 
@@ -142,7 +166,12 @@ class _Prepared:
         return sum(math.ceil(len(self.examples_of(i)) / config.batch_size) for i in range(config.epochs))
 
 
-def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
+def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
+    """Read corpora, vectors and lexicon, and build the tagger that is to be trained.
+
+    Raises:
+        ConfigError, DataError: see :func:`train`.
+    """
     corpora = data.load_corpora(config)
     vectors = data.load_vectors(config)
     text = config.text
@@ -156,22 +185,28 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
     if bare:
         other_pieces += map(data.without_punctuation, train_pieces)
     found = data.vocabularies(train_pieces, other_pieces, lexicon, vectors, config)
-    full = Tables.from_vectors(found.full, vectors, normalise=config.vectors.normalise, seed=config.training.seed)
     seen = found.seen
-    trained = Tables(
-        full.chars[: len(seen.chars) + 2].clone(),
-        full.bigrams[: len(seen.bigrams) + 2].clone(),
-        full.words[: len(seen.words) + 1].clone(),
-        full.n_word_labels,
+    full = Tables.from_vectors(
+        found.full,
+        vectors,
+        normalise=config.vectors.normalise,
+        seed=config.training.seed,
+        word_counts=found.word_counts,
     )
-    tagger = build(config, trained, seen.labels).to(device)
+    tagger = build(config, full.first(seen), seen.labels).to(device)
+    with torch.random.fork_rng(devices=[]):  # whatever is drawn here shall not change the run
+        whole = build(config, full, seen.labels)
     if not tagger.decoder.nested:
         data.refuse_overlaps(corpora.train)
     initialise(tagger, config.training.initialisation)
+    if config.vectors.spelled:
+        spell(tagger, whole, found.full, config.training.seed)
+    further = model.further_rows(tagger.state_dict(), whole.state_dict())
     ner = NER(tagger, seen, lexicon, config)
     reader = Reader(seen, min_word_length=config.lexicon.min_word_length)
     own = data.examples(own_pieces, reader, lexicon, bare=bare)
     examples = own + data.examples(auxiliary_pieces, reader, lexicon, bare=bare)
+    lost = _out_of_reach(tagger, examples)
     watcher.say(
         f"{len(corpora.train):,} documents in {len(examples):,} pieces,"
         f" {sum(len(e.spans) for e in examples):,} entities of {len(seen.labels)} types;"
@@ -179,15 +214,21 @@ def _prepare(config: Config, device: str, watcher: Watcher) -> _Prepared:
         + (f"; {corpora.leaked} documents left out that an excluded corpus shares" if corpora.leaked else "")
         + (f"; {corpora.inner:,} entities inside others left out" if corpora.inner else "")
         + (f"; {cut} entities lie across the border of a window and are not trained on" if cut else "")
+        + (f"; {lost:,} entities that this tagger can never find" if lost else "")
     )
     watcher.say(
         f"{len(lexicon):,} words in the lexicon, {len(seen.words):,} of those that occur have a vector;"
         f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
     )
-    return _Prepared(ner, examples, own, config.data, found, trained, full, corpora.dev, corpora.test)
+    return Prepared(ner, examples, own, config.data, found, further, corpora.dev, corpora.test)
 
 
-def _device(config: TrainingConfig) -> str:
+def device_of(config: TrainingConfig) -> str:
+    """The device to train on.
+
+    Raises:
+        ConfigError: it does not exist here.
+    """
     if config.device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -209,7 +250,7 @@ def _autocast(config: TrainingConfig, device: torch.device) -> AbstractContextMa
     return torch.autocast(device.type, kinds[config.precision])
 
 
-def _fit(run: _Prepared, config: TrainingConfig, output: Path, resume: bool, watcher: Watcher) -> Progress:
+def _fit(run: Prepared, config: TrainingConfig, output: Path, resume: bool, watcher: Watcher) -> Progress:
     tagger = run.ner.tagger
     chosen = optimisers(tagger, config)
     average = Average(tagger, config.average) if config.average else None
@@ -221,7 +262,7 @@ def _fit(run: _Prepared, config: TrainingConfig, output: Path, resume: bool, wat
     board = _board(config)
     while progress.epoch < config.epochs and not _patience_over(progress, config):
         began = time.perf_counter()
-        loss = _epoch(run, config, chosen, average, progress, total, watcher)
+        loss = one_epoch(run, config, chosen, average, progress, total, watcher)
         if not math.isfinite(loss) and config.precision != "float16":  # whose scaler skips steps that overflow
             raise HanlatticeError(
                 f"the loss of epoch {progress.epoch + 1} is {loss}, so nothing more is learnt; train into another"
@@ -246,8 +287,8 @@ def _fit(run: _Prepared, config: TrainingConfig, output: Path, resume: bool, wat
     return progress
 
 
-def _epoch(
-    run: _Prepared,
+def one_epoch(
+    run: Prepared,
     config: TrainingConfig,
     chosen: list[torch.optim.Optimizer],
     average: Average | None,
@@ -256,6 +297,7 @@ def _epoch(
     watcher: Watcher,
 ) -> float:
     """One pass over the examples; the mean loss a sentence."""
+    hold(run.ner.tagger, config, progress.epoch + 1)
     tagger = run.ner.tagger.train()
     parameters = [p for p in tagger.parameters() if p.requires_grad]
     scaler = torch.amp.GradScaler(tagger.device.type, enabled=config.precision == "float16")
@@ -287,7 +329,7 @@ def _epoch(
     return summed.item() / len(examples)
 
 
-def _evaluate_and_keep(run: _Prepared, average: Average | None, progress: Progress, output: Path) -> dict[str, Any]:
+def _evaluate_and_keep(run: Prepared, average: Average | None, progress: Progress, output: Path) -> dict[str, Any]:
     """Dev scores of this epoch; the weights are kept if they are the best so far.
 
     Where train is also read without punctuation, so is dev, and the mean of both scores decides.
@@ -303,7 +345,7 @@ def _evaluate_and_keep(run: _Prepared, average: Average | None, progress: Progre
         f1 = (micro.f1 + scores["unpunctuated_f1"]) / 2
     if f1 > progress.best_f1:
         progress.best_f1, progress.best_epoch = f1, progress.epoch
-        model.save_weights(model.extended(tagger, run.trained, run.full), output / model.WEIGHTS)
+        model.save_weights(model.extended(tagger.state_dict(), run.further_rows), output / model.WEIGHTS)
     if average is not None:
         average.swap(tagger)
     return {name: round(100 * value, 2) for name, value in scores.items()} | {"best_epoch": progress.best_epoch}

@@ -1,5 +1,6 @@
 """Optimisers, learning-rate schedules and clipping, for dense and for sparse gradients."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import cos, pi
 
@@ -8,7 +9,9 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer, SparseAdam
 
 from hanlattice.config import TrainingConfig
+from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.embeddings.table import Table
+from hanlattice.encoders.base import Encoder
 from hanlattice.errors import ConfigError
 from hanlattice.tagger import Tagger
 
@@ -20,8 +23,10 @@ def optimisers(tagger: Tagger, config: TrainingConfig) -> list[Optimizer]:
         ConfigError: the optimiser is unknown, or cannot take sparse gradients.
     """
     tables = {id(m.weight): m for m in tagger.modules() if isinstance(m, Table)}
+    depths = {id(p): depth for m in tagger.modules() if isinstance(m, Pretrained) for p, depth in m.depths()}
     chain = {id(p) for name, p in tagger.decoder.named_parameters() if "emission" not in name}
     plain: list[nn.Parameter] = []
+    pretrained: defaultdict[tuple[int, bool], list[nn.Parameter]] = defaultdict(list)
     crf: list[nn.Parameter] = []
     dense_tables: list[nn.Parameter] = []
     sparse_tables: list[nn.Parameter] = []
@@ -31,12 +36,22 @@ def optimisers(tagger: Tagger, config: TrainingConfig) -> list[Optimizer]:
         table = tables.get(id(parameter))
         if table is not None:
             (sparse_tables if table.sparse else dense_tables).append(parameter)
+        elif id(parameter) in depths:
+            pretrained[depths[id(parameter)], parameter.dim() > 1].append(parameter)
         else:
             (crf if id(parameter) in chain else plain).append(parameter)
     groups = [
         {"params": plain, "rate": config.learning_rate, "weight_decay": config.weight_decay},
         {"params": crf, "rate": config.learning_rate * config.crf_rate, "weight_decay": 0.0},
         {"params": dense_tables, "rate": config.learning_rate * config.table_rate, "weight_decay": 0.0},
+        *(
+            {
+                "params": parameters,
+                "rate": config.learning_rate * config.pretrained_rate * config.layer_decay**depth,
+                "weight_decay": config.weight_decay if is_matrix else 0.0,
+            }
+            for (depth, is_matrix), parameters in sorted(pretrained.items())
+        ),
     ]
     groups = [group for group in groups if group["params"]]
     sparse = [{"params": sparse_tables, "rate": config.learning_rate * config.table_rate}]
@@ -69,6 +84,13 @@ def rate(config: TrainingConfig, progress: float) -> float:
     raise ConfigError(f"training.schedule must be 'constant', 'linear' or 'cosine', not {config.schedule!r}")
 
 
+def hold(tagger: Tagger, config: TrainingConfig, epoch: int) -> None:
+    """Have language models learn in an epoch, counted from 1, or leave them as they are."""
+    for part in tagger.modules():
+        if isinstance(part, Pretrained):
+            part.held = epoch < config.pretrained_from
+
+
 def set_rate(chosen: Iterable[Optimizer], share: float) -> None:
     for optimiser in chosen:
         for group in optimiser.param_groups:
@@ -92,7 +114,7 @@ def clip(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> None:
 
 
 def initialise(tagger: Tagger, how: str) -> None:
-    """``xavier``: uniform Xavier for every matrix but tables and transitions, as TENER and FLAT do.
+    """``xavier``: uniform Xavier for every matrix, as TENER and FLAT do, but tables, transitions, language models.
 
     Raises:
         ConfigError: ``how`` is neither ``xavier`` nor ``default``.
@@ -101,9 +123,20 @@ def initialise(tagger: Tagger, how: str) -> None:
         raise ConfigError(f"training.initialisation must be 'xavier' or 'default', not {how!r}")
     if how == "default":
         return
+    encoders = [m for m in tagger.modules() if isinstance(m, Encoder) and m.own_initialisation]
+    own = {id(parameter) for encoder in encoders for parameter in encoder.parameters()}
     for name, parameter in tagger.named_parameters():
-        kept = ("table", "chars.weight", "bigrams.weight", "transitions", "distances", "length", "label")
-        if parameter.dim() > 1 and not any(part in name for part in kept):
+        kept = (
+            "table",
+            "chars.weight",
+            "bigrams.weight",
+            "transitions",
+            "distances",
+            "length",
+            "label",
+            "language_model",
+        )
+        if parameter.dim() > 1 and id(parameter) not in own and not any(part in name for part in kept):
             nn.init.xavier_uniform_(parameter)
 
 
