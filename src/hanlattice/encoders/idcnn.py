@@ -97,10 +97,9 @@ class IDCNN(Encoder):
         )
         if self.entry.inner.bias is not None:
             nn.init.constant_(self.entry.inner.bias, 0.01)
-        for layer in self.blocks.modules():
-            if isinstance(layer, nn.Conv1d):
-                (nn.init.dirac_ if init == "identity" else nn.init.xavier_uniform_)(layer.weight)
-                nn.init.zeros_(layer.bias)
+        weights = nn.init.dirac_ if init == "identity" else nn.init.xavier_uniform_
+        for parameter in self.blocks.parameters():
+            (weights if parameter.dim() > 1 else nn.init.zeros_)(parameter)
 
     def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
         every = self._each(x, batch.mask)
