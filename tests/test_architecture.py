@@ -23,7 +23,7 @@ PACKAGE = ROOT / "src" / "hanlattice"
 ROWS = (
     ("__main__",),
     ("cli",),
-    ("api",),
+    ("api", "comparison"),
     ("training",),
     ("model",),
     ("pipeline",),

@@ -1,11 +1,14 @@
 """How a training run goes, as bars on a terminal or as a line an epoch elsewhere."""
 
 import time
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from hanlattice.comparison.trial import Result, Trial
 
 
 class Bars:
@@ -65,6 +68,65 @@ class Lines:
         done = row["epoch"] - self.first + 1
         left = (time.monotonic() - self.began) / done * (self.epochs - row["epoch"])
         self.say(f"{_line(row, self.epochs)}  {left / 60:.1f} min left")
+
+
+class TrialLines:
+    """A line for each run of a comparison that is over."""
+
+    def say(self, message: str) -> None:
+        typer.echo(message, err=True)
+
+    def begin(self, trial: "Trial") -> None:
+        pass
+
+    def epoch(self, trial: "Trial", row: dict[str, Any]) -> None:
+        pass
+
+    def end(self, trial: "Trial", outcome: "Result | str") -> None:
+        self.say(_outcome(trial, outcome))
+
+
+class Trials(TrialLines):
+    """The same above a bar of epochs for each run that is at work."""
+
+    def __init__(self, console: Console):
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed} of {task.total} epochs{task.fields[best]}"),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self.tasks: dict[Trial, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def say(self, message: str) -> None:
+        self.progress.console.print(message, markup=False, highlight=False)
+
+    def begin(self, trial: "Trial") -> None:
+        self.tasks[trial] = self.progress.add_task(str(trial), total=trial.config.training.epochs, best="")
+
+    def epoch(self, trial: "Trial", row: dict[str, Any]) -> None:
+        self.progress.update(self.tasks[trial], completed=row["epoch"])
+        if row.get("best_epoch") == row["epoch"]:
+            self.progress.update(self.tasks[trial], best=f", best dev F1 {row['dev_f1']:.2f}")
+
+    def end(self, trial: "Trial", outcome: "Result | str") -> None:
+        self.progress.remove_task(self.tasks.pop(trial))
+        super().end(trial, outcome)
+
+
+def _outcome(trial: "Trial", outcome: "Result | str") -> str:
+    if isinstance(outcome, str):
+        return f"{trial}: failed: {outcome}"
+    test = "" if outcome.test is None else f", test F1 {100 * outcome.test.f1:.2f}"
+    return f"{trial}: dev F1 {100 * outcome.dev.f1:.2f}{test}, best epoch {outcome.best_epoch} of {outcome.epochs}"
 
 
 def _line(row: dict[str, Any], epochs: int) -> str:
