@@ -74,7 +74,7 @@ def steps_of(direction: DirectedGraph, encoder: LGN, nodes: list[Tensor], words:
             keys = []
             for k in range(head, tail + 1):
                 place = 3 if head == tail else 0 if k == head else 2 if k == tail else 1
-                keys.append(torch.cat([nodes[k], encoder.places[place]]))
+                keys.append(torch.cat([nodes[k], direction.places[place]]))
             hears = gathered(direction.to_edges[step], edge, keys)
             new_edges[head, tail] = updated(direction.edge_cell, [edge], hears, *relay_told)
         new_relay = updated(direction.relay_cell, [relay], *relay_told)

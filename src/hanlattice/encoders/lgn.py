@@ -188,6 +188,7 @@ class DirectedGraph(nn.Module):
         self.nodes_to_relay, self.edges_to_relay = gatherings(steps, d_model), gatherings(steps, d_model)
         self.node_cell = Cell(d_model, 2, 3, cell_dropout)
         if steps > 1:
+            self.places = nn.Parameter(torch.randn(4, d_place))
             self.edge_cell, self.relay_cell = Cell(d_model, 1, 3, cell_dropout), Cell(d_model, 1, 2, cell_dropout)
             self.node_norm, self.edge_norm = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
             self.relay_norm = nn.LayerNorm(d_model)
@@ -197,7 +198,6 @@ class DirectedGraph(nn.Module):
         nodes: Float[Tensor, "B N D"],
         edges: Float[Tensor, "B E D"],
         graph: Graph,
-        places: Float[Tensor, "4 D_place"],
         lengths: Float[Tensor, "B E D_place"],
     ) -> list[Float[Tensor, "B N D"]]:
         """The states of the nodes before the first step and after each; edge 0 is the one that begins nowhere."""
@@ -226,7 +226,7 @@ class DirectedGraph(nn.Module):
             found.append(state)
             if step == self.steps - 1:
                 break
-            to_edges = self.to_edges[step](edges[:, 1:], nodes, graph.inside, places, graph.place)
+            to_edges = self.to_edges[step](edges[:, 1:], nodes, graph.inside, self.places, graph.place)
             words = self.edge_cell([edges[:, 1:]], self._with(to_edges, to_relay))
             node_sum, relay_sum = node_sum + state, relay_sum + self.relay_cell([relay], to_relay)
             edge_sum = edge_sum + pad(words, (0, 0, 1, 0))
@@ -274,7 +274,6 @@ class LGN(Encoder):
         self.lstm = TwoWayLSTM(d_in, 2 * d_model)
         self.word_projection = nn.Identity() if words.d_out == d_model else nn.Linear(words.d_out, d_model)
         self.no_word = nn.Parameter(torch.empty(1, d_model).uniform_(-1, 1) * (3 / d_model) ** 0.5)
-        self.places = nn.Parameter(torch.randn(4, d_place))
         self.lengths = nn.Embedding(LONGEST + 1, d_place)
         self.directions = nn.ModuleList(
             DirectedGraph(
@@ -298,7 +297,7 @@ class LGN(Encoder):
         lengths = self.lengths(graph.length)
         states = self.lstm(x, batch.mask).chunk(2, -1)
         found = [
-            torch.stack(direction(nodes, edges, graph, self.places, lengths))
+            torch.stack(direction(nodes, edges, graph, lengths))
             for direction, nodes in zip(self.directions, states, strict=True)
         ]
         steps = torch.cat(found, -1)  # [steps+1 B N 2D]
