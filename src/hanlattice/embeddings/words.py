@@ -36,14 +36,18 @@ class Composition(nn.Module):
         nn.init.normal_(self.length.weight, std=0.1)
         nn.init.normal_(self.label.weight, std=0.1)
 
-    def forward(self, x: Float[Tensor, "B N D_in"], words: Words) -> Float[Tensor, "B M D"]:
+    def features(self, x: Float[Tensor, "B N D_in"], words: Words) -> Float[Tensor, "B M F"]:
+        """First, last and mean character vector; F is ``3 * d_in``."""
         length = words.tail - words.head + 1
         total = nn.functional.pad(x.float().cumsum(1), (0, 0, 1, 0))  # [B N+1 D_in]
         first, last = (x.take_along_dim(ends.unsqueeze(-1), 1) for ends in (words.head, words.tail))
         until, before = (total.take_along_dim(ends.unsqueeze(-1), 1) for ends in (words.tail + 1, words.head))
         mean = ((until - before) / length.unsqueeze(-1)).to(x.dtype)
-        composed = self.project(torch.cat([first, last, mean], -1))
-        return composed + self.length(length.clamp(max=LONGEST)) + self.label(words.labels)
+        return torch.cat([first, last, mean], -1)
+
+    def forward(self, x: Float[Tensor, "B N D_in"], words: Words) -> Float[Tensor, "B M D"]:
+        length = (words.tail - words.head + 1).clamp(max=LONGEST)
+        return self.project(self.features(x, words)) + self.length(length) + self.label(words.labels)
 
 
 class WordEmbedding(nn.Module):

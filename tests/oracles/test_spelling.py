@@ -1,0 +1,77 @@
+"""Word vectors split into what spelling tells and the rest: the sum is unchanged, and the split is least squares."""
+
+import numpy as np
+import torch
+
+import tiny
+from hanlattice.batch import collate
+from hanlattice.build import Tables, build
+from hanlattice.config import Config
+from hanlattice.embeddings.words import WordEmbedding
+from hanlattice.lexicon import Lexicon
+from hanlattice.reader import Reader
+from hanlattice.tagger import Tagger
+from hanlattice.training.spelling import RIDGE, spell
+from hanlattice.vocab import Vocabulary
+
+WORDS = tuple(tiny.WORDS)
+
+
+def taggers() -> tuple[Tagger, Tagger, Vocabulary]:
+    vectors = tiny.vectors()
+    pairs = tuple(name for name in vectors.bigrams.names if len(name) == 2)
+    vocabulary = Vocabulary(vectors.chars.names, pairs, WORDS, (), ("PER",))
+    tables = Tables.from_vectors(vocabulary, vectors, normalise=True, seed=0)
+    few = tables.first(vocabulary.first(len(vocabulary.chars), len(pairs), 5))
+    return build(Config(), few, ("PER",)), build(Config(), tables, ("PER",)), vocabulary
+
+
+def features(tagger: Tagger, vocabulary: Vocabulary, word: str) -> torch.Tensor:
+    """First, last and mean of the word's characters, the bigram after the last one unknown."""
+    embedding = tagger.embedding
+    encoded = Reader(vocabulary).read([word], Lexicon())[0]
+    chars = embedding.chars.weight[torch.from_numpy(encoded.chars)]
+    bigrams = embedding.bigrams.weight[torch.tensor([*encoded.bigrams[:-1].tolist(), 1])]
+    x = torch.cat([chars, bigrams], 1)
+    return torch.cat([x[0], x[-1], x.mean(0)]).detach()
+
+
+def words_of(tagger: Tagger) -> WordEmbedding:
+    return next(m for m in tagger.modules() if isinstance(m, WordEmbedding))
+
+
+def test_table_and_spelling_sum_to_the_vector_and_the_fit_is_the_best() -> None:
+    tagger, whole, vocabulary = taggers()
+    before = words_of(whole).table.weight.detach().clone()
+    spell(tagger, whole, vocabulary, seed=0)
+    x = torch.stack([features(whole, vocabulary, word) for word in WORDS])
+    project = words_of(whole).composition.project
+    spelled = project(x)
+    torch.testing.assert_close(words_of(whole).table.weight[1:] + spelled, before[1:])
+    padded = np.concatenate([x.numpy(), np.ones((len(x), 1))], 1)
+    penalty = np.sqrt(RIDGE) * np.eye(padded.shape[1])
+    best, *_ = np.linalg.lstsq(
+        np.concatenate([padded, penalty]),
+        np.concatenate([before[1:].numpy(), np.zeros((len(penalty), before.shape[1]))]),
+        rcond=None,
+    )
+    np.testing.assert_allclose(project.weight.detach().numpy(), best[:-1].T, atol=1e-4)
+    np.testing.assert_allclose(project.bias.detach().numpy(), best[-1], atol=1e-4)
+
+
+def test_the_smaller_tagger_gets_the_same_first_rows() -> None:
+    tagger, whole, vocabulary = taggers()
+    spell(tagger, whole, vocabulary, seed=0)
+    assert torch.equal(words_of(tagger).table.weight, words_of(whole).table.weight[:6])
+    assert torch.equal(words_of(tagger).composition.project.weight, words_of(whole).composition.project.weight)
+    assert torch.equal(words_of(whole).table.weight[0], torch.zeros(8))
+
+
+def test_words_in_a_sentence_are_read_as_alone() -> None:
+    """The composition in a batch is the one that was fitted, up to the bigram that goes on after the word."""
+    _, whole, vocabulary = taggers()
+    encoded = Reader(vocabulary).read(["工作"], Lexicon(["工作"]))
+    batch = collate(encoded)
+    found = words_of(whole).eval().composition.features(whole.embedding.eval()(batch), batch.words)[0, 0]
+    d = len(found) // 3
+    torch.testing.assert_close(found[:d], features(whole, vocabulary, "工作")[:d])
