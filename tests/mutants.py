@@ -29,7 +29,15 @@ class Fault(NamedTuple):
 
 
 FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader"))
+LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "encoders/lattice_recurrence.py"
 CHAIN = "structs/linear_chain.py"
+POSITIONS, TENER = "tests/oracles/test_positions.py", "tests/parity/test_tener.py"
+LATIN = "tests/oracles/test_latin.py"
+RELATIVE, TRANSFORMER = "encoders/positions/relative.py", "encoders/transformer.py"
+LR_CNN, CGN, LGN = (f"tests/oracles/test_{name}.py" for name in ("lr_cnn", "cgn", "lgn"))
+BASELINES, IDCNN, SEGMENTATION = (
+    f"tests/oracles/test_{name}.py" for name in ("recurrent_baselines", "idcnn", "segmentation")
+)
 
 FAULTS = {
     "a word ends one character late": Fault("reader.py", ".astype(np.int64) - 1,", ".astype(np.int64),", READER),
@@ -63,6 +71,127 @@ FAULTS = {
         'attended + (asked if self.residual == "input" else attended)',
         "attended",
         FLAT,
+    ),
+    "Lattice LSTM: a word merged one step late": Fault(
+        RECURRENCE,
+        "opening, closing = torch.stack([head, tail]), torch.stack([tail, head])",
+        "opening, closing = torch.stack([head, (tail + 1) % n]), torch.stack([tail, head])",
+        LATTICE_LSTM,
+    ),
+    "Lattice LSTM: a word begun from the state before its first character": Fault(
+        RECURRENCE, "start=filled(((start + 1) * 2", "start=filled((start * 2", LATTICE_LSTM
+    ),
+    "Lattice LSTM: padding first in the backward direction": Fault(
+        RECURRENCE, "torch.where(chars, last - step, step)", "n - 1 - step.expand(b, n)", LATTICE_LSTM
+    ),
+    "Lattice LSTM: both directions read ahead": Fault(
+        RECURRENCE, "torch.where(chars, last - step, step)", "step.expand(b, n)", LATTICE_LSTM
+    ),
+    "Lattice LSTM: input and output gates swapped": Fault(
+        RECURRENCE, "o, i, *f, doubled = ", "i, o, *f, doubled = ", LATTICE_LSTM
+    ),
+    "Lattice LSTM: the cell before has a gradient where words end": Fault(
+        RECURRENCE,
+        "kept = torch.where(merged, zero, ",
+        "kept = torch.where(merged, 0.5, ",
+        LATTICE_LSTM,
+    ),
+    "sentences turned round at the end of their padding": Fault(
+        "encoders/recurrent.py",
+        "mask.sum(1, keepdim=True) - 1 - position, position)",
+        "mask.shape[1] - 1 - position, position)",
+        BASELINES,
+    ),
+    "a word's characters read to its first": Fault(
+        "encoders/word_bilstm.py",
+        "rightward.take_along_dim(segments.tail.unsqueeze(-1), 1)",
+        "rightward.take_along_dim(segments.head.unsqueeze(-1), 1)",
+        BASELINES,
+    ),
+    "an entity of words ends one character early": Fault(
+        "tagger.py", "tail[s.end - 1] + 1", "tail[s.end - 1]", BASELINES
+    ),
+    "dilated convolutions see padding": Fault("encoders/idcnn.py", "(x * mask.unsqueeze(-1)).mT", "x.mT", IDCNN),
+    "one block for all repeats": Fault(
+        "encoders/idcnn.py", "self.blocks[i % len(self.blocks)]", "self.blocks[0]", IDCNN
+    ),
+    "words of most alike lengths not preferred": Fault(
+        "structs/segmentation.py", "n * n + length * length", "n * n + length", SEGMENTATION
+    ),
+    "a word of one character ends nowhere": Fault(
+        "embeddings/softword.py",
+        "torch.where(starts, 3 * ends.long()",
+        "torch.where(starts, 0 * ends.long()",
+        SEGMENTATION,
+    ),
+    "LR-CNN: words on the layer above their length": Fault(
+        "encoders/lr_cnn.py", "torch.where(read, (length - 2) * n", "torch.where(read, (length - 1) * n", LR_CNN
+    ),
+    "LR-CNN: looking back, words at their first character": Fault(
+        "encoders/lr_cnn.py", "(batch.words.head, batch.words.tail)", "(batch.words.head, batch.words.head)", LR_CNN
+    ),
+    "LR-CNN: the third gate weighs the features": Fault(
+        "encoders/lr_cnn.py", "[new.tanh(), features, top]", "[new.tanh(), top, features]", LR_CNN
+    ),
+    "LR-CNN: windows see padding": Fault("encoders/lr_cnn.py", " * mask.unsqueeze(-1)", "", LR_CNN),
+    "CGN: a word joined to its last character twice over": Fault(
+        "encoders/cgn.py", "((head_i == head_j) | (tail_i == tail_j))", "(tail_i == tail_j)", CGN
+    ),
+    "CGN: what follows a word begins inside it": Fault(
+        "encoders/cgn.py", "precedes = tail_i + 1 == head_j", "precedes = tail_i == head_j", CGN
+    ),
+    "CGN: padding among the neighbours": Fault(
+        "encoders/cgn.py", "((neighbours | neighbours.mT) & real)", "(neighbours | neighbours.mT)", CGN
+    ),
+    "LGN: edges of the transposed graph lead forward": Fault(
+        "encoders/lgn.py", "(graph.tail, graph.head) if", "(graph.head, graph.tail) if", LGN
+    ),
+    "LGN: the last character of a word in its middle": Fault("encoders/lgn.py", ".masked_fill(last, END)", "", LGN),
+    "LGN: gates of kept and new state swapped": Fault(
+        "encoders/lgn.py", "torch.stack([new.tanh(), *kept])", "torch.stack([*kept, new.tanh()])", LGN
+    ),
+    "LGN: words see characters outside": Fault(
+        "encoders/lgn.py", "graph.inside, self.places", "graph.inside | True, self.places", LGN
+    ),
+    "relative shift by one": Fault(
+        "encoders/positions/base.py", "[..., n:].view", "[..., n - 1 : -1].view", POSITIONS
+    ),
+    "relative shift's way back one off": Fault(
+        "encoders/positions/base.py", "pad(rows, (n, 0))", "pad(rows, (n - 1, 1))", POSITIONS
+    ),
+    "Transformer-XL's distances with the other sign": Fault(
+        RELATIVE, "interleaved_sinusoid(-distances", "interleaved_sinusoid(distances", POSITIONS
+    ),
+    "TENER's distances with the other sign": Fault(RELATIVE, " sinusoid(-distances", " sinusoid(distances", TENER),
+    "TENER's term of the key not transposed": Fault(
+        RELATIVE, "by_pair(k @ encoded.mT).mT", "by_pair(k @ encoded.mT)", TENER
+    ),
+    "relative u and v swapped": Fault(
+        RELATIVE,
+        "q + self.u[layer][:, None], q + self.v[layer][:, None]",
+        "q + self.v[layer][:, None], q + self.u[layer][:, None]",
+        TENER,
+    ),
+    "Shaw's values read from the table of keys": Fault(
+        RELATIVE, "self._rows(self.value_tables[layer]", "self._rows(self.key_tables[layer]", POSITIONS
+    ),
+    "T5's directions swapped": Fault(RELATIVE, "half * (distance > 0)", "half * (distance < 0)", POSITIONS),
+    "DeBERTa's keys ask untransposed": Fault(
+        RELATIVE,
+        "by_pair(k @ by_head(self.queries[layer](encoded), self.heads)).mT",
+        "by_pair(k @ by_head(self.queries[layer](encoded), self.heads))",
+        POSITIONS,
+    ),
+    "rotary turns keys backwards": Fault(
+        RELATIVE, "self._turned(k, cos, sin)", "self._turned(k, cos, -sin)", POSITIONS
+    ),
+    "scale forgets DeBERTa's terms": Fault(TRANSFORMER, "(q.shape[-1] * position.terms)", "q.shape[-1]", POSITIONS),
+    "scale forgotten": Fault(TRANSFORMER, "if self.scaled:", "if False:", POSITIONS),
+    "last passes ask without their places": Fault(
+        TRANSFORMER, "asking = h if self.decoder_position is None else", "asking = h if True else", POSITIONS
+    ),
+    "Latin words begin late": Fault(
+        "embeddings/latin.py", "match.start() : match.end()", "match.start() + 1 : match.end()", LATIN
     ),
     "transitions transposed in the score of gold": Fault(
         CHAIN,

@@ -18,6 +18,9 @@ from torch import Tensor, nn
 
 from hanlattice.config import Config, Part, coerced, located, suggestion
 from hanlattice.decoders.base import Decoder
+from hanlattice.decoders.table.biaffine import Biaffine
+from hanlattice.decoders.table.global_pointer import EfficientGlobalPointer, GlobalPointer
+from hanlattice.decoders.table.token_pairs import TokenPairs
 from hanlattice.decoders.tagging import CRF
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.language_model import open_language_model
@@ -326,7 +329,13 @@ ENCODERS: dict[str, Callable[..., Encoder]] = {
     "tener": of_characters(tener),
     "augmented": _with_settings_of(augmented, Augmented),
 }
-DECODERS: dict[str, Callable[..., Decoder]] = {"crf": crf}
+DECODERS: dict[str, Callable[..., Decoder]] = {
+    "crf": crf,
+    "token_pairs": TokenPairs,
+    "biaffine": Biaffine,
+    "global_pointer": GlobalPointer,
+    "efficient_global_pointer": EfficientGlobalPointer,
+}
 
 
 def build(config: Config, tables: Tables, labels: tuple[str, ...]) -> Tagger:

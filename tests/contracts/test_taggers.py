@@ -118,6 +118,15 @@ DECODERS: dict[str, Part] = {
     **{f"crf, {scheme}": Part("crf", {"scheme": scheme}) for scheme in ("BIO", "BMES", "BIOES", "BILOU")},
     "crf, unconstrained": Part("crf", {"constrained": False, "boundaries": False}),
     "crf, nameless tags": Part("crf", {"extra_tags": 2}),
+    "token_pairs": Part("token_pairs", {"d_hidden": 8}),
+    "token_pairs, bilinear, flat": Part("token_pairs", {"d_hidden": 8, "form": "bilinear", "nested": False}),
+    "biaffine": Part("biaffine", {"d_span": 8}),
+    "biaffine, flat, relu": Part("biaffine", {"d_span": 8, "nested": False, "activation": "relu"}),
+    "global_pointer": Part("global_pointer", {"d_head": 8}),
+    "global_pointer, flat, cross-entropy": Part(
+        "global_pointer", {"d_head": 8, "nested": False, "objective": "cross_entropy"}
+    ),
+    "efficient_global_pointer": Part("efficient_global_pointer", {"d_head": 8}),
 }
 READS_WORDS = (WordEmbedding, Softword, ExSoftword)
 FIRST = ("characters", "flat", "crf, BMES")

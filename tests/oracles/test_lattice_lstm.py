@@ -122,7 +122,10 @@ def test_without_words_a_lstm(coupled: bool) -> None:
     lstm = torch.nn.LSTM(D_IN, H, batch_first=True, bidirectional=True).double()
     with torch.no_grad():
         for suffix, direction in zip(("l0", "l0_reverse"), encoder.directions, strict=True):
-            for name, of in (("weight_ih", direction.char_input.weight), ("weight_hh", direction.char_state.weight)):
+            for name, of in (
+                ("weight_ih", direction.char_input.weight),
+                ("weight_hh", direction.char_state.weight),
+            ):
                 getattr(lstm, f"{name}_{suffix}").copy_(reordered(of))
             getattr(lstm, f"bias_ih_{suffix}").copy_(reordered(direction.char_input.bias))
             getattr(lstm, f"bias_hh_{suffix}").zero_()

@@ -1,4 +1,4 @@
-r"""Lattice LSTM: characters one by one, and words that carry the cell state from their first character to their last.
+r"""Lattice LSTM: characters one by one, and words that carry the cell state from their first one to their last.
 
 Zhang & Yang 2018, https://aclanthology.org/P18-1144. A character has the gates of a LSTM. A word
 :math:`w_{b,e}` has a cell state of its own, from the state after its first character and its vector, and a gate
@@ -29,8 +29,9 @@ from hanlattice.encoders.lattice_recurrence import Lattice, LatticeRecurrence
 
 
 class Direction(nn.Module):
-    """The weights of one direction, rows in the order of gates: o, i, f (unless ``coupled``), g for characters; i, f,
-    g for words' cells; s for ``merge``.
+    """The weights of one direction; rows are in the order of gates.
+
+    ``char``: o, i, f (unless ``coupled``), g; ``word``: i, f, g of its cell; ``merge``: s.
 
     They begin as in the authors' code: orthogonal for inputs, the identity for states, biases 0.
     """
@@ -56,10 +57,10 @@ def _linear_pair(d_in: int, d_hidden: int, gates: int) -> tuple[nn.Linear, nn.Li
 class LatticeLSTM(Encoder):
     """Characters and matched words in both directions, ``d_hidden`` features each; the forward one's come first.
 
-    ``coupled`` is what the authors' code does and the paper does not: the forget gate of a character is 1 - i. (That
-    of a word's cell has weights of its own in both.) The code has a second table of word vectors for the backward
-    direction, begun like the first and trained apart; here both directions read ``words``. Words of one character
-    are not read. ``output_dropout`` is on the result, which the paper leaves out and the code has.
+    ``coupled`` is what the authors' code does and the paper does not: the forget gate of a character is 1 - i,
+    while that of a word's cell has weights of its own. ``output_dropout`` is on the result; the code has it, the
+    paper does not speak of it. The code has a second table of word vectors for the backward direction, begun like
+    the first and trained apart; here both directions read ``words``. Words of one character are not read.
     """
 
     def __init__(
@@ -74,18 +75,17 @@ class LatticeLSTM(Encoder):
         super().__init__()
         self.d_out = 2 * d_hidden
         self.words = words
-        self.directions = nn.ModuleList(
-            Direction(d_in, words.d_out, d_hidden, coupled=coupled) for _ in ("forward", "backward")
-        )
+        self.ahead = Direction(d_in, words.d_out, d_hidden, coupled=coupled)
+        self.back = Direction(d_in, words.d_out, d_hidden, coupled=coupled)
         self.dropout = Dropout(output_dropout)
 
     def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
         words = self.words(x, batch.words)
-        both = list(self.directions)
+        both = self.directions
         dtype = both[0].char_input.weight.dtype
         lattice = Lattice.of(batch.mask, words.mask, batch.words.head, batch.words.tail, dtype)
         with torch.autocast(x.device.type, enabled=False):  # a recurrence in half precision drifts
-            h = LatticeRecurrence.apply(
+            h = LatticeRecurrence.apply(  # type: ignore[no-untyped-call]
                 _of_inputs(x, [d.char_input for d in both]),
                 _of_inputs(words.vectors, [d.word_input for d in both]),
                 _of_inputs(x, [d.merge_input for d in both]),
@@ -95,6 +95,10 @@ class LatticeLSTM(Encoder):
                 lattice,
             )
         return self.dropout(h.view(*x.shape[:2], self.d_out))
+
+    @property
+    def directions(self) -> tuple[Direction, Direction]:
+        return self.ahead, self.back
 
 
 def _of_inputs(x: Float[Tensor, "B S D"], linears: list[nn.Linear]) -> Float[Tensor, "B*S*2 G"]:

@@ -98,7 +98,7 @@ class Lattice:
 
     def by_step(self, rows: Float[Tensor, "R W"]) -> list[Tensor]:
         """The slots of each step, ``[2 size W]``."""
-        blocks = rows.split([2 * size for size in self.sizes])
+        blocks = rows.split_with_sizes([2 * size for size in self.sizes])
         return [block.view(2, size, rows.shape[1]) for block, size in zip(blocks, self.sizes, strict=True)]
 
 
@@ -137,38 +137,38 @@ class LatticeRecurrence(torch.autograd.Function):
         shares = s.new_empty(len(s), 2 * d)  # of words in the sums
 
         states, c_states = h.view(-1, d), c.view(-1, d)
-        start = lattice.start.split([2 * size for size in lattice.sizes])
-        merge_steps = zip(*map(lattice.by_step, (cells, word_g, word_c, s, shares, lattice.owner)), strict=True)
-        word_steps = list(zip(start, merge_steps, strict=True))
-        steps = zip(
-            gates.unbind(), g.unbind(), tanh_c.unbind(), sums.unbind(), lattice.merged.unbind(), strict=True
-        )
+        start = lattice.start.split_with_sizes([2 * size for size in lattice.sizes])
+        o, i, *f, doubled = (x.unbind() for x in gates.chunk(gates.shape[-1] // d, -1))
+        numerator, denominator = (x.unbind() for x in sums.chunk(2, -1))
+        word_i, word_f, word_doubled = map(lattice.by_step, cells.chunk(3, -1))
+        share, weight = map(lattice.by_step, shares.chunk(2, -1))
+        of_words = zip(
+            *map(lattice.by_step, (cells, word_g, word_c, s, shares, lattice.owner)), word_i, word_f, word_doubled,
+            strict=True,
+        )  # fmt: skip
+        each = zip(*(x.unbind() for x in (gates, g, tanh_c, sums, lattice.merged)), of_words, strict=True)
         h_steps, c_steps = h.unbind(), c.unbind()
-        for t, (z, g_t, tanh_c_t, sums_t, merged_t) in enumerate(steps):
-            previous, present = c_steps[t], c_steps[t + 1]
+        for t, (z, g_t, tanh_c_t, sums_t, merged, of_words_t) in enumerate(each):
+            before, present = c_steps[t], c_steps[t + 1]
             z.baddbmm_(h_steps[t], char_weight).sigmoid_()
-            o, i, *f, doubled = z.split(d, -1)
-            _tanh_of_half(doubled, out=g_t)
+            _tanh_of_half(doubled[t], out=g_t)
             if coupled:
-                torch.lerp(previous, g_t, i, out=present)
+                torch.lerp(before, g_t, i[t], out=present)
             else:
-                torch.mul(i, g_t, out=present).addcmul_(previous, f[0])
+                torch.mul(i[t], g_t, out=present).addcmul_(before, f[0][t])
             if lattice.sizes[t]:
-                start_t, (cell, word_g_t, word_c_t, s_t, shares_t, owner) = word_steps[t]
-                cell.baddbmm_(states.index_select(0, start_t).view_as(word_c_t), word_weight).sigmoid_()
-                word_i, word_f, doubled = cell.split(d, -1)
-                _tanh_of_half(doubled, out=word_g_t)
-                before = c_states.index_select(0, start_t).view_as(word_c_t)
-                torch.mul(word_i, word_g_t, out=word_c_t).addcmul_(before, word_f)
+                cell, word_g_t, word_c_t, s_t, shares_t, owner, word_i_t, word_f_t, doubled_t = of_words_t
+                cell.baddbmm_(states.index_select(0, start[t]).view_as(word_c_t), word_weight).sigmoid_()
+                _tanh_of_half(doubled_t, out=word_g_t)
+                torch.mul(word_i_t, word_g_t, out=word_c_t)
+                word_c_t.addcmul_(c_states.index_select(0, start[t]).view_as(word_c_t), word_f_t)
                 s_t.baddbmm_(word_c_t, merge_state).sigmoid_()
-                share, weight = shares_t.split(d, -1)
-                torch.mul(torch.exp(s_t, out=weight), word_c_t, out=share)
-                numerator, denominator = sums_t.split(d, -1)
-                torch.mul(torch.exp(i, out=denominator), g_t, out=numerator)
+                torch.mul(torch.exp(s_t, out=weight[t]), word_c_t, out=share[t])
+                torch.mul(torch.exp(i[t], out=denominator[t]), g_t, out=numerator[t])
                 sums_t.baddbmm_(owner.mT, shares_t)
-                torch.where(merged_t, numerator / denominator, present, out=present)
-            _tanh_of_half(torch.sigmoid(2 * present), out=tanh_c_t)
-            torch.mul(o, tanh_c_t, out=h_steps[t + 1])
+                torch.where(merged, numerator[t] / denominator[t], present, out=present)
+            _tanh_of_half(torch.mul(present, 2, out=tanh_c_t).sigmoid_(), out=tanh_c_t)
+            torch.mul(o[t], tanh_c_t, out=h_steps[t + 1])
         ctx.save_for_backward(
             h, c, gates, g, tanh_c, sums, cells, word_g, word_c, s, shares, char_state, word_state, merge_state
         )
@@ -177,8 +177,8 @@ class LatticeRecurrence(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        """Letters in front of a name: ``d_x`` is the gradient of the loss by x before its activation."""
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """``d_x`` is the gradient by x: by what goes into the activation, where x is a gate."""
         h, c, gates, g, tanh_c, sums, cells, word_g, word_c, s, shares = ctx.saved_tensors[:11]
         char_state, word_state, merge_state = ctx.saved_tensors[11:]
         lattice: Lattice = ctx.lattice
@@ -188,41 +188,48 @@ class LatticeRecurrence(torch.autograd.Function):
         through_c, through_o, of_c, kept = _char_factors(gates, g, tanh_c, c, sums, lattice.merged)
         before_h, before_c = (x.view(-1, d).index_select(0, lattice.start) for x in (h, c))
         share, of_s, of_word_c = _word_factors(cells, word_g, word_c, s, shares, sums, c, before_c, lattice)
-        d_gates, d_s, d_cells = torch.empty_like(gates), torch.empty_like(s), torch.empty_like(of_word_c)
+        d_gates = h.new_empty(*gates.shape[:3], gates.shape[3] // d, d)
+        d_s, d_cells = torch.empty_like(s), torch.empty_like(of_word_c)
 
         dh_states, dc_states = dh.view(-1, d), dc.view(-1, d)
-        start = lattice.start.split([2 * size for size in lattice.sizes])
-        word_steps = list(
-            zip(start, *map(lattice.by_step, (lattice.owner, share, d_s, of_s, d_cells, of_word_c)), strict=True)
+        start = lattice.start.split_with_sizes([2 * size for size in lattice.sizes])
+        of_words = list(
+            zip(
+                *map(lattice.by_step, (lattice.owner, share, d_s, of_s)),
+                *([x.view(*x.shape[:2], 4, d) for x in lattice.by_step(y)] for y in (d_cells, of_word_c)),
+                *map(lattice.by_step, d_cells.split_with_sizes((3 * d, d), -1)),
+                strict=True,
+            )
         )
-        steps = list(zip(*(x.unbind() for x in (d_gates, through_c, through_o, of_c, kept)), strict=True))
-        dh_steps, dc_steps = dh.unbind(), dc.unbind()
+        steps = (d_gates[..., 0, :], d_gates[..., 1:, :], through_o, of_c, through_c, kept, d_gates.flatten(-2))
+        each = list(zip(*(x.unbind() for x in steps), of_words, strict=True))
+        dh_steps, dc_steps, dc_beside = dh.unbind(), dc.unbind(), dc.unsqueeze(-2).unbind()
         for t in reversed(range(n)):
-            d_gates_t, through_c_t, through_o_t, of_c_t, kept_t = steps[t]
+            d_o, d_others, through_o_t, of_c_t, through_c_t, kept_t, d_gates_t, of_words_t = each[t]
             dh_t, dc_t = dh_steps[t + 1], dc_steps[t + 1]
             dc_t.addcmul_(dh_t, through_c_t)
-            torch.mul(dh_t, through_o_t, out=d_gates_t[..., :d])
-            torch.mul(_beside(dc_t), _parts(of_c_t, d), out=_parts(d_gates_t[..., d:], d))
+            torch.mul(dh_t, through_o_t, out=d_o)
+            torch.mul(dc_beside[t + 1], of_c_t, out=d_others)
             if lattice.sizes[t]:
-                start_t, owner, share_t, d_s_t, of_s_t, d_cells_t, of_word_c_t = word_steps[t]
-                reached = owner @ dc_t
+                owner, share_t, d_s_t, of_s_t, d_each, of_word_c_t, d_word_gates, d_before = of_words_t
+                reached = torch.bmm(owner, dc_t)
                 torch.mul(reached, of_s_t, out=d_s_t)
                 d_word_c = reached.mul_(share_t).baddbmm_(d_s_t, merge_state.mT)
-                torch.mul(_beside(d_word_c), _parts(of_word_c_t, d), out=_parts(d_cells_t, d))
-                dh_states.index_add_(0, start_t, (d_cells_t[..., : 3 * d] @ word_state.mT).view(-1, d))
-                dc_states.index_add_(0, start_t, d_cells_t[..., 3 * d :].reshape(-1, d))
+                torch.mul(d_word_c.unsqueeze(-2), of_word_c_t, out=d_each)
+                dh_states.index_add_(0, start[t], torch.bmm(d_word_gates, word_state.mT).view(-1, d))
+                dc_states.index_add_(0, start[t], d_before.flatten(0, 1))
             dh_steps[t].baddbmm_(d_gates_t, char_state.mT)
             dc_steps[t].addcmul_(dc_t, kept_t)
 
-        d_gates, d_cells = d_gates.view(-1, d_gates.shape[-1]), d_cells[:, : 3 * d]
-        before_h, d_cells_by, word_c, d_s_by = (x[lattice.slots] for x in (before_h, d_cells, word_c, d_s))
+        d_gates, d_cells = d_gates.view(-1, gates.shape[-1]), d_cells[:, : 3 * d]
+        before_h, word_c = before_h[lattice.slots], word_c[lattice.slots]
         return (
             torch.empty_like(d_gates).index_copy_(0, lattice.char, d_gates),
             d_cells.new_zeros(ctx.n_words, 3 * d).index_add_(0, lattice.word, d_cells),
             d_s.new_zeros(len(grad), d).index_add_(0, lattice.end, d_s),
             torch.einsum("nrbd,nrbg->rdg", h[:-1], d_gates.view_as(gates)),
-            before_h.mT @ d_cells_by,
-            word_c.mT @ d_s_by,
+            before_h.mT @ d_cells[lattice.slots],
+            word_c.mT @ d_s[lattice.slots],
             None,
         )
 
@@ -232,14 +239,14 @@ def _char_factors(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What takes dh to dc and to o's gate, and dc to the gates i, (f,) g, side by side, and to the c before."""
     d = g.shape[-1]
-    o, i, *f, _ = gates.split(d, -1)
+    o, i, *f, _ = gates.chunk(gates.shape[-1] // d, -1)
     previous, present, zero = c[:-1], c[1:], c.new_zeros(())
     share = torch.exp(i).div_(sums[..., d:])
     of_i = torch.where(merged, share * (g - present), g if f else g - previous) * (i * (1 - i))
     of_f = [torch.where(merged, zero, previous * (x * (1 - x))) for x in f]
     of_g = torch.where(merged, share, i) * (1 - g * g)
     kept = torch.where(merged, zero, f[0] if f else 1 - i)
-    return o * (1 - tanh_c * tanh_c), tanh_c * (o * (1 - o)), torch.cat([of_i, *of_f, of_g], -1), kept
+    return o * (1 - tanh_c * tanh_c), tanh_c * (o * (1 - o)), torch.stack([of_i, *of_f, of_g], -2), kept
 
 
 def _word_factors(
@@ -256,7 +263,7 @@ def _word_factors(
     """What takes dc to the word's cell state and to its gate s, and that cell state's gradient to the gates i, f, g
     of the cell and to the c before, side by side."""
     d = s.shape[-1]
-    i, f, _ = cells.split(d, -1)
+    i, f, _ = cells.chunk(3, -1)
     denominator = sums.view(-1, 2 * d)[:, d:].index_select(0, lattice.into)
     share = shares[:, d:] / denominator
     of_s = share * (word_c - c[1:].reshape(-1, d).index_select(0, lattice.into)) * (s * (1 - s))
@@ -273,11 +280,3 @@ def _candidates_doubled(x: Tensor, d: int) -> Tensor:
 def _tanh_of_half(sigmoid: Tensor, out: Tensor) -> Tensor:
     """tanh z out of the sigmoid of 2 z: on CPUs torch's tanh takes five times as long as its sigmoid."""
     return torch.mul(sigmoid, 2, out=out).sub_(1)
-
-
-def _beside(x: Tensor) -> Tensor:
-    return x.unsqueeze(-2)
-
-
-def _parts(x: Tensor, d: int) -> Tensor:
-    return x.unflatten(-1, (-1, d))
