@@ -16,8 +16,8 @@ from torch.utils.checkpoint import checkpoint
 from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
 from hanlattice.errors import ModelError
 
-# Numbers in a block, 32 MB in float32; and in a block of a single row, beyond which that is hopeless.
-BLOCK, LARGEST_ROW = 1 << 23, 1 << 28
+# Numbers in a block, where gradients are wanted (64 MB in float32) and where not; and in a single row at most.
+BLOCK_TO_LEARN, BLOCK_TO_READ, LARGEST_ROW = 1 << 24, 1 << 21, 1 << 28
 
 # A sentence's spans are picked from so many cells a character, the surest. To an untrained model half of all cells
 # may seem entities, which in a long text are more than memory holds; no trained one comes near this.
@@ -61,8 +61,10 @@ class Table(Decoder):
         """The loss of each sentence from the stacked parts of all blocks."""
 
     @abstractmethod
-    def found(self, cells: Float[Tensor, "B Z R C"], real: Bool[Tensor, "B R C"]) -> Found:
-        """The cells of a block that may be entities, by their places in the block."""
+    def found(
+        self, cells: Float[Tensor, "B Z R C"], real: Bool[Tensor, "B R C"], floors: Float[Tensor, "B"]
+    ) -> Found:
+        """The cells of a block that may be entities, by their places in it, of ranks above their sentence's."""
 
     @abstractmethod
     def together(self, spans: Sequence[ScoredSpan]) -> Sequence[ScoredSpan]:
@@ -70,7 +72,7 @@ class Table(Decoder):
 
     def loss(self, scores: Tensor, mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
         gold_places = self._places(gold).to(mask.device)
-        blocks = list(self._blocks(*mask.shape))
+        blocks = list(self._blocks(*mask.shape, BLOCK_TO_LEARN))
         with torch.autocast(scores.device.type, enabled=False):
             given = (_precise(scores), mask, gold_places)
             if len(blocks) == 1:
@@ -81,22 +83,23 @@ class Table(Decoder):
 
     def decode(self, scores: Tensor, mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         limits = PER_CHARACTER * mask.sum(1)
-        most = 2 * int(limits.sum())
         found: list[Found] = []
         with torch.autocast(scores.device.type, enabled=False):
             scores = _precise(scores)
-            for rows in self._blocks(*mask.shape):
-                in_block = self.found(self.cells(scores, rows), _real(mask, rows))
+            floors = scores.new_full(limits.shape, -torch.inf)
+            for rows in self._blocks(*mask.shape, BLOCK_TO_READ):
+                in_block = self.found(self.cells(scores, rows), _real(mask, rows), floors)
                 found.append(in_block._replace(places=in_block.places + _offset(rows, mask)))
-                if sum(len(f.ranks) for f in found) > most:
+                if sum(len(some.ranks) for some in found) > 2 * limits.sum():
                     found = [_surest(found, limits)]
+                    floors = _floors(found[0], limits)
         kept = _surest(found, limits)
         spans: list[list[ScoredSpan]] = [[] for _ in mask]
         for (b, first, last, label), score in zip(kept.places.tolist(), kept.confidences.tolist(), strict=True):
             spans[b].append(ScoredSpan(first, last + 1, self.labels[label], score))
         return [sorted(self.together(candidates)) for candidates in spans]
 
-    def _blocks(self, batch: int, n: int) -> Iterator[slice]:
+    def _blocks(self, batch: int, n: int, size: int) -> Iterator[slice]:
         """Rows that are formed at once; ever more of them, as their columns become fewer."""
         if batch * n * self.width > LARGEST_ROW:
             raise ModelError(
@@ -105,7 +108,7 @@ class Table(Decoder):
             )
         start = 0
         while start < max(n, 1):
-            stop = min(n, start + max(1, BLOCK // max(1, batch * (n - start) * self.width)))
+            stop = min(n, start + max(1, size // max(1, batch * (n - start) * self.width)))
             yield slice(start, stop)
             start = max(stop, 1)
 
@@ -147,3 +150,10 @@ def _surest(found: Sequence[Found], limits: Int[Tensor, "B"]) -> Found:
     place = torch.arange(len(order), device=order.device) - (counts.cumsum(0) - counts)[sentence]
     order = order[place < limits[sentence]]
     return Found(*(part[order] for part in every))
+
+
+def _floors(surest: Found, limits: Int[Tensor, "B"]) -> Float[Tensor, "B"]:
+    """The least rank in each sentence that has as many cells as its limit: lesser ones need not be looked at."""
+    counts = surest.places[:, 0].bincount(minlength=len(limits))
+    least = surest.ranks[(counts.cumsum(0) - 1).clamp(min=0)]
+    return least.masked_fill((counts < limits) | (limits == 0), -torch.inf)

@@ -67,9 +67,12 @@ class Biaffine(Table):
     def combined(self, parts: Float[Tensor, "G B"]) -> Float[Tensor, "B"]:
         return parts.sum(0)
 
-    def found(self, cells: Float[Tensor, "B Z R C"], real: Bool[Tensor, "B R C"]) -> Found:
+    def found(
+        self, cells: Float[Tensor, "B Z R C"], real: Bool[Tensor, "B R C"], floors: Float[Tensor, "B"]
+    ) -> Found:
         best, kind = cells.max(1)
-        sentence, row, column = places = ((kind > 0) & real).nonzero(as_tuple=True)
+        above = (kind > 0) & (best > floors[:, None, None]) & real
+        sentence, row, column = places = above.nonzero(as_tuple=True)
         probability = (best[places] - cells.movedim(1, -1)[places].logsumexp(-1)).exp().clamp(max=1.0)
         return Found(torch.stack([sentence, row, column, kind[places] - 1], 1), best[places], probability)
 

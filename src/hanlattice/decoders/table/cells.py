@@ -52,8 +52,10 @@ class Cells(Table):
     def combined(self, parts: Tensor) -> Float[Tensor, "B"]:
         return self.objective.combined(parts)
 
-    def found(self, cells: Float[Tensor, "B T R C"], real: Bool[Tensor, "B R C"]) -> Found:
-        above = (cells > self.lowest) & real.unsqueeze(1)
+    def found(
+        self, cells: Float[Tensor, "B T R C"], real: Bool[Tensor, "B R C"], floors: Float[Tensor, "B"]
+    ) -> Found:
+        above = (cells > floors.clamp(min=self.lowest)[:, None, None, None]) & real.unsqueeze(1)
         sentence, label, row, column = places = above.nonzero(as_tuple=True)
         ranks = cells[places]
         return Found(torch.stack([sentence, row, column, label], 1), ranks, ranks.sigmoid())
