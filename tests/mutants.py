@@ -30,7 +30,9 @@ class Fault(NamedTuple):
 
 FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader"))
 LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "encoders/lattice_recurrence.py"
+TABLES = "tests/oracles/test_tables.py"
 CHAIN = "structs/linear_chain.py"
+PIECES = "tests/oracles/test_pretrained.py"
 POSITIONS, TENER = "tests/oracles/test_positions.py", "tests/parity/test_tener.py"
 LATIN = "tests/oracles/test_latin.py"
 RELATIVE, TRANSFORMER = "encoders/positions/relative.py", "encoders/transformer.py"
@@ -208,6 +210,49 @@ FAULTS = {
         CHAIN, "state = torch.where(mask[t], best + emissions[t], state)", "state = best + emissions[t]", CRF
     ),
     "confidence includes longer entities": Fault(CHAIN, "@ between.T", "@ m.transitions.T", CRF),
+    "crossing spans stay together": Fault(
+        "structs/spans.py", " or latest_start[end] > start", "", "tests/oracles/test_select.py"
+    ),
+    "rotary positions turn the odd parts the other way": Fault(
+        "structs/rotary.py", "odd * cos + even * sin", "odd * cos - even * sin", TABLES
+    ),
+    "gold cells held against the model": Fault(
+        "structs/selection.py",
+        "cells.masked_fill(gold | ~real, lowest)",
+        "cells.masked_fill(~real, lowest)",
+        TABLES,
+    ),
+    "spans may end before they begin": Fault("decoders/table/base.py", ".triu()", ".tril()", TABLES),
+    "blocks of a table put at its left": Fault(
+        "decoders/table/base.py", "[0, rows.start, rows.start, 0]", "[0, rows.start, 0, 0]", TABLES
+    ),
+    "first and last characters swapped in biaffine scores": Fault(
+        "decoders/table/biaffine.py", "first, last = (pad(", "last, first = (pad(", TABLES
+    ),
+    "biaffine spans ranked by probability": Fault(
+        "decoders/table/biaffine.py", "best[places], probability)", "probability, probability)", TABLES
+    ),
+    "types told by the wrong ends of spans": Fault(
+        "decoders/table/global_pointer.py", "q, k, first, last = torch", "q, k, last, first = torch", TABLES
+    ),
+    "characters read the next character's piece": Fault(
+        "embeddings/pieces.py",
+        "np.cumsum(lengths) - lengths - start",
+        "np.cumsum(lengths) - lengths - start + 1",
+        PIECES,
+    ),
+    "pieces read where their window is cut": Fault("embeddings/pieces.py", ".argmax(0)", ".argmin(0)", PIECES),
+    "unknown stretches read as one": Fault("embeddings/pieces.py", "end - start > 1", "end - start > 99", PIECES),
+    "low rank without its scale": Fault("embeddings/low_rank.py", "self.scale * (x", "(x", PIECES),
+    "the last frozen layer learns": Fault(
+        "embeddings/pretrained.py",
+        "level <= frozen_layers",
+        "level < frozen_layers",
+        "tests/test_language_models.py",
+    ),
+    "layers' rates upside down": Fault(
+        "embeddings/pretrained.py", "(parameter, n - level)", "(parameter, level)", "tests/test_language_models.py"
+    ),
     "offset map shifted": Fault(
         "text.py", "int(self.ends[end - 1])", "int(self.starts[end - 1])", "tests/test_text.py"
     ),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,7 @@ def test_command_exists(line: str) -> None:
 
 def _setting_exists(dotted: str) -> bool:
     room, _, key = dotted.partition(".")
-    return dotted in _settings() or (room in ("embedding", "encoder", "decoder") and key in ("name", "d_hidden"))
+    return any(dotted == name for _, name in _settings()) or (room in ROOMS and key in ("name", "d_hidden"))
 
 
 def test_programs_named_in_the_pages_exist() -> None:
@@ -156,28 +157,44 @@ def test_both_readmes_say_the_same() -> None:
     assert links[0] - Counter(["README.zh-CN.md"]) == links[1] - Counter(["README.md"])
 
 
-def _settings() -> dict[str, Any]:
-    """Every setting there is with its default, by its dotted name."""
-    found: dict[str, Any] = {}
-    config = Config()
-    for room in fields(config):
-        part = getattr(config, room.name)
-        if isinstance(part, Part):
-            builders: dict[str, Any] = {**build.EMBEDDINGS, **build.ENCODERS, **build.DECODERS}
-            parameters = inspect.signature(builders[part.name]).parameters.values()
-            known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+ROOMS = {"embedding": build.EMBEDDINGS, "encoder": build.ENCODERS, "decoder": build.DECODERS}
+
+
+def _settings() -> dict[tuple[str, str], Any]:
+    """Every setting there is with its default, by the part it belongs to, if any, and its dotted name."""
+    found: dict[tuple[str, str], Any] = {}
+    for room in fields(Config):
+        if room.name in ROOMS:
+            for name, builder in ROOMS[room.name].items():
+                parameters = inspect.signature(builder).parameters.values()
+                known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+                found |= {(f"{room.name} {name}", f"{room.name}.{key}"): value for key, value in known.items()}
         else:
-            known = {setting.name: getattr(part, setting.name) for setting in fields(part)}
-        found |= {f"{room.name}.{name}": value for name, value in known.items()}
+            part = getattr(Config(), room.name)
+            found |= {("", f"{room.name}.{s.name}"): getattr(part, s.name) for s in fields(part)}
     return found
 
 
+def _as_toml(default: Any) -> Any:
+    if isinstance(default, Part):
+        return {"name": default.name, **default.settings}
+    if isinstance(default, Mapping):
+        return dict(default)
+    return list(default) if isinstance(default, tuple) else default
+
+
 def test_settings_page_has_every_setting_and_its_default() -> None:
+    """A heading such as ``encoder `flat`, `cgn` `` names the parts that the rows below it belong to."""
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+\.\w+)` \| `([^`]*)` \|", page, re.MULTILINE)
-    listed = {name: tomllib.loads(f"value = {default}")["value"] for name, default in rows}
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in _settings().items()}
-    assert listed == settings
+    listed = {}
+    for section in re.split(r"^#+ ", page, flags=re.MULTILINE):
+        heading = section.partition("\n")[0]
+        room = heading.partition(" ")[0]
+        parts = [f"{room} {name}" for name in re.findall(r"`(\w+)`", heading)] if room in ROOMS else [""]
+        for name, default in re.findall(r"^\| `(\w+\.\w+)` \| `([^`]*)` \|", section, re.MULTILINE):
+            value = tomllib.loads(f"value = {default}")["value"]
+            listed |= {(part, name): value for part in parts}
+    assert listed == {setting: _as_toml(default) for setting, default in _settings().items()}
 
 
 def test_formats_page_tells_what_each_format_carries() -> None:

@@ -43,9 +43,8 @@ EMBEDDINGS: dict[str, Part] = {
         "pretrained", {"path": "$BERT", "layers": "mix", "frozen_layers": 1}
     ),
     "ernie, character by character": Part("pretrained", {"path": "$ERNIE", "by_character": True}),
-    "electra, low rank": Part(
-        "pretrained", {"path": "$ELECTRA", "lora_rank": 2, "lora_alpha": 2.0, "lora_targets": ["query", "dense"]}
-    ),
+    "electra": Part("pretrained", {"path": "$ELECTRA"}),
+    "bert, low rank": Part("pretrained", {"path": "$BERT", "lora_rank": 2}),
     "characters beside bert": Part(
         "stack", {"parts": {"chars": {"bigrams": False}, "bert": {"name": "pretrained", "path": "$BERT"}}}
     ),
