@@ -343,3 +343,15 @@ def test_words_are_rewritten_as_texts_are() -> None:
     assert lexicon.ids(["JKL", "def", "GHI"]).tolist() == [lexicon.id("jkl"), lexicon.id("DEF"), -1]
     assert "DEF" in lexicon
     assert "ABC" in lexicon.copy()
+
+
+@given(word_lists, st.lists(texts, max_size=4))
+def test_outermost_matches_lie_within_no_other(words: list[str], batch: list[str]) -> None:
+    together = Lexicon(words).match_batch(batch)
+    expected = []
+    for matches in (together[i] for i in range(len(batch))):
+        spans = list(zip(matches.start.tolist(), matches.end.tolist(), strict=True))
+        expected += [
+            not any(s <= start and end <= e for s, e in spans if (s, e) != (start, end)) for start, end in spans
+        ]
+    assert together.outermost().tolist() == expected

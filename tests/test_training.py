@@ -9,14 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 import tiny
 from hanlattice import api, corpus
 from hanlattice.batch import Encoded
-from hanlattice.config import Config, load_config
+from hanlattice.build import check
+from hanlattice.config import Config, load_config, save_config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
+from hanlattice.lexicon import Lexicon
+from hanlattice.model import load_weights, save_weights
 from hanlattice.spans import Span
 from hanlattice.training import Silent, data
 from hanlattice.training.loop import CHECKPOINT, LOG
@@ -210,6 +214,7 @@ def test_the_best_epoch_is_kept_and_scored(tmp_path: Path):
     [
         {"precision": "bfloat16"},
         {"average": 0.9},
+        {"optimiser": "adamax"},
         {"optimiser": "sgd", "learning_rate": 0.01, "momentum": 0.9, "clip_value": 5.0, "epochs": 40},
         {"clip_norm": 1.0, "schedule": "cosine", "initialisation": "default"},
     ],
@@ -254,6 +259,24 @@ def test_a_tenth_of_train_is_dev_where_none_is_named(tmp_path: Path):
     assert 3 <= n_dev <= 16
     assert said[0].startswith(f"{30 - n_dev} documents")
     assert "by seed 1" in (run.folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_entities_that_no_answer_can_hold_are_counted_and_named(tmp_path: Path):
+    """Two that cross, in a corpus for a decoder that finds nested ones only."""
+    heard: list[str] = []
+
+    class Listener(Silent):
+        def say(self, message: str) -> None:
+            heard.append(message)
+
+    entities = (Entity("长江大桥", "LOC", 0, 4), Entity("大桥局", "ORG", 2, 5))
+    corpus.write([*tiny.documents(), Document("长江大桥局", entities)], tmp_path / "crossing.jsonl", "jsonl")
+    settings = {**tiny.settings(epochs=1), "decoder": {"name": "biaffine", "d_span": 8}}
+    settings["data"] = {**settings["data"], "train": str(tmp_path / "crossing.jsonl")}
+    api.train(Config().with_settings(settings), output=tmp_path / "run", watcher=Listener())
+    assert "; 1 entities that this tagger can never find" in heard[0]
+    where = f"{tmp_path / 'crossing.jsonl'}:31"
+    assert heard[1] == f"{where}: ORG '大桥局' can never be found beside the others there"
 
 
 class TestBadInput:
@@ -338,6 +361,107 @@ def test_a_configuration_names_another_as_its_base(tmp_path: Path):
     assert config.encoder.settings == {"layers": 2}
     assert config.data.train == ("x.bmes",)
     assert isinstance(config, Config)
+
+
+class TestPartsWithinParts:
+    """The encoder that another one wraps is a table of settings with a name of its own."""
+
+    def of(self, tmp_path: Path, overrides: dict[str, str]) -> Config:
+        (tmp_path / "mine.toml").write_text(
+            '[encoder]\nname = "augmented"\nneighbours = 5\n'
+            '[encoder.inner]\nname = "flat"\nlayers = 2\nheads = 4\n',
+            encoding="utf-8",
+        )
+        return load_config(tmp_path / "mine.toml", overrides)
+
+    @pytest.mark.parametrize(
+        ("overrides", "inner"),
+        [
+            ({}, {"name": "flat", "layers": 2, "heads": 4}),
+            ({"encoder.inner.layers": "3"}, {"name": "flat", "layers": 3, "heads": 4}),
+            ({"encoder.inner.name": "flat"}, {"name": "flat", "layers": 2, "heads": 4}),
+            ({"encoder.inner.name": "bilstm"}, {"name": "bilstm"}),
+        ],
+    )
+    def test_settings_of_the_same_part_are_laid_over(
+        self, tmp_path: Path, overrides: dict[str, str], inner: dict[str, Any]
+    ):
+        config = self.of(tmp_path, overrides)
+        check(config)
+        assert config.encoder.name == "augmented"
+        assert config.encoder.settings == {"neighbours": 5, "inner": inner}
+        save_config(config, tmp_path / "saved.toml")
+        assert load_config(tmp_path / "saved.toml") == config
+
+    @pytest.mark.parametrize(
+        ("overrides", "message"),
+        [
+            ({"encoder.inner.layer": "3"}, "encoder.inner 'flat' has no setting 'layer'; did you mean 'layers'"),
+            ({"encoder.inner.name": "flot"}, "there is no encoder.inner 'flot'; did you mean 'flat'"),
+            ({"encoder.inner.layers": "many"}, r"encoder.inner.layers must be of type int, not 'many'"),
+            ({"encoder.inner": "flat"}, r"set encoder.inner.name, not encoder.inner, to 'flat'"),
+            ({"encoder.fusion": "gate"}, "encoder.fusion must be one of 'gate-concat'"),
+        ],
+    )
+    def test_errors_name_the_part(self, tmp_path: Path, overrides: dict[str, str], message: str):
+        with pytest.raises(ConfigError, match=message):
+            check(self.of(tmp_path, overrides))
+
+    def test_values_that_do_not_fit_name_the_part(self, tmp_path: Path):
+        inner = {"name": "flat", "d_model": 9, "heads": 2}
+        config = tiny.config().with_settings({"encoder": {"name": "augmented", "inner": inner}})
+        with pytest.raises(ConfigError, match=r"encoder.inner 'flat': d_model \(9\) must be a multiple of heads"):
+            api.train(config, output=tmp_path / "run")
+
+
+@pytest.mark.parametrize(("where", "shop", "firm"), [("train", 2, 1), ("all", 3, 0)])
+def test_words_are_counted_where_no_longer_one_holds_them(where: str, shop: int, firm: int):
+    """公司 is never met in train, hence 1, and in test only within a longer word, hence 0."""
+    texts = ["去药店,人和药店。药店", "人和药店"], ["药店和东方公司"]
+    train, test = ([data.Piece(text, ()) for text in split] for split in texts)
+    config = Config().with_settings({"lexicon": {"counts": where}})
+    found = data.vocabularies(train, test, Lexicon(tiny.WORDS), tiny.vectors(), config)
+    counts = dict(zip(found.seen.words, found.word_counts.tolist(), strict=True))
+    assert counts == {"药店": shop, "人和药店": 2, "东方公司": 1, "公司": firm}
+
+
+def test_soft_lexicon_under_an_augmented_encoder_learns_and_is_saved_whole(tmp_path: Path):
+    """With counts and neighbours of words and characters that training never met, and words added later."""
+    corpus.write(tiny.documents()[:12], tmp_path / "few.bmes", "bmes")
+    few = str(tmp_path / "few.bmes")
+    inner = {"name": "bilstm", "d_hidden": 12}
+    config = tiny.config(epochs=20).with_settings(
+        {
+            "data": {"train": few, "dev": few, "test": ""},
+            "embedding": {"name": "soft_lexicon", "dropout": 0.1, "word_dropout": 0.1},
+            "encoder": {"name": "augmented", "inner": inner, "neighbours": 3},
+        }
+    )
+    run = api.train(config, output=tmp_path / "run")
+    assert run.dev.micro.f1 > 0.8
+    ner = api.load(run.folder)
+    weights = load_file(run.folder / WEIGHTS)
+    assert len(weights["embedding.counts"]) == len(ner.vocabulary.words) + 1
+    assert weights["embedding.counts"].max() > 1
+    neighbours = weights["encoder.neighbours"]
+    assert len(neighbours) == len(weights["encoder.values.weight"]) == len(ner.vocabulary.chars) + 2
+    assert neighbours.dtype == np.int64
+    assert (neighbours[2:] > 1).all()
+    assert not neighbours[:2].any()
+    before = ner("李明去了新开业的药铺")
+    ner.lexicon.add("药铺")
+    after = ner("李明去了新开业的药铺")
+    assert {word for *_, word, _ in after.lattice} - {word for *_, word, _ in before.lattice} == {"药铺"}
+
+
+def test_whole_numbers_are_saved_as_they_are(tmp_path: Path):
+    """Or rows of tables above 2,048 would be others in half precision."""
+    weights = {"ids": torch.arange(3000, 9000).view(-1, 2), "table": torch.randn(1200, 4)}
+    for precision in ("float32", "float16", "int8"):
+        save_weights(weights, tmp_path / "w.safetensors", precision=precision)
+        loaded = load_weights(tmp_path / "w.safetensors")
+        assert torch.equal(loaded["ids"], weights["ids"])
+        assert torch.allclose(loaded["table"], weights["table"], atol=0.03)
 
 
 def test_text_without_punctuation_keeps_its_entities() -> None:

@@ -114,7 +114,7 @@ def _laid_over(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """``optimiser``: ``sgd`` (with ``momentum``) or ``adamw``; ``schedule`` after the share ``warmup`` of all
+    """``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule`` after the share ``warmup`` of all
     steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate`` multiplies the rate of embedding tables,
     ``crf_rate`` that of transitions, ``pretrained_rate`` that of language models, which is also multiplied by
     ``layer_decay`` for each layer further from the last one. Epochs before ``pretrained_from`` leave them as they
@@ -125,7 +125,7 @@ class TrainingConfig:
 
     epochs: int = 50
     batch_size: int = 10
-    optimiser: Literal["sgd", "adamw"] = "sgd"
+    optimiser: Literal["sgd", "adamw", "adamax"] = "sgd"
     learning_rate: float = 1e-3
     table_rate: float = 1.0
     crf_rate: float = 1.0

@@ -6,7 +6,7 @@ from math import cos, pi
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, AdamW, Optimizer, SparseAdam
+from torch.optim import SGD, Adamax, AdamW, Optimizer, SparseAdam
 
 from hanlattice.config import TrainingConfig
 from hanlattice.embeddings.pretrained import Pretrained
@@ -58,10 +58,13 @@ def optimisers(tagger: Tagger, config: TrainingConfig) -> list[Optimizer]:
     if config.optimiser == "adamw":
         dense: Optimizer = AdamW(groups, lr=0.0, fused=True)
         return [dense, SparseAdam(sparse, lr=1e-9)] if sparse_tables else [dense]
-    if config.optimiser != "sgd":
-        raise ConfigError(f"training.optimiser must be 'sgd' or 'adamw', not {config.optimiser!r}")
+    if config.optimiser not in ("sgd", "adamax"):
+        raise ConfigError(f"training.optimiser must be 'sgd', 'adamw' or 'adamax', not {config.optimiser!r}")
     if sparse_tables:
-        raise ConfigError("sgd with momentum takes no sparse gradients: set sparse = false, or use adamw")
+        name = "sgd with momentum" if config.optimiser == "sgd" else config.optimiser
+        raise ConfigError(f"{name} takes no sparse gradients: set sparse = false, or use adamw")
+    if config.optimiser == "adamax":
+        return [Adamax(groups, lr=0.0)]
     return [SGD(groups, lr=0.0, momentum=config.momentum, fused=True)]
 
 
@@ -125,11 +128,10 @@ def initialise(tagger: Tagger, how: str) -> None:
         return
     encoders = [m for m in tagger.modules() if isinstance(m, Encoder) and m.own_initialisation]
     own = {id(parameter) for encoder in encoders for parameter in encoder.parameters()}
+    own |= {id(m.weight) for m in tagger.modules() if isinstance(m, Table)}
     for name, parameter in tagger.named_parameters():
         kept = (
             "table",
-            "chars.weight",
-            "bigrams.weight",
             "transitions",
             "distances",
             "length",
