@@ -114,8 +114,8 @@ def _laid_over(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule`` after the share ``warmup`` of all
-    steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate`` multiplies the rate of embedding tables,
+    """``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule`` after the share ``warmup``
+    of all steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate`` multiplies the rate of embedding tables,
     ``crf_rate`` that of transitions, ``pretrained_rate`` that of language models, which is also multiplied by
     ``layer_decay`` for each layer further from the last one. Epochs before ``pretrained_from`` leave them as they
     are. ``patience``: epochs without a better dev F1 until the end (0: never).
