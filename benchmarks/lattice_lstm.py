@@ -11,7 +11,7 @@ machine (with several threads take the wall clock).
 - "one by one": the same call for each sentence alone, gradients added up;
 - "loop": each sentence alone, direction by direction, all words that end at a character at once, everything left to
   autograd: what a batch of one costs without a gradient by hand;
-- "word by word": the paper's formula (tests/oracles/naive_lattice_lstm.py), one word at a time, as the authors read;
+- "word by word": the paper's formula (tests/oracles/naive_lattice_lstm.py), word after word, as the authors do;
   two sentences a round.
 """
 
