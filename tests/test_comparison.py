@@ -191,34 +191,29 @@ class TestSideBySide:
     def test_killed_it_leaves_no_process_behind_and_goes_on(
         self, whole: tuple[Path, list[Row]], tmp_path: Path
     ) -> None:
-        """Long runs, killed as soon as each has a checkpoint: soon nobody writes any more."""
+        """Long runs, killed as soon as each has a checkpoint: soon nobody is at work any more."""
         long = {name: config.with_settings({"training": {"epochs": 500}}) for name, config in systems().items()}
         arguments = [str(_saved(tmp_path, name, config)) for name, config in long.items()]
         command = [sys.executable, "-m", "hanlattice", "compare", *arguments]
         command += ["--output", str(tmp_path / "runs"), "--seeds", "1", "--jobs", "2", "--no-speed"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         folders = [tmp_path / "runs" / name / "1" for name in ("slow", "wide")]
-        _wait_until(lambda: all((folder / CHECKPOINT).exists() for folder in folders))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        logs = [folder / "log.jsonl" for folder in folders]
-        _wait_until(lambda: _still(logs))
-        assert all(len(log.read_text().splitlines()) < 500 for log in logs)
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process:
+            try:
+                _wait_until(lambda: all((folder / CHECKPOINT).exists() for folder in folders))
+            finally:
+                process.kill()
+            process.communicate(timeout=100)  # its workers hold this pipe open for as long as they live
+        assert all(len((folder / "log.jsonl").read_text().splitlines()) < 500 for folder in folders)
         assert not list(tmp_path.rglob(RESULT))
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
-    for _ in range(600):
+    for _ in range(3000):
         if condition():
             return
         time.sleep(0.1)
-    pytest.fail("still not after a minute")
-
-
-def _still(paths: list[Path]) -> bool:
-    """Nobody has written them for two seconds, in which an epoch would long be over."""
-    return all(time.time() - path.stat().st_mtime > 2 for path in paths)
+    pytest.fail("still not after five minutes")
 
 
 def _saved(folder: Path, name: str, config: Config) -> Path:
@@ -366,11 +361,14 @@ class TestCommand:
         command = [sys.executable, "-m", "hanlattice", "compare", str(_saved(tmp_path, "slow", long))]
         command += ["--output", str(tmp_path / "runs"), "--seeds", "1,2", "--jobs", "2", "--no-speed"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         folders = [tmp_path / "runs" / "slow" / seed for seed in "12"]
-        _wait_until(lambda: all((folder / CHECKPOINT).exists() for folder in folders))
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                _wait_until(lambda: all((folder / CHECKPOINT).exists() for folder in folders))
+                process.send_signal(signal.SIGINT)
+                _, err = process.communicate(timeout=100)
+            finally:
+                process.kill()
         assert process.returncode == 130
         assert err == "error: stopped; the same command goes on from here\n"
         assert not list((tmp_path / "runs").rglob(".*"))
