@@ -303,9 +303,10 @@ class TestRefused:
     def test_a_missing_extra(self, monkeypatch: pytest.MonkeyPatch):
         import sys
 
+        c = config()
         monkeypatch.setitem(sys.modules, "transformers", None)
         with pytest.raises(ConfigError, match=r"needs: pip install 'hanlattice\[pretrained\]'"):
-            tagger(config())
+            tagger(c)
 
 
 def test_one_setting_of_a_part_of_a_stack_can_be_changed():
