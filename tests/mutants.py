@@ -32,6 +32,8 @@ FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linea
 LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "encoders/lattice_recurrence.py"
 TABLES = "tests/oracles/test_tables.py"
 CHAIN = "structs/linear_chain.py"
+SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
+AUGMENTED, AUGMENTED_TEST = "encoders/augmented.py", "tests/oracles/test_augmented.py"
 PIECES = "tests/oracles/test_pretrained.py"
 POSITIONS, TENER = "tests/oracles/test_positions.py", "tests/parity/test_tener.py"
 LATIN = "tests/oracles/test_latin.py"
@@ -67,7 +69,7 @@ FAULTS = {
         "v, k = self._by_head(self.key(x)), self._by_head(self.value(x))",
         FLAT,
     ),
-    "biases u and v swapped": Fault("encoders/flat.py", "(q + self.u, k, v)", "(q + self.v, k, v)", FLAT),
+    "biases u and v swapped": Fault("encoders/flat.py", "(q + self.u)", "(q + self.v)", FLAT),
     "residual forgotten": Fault(
         "encoders/flat.py",
         'attended + (asked if self.residual == "input" else attended)',
@@ -195,6 +197,23 @@ FAULTS = {
     "Latin words begin late": Fault(
         "embeddings/latin.py", "match.start() : match.end()", "match.start() + 1 : match.end()", LATIN
     ),
+    "SoftLexicon: middle and end swapped": Fault(
+        SOFT, "(place > 0).long() + (place == of_length - 1).long()", "(place > 0).long() * (3 - place)", SOFT_TEST
+    ),
+    "SoftLexicon: each set weighed by its own words alone": Fault(
+        SOFT, "total.view(-1, SETS).sum(-1)", "total.view(-1, SETS)[:, 0]", SOFT_TEST
+    ),
+    "SoftLexicon: words dropped in training are read": Fault(
+        SOFT, "words.mask, x.shape", "batch.words.mask, x.shape", SOFT_TEST
+    ),
+    "SANER: a character is its own neighbour": Fault(
+        AUGMENTED,
+        "similarity[torch.arange(len(block)), block] = -torch.inf",
+        "similarity[0, 0] = 1",
+        AUGMENTED_TEST,
+    ),
+    "SANER: padding attended to": Fault(AUGMENTED, ".softmax(-1) * real", ".softmax(-1)", AUGMENTED_TEST),
+    "SANER: both sides through the same gate": Fault(AUGMENTED, "(1 - g) * v", "g * v", AUGMENTED_TEST),
     "transitions transposed in the score of gold": Fault(
         CHAIN,
         "chain.transitions[tags[:, :-1], tags[:, 1:]]",

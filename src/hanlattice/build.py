@@ -18,10 +18,11 @@ from torch import Tensor, nn
 
 from hanlattice.config import Config, Part, coerced, located, suggestion
 from hanlattice.decoders.base import Decoder
+from hanlattice.decoders.multilabel import MultiLabel
 from hanlattice.decoders.table.biaffine import Biaffine
 from hanlattice.decoders.table.global_pointer import EfficientGlobalPointer, GlobalPointer
 from hanlattice.decoders.table.token_pairs import TokenPairs
-from hanlattice.decoders.tagging import CRF
+from hanlattice.decoders.tagging import CRF, Softmax
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.language_model import open_language_model
 from hanlattice.embeddings.latin import Convolution, Latin
@@ -266,19 +267,6 @@ def of_words(encoder: Callable[..., Encoder]) -> Callable[..., Encoder]:
     return _with_settings_of(builder, word_embedding, encoder)
 
 
-def crf(
-    d_in: int,
-    labels: tuple[str, ...],
-    *,
-    scheme: str = "BMES",
-    constrained: bool = True,
-    boundaries: bool = True,
-    extra_tags: int = 0,
-) -> CRF:
-    """A linear-chain conditional random field over tags."""
-    return CRF(d_in, labels, scheme=scheme, constrained=constrained, boundaries=boundaries, extra_tags=extra_tags)
-
-
 def _settings(builder: Callable[..., Any]) -> dict[str, Any]:
     """The keyword-only arguments of a class or function and their types, None where one has no type."""
     hints = get_type_hints(vars(builder).get("__init__", builder) if isinstance(builder, type) else builder)
@@ -330,7 +318,9 @@ ENCODERS: dict[str, Callable[..., Encoder]] = {
     "augmented": _with_settings_of(augmented, Augmented),
 }
 DECODERS: dict[str, Callable[..., Decoder]] = {
-    "crf": crf,
+    "crf": CRF,
+    "softmax": Softmax,
+    "multilabel": MultiLabel,
     "token_pairs": TokenPairs,
     "biaffine": Biaffine,
     "global_pointer": GlobalPointer,

@@ -12,6 +12,7 @@ from hanlattice.decoders.tagging import CRF
 from hanlattice.spans import SCHEMES, Span, from_tags
 from hanlattice.structs.linear_chain import (
     Chain,
+    k_best,
     log_partition,
     marginals,
     score,
@@ -89,6 +90,20 @@ def test_all_paths(kind: tuple[int, bool, float]) -> None:
             assert not best[b, n:].any()
             assert best_score[b].item() == pytest.approx(scores[path], abs=1e-9)
             assert_close(marginal[b], summed(scores, n_tags), atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("k", [1, 3, 40])
+def test_k_best_paths(kind: tuple[int, bool, float], k: int) -> None:
+    n_tags, boundaries, forbidden = kind
+    chain = chain_of(7, n_tags, boundaries=boundaries, forbidden=forbidden)
+    tags, totals = k_best(chain, k)
+    for b, n in enumerate(LENGTHS):
+        scores = {path: s for path, s in paths(chain, b).items() if s > -inf}
+        expected = sorted(scores, key=scores.__getitem__, reverse=True)[:k]
+        assert [tuple(row[:n]) for row in tags[b, : len(expected)].tolist()] == expected
+        assert totals[b, : len(expected)].tolist() == pytest.approx([scores[path] for path in expected])
+        assert (totals[b, len(expected) :] == -inf).all()
+        assert not tags[b, :, n:].any()
 
 
 def test_score_of_every_path() -> None:

@@ -1,12 +1,17 @@
-"""Sequence labels: a tag for every character."""
+"""Sequence labels: one tag for every character."""
+
+from dataclasses import replace
+from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
-from hanlattice.spans import Span, allowed_transitions, from_tags, tag_names, to_tags
-from hanlattice.structs.linear_chain import Chain, log_partition, score, segment_probability, viterbi
+from hanlattice.decoders.tag_set import TagSet
+from hanlattice.structs.linear_chain import Chain, k_best, log_partition, score
+
+Scheme = Literal["BIO", "BMES", "BIOES", "BILOU"]
 
 
 class CRF(Decoder):
@@ -15,6 +20,11 @@ class CRF(Decoder):
     Lafferty et al. 2001; see :mod:`hanlattice.structs.linear_chain`. ``constrained`` forbids what the scheme
     forbids, in training and in decoding. ``boundaries`` adds start and end scores. An entity's confidence is the
     probability, over all sequences, that exactly these characters are tagged as this entity.
+
+    ``missing`` is for incomplete annotation: the chance that annotators passed over an entity. Characters without a
+    label may then have been entities, each at that price, and the loss is the negative log-probability of all the
+    sequences that explain what was annotated, so weighted; 0 is the plain loss, 1 that of Tsuboi et al. 2008
+    (https://aclanthology.org/C08-1113), who let every tag stand where none is given.
 
     ``extra_tags`` puts nameless tags before the others, as the authors of FLAT have two (for padding and for
     unknown); they behave like O.
@@ -27,78 +37,110 @@ class CRF(Decoder):
         d_in: int,
         labels: tuple[str, ...],
         *,
-        scheme: str = "BMES",
+        scheme: Scheme = "BMES",
         constrained: bool = True,
         boundaries: bool = True,
+        missing: float = 0.0,
         extra_tags: int = 0,
     ):
         super().__init__()
-        self.labels, self.scheme = tuple(labels), scheme
-        self.tags = [f"<{i}>" for i in range(extra_tags)] + tag_names(labels, scheme)
-        self.tag_id = {tag: i for i, tag in enumerate(self.tags)}
-        n = len(self.tags)
+        if not 0 <= missing <= 1:
+            raise ValueError(f"missing must lie between 0 and 1, not {missing}")
+        self.labels, self.missing = tuple(labels), missing
+        self.tag_set = TagSet(labels, scheme, constrained=constrained, extra=extra_tags)
+        n = len(self.tag_set)
         self.emission = nn.Linear(d_in, n)
         self.transitions = nn.Parameter(torch.zeros(n, n))
         self.start = nn.Parameter(torch.zeros(n)) if boundaries else None
         self.end = nn.Parameter(torch.zeros(n)) if boundaries else None
-        self._plain = ["O" if tag.startswith("<") else tag for tag in self.tags]
-        allowed = allowed_transitions(self._plain, scheme)
-        for name, rule in zip(("start", "pair", "end"), allowed, strict=True):
-            forbidden = ~torch.tensor(rule) & constrained
-            mask = torch.zeros(forbidden.shape).masked_fill(forbidden, -torch.inf)
-            self.register_buffer(f"_{name}_mask", mask, persistent=False)
-        # Which neighbouring tags are read as one entity, and which tags belong to which label.
-        joined = [[Span(0, 2, b[2:]) in from_tags([a, b], scheme) for b in self._plain] for a in self._plain]
-        of_label = [[Span(0, 1, x) in from_tags([tag], scheme) for tag in self._plain] for x in self.labels]
-        self.register_buffer("_joined", torch.tensor(joined), persistent=False)
-        self.register_buffer("_of_label", torch.tensor(of_label).view(-1, n), persistent=False)
-        self._start_mask: Tensor
-        self._pair_mask: Tensor
-        self._end_mask: Tensor
-        self._joined: Tensor
-        self._of_label: Tensor
+
+    @property
+    def tags(self) -> list[str]:
+        """Names of the tags, in the order of the scores."""
+        return self.tag_set.names
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N Y"]:
         return self.emission(h)
 
     def chain(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> Chain:
         """The conditional random field of a batch; float32 whatever the precision of the scores."""
-        start = self._start_mask if self.start is None else self._start_mask + self.start.float()
-        end = self._end_mask if self.end is None else self._end_mask + self.end.float()
-        return Chain(scores.float(), self._pair_mask + self.transitions.float(), start, end, mask)
+        rules = self.tag_set
+        start = rules.start if self.start is None else rules.start + self.start.float()
+        end = rules.end if self.end is None else rules.end + self.end.float()
+        return Chain(scores.float(), rules.pair + self.transitions.float(), start, end, mask)
 
-    def targets(self, gold: Gold, n: int) -> Int[Tensor, "B N"]:
-        """Ids of the gold tags.
+    def loss(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
+        """Mean negative log-likelihood of the gold tags a sentence.
 
         Raises:
             ValueError: entities of a sentence overlap, which tags cannot express.
         """
-        o = self.tag_id["O"]
-        rows = [[self.tag_id[tag] for tag in to_tags(spans, n, self.scheme)] for spans in gold]
-        return torch.tensor(rows) if n else torch.full((len(rows), 0), o)
-
-    def loss(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        """Mean negative log-likelihood of the gold tags a sentence."""
         chain = self.chain(scores, mask)
-        tags = self.targets(gold, mask.shape[1]).to(mask.device)
-        return (log_partition(chain) - score(chain, tags)).mean().to(torch.float32)
+        tags = self.tag_set.targets(gold, mask.shape[1]).to(mask.device)
+        explained = log_partition(self._explaining(chain, tags)) if self.missing else score(chain, tags)
+        return (log_partition(chain) - explained).mean().to(torch.float32)
+
+    def _explaining(self, chain: Chain, tags: Tensor) -> Chain:
+        """The sequences that annotation may stand for: its entities, and where it has none any, at their price."""
+        rules, o = self.tag_set, self.tag_set.id_of["O"]
+        named = torch.full((len(rules), len(rules)), -torch.inf).fill_diagonal_(0.0)
+        named[o] = torch.where(rules.begins, torch.log(torch.tensor(self.missing)), 0.0)
+        weights = named.to(chain.emissions)[tags]
+        after_entity = nn.functional.pad(tags[:, :-1] != o, (1, 0)) & (tags == o)
+        going_on = rules.joined.any(0) & ~rules.begins  # an annotated entity ends where it is said to end
+        weights = weights.masked_fill(after_entity.unsqueeze(-1) & going_on, -torch.inf)
+        return replace(chain, emissions=chain.emissions + weights)
 
     def decode(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
-        chain = self.chain(scores, mask)
-        tags, _ = viterbi(chain)
-        found = [
-            from_tags([self._plain[i] for i in row[:n]], self.scheme)
-            for row, n in zip(tags.tolist(), mask.sum(1).tolist(), strict=True)
-        ]
-        confidence = iter(self._confidence(chain, found))
-        return [[ScoredSpan(*span, next(confidence)) for span in spans] for spans in found]
+        return self.tag_set.best(self.chain(scores, mask))
 
-    def _confidence(self, chain: Chain, found: list[list[Span]]) -> list[float]:
-        """The probability of each span that was found, in the same order."""
-        label_id = {label: i for i, label in enumerate(self.labels)}
-        places = [(b, s, e, label_id[label]) for b, spans in enumerate(found) for s, e, label in spans]
-        sentence, start, end, label = (
-            torch.tensor(places, dtype=torch.long, device=chain.mask.device).view(-1, 4).unbind(1)
-        )
-        p = segment_probability(chain, self._joined, sentence, start, end, self._of_label[label])
-        return p.clamp(0, 1).tolist()
+    def alternatives(
+        self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"], k: int
+    ) -> list[list[tuple[float, list[ScoredSpan]]]]:
+        """The ``k`` best sequences of each sentence with their probabilities, best first, fewer where there are."""
+        chain = self.chain(scores, mask)
+        tags, totals = k_best(chain, k)
+        p = (totals.double() - log_partition(chain)[:, None]).exp()
+        lengths = mask.sum(1).tolist()
+        found = [self.tag_set.spans(row, [n] * len(row)) for row, n in zip(tags, lengths, strict=True)]
+        columns = []
+        for rank in range(tags.shape[1]):
+            spans = [rows[rank] for rows in found]
+            confidence = iter(self.tag_set.confidence(chain, spans))
+            columns.append([[ScoredSpan(*span, next(confidence)) for span in one] for one in spans])
+        return [
+            [(share, column[b]) for share, column in zip(row, columns, strict=True) if share > 0]
+            for b, row in enumerate(p.tolist())
+        ]
+
+
+class Softmax(Decoder):
+    """A linear layer to one score a tag, each character for itself.
+
+    ``constrained`` decodes to the best well-formed sequence instead of the best tag of every character; training is
+    the same. An entity's confidence is the probability that exactly these characters are tagged as this entity.
+    """
+
+    nested = False
+
+    def __init__(self, d_in: int, labels: tuple[str, ...], *, scheme: Scheme = "BMES", constrained: bool = True):
+        super().__init__()
+        self.labels = tuple(labels)
+        self.tag_set = TagSet(labels, scheme, constrained=constrained)
+        self.emission = nn.Linear(d_in, len(self.tag_set))
+
+    def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N Y"]:
+        return self.emission(h)
+
+    def loss(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
+        """Cross-entropy of the gold tags, summed over the characters of a sentence, mean over sentences.
+
+        Raises:
+            ValueError: entities of a sentence overlap, which tags cannot express.
+        """
+        tags = self.tag_set.targets(gold, mask.shape[1]).to(mask.device)
+        return nn.functional.cross_entropy(scores.float()[mask], tags[mask], reduction="sum") / len(mask)
+
+    def decode(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
+        rules = self.tag_set
+        return rules.best(Chain(scores.float(), rules.pair, rules.start, rules.end, mask))

@@ -79,7 +79,9 @@ class LatticeAttention(nn.Module):
         bias = by_position * self.scale if self.scale != 1.0 else by_position
         bias = bias.masked_fill_(~mask[:, None, None], torch.finfo(bias.dtype).min)
         attended = nn.functional.scaled_dot_product_attention(
-            *(by_node.transpose(1, 2) for by_node in (q + self.u, k, v)),
+            (q + self.u).transpose(1, 2),
+            k.transpose(1, 2),
+            v.transpose(1, 2),
             attn_mask=bias,
             dropout_p=self.dropout if self.training else 0.0,
             scale=self.scale,

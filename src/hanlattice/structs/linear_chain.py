@@ -129,6 +129,31 @@ def viterbi(chain: Chain) -> tuple[Int[Tensor, "B N"], Float[Tensor, "B"]]:
     return torch.where(chain.mask, torch.stack(path[::-1], 1), 0), best
 
 
+def k_best(chain: Chain, k: int) -> tuple[Int[Tensor, "B K N"], Float[Tensor, "B K"]]:
+    """The ``k`` best sequences ``[B K N]``, best first, and their scores, minus infinity where there are fewer.
+
+    Viterbi with k entries a tag; of equal sequences any order.
+    """
+    emissions, mask = chain.emissions.transpose(0, 1), chain.mask.T[..., None, None]
+    n, n_sentences, n_tags = emissions.shape
+    state = emissions.new_full((n_sentences, n_tags, k), -torch.inf)  # by last tag, best first
+    state[:, :, 0] = chain.start + emissions[0]
+    entries = torch.arange(n_tags * k, device=state.device)
+    itself = entries.view(n_tags, k)
+    came_from = []
+    for t in range(1, n):
+        moved = state.flatten(1)[:, :, None] + chain.transitions.repeat_interleave(k, 0)  # [B Y*k Y]
+        best, origin = moved.transpose(1, 2).topk(k, -1)
+        state = torch.where(mask[t], best + emissions[t].unsqueeze(-1), state)
+        came_from.append(torch.where(mask[t], origin, itself))
+    total, entry = (state + chain.end[:, None]).flatten(1).topk(k, -1)
+    path = [entry]
+    for origin in reversed(came_from):
+        path.append(origin.flatten(1).gather(1, path[-1]))
+    tags = torch.stack(path[::-1], -1) // k
+    return torch.where(chain.mask.unsqueeze(1), tags, 0), total
+
+
 def marginals(chain: Chain) -> Float[Tensor, "B N Y"]:
     """The probability of each tag at each character; 0 beyond the mask."""
     _, messages = _forward_backward(chain, backward=True)
