@@ -212,7 +212,9 @@ FAULTS = {
         "similarity[0, 0] = 1",
         AUGMENTED_TEST,
     ),
-    "SANER: padding attended to": Fault(AUGMENTED, ".softmax(-1) * real", ".softmax(-1)", AUGMENTED_TEST),
+    "SANER: padding attended to": Fault(
+        AUGMENTED, ".masked_fill(~real, torch.finfo(scores.dtype).min)", "", AUGMENTED_TEST
+    ),
     "SANER: both sides through the same gate": Fault(AUGMENTED, "(1 - g) * v", "g * v", AUGMENTED_TEST),
     "transitions transposed in the score of gold": Fault(
         CHAIN,

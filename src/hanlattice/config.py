@@ -115,12 +115,12 @@ def _laid_over(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
 @dataclass(frozen=True)
 class TrainingConfig:
     """``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule`` after the share ``warmup``
-    of all steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate`` multiplies the rate of embedding tables,
-    ``crf_rate`` that of transitions, ``pretrained_rate`` that of language models, which is also multiplied by
-    ``layer_decay`` for each layer further from the last one. Epochs before ``pretrained_from`` leave them as they
-    are. ``patience``: epochs without a better dev F1 until the end (0: never).
-    ``average``: decay of the moving average of the weights that is evaluated and saved (0: none).
-    ``initialisation``: ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
+    of all steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate`` multiplies the rate of embedding
+    tables, ``crf_rate`` that of transitions, ``pretrained_rate`` that of language models, which is also
+    multiplied by ``layer_decay`` for each layer further from the last one. Epochs before ``pretrained_from``
+    leave them as they are. ``patience``: epochs without a better dev F1 until the end (0: never). ``average``:
+    decay of the moving average of the weights that is evaluated and saved (0: none). ``initialisation``:
+    ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
     """
 
     epochs: int = 50

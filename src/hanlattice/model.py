@@ -156,7 +156,7 @@ def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:
 
 
 def further_rows(few: Mapping[str, Tensor], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What the weights ``more`` have beyond ``few``: of one tagger, built on tables with more and with fewer rows."""
+    """What the weights ``more`` have beyond ``few``: of one tagger, built on larger and on smaller tables."""
     return {name: rows[len(few[name]) :] for name, rows in more.items() if rows.shape != few[name].shape}
 
 

@@ -94,10 +94,10 @@ class Augmented(Encoder):
         return self.fusion_dropout(torch.cat([h, v], -1) if self.fusion.endswith("concat") else h + v)
 
     def _meaning(self, h: Float[Tensor, "B N D"], neighbours: Int[Tensor, "B N K"]) -> Float[Tensor, "B N D"]:
-        """What a character attends to among its neighbours; zeros where it has none."""
+        """What a character attends to among its neighbours; zeros, the value of padding, where it has none."""
         e, real = self.memory_dropout(self.values(neighbours)), neighbours != PAD
         query = h if self.project is None else h @ self.project.weight  # rather than project K values for each h
         scores = self.scale * torch.einsum("bnd,bnkd->bnk", query, e)
-        p = scores.masked_fill(~real, torch.finfo(scores.dtype).min).softmax(-1) * real
+        p = scores.masked_fill(~real, torch.finfo(scores.dtype).min).softmax(-1)
         v = torch.einsum("bnk,bnkd->bnd", p, e)
         return v if self.project is None else self.project(v)
