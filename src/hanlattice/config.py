@@ -119,8 +119,9 @@ class TrainingConfig:
     tables, ``crf_rate`` that of transitions, ``pretrained_rate`` that of language models, which is also
     multiplied by ``layer_decay`` for each layer further from the last one. Epochs before ``pretrained_from``
     leave them as they are. ``patience``: epochs without a better dev F1 until the end (0: never). ``average``:
-    decay of the moving average of the weights that is evaluated and saved (0: none). ``initialisation``:
-    ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
+    decay of the moving average of the weights that is evaluated and saved (0: none). ``start``: the
+    folder of a model, or ``default``, with whose weights training begins. ``initialisation``: ``xavier`` for every
+    matrix outside tables and CRF, or ``default`` (torch's).
     """
 
     epochs: int = 50
@@ -140,6 +141,7 @@ class TrainingConfig:
     clip_norm: float = 0.0
     average: float = 0.998
     initialisation: Literal["xavier", "default"] = "xavier"
+    start: str = ""
     patience: int = 0
     seed: int = 1
     device: str = "auto"
@@ -196,8 +198,12 @@ def load_config(path: str | Path | None = None, overrides: Mapping[str, str] | N
 
     A file may name another, relative to itself, as ``base``, whose settings it changes.
     """
-    config = Config() if path is None else _from_file(Path(path))
-    for dotted, text in (overrides or {}).items():
+    return overridden(Config() if path is None else _from_file(Path(path)), overrides or {})
+
+
+def overridden(config: Config, overrides: Mapping[str, str]) -> Config:
+    """The configuration with dotted overrides on top."""
+    for dotted, text in overrides.items():
         config = config.with_settings(_nested(dotted, _value(text)), f"--{dotted}")
     return config
 

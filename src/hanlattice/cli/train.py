@@ -37,6 +37,10 @@ def train(
         typer.Option(help="Words, as a list or compiled; may be repeated. The words of the vectors by default."),
     ] = None,
     vectors: Annotated[str | None, typer.Option(help="Vectors; those of the package by default.")] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(help="A model to begin with, or default: its settings, lexicon and weights."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="What all chance follows from.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the scores and errors.")] = False,
@@ -46,15 +50,21 @@ def train(
     Any setting can be given as a dotted option, such as --encoder.layers 2 or --training.epochs 20. A run that
     was stopped, even by a crash, goes on with --resume to the result it would have had.
     """
-    from hanlattice.config import load_config
+    from hanlattice.config import load_config, overridden
     from hanlattice.training.loop import train as run_training
+    from hanlattice.training.start import settings_to_go_on
 
-    base = load_config(_settings_file(config, paper, output if resume else None), ctx.meta["settings"])
+    file = _settings_file(config, paper, output if resume else None)
+    if start is not None and file is None:
+        base = overridden(settings_to_go_on(start), ctx.meta["settings"])
+        lexicon = [*base.lexicon.files, *(lexicon or [])]
+    else:
+        base = load_config(file, ctx.meta["settings"])
     named: dict[str, dict[str, Any]] = {
         "data": {"train": corpora, "dev": dev, "test": test},
         "lexicon": {"files": lexicon},
         "vectors": {"path": vectors},
-        "training": {"seed": seed},
+        "training": {"seed": seed, "start": start},
     }
     settings = base.with_settings(given(named))
     try:

@@ -32,6 +32,7 @@ from hanlattice.training.checkpoint import Progress, load_checkpoint, save_check
 from hanlattice.training.memory import keep_freed_memory
 from hanlattice.training.optimiser import Average, clip, hold, initialise, optimisers, rate, set_rate
 from hanlattice.training.spelling import spell
+from hanlattice.training.start import begin_with, folder_of
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
 
@@ -202,6 +203,8 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     initialise(tagger, config.training.initialisation)
     if config.vectors.spelled:
         spell(tagger, whole, found.full, config.training.seed)
+    if config.training.start:
+        _begin(config.training.start, tagger, whole, found, watcher)
     further = model.further_rows(tagger.state_dict(), whole.state_dict())
     ner = NER(tagger, seen, lexicon, config)
     reader = Reader(seen, min_word_length=config.lexicon.min_word_length)
@@ -224,6 +227,16 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
     )
     return Prepared(ner, examples, own, config.data, found, further, corpora.dev, corpora.test)
+
+
+def _begin(start: str, tagger: Tagger, whole: Tagger, found: data.Vocabularies, watcher: Watcher) -> None:
+    given = model.load_model(folder_of(start))
+    begin_with(given, whole, found.full)
+    if not begin_with(given, tagger, found.seen):
+        watcher.say(
+            f"begins with {start}, but for its decoder, which knows {', '.join(given.labels)}"
+            f" instead of {', '.join(found.seen.labels)}"
+        )
 
 
 def device_of(config: TrainingConfig) -> str:

@@ -1,0 +1,86 @@
+"""Training that begins with another model."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import tiny
+from hanlattice import api, corpus, training
+from hanlattice.config import Config
+from hanlattice.document import Document, Entity
+from hanlattice.errors import ConfigError
+from hanlattice.training.start import begin_with, settings_to_go_on
+
+
+def further(place: Path) -> Path:
+    """Sentences with characters and words that the small world lacks, and the same types."""
+    texts = [
+        ("李明在杭州市工作", (0, 2, "PER"), (3, 6, "LOC")),
+        ("光明集团在杭州市开业", (0, 4, "ORG"), (5, 8, "LOC")),
+    ] * 3
+    path = place / "further.jsonl"
+    corpus.write(
+        [Document(t, tuple(Entity(t[s:e], x, s, e) for s, e, x in found)) for t, *found in texts], path, "jsonl"
+    )
+    return path
+
+
+def going_on(place: Path, **settings: object) -> Config:
+    path = str(further(place))
+    config = settings_to_go_on(str(tiny.trained()))
+    return config.with_settings({"data": {"train": path, "dev": path}, "training": {"epochs": 1, **settings}})
+
+
+def test_before_a_step_it_answers_like_the_model_it_began_with(tmp_path: Path) -> None:
+    config = going_on(tmp_path, learning_rate=1e-12, schedule="constant")
+    run = api.train(config, output=tmp_path / "model")
+    first, second = api.load(tiny.trained()), api.load(run.folder)
+    texts = [d.text for d in tiny.documents()]
+    assert [d.spans for d in second(texts)] == [d.spans for d in first(texts)]
+    scores = [[e.score for d in ner(texts) for e in d.entities] for ner in (first, second)]
+    assert scores[1] == pytest.approx(scores[0], abs=1e-4)
+    assert len(second.vocabulary.chars) > len(first.vocabulary.chars)
+
+
+def test_it_learns_what_is_new_and_keeps_what_it_knew(tmp_path: Path) -> None:
+    config = going_on(tmp_path, epochs=10)
+    run = api.train(config, output=tmp_path / "model")
+    assert run.dev.micro.f1 == 1.0
+    assert api.evaluate(api.load(run.folder), tiny.documents()).micro.f1 > 0.9
+
+
+def test_other_types_begin_with_a_decoder_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [Document("李明在北京", (Entity("李明", "名", 0, 2),))] * 4
+    corpus.write(texts, tmp_path / "names.jsonl", "jsonl")
+    data = {"train": str(tmp_path / "names.jsonl"), "dev": str(tmp_path / "names.jsonl")}
+    config = settings_to_go_on(str(tiny.trained())).with_settings({"data": data, "training": {"epochs": 8}})
+
+    class Listening(training.Silent):
+        said: list[str] = []  # noqa: RUF012
+
+        def say(self, message: str) -> None:
+            self.said.append(message)
+
+    run = api.train(config, output=tmp_path / "model", watcher=Listening())
+    assert any("but for its decoder" in message for message in Listening.said)
+    assert [e.label for e in api.load(run.folder)("李明在北京").entities] == ["名"]
+
+
+def test_rows_follow_their_names(tmp_path: Path) -> None:
+    start, other = tiny.ner(), tiny.ner()
+    vocabulary = replace(other.vocabulary, chars=tuple(reversed(other.vocabulary.chars)))
+    before = start.tagger.embedding.chars.weight.clone()
+    assert begin_with(start, other.tagger, vocabulary)
+    assert torch.equal(other.tagger.embedding.chars.weight[2:], before[2:].flip(0))
+    assert torch.equal(other.tagger.embedding.chars.weight[:2], before[:2])
+
+
+def test_a_model_of_another_size_is_refused(tmp_path: Path) -> None:
+    config = going_on(tmp_path).with_settings({"encoder": {"d_model": 24}})
+    with pytest.raises(
+        ConfigError, match=r"training.start: 'encoder\.\S+' has the shape .* take its settings over"
+    ):
+        api.train(config, output=tmp_path / "model")
+    assert not (tmp_path / "model").exists()
