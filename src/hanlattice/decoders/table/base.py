@@ -72,7 +72,7 @@ class Table(Decoder):
 
     def loss(self, scores: Tensor, mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
         gold_places = self._places(gold).to(mask.device)
-        blocks = list(self._blocks(*mask.shape, BLOCK_TO_LEARN))
+        blocks = list(self._blocks(mask, BLOCK_TO_LEARN))
         with torch.autocast(scores.device.type, enabled=False):
             given = (_precise(scores), mask, gold_places)
             if len(blocks) == 1:
@@ -87,7 +87,7 @@ class Table(Decoder):
         with torch.autocast(scores.device.type, enabled=False):
             scores = _precise(scores)
             floors = scores.new_full(limits.shape, -torch.inf)
-            for rows in self._blocks(*mask.shape, BLOCK_TO_READ):
+            for rows in self._blocks(mask, BLOCK_TO_READ):
                 in_block = self.found(self.cells(scores, rows), _real(mask, rows), floors)
                 found.append(in_block._replace(places=in_block.places + _offset(rows, mask)))
                 if sum(len(some.ranks) for some in found) > 2 * limits.sum():
@@ -99,8 +99,9 @@ class Table(Decoder):
             spans[b].append(ScoredSpan(first, last + 1, self.labels[label], score))
         return [sorted(self.together(candidates)) for candidates in spans]
 
-    def _blocks(self, batch: int, n: int, size: int) -> Iterator[slice]:
+    def _blocks(self, mask: Bool[Tensor, "B N"], size: int) -> Iterator[slice]:
         """Rows that are formed at once; ever more of them, as their columns become fewer."""
+        batch, n = mask.shape
         if batch * n * self.width > LARGEST_ROW:
             raise ModelError(
                 f"a table of {n:,} characters with {len(self.labels):,} types for {batch} texts at once does not"
