@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adamax, AdamW, Optimizer, SparseAdam
 
 from hanlattice.config import TrainingConfig
+from hanlattice.decoders.tagging import CRF
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders.base import Encoder
@@ -24,7 +25,7 @@ def optimisers(tagger: Tagger, config: TrainingConfig) -> list[Optimizer]:
     """
     tables = {id(m.weight): m for m in tagger.modules() if isinstance(m, Table)}
     depths = {id(p): depth for m in tagger.modules() if isinstance(m, Pretrained) for p, depth in m.depths()}
-    chain = {id(p) for name, p in tagger.decoder.named_parameters() if "emission" not in name}
+    chain = {id(p) for m in tagger.modules() if isinstance(m, CRF) for p in (m.transitions, m.start, m.end)}
     plain: list[nn.Parameter] = []
     pretrained: defaultdict[tuple[int, bool], list[nn.Parameter]] = defaultdict(list)
     crf: list[nn.Parameter] = []
