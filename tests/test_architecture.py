@@ -32,7 +32,7 @@ ROWS = (
     ("encoders", "decoders"),
     ("embeddings",),
     ("structs",),
-    ("batch", "dropout"),
+    ("batch", "dropout", "tables"),
     ("vocab", "vectors"),
     ("config", "corpus", "lexicon", "evaluation", "explain"),
     ("text", "document"),

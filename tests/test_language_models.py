@@ -20,12 +20,13 @@ import tiny
 import tiny_language_models
 from hanlattice import api
 from hanlattice.batch import Encoded, collate
-from hanlattice.build import Tables, build
+from hanlattice.build import build
 from hanlattice.config import Config, load_config
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.reader import Reader
+from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
 from hanlattice.training.optimiser import hold, initialise, optimisers, set_rate
 from hanlattice.vocab import Vocabulary

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tiny
-from hanlattice.build import Tables
 from hanlattice.lexicon import Lexicon
 from hanlattice.reader import Reader
+from hanlattice.tables import Tables
 from hanlattice.vectors import Vectors
 from hanlattice.vocab import END, Vocabulary, bigrams_of
 

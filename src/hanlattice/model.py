@@ -9,13 +9,14 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from hanlattice.build import Tables, build
+from hanlattice.build import build
 from hanlattice.config import Config, load_config, save_config
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
+from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
 from hanlattice.vocab import Vocabulary
 

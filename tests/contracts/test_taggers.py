@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 import tiny
 import tiny_language_models
 from hanlattice.batch import Batch, Words, collate
-from hanlattice.build import Tables, build
+from hanlattice.build import build
 from hanlattice.config import Config, Part
 from hanlattice.decoders.base import Gold
 from hanlattice.document import Document, Entity
@@ -30,6 +30,7 @@ from hanlattice.encoders.positions import POSITIONS
 from hanlattice.lexicon import Lexicon
 from hanlattice.model import load_weights, save_weights
 from hanlattice.reader import Reader
+from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
 from hanlattice.text import Normaliser
 from hanlattice.training import data

@@ -22,7 +22,10 @@ Sentence = tuple[int, Sequence[tuple[int, int, int]]]  # characters, and (row, h
 LINGUISTICS: Sentence = (5, [(3, 0, 3), (1, 2, 3), (2, 2, 4)])
 BATCHES: dict[str, list[Sentence]] = {
     "linguistics": [LINGUISTICS],
-    "words of one character, and a long one": [(6, [(1, 0, 0), (6, 0, 5), (2, 1, 1), (3, 1, 2), (0, 5, 5)]), LINGUISTICS],
+    "words of one character, and a long one": [
+        (6, [(1, 0, 0), (6, 0, 5), (2, 1, 1), (3, 1, 2), (0, 5, 5)]),
+        LINGUISTICS,
+    ],
     "sets whose counts are all 0": [(4, [(4, 0, 1), (5, 0, 2), (6, 0, 3), (4, 2, 3)]), (2, [(5, 0, 1)])],
     "no words beside words": [(3, []), (4, [(0, 1, 3)]), (1, [(2, 0, 0)])],
     "no words": [(3, []), (2, [])],

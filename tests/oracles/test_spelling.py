@@ -1,15 +1,16 @@
-"""Word vectors split into what spelling tells and the rest: the sum is unchanged, and the split is least squares."""
+"""Word vectors split into what spelling tells and the rest: the sum is unchanged, the split is least squares."""
 
 import numpy as np
 import torch
 
 import tiny
 from hanlattice.batch import collate
-from hanlattice.build import Tables, build
+from hanlattice.build import build
 from hanlattice.config import Config
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.lexicon import Lexicon
 from hanlattice.reader import Reader
+from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
 from hanlattice.training.spelling import RIDGE, spell
 from hanlattice.vocab import Vocabulary

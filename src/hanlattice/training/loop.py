@@ -16,7 +16,7 @@ import torch
 
 from hanlattice import model
 from hanlattice.batch import collate
-from hanlattice.build import Tables, build, check
+from hanlattice.build import build, check
 from hanlattice.config import Config, DataConfig, TrainingConfig, save_config
 from hanlattice.document import Document
 from hanlattice.errors import ConfigError, HanlatticeError
@@ -24,6 +24,7 @@ from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.files import atomic_write
 from hanlattice.pipeline import BATCH, NER
 from hanlattice.reader import Reader
+from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
 from hanlattice.text import Normaliser
 from hanlattice.training import data
