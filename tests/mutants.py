@@ -186,9 +186,7 @@ FAULTS = {
         "by_pair(k @ by_head(self.queries[layer](encoded), self.heads))",
         POSITIONS,
     ),
-    "rotary turns keys backwards": Fault(
-        RELATIVE, "self._turned(k, cos, sin)", "self._turned(k, cos, -sin)", POSITIONS
-    ),
+    "rotary keys stand still": Fault(RELATIVE, "rotated(q) @ rotated(k).mT", "rotated(q) @ k.mT", POSITIONS),
     "scale forgets DeBERTa's terms": Fault(TRANSFORMER, "(q.shape[-1] * position.terms)", "q.shape[-1]", POSITIONS),
     "scale forgotten": Fault(TRANSFORMER, "if self.scaled:", "if False:", POSITIONS),
     "last passes ask without their places": Fault(

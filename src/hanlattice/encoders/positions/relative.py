@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from hanlattice.encoders.positions.absolute import even, interleaved_sinusoid, sinusoid, turns
+from hanlattice.encoders.positions.absolute import even, interleaved_sinusoid, sinusoid
 from hanlattice.encoders.positions.base import Position, by_distance, by_pair, distances
+from hanlattice.structs.rotary import rotated
 
 
 def by_head(rows: Float[Tensor, "S D"], heads: int) -> Float[Tensor, "A d S"]:
@@ -212,19 +213,9 @@ class Rotary(Position):
 
     def __init__(self, d_model: int, heads: int, layers: int):
         super().__init__(d_model, heads, layers)
-        self.width = even(d_model // heads, "the width of a head")
+        even(d_model // heads, "the width of a head")
 
     def score(
         self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
     ) -> Float[Tensor, "B A N N"]:
-        angles = turns(torch.arange(q.shape[2], device=q.device), self.width)
-        cos, sin = angles.cos().to(q.dtype), angles.sin().to(q.dtype)
-        return self._turned(q, cos, sin) @ self._turned(k, cos, sin).mT
-
-    @staticmethod
-    def _turned(
-        x: Float[Tensor, "B A N d"], cos: Float[Tensor, "N h"], sin: Float[Tensor, "N h"]
-    ) -> Float[Tensor, "B A N d"]:
-        even_parts, odd_parts = x[..., ::2], x[..., 1::2]
-        turned = [even_parts * cos - odd_parts * sin, odd_parts * cos + even_parts * sin]
-        return torch.stack(turned, -1).flatten(-2)
+        return rotated(q) @ rotated(k).mT
