@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from hanlattice.decoders import candidates
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.table import base
 from hanlattice.decoders.table.biaffine import Biaffine
@@ -250,24 +251,30 @@ class TestWorkedExamples:
 
     def test_which_spans_stay(self) -> None:
         """Ends are inclusive. A span that crosses a better one goes; so does a second label of the same span."""
-        candidates = {
+        scored = {
             (0, 3): {"ORG": 5.0, "PER": 1.0}, (2, 5): {"PER": 4.5}, (1, 2): {"LOC": 4.0}, (6, 7): {"PER": 3.0},
             (4, 5): {"LOC": 2.0},
         }  # fmt: skip
         flat, nested = [(0, 4), (4, 6), (6, 8)], [(0, 4), (1, 3), (4, 6), (6, 8)]
         labels, mask = ("ORG", "PER", "LOC"), torch.ones(1, 8, dtype=torch.bool)
         cells = torch.full((1, 3, 8, 8), -1.0)
-        for place, scores in candidates.items():
+        for place, scores in scored.items():
             for label, score in scores.items():
                 cells[(0, labels.index(label), *place)] = score
         real, lowest = base._real(mask, slice(0, 8)), torch.tensor([-torch.inf])
+
+        def ranked_by(table: base.Table, cells: Tensor) -> candidates.Found:
+            surest = candidates.Surest(mask, cells.dtype)
+            surest.add(table.found(cells, real, lowest))
+            return surest.kept()
+
         for is_nested, expected in ((False, flat), (True, nested)):
             biaffine = Biaffine(1, labels, nested=is_nested)
             with_none = torch.cat([torch.zeros(1, 1, 8, 8), cells], 1)
-            ranked = base._surest([biaffine.found(with_none, real, lowest)], torch.tensor([100]))
+            ranked = ranked_by(biaffine, with_none)
             spans = [Span(s, e + 1, labels[t]) for _, s, e, t in ranked.places.tolist()]
             assert [tuple(s)[:2] for s in sorted(select(spans, nested=is_nested))] == expected
-        pointer = base._surest([GlobalPointer(1, labels).found(cells, real, lowest)], torch.tensor([100]))
+        pointer = ranked_by(GlobalPointer(1, labels), cells)
         assert len(pointer.ranks) == 6  # a pointer keeps all of them
 
 
@@ -336,7 +343,7 @@ def test_only_the_surest_of_too_many_cells_are_kept(monkeypatch: pytest.MonkeyPa
     """Of each sentence the same, in whatever blocks."""
     decoder, h = drawn("pointer", 3)
     everything = decoder.decode(decoder.scores(h), MASK)
-    monkeypatch.setattr(base, "PER_CHARACTER", 2)
+    monkeypatch.setattr(candidates, "PER_CHARACTER", 2)
     for block in (1 << 20, 1):
         blocks_of(block, monkeypatch)
         for kept, spans, n in zip(decoder.decode(decoder.scores(h), MASK), everything, LENGTHS, strict=True):

@@ -6,7 +6,6 @@ are of no span. What is exported, ``scores``, grows with the characters alone.
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,25 +13,11 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
+from hanlattice.decoders.candidates import Found, Surest, precise
 from hanlattice.errors import ModelError
 
 # Numbers in a block, where gradients are wanted (64 MB in float32) and where not; and in a single row at most.
 BLOCK_TO_LEARN, BLOCK_TO_READ, LARGEST_ROW = 1 << 24, 1 << 21, 1 << 28
-
-# A sentence's spans are picked from so many cells a character, the surest. To an untrained model half of all cells
-# may seem entities, which in a long text are more than memory holds; no trained one comes near this.
-PER_CHARACTER = 16
-
-
-class Found(NamedTuple):
-    """Cells that may be entities: each in a sentence, a row and a column, for a label.
-
-    They are ranked by ``ranks``; ``confidences`` are their probabilities.
-    """
-
-    places: Int[Tensor, "W 4"]
-    ranks: Float[Tensor, "W"]
-    confidences: Float[Tensor, "W"]
 
 
 class Table(Decoder):
@@ -74,7 +59,7 @@ class Table(Decoder):
         gold_places = self._places(gold).to(mask.device)
         blocks = list(self._blocks(mask, BLOCK_TO_LEARN))
         with torch.autocast(scores.device.type, enabled=False):
-            given = (_precise(scores), mask, gold_places)
+            given = (precise(scores), mask, gold_places)
             if len(blocks) == 1:
                 parts = [self._part(*given, blocks[0])]
             else:  # blocks are formed anew for their gradients, else all of them would lie in memory at once
@@ -82,22 +67,13 @@ class Table(Decoder):
             return self.combined(torch.stack(parts)).mean()
 
     def decode(self, scores: Tensor, mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
-        limits = PER_CHARACTER * mask.sum(1)
-        found: list[Found] = []
         with torch.autocast(scores.device.type, enabled=False):
-            scores = _precise(scores)
-            floors = scores.new_full(limits.shape, -torch.inf)
+            scores = precise(scores)
+            surest = Surest(mask, scores.dtype)
             for rows in self._blocks(mask, BLOCK_TO_READ):
-                in_block = self.found(self.cells(scores, rows), _real(mask, rows), floors)
-                found.append(in_block._replace(places=in_block.places + _offset(rows, mask)))
-                if sum(len(some.ranks) for some in found) > 2 * limits.sum():
-                    found = [_surest(found, limits)]
-                    floors = _floors(found[0], limits)
-        kept = _surest(found, limits)
-        spans: list[list[ScoredSpan]] = [[] for _ in mask]
-        for (b, first, last, label), score in zip(kept.places.tolist(), kept.confidences.tolist(), strict=True):
-            spans[b].append(ScoredSpan(first, last + 1, self.labels[label], score))
-        return [sorted(self.together(candidates)) for candidates in spans]
+                in_block = self.found(self.cells(scores, rows), _real(mask, rows), surest.floors)
+                surest.add(in_block._replace(places=in_block.places + _offset(rows, mask)))
+        return [sorted(self.together(candidates)) for candidates in surest.spans(self.labels)]
 
     def _blocks(self, mask: Bool[Tensor, "B N"], size: int) -> Iterator[slice]:
         """Rows that are formed at once; ever more of them, as their columns become fewer."""
@@ -123,11 +99,6 @@ class Table(Decoder):
         return torch.tensor(places, dtype=torch.long).view(-1, 4)
 
 
-def _precise(scores: Tensor) -> Tensor:
-    """At least float32, whatever the precision of the scores."""
-    return scores.to(torch.promote_types(scores.dtype, torch.float32))
-
-
 def _offset(rows: slice, mask: Tensor) -> Int[Tensor, "4"]:
     """From places in a block to places in the table."""
     return torch.tensor([0, rows.start, rows.start, 0], device=mask.device)
@@ -139,22 +110,3 @@ def _real(mask: Bool[Tensor, "B N"], rows: slice) -> Bool[Tensor, "B R C"]:
     n_rows = rows.stop - rows.start
     upper = torch.ones(n_rows, columns.shape[1], dtype=torch.bool, device=mask.device).triu()
     return columns[:, :n_rows, None] & columns[:, None] & upper
-
-
-def _surest(found: Sequence[Found], limits: Int[Tensor, "B"]) -> Found:
-    """Sentence by sentence, the surest first, of each as many as its limit."""
-    every = Found(*(torch.cat(parts) for parts in zip(*found, strict=True)))
-    order = every.ranks.argsort(descending=True, stable=True)
-    order = order[every.places[order, 0].argsort(stable=True)]
-    sentence = every.places[order, 0]
-    counts = sentence.bincount(minlength=len(limits))
-    place = torch.arange(len(order), device=order.device) - (counts.cumsum(0) - counts)[sentence]
-    order = order[place < limits[sentence]]
-    return Found(*(part[order] for part in every))
-
-
-def _floors(surest: Found, limits: Int[Tensor, "B"]) -> Float[Tensor, "B"]:
-    """The least rank in each sentence that has as many cells as its limit: lesser ones need not be looked at."""
-    counts = surest.places[:, 0].bincount(minlength=len(limits))
-    least = surest.ranks[(counts.cumsum(0) - 1).clamp(min=0)]
-    return least.masked_fill((counts < limits) | (limits == 0), -torch.inf)

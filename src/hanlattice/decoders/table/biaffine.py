@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
 from hanlattice.decoders.base import ScoredSpan, inner_first
-from hanlattice.decoders.table.base import Found, Table
+from hanlattice.decoders.candidates import Found
+from hanlattice.decoders.table.base import Table
 from hanlattice.dropout import Dropout
 from hanlattice.spans import Span
 from hanlattice.structs.spans import select

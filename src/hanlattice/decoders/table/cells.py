@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from hanlattice.decoders.base import ScoredSpan
-from hanlattice.decoders.table.base import Found, Table
+from hanlattice.decoders.candidates import Found
+from hanlattice.decoders.table.base import Table
 from hanlattice.structs.selection import CrossEntropy, LogSumExp, Selection
 from hanlattice.structs.spans import select
 
