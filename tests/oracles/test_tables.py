@@ -31,16 +31,21 @@ GOLD = [[Span(0, 5, "X"), Span(1, 3, "Y"), Span(1, 3, "Z"), Span(4, 5, "X")], [S
 
 MAKERS = {
     "additive": lambda: TokenPairs(D, LABELS, d_hidden=3),
-    "additive, weighted, flat": lambda: TokenPairs(D, LABELS, d_hidden=3, positive_weight=2.5, nested=False),
+    "additive, weighted, flat": lambda: TokenPairs(
+        D, LABELS, d_hidden=3, positive_weight=2.5, negative_weight=0.3, nested=False
+    ),
     "bilinear": lambda: TokenPairs(D, LABELS, d_hidden=3, form="bilinear", objective="log_sum_exp"),
     "pointer": lambda: GlobalPointer(D, LABELS, d_head=6),
     "pointer, flat": lambda: GlobalPointer(D, LABELS, d_head=6, nested=False, threshold=0.7),
     "pointer, cross-entropy": lambda: GlobalPointer(D, LABELS, d_head=6, objective="cross_entropy"),
-    "pointer without positions": lambda: GlobalPointer(D, LABELS, d_head=3, rotary=False),
+    "pointer without positions": lambda: GlobalPointer(D, LABELS, d_head=3, rotary=False, negative_weight=0.3),
+    "pointer, only what is annotated": lambda: GlobalPointer(D, LABELS, d_head=4, negative_weight=0.0),
     "efficient": lambda: EfficientGlobalPointer(D, LABELS, d_head=6),
     "efficient, flat": lambda: EfficientGlobalPointer(D, LABELS, d_head=5, rotary=False, nested=False),
     "biaffine": lambda: Biaffine(D, LABELS, d_span=3, dropout=0.0),
-    "biaffine, flat, relu": lambda: Biaffine(D, LABELS, d_span=3, dropout=0.0, nested=False, activation="relu"),
+    "biaffine, flat, relu": lambda: Biaffine(
+        D, LABELS, d_span=3, dropout=0.0, nested=False, activation="relu", negative_weight=0.3
+    ),
 }
 
 
@@ -106,15 +111,20 @@ def table(decoder: Decoder, h: Tensor, n: int) -> dict[tuple[int, int], list[flo
 def naive_loss(decoder: Decoder, cells: dict[tuple[int, int], list[float]], gold: list[Span]) -> float:
     if isinstance(decoder, Biaffine):
         kinds = {(s, e - 1): LABELS.index(label) + 1 for s, e, label in gold}
-        return sum(log(sum(map(exp, row))) - row[kinds.get(at, 0)] for at, row in cells.items())
+        weight = decoder.negative_weight
+        return sum(
+            (1 if at in kinds else weight) * (log(sum(map(exp, row))) - row[kinds.get(at, 0)])
+            for at, row in cells.items()
+        )
     chosen = {(s, e - 1, LABELS.index(label)) for s, e, label in gold}
     flat = {(*at, t): s for at, row in cells.items() for t, s in enumerate(row)}
     objective = decoder.objective
+    less = objective.negative_weight
     if isinstance(objective, CrossEntropy):
         weight = objective.positive_weight
-        return sum(weight * log(1 + exp(-s)) if c in chosen else log(1 + exp(s)) for c, s in flat.items())
+        return sum(weight * log(1 + exp(-s)) if c in chosen else less * log(1 + exp(s)) for c, s in flat.items())
     losses = [
-        log(1 + sum(exp(s) for c, s in flat.items() if c[2] == t and c not in chosen))
+        log(1 + less * sum(exp(s) for c, s in flat.items() if c[2] == t and c not in chosen))
         + log(1 + sum(exp(-s) for c, s in flat.items() if c[2] == t and c in chosen))
         for t in range(len(LABELS))
     ]
@@ -368,6 +378,12 @@ def test_spans_that_a_biaffine_answer_can_hold() -> None:
 def test_thresholds_are_probabilities(threshold: float) -> None:
     with pytest.raises(ValueError, match="threshold must be between 0 and 1"):
         GlobalPointer(D, LABELS, threshold=threshold)
+
+
+@pytest.mark.parametrize("kind", [Biaffine, GlobalPointer])
+def test_what_is_not_annotated_counts_at_most_once(kind: type[Decoder]) -> None:
+    with pytest.raises(ValueError, match="negative_weight must lie between 0 and 1, not 1.5"):
+        kind(D, LABELS, negative_weight=1.5)
 
 
 def test_odd_heads_have_no_rotary_positions() -> None:

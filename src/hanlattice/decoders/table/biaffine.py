@@ -13,6 +13,7 @@ from hanlattice.decoders.candidates import Found
 from hanlattice.decoders.table.base import Table
 from hanlattice.dropout import Dropout
 from hanlattice.spans import Span
+from hanlattice.structs.selection import share
 from hanlattice.structs.spans import select
 
 
@@ -25,7 +26,7 @@ class Biaffine(Table):
     and :math:`h_j` another one of the last, each ``d_span`` wide. The paper calls them feed-forward networks; the
     authors' code has linear layers, ``activation = "none"``, and begins with M at zero.
 
-    The loss is the sum over spans. Decoding takes the spans that are likelier an entity than none, those with the
+    The loss is the sum over spans, in which those of no label count ``negative_weight``. Decoding takes the spans that are likelier an entity than none, those with the
     highest scores before softmax first, and drops what clashes with one before it: see
     :func:`hanlattice.structs.spans.select`. A span's confidence is its softmax probability.
     """
@@ -38,11 +39,13 @@ class Biaffine(Table):
         d_span: int = 150,
         activation: Literal["none", "relu"] = "none",
         dropout: float = 0.2,
+        negative_weight: float = 1.0,
         nested: bool = True,
     ):
         super().__init__(labels, nested=nested, width=len(labels) + 1)
         if activation not in ("none", "relu"):
             raise ValueError(f"activation must be 'none' or 'relu', not {activation!r}")
+        self.negative_weight = share(negative_weight)
         self.projection = nn.Linear(d_in, 2 * d_span)
         self.activation = nn.ReLU() if activation == "relu" else nn.Identity()
         self.dropout = Dropout(dropout)
@@ -63,6 +66,7 @@ class Biaffine(Table):
         sentence, row, column, label = gold.unbind(1)
         kinds[sentence, row, column] = label + 1
         losses = cross_entropy(cells, kinds, reduction="none")
+        losses = torch.where(kinds > 0, losses, self.negative_weight * losses)
         return losses.masked_fill(~real, 0.0).sum((1, 2))
 
     def combined(self, parts: Float[Tensor, "G B"]) -> Float[Tensor, "B"]:

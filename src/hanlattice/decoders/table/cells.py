@@ -11,7 +11,7 @@ from torch import Tensor
 from hanlattice.decoders.base import ScoredSpan
 from hanlattice.decoders.candidates import Found
 from hanlattice.decoders.table.base import Table
-from hanlattice.structs.selection import CrossEntropy, LogSumExp, Selection
+from hanlattice.structs.selection import CrossEntropy, LogSumExp, Selection, share
 from hanlattice.structs.spans import select
 
 Objective = Literal["log_sum_exp", "cross_entropy"]
@@ -32,6 +32,7 @@ class Cells(Table):
         width: int,
         objective: Objective,
         positive_weight: float,
+        negative_weight: float,
         threshold: float,
     ):
         super().__init__(labels, nested=nested, width=width)
@@ -40,7 +41,12 @@ class Cells(Table):
         if objective not in ("log_sum_exp", "cross_entropy"):
             raise ValueError(f"objective must be 'log_sum_exp' or 'cross_entropy', not {objective!r}")
         self.lowest = log(threshold / (1 - threshold))
-        self.objective: Selection = LogSumExp() if objective == "log_sum_exp" else CrossEntropy(positive_weight)
+        negative_weight = share(negative_weight)
+        self.objective: Selection = (
+            LogSumExp(negative_weight)
+            if objective == "log_sum_exp"
+            else CrossEntropy(positive_weight, negative_weight)
+        )
 
     def part(
         self, cells: Float[Tensor, "B T R C"], gold: Int[Tensor, "W 4"], real: Bool[Tensor, "B R C"]

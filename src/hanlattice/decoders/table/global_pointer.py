@@ -25,6 +25,7 @@ class GlobalPointer(Cells):
         rotary: bool = True,
         objective: Objective = "log_sum_exp",
         positive_weight: float = 1.0,
+        negative_weight: float = 1.0,
         threshold: float = 0.5,
         nested: bool = True,
     ):
@@ -34,6 +35,7 @@ class GlobalPointer(Cells):
             width=len(labels),
             objective=objective,
             positive_weight=positive_weight,
+            negative_weight=negative_weight,
             threshold=threshold,
         )
         self.d_head, self.rotary = _whole(d_head, rotary), rotary
@@ -67,6 +69,7 @@ class EfficientGlobalPointer(Cells):
         rotary: bool = True,
         objective: Objective = "log_sum_exp",
         positive_weight: float = 1.0,
+        negative_weight: float = 1.0,
         threshold: float = 0.5,
         nested: bool = True,
     ):
@@ -76,6 +79,7 @@ class EfficientGlobalPointer(Cells):
             width=len(labels),
             objective=objective,
             positive_weight=positive_weight,
+            negative_weight=negative_weight,
             threshold=threshold,
         )
         self.d_head, self.rotary = _whole(d_head, rotary), rotary

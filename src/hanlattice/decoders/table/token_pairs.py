@@ -29,6 +29,7 @@ class TokenPairs(Cells):
         d_hidden: int = 64,
         objective: Objective = "cross_entropy",
         positive_weight: float = 1.0,
+        negative_weight: float = 1.0,
         threshold: float = 0.5,
         nested: bool = True,
     ):
@@ -40,6 +41,7 @@ class TokenPairs(Cells):
             width=len(labels) + (2 * d_hidden if form == "additive" else 0),
             objective=objective,
             positive_weight=positive_weight,
+            negative_weight=negative_weight,
             threshold=threshold,
         )
         self.form = form
