@@ -4,7 +4,7 @@
 
 TEXT are files of running text, one a line, plain or compressed by xz. A word gets a label when, as a whole entity,
 it was found at least twice, four times out of five or more with that label, and in two of five places or more where
-the word occurs at all. The output, ``word<TAB>label``, is a lexicon file: a gazetteer with labels where there is none.
+the word occurs at all. The output, ``word<TAB>label``, is a lexicon file: a gazetteer where there is none.
 """
 
 import argparse
