@@ -19,7 +19,7 @@ VERBS = {
     "predict": "Find the entities of texts, files or standard input.",
     "train": "Train a model on a corpus.",
     "evaluate": "Score a model on a corpus.",
-    "compare": "Train several systems, and put scores, sizes and speeds side by side.",
+    "compare": "Several systems and seeds, side by side.",
     "check": "Count what is in corpora, and list every defect.",
     "convert": "Convert a corpus from one format into another.",
     "lexicon": "Compile lexicons, look into them, match them.",
