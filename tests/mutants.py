@@ -30,7 +30,7 @@ class Fault(NamedTuple):
 
 FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader"))
 LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "encoders/lattice_recurrence.py"
-TABLES = "tests/oracles/test_tables.py"
+TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "pointers"))
 CHAIN = "structs/linear_chain.py"
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
 AUGMENTED, AUGMENTED_TEST = "encoders/augmented.py", "tests/oracles/test_augmented.py"
@@ -253,6 +253,49 @@ FAULTS = {
     ),
     "types told by the wrong ends of spans": Fault(
         "decoders/table/global_pointer.py", "q, k, first, last = torch", "q, k, last, first = torch", TABLES
+    ),
+    "each start meets the nearest end before it": Fault(
+        "structs/pairing.py", "places.flip(-1).cummin(-1).values.flip(-1)", "places.cummin(-1).values", POINTERS
+    ),
+    "ends at their start are not listed": Fault(
+        "structs/pairing.py", "group * n + start)", "group * n + start + 1)", POINTERS
+    ),
+    "starts and ends of a pointer swapped in training": Fault(
+        "decoders/pointer.py",
+        "wanted[sentence, first, label, 0] = 1",
+        "wanted[sentence, first, label, 1] = 1",
+        POINTERS,
+    ),
+    "an entity that holds another one's end is reachable": Fault(
+        "decoders/pointer.py", "if span.start >= before:", "if span.start >= 0:", POINTERS
+    ),
+    "the end of a pointer is told the gold start as none": Fault(
+        "decoders/pointer.py", "one_hot(first_kinds, start", "one_hot(0 * first_kinds, start", POINTERS
+    ),
+    "matches know only gold candidates": Fault(
+        "decoders/mrc.py", "((ends > self.lowest) & mask[:, None]) | gold_ends", "gold_ends", POINTERS
+    ),
+    "queries counted with their padding": Fault(
+        "decoders/mrc.py", "(x * real).sum(1) / real.sum(1)", "x.mean(1)", POINTERS
+    ),
+    "the match is not asked": Fault("decoders/mrc.py", "matches > self.lowest", "matches > -99.0", POINTERS),
+    "attention sees characters after the span": Fault(
+        "decoders/enumeration.py",
+        "attention.mT.masked_fill(~inside, -torch.inf)",
+        "attention.mT.masked_fill(~inside, 0.0)",
+        POINTERS,
+    ),
+    "spans of no entity weigh as much as others": Fault(
+        "decoders/enumeration.py", "(self.negative_weight * self", "(1.0 * self", POINTERS
+    ),
+    "gold spans drawn as negatives": Fault(
+        "decoders/enumeration.py",
+        "return drawn.view_as(negative) & negative",
+        "return drawn.view_as(negative)",
+        POINTERS,
+    ),
+    "spans of tables without an entity weigh as much as others": Fault(
+        "structs/selection.py", "others + weight, chosen", "others, chosen", TABLES
     ),
     "characters read the next character's piece": Fault(
         "embeddings/pieces.py",

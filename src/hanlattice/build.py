@@ -17,7 +17,10 @@ from torch import nn
 
 from hanlattice.config import Config, Part, coerced, located, suggestion
 from hanlattice.decoders.base import Decoder
+from hanlattice.decoders.enumeration import Enumeration
+from hanlattice.decoders.mrc import MRC
 from hanlattice.decoders.multilabel import MultiLabel
+from hanlattice.decoders.pointer import CascadePointer, SoftmaxPointer
 from hanlattice.decoders.table.biaffine import Biaffine
 from hanlattice.decoders.table.global_pointer import EfficientGlobalPointer, GlobalPointer
 from hanlattice.decoders.table.token_pairs import TokenPairs
@@ -236,6 +239,10 @@ DECODERS: dict[str, Callable[..., Decoder]] = {
     "crf": CRF,
     "softmax": Softmax,
     "multilabel": MultiLabel,
+    "cascade_pointer": CascadePointer,
+    "softmax_pointer": SoftmaxPointer,
+    "mrc": MRC,
+    "enumeration": Enumeration,
     "token_pairs": TokenPairs,
     "biaffine": Biaffine,
     "global_pointer": GlobalPointer,

@@ -287,6 +287,10 @@ def coerced(value: Any, hint: Any, where: str) -> Any:
     if get_origin(hint) is tuple:
         items = value if isinstance(value, list | tuple) else [value]
         return tuple(coerced(item, get_args(hint)[0], where) for item in items)
+    if get_origin(hint) is Mapping:
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where} must be a table of settings, not {value!r}")
+        return {name: coerced(item, get_args(hint)[1], f"{where}.{name}") for name, item in value.items()}
     if get_origin(hint) is not None and str in map(type, get_args(hint)):  # Literal of strings
         if value not in get_args(hint):
             raise ConfigError(f"{where} must be one of {', '.join(map(repr, get_args(hint)))}, not {value!r}")

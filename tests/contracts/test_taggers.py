@@ -133,6 +133,14 @@ DECODERS: dict[str, Part] = {
         "global_pointer", {"d_head": 8, "nested": False, "objective": "cross_entropy"}
     ),
     "efficient_global_pointer": Part("efficient_global_pointer", {"d_head": 8}),
+    "cascade_pointer": Part("cascade_pointer"),
+    "softmax_pointer": Part("softmax_pointer", {"d_hidden": 12}),
+    "mrc": Part("mrc", {"queries": {"PER": "人的姓名", "LOC": "国家、城市等地方"}, "d_query": 16, "d_hidden": 12}),
+    "mrc, flat": Part("mrc", {"nested": False, "buckets": 50, "d_query": 16, "d_hidden": 12}),
+    "enumeration": Part("enumeration", {"d_hidden": 64, "width": 6}),
+    "enumeration, flat, negatives drawn and down-weighted": Part(
+        "enumeration", {"d_hidden": 64, "nested": False, "negatives": 20, "negative_weight": 0.5}
+    ),
 }
 READS_WORDS = (WordEmbedding, Softword, ExSoftword)
 FIRST = ("characters", "flat", "crf, BMES")

@@ -382,7 +382,7 @@ def test_thresholds_are_probabilities(threshold: float) -> None:
 
 @pytest.mark.parametrize("kind", [Biaffine, GlobalPointer])
 def test_what_is_not_annotated_counts_at_most_once(kind: type[Decoder]) -> None:
-    with pytest.raises(ValueError, match="negative_weight must lie between 0 and 1, not 1.5"):
+    with pytest.raises(ValueError, match=r"negative_weight must lie between 0 and 1, not 1\.5"):
         kind(D, LABELS, negative_weight=1.5)
 
 

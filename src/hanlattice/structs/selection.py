@@ -50,7 +50,7 @@ class LogSumExp:
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Binary cross-entropy, summed over cells; gold ones count ``positive_weight`` times, others ``negative_weight``."""
+    """Binary cross-entropy, summed over cells; gold ones and others count by weights of their own."""
 
     positive_weight: float = 1.0
     negative_weight: float = 1.0

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
-from hanlattice.decoders.candidates import Found, Surest, precise
+from hanlattice.decoders.candidates import Found, Surest, places_of, precise
 from hanlattice.errors import ModelError
 
 # Numbers in a block, where gradients are wanted (64 MB in float32) and where not; and in a single row at most.
@@ -56,7 +56,7 @@ class Table(Decoder):
         """Of the spans of a sentence, the best first, those that the decoder's rules let stand together."""
 
     def loss(self, scores: Tensor, mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        gold_places = self._places(gold).to(mask.device)
+        gold_places = places_of(gold, self.labels).to(mask.device)
         blocks = list(self._blocks(mask, BLOCK_TO_LEARN))
         with torch.autocast(scores.device.type, enabled=False):
             given = (precise(scores), mask, gold_places)
@@ -92,11 +92,6 @@ class Table(Decoder):
     def _part(self, scores: Tensor, mask: Tensor, gold: Tensor, rows: slice) -> Tensor:
         inside = (rows.start <= gold[:, 1]) & (gold[:, 1] < rows.stop)
         return self.part(self.cells(scores, rows), gold[inside] - _offset(rows, mask), _real(mask, rows))
-
-    def _places(self, gold: Gold) -> Int[Tensor, "W 4"]:
-        label_id = {label: i for i, label in enumerate(self.labels)}
-        places = [(b, s, e - 1, label_id[label]) for b, spans in enumerate(gold) for s, e, label in spans]
-        return torch.tensor(places, dtype=torch.long).view(-1, 4)
 
 
 def _offset(rows: slice, mask: Tensor) -> Int[Tensor, "4"]:

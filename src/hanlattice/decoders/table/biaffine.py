@@ -26,9 +26,10 @@ class Biaffine(Table):
     and :math:`h_j` another one of the last, each ``d_span`` wide. The paper calls them feed-forward networks; the
     authors' code has linear layers, ``activation = "none"``, and begins with M at zero.
 
-    The loss is the sum over spans, in which those of no label count ``negative_weight``. Decoding takes the spans that are likelier an entity than none, those with the
-    highest scores before softmax first, and drops what clashes with one before it: see
-    :func:`hanlattice.structs.spans.select`. A span's confidence is its softmax probability.
+    The loss is the sum over spans, in which those of no label count ``negative_weight``. Decoding takes the spans
+    that are likelier an entity than none, those with the highest scores before softmax first, and drops what
+    clashes with one before it: see :func:`hanlattice.structs.spans.select`. A span's confidence is its softmax
+    probability.
     """
 
     def __init__(
