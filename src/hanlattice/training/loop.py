@@ -222,7 +222,7 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         + (f"; {lost:,} entities that this tagger can never find" if lost else "")
     )
     for entity in islice(data.out_of_reach(corpora.train, tagger.decoder.reachable), 3 if lost else 0):
-        watcher.say(f"{entity} can never be found beside the others there")
+        watcher.say(f"{entity} is out of reach of this decoder")
     watcher.say(
         f"{len(lexicon):,} words in the lexicon, {len(seen.words):,} of those that occur have a vector;"
         f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
