@@ -432,6 +432,24 @@ class TestEvaluate:
             f"{tiny.trained()}: 30 documents, 55 gold entities read leniently, exact matches"
         )
 
+    def test_thresholds_trade_recall_for_precision(self, run: Run, gold: Path):
+        documents = [tiny.ner()(d.text) for d in tiny.documents()]
+        scores = sorted(e.score for d in documents for e in d.entities)
+        middle = round((scores[0] + scores[-1]) / 2, 6)  # batches differ from single texts in the last digits
+        rows = json.loads(
+            run("evaluate", tiny.trained(), gold, "--format", "json", "--thresholds", f"0,{middle},1").out
+        )["models"][str(tiny.trained())]
+        assert 0 <= rows["calibration_error"] <= 1
+        assert [row["predicted"] for row in rows["thresholds"]] == [
+            sum(score >= step for score in scores) for step in (0, middle, 1)
+        ]
+        cut = run("evaluate", tiny.trained(), gold, "--threshold", str(middle))
+        assert f"entities of at least {middle:g}" in cut.out
+        assert "expected calibration error of confidences: " in cut.out
+        wrong = run("evaluate", tiny.trained(), gold, "--thresholds", "0,2")
+        assert wrong.code == 2
+        assert "numbers from 0 to 1" in wrong.err
+
     def test_json_and_markdown(self, run: Run, gold: Path):
         rows = json.loads(run("evaluate", tiny.trained(), gold, "--format", "json").out)
         assert rows["models"][str(tiny.trained())]["micro"]["gold"] == 55

@@ -3,6 +3,7 @@ import json
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from seqeval.metrics import classification_report
 from seqeval.scheme import IOBES
 
 from hanlattice.errors import HanlatticeError
-from hanlattice.evaluation import Comparison, Mistake, Score, compare, errors, evaluate_spans
+from hanlattice.evaluation import Comparison, Mistake, Score, calibration_error, compare, errors, evaluate_spans
 from hanlattice.spans import Span, from_tags, tag_names, to_tags
 
 A, B = "PER", "LOC"
@@ -274,3 +275,21 @@ def test_the_bootstrap_repeats_with_its_seed():
     assert str(Comparison(0.5, 0.6, 0.01, 0.2, 0.04, 100)) == (
         "F1 50.00 → 60.00: +10.00 [+1.00, +20.00], p = 0.0400 (100 samples)"
     )
+
+
+def test_calibration_error_by_hand() -> None:
+    """0.95 is right once in two, 0.2 once in one; 1.0 falls into the last bin with 0.95."""
+    error = calibration_error([0.95, 1.0, 0.2], [True, False, True])
+    assert error == pytest.approx((abs(1 - 1.95) + abs(1 - 0.2)) / 3)
+    assert calibration_error([], []) == 0.0
+
+
+def test_calibration_error_bin_by_bin() -> None:
+    draw = np.random.default_rng(0)
+    p = draw.random(500)
+    right = draw.random(500) < p**2
+    expected = 0.0
+    for low in np.arange(7) / 7:
+        inside = (p >= low) & (p < low + 1 / 7)
+        expected += abs(right[inside].mean() - p[inside].mean()) * inside.mean()
+    assert calibration_error(p.tolist(), right.tolist(), bins=7) == pytest.approx(expected)

@@ -198,6 +198,19 @@ class Comparison:
         )
 
 
+def calibration_error(confidences: Sequence[float], correct: Sequence[bool], bins: int = 10) -> float:
+    """How far confidences are from the share of predictions that are right: the expected calibration error.
+
+    Predictions are sorted into ``bins`` of equal width by their confidence in [0, 1]; the error is the mean, over
+    predictions, of the distance in their bin between the mean confidence and the share that is correct (Naeini et
+    al. 2015, https://doi.org/10.1609/aaai.v29i1.9602). 0 where there are no predictions.
+    """
+    p, right = np.asarray(confidences, float), np.asarray(correct, float)
+    bin_of = np.minimum((p * bins).astype(int), bins - 1)
+    apart = np.bincount(bin_of, right - p, bins)  # of each bin, summed over its predictions
+    return float(np.abs(apart).sum() / max(len(p), 1))
+
+
 def compare(gold: Sentences, a: Sentences, b: Sentences, *, samples: int = 10_000, seed: int = 0) -> Comparison:
     """Paired bootstrap over sentences (Efron and Tibshirani 1993; Koehn 2004) of micro F1.
 

@@ -3,16 +3,31 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from hanlattice.errors import DataError
 
 if TYPE_CHECKING:
-    from hanlattice.document import Document
-    from hanlattice.evaluation import Comparison, Report
+    from hanlattice.document import Document, Entity
+    from hanlattice.evaluation import Comparison, Report, Score
     from hanlattice.spans import Span
+
+
+class Confidence(NamedTuple):
+    """What a model's confidences are worth: their calibration error, and scores at thresholds."""
+
+    error: float
+    at: "Mapping[float, Score]"
+
+    def to_dict(self) -> dict[str, Any]:
+        steps = [{"threshold": step, **score.to_dict()} for step, score in self.at.items()]
+        return {"calibration_error": self.error} | ({"thresholds": steps} if steps else {})
+
+    def __str__(self) -> str:
+        rows = [f"expected calibration error of confidences: {self.error:.4f} (10 bins)"]
+        return "\n".join([*rows, *(f"from {step:g} up: {score}" for step, score in self.at.items())])
 
 
 class Format(StrEnum):
@@ -39,6 +54,10 @@ def evaluate(
     rename: Annotated[
         str, typer.Option("--map", help="Gold labels under the model's names, such as NR=PER,NS=LOC.")
     ] = "",
+    threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave out less certain entities.")] = 0.0,
+    thresholds: Annotated[
+        str, typer.Option(help="Scores at several thresholds too, such as 0,0.5,0.9: precision against recall.")
+    ] = "",
     batch_size: Annotated[int, typer.Option(min=1, help="Texts that are read together.")] = 32,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the scores and errors.")] = False,
 ) -> None:
@@ -51,15 +70,23 @@ def evaluate(
     from hanlattice.evaluation import compare as compare_spans
     from hanlattice.evaluation import evaluate_spans
 
-    names = _renaming(rename)
+    names, steps = _renaming(rename), _steps(thresholds)
     documents = list(corpus.read(file, from_, scheme=scheme, strict=strict))
     if not documents:
         raise DataError("holds no document", file)
     gold = [[span._replace(label=names.get(span.label, span.label)) for span in d.spans] for d in documents]
     models = [model] if compare is None else [model, compare]
-    found = [_predictions(name, documents, gold, batch_size, quiet) for name in models]
+    read = [_predictions(name, documents, gold, batch_size, quiet) for name in models]
+    found = [_above(threshold, entities) for entities in read]
     reports = {
         name: evaluate_spans(gold, spans, partial=partial) for name, spans in zip(models, found, strict=True)
+    }
+    confidence = {
+        name: Confidence(
+            _calibration(gold, entities),
+            {step: evaluate_spans(gold, _above(step, entities), partial=partial).micro for step in steps},
+        )
+        for name, entities in zip(models, read, strict=True)
     }
     comparison = None if compare is None else compare_spans(gold, *found)
     mode = ", ".join(
@@ -67,9 +94,34 @@ def evaluate(
             f"{len(documents):,} documents",
             f"{sum(map(len, gold)):,} gold entities read {'strictly' if strict else 'leniently'}",
             "partial matches" if partial else "exact matches",
+            *([f"entities of at least {threshold:g}"] if threshold else []),
         ]
     )
-    _print(reports, comparison, mode, format)
+    _print(reports, confidence, comparison, mode, format)
+
+
+def _steps(text: str) -> list[float]:
+    try:
+        steps = [float(step) for step in filter(None, text.split(","))]
+    except ValueError:
+        steps = [-1.0]
+    if not all(0 <= step <= 1 for step in steps):
+        raise typer.BadParameter(
+            f"{text!r}: write numbers from 0 to 1, such as 0,0.5,0.9", param_hint="--thresholds"
+        )
+    return steps
+
+
+def _above(threshold: float, documents: "Sequence[Sequence[Entity]]") -> "list[list[Span]]":
+    """The spans of entities that are sure enough."""
+    return [[e.span for e in entities if (e.score or 0.0) >= threshold] for entities in documents]
+
+
+def _calibration(gold: "Sequence[Sequence[Span]]", documents: "Sequence[Sequence[Entity]]") -> float:
+    from hanlattice.evaluation import calibration_error
+
+    pairs = [(e, spans) for entities, spans in zip(documents, gold, strict=True) for e in entities]
+    return calibration_error([e.score or 0.0 for e, _ in pairs], [e.span in spans for e, spans in pairs])
 
 
 def _renaming(text: str) -> dict[str, str]:
@@ -88,7 +140,7 @@ def _predictions(
     gold: "Sequence[Sequence[Span]]",
     batch_size: int,
     quiet: bool,
-) -> "list[list[Span]]":
+) -> "list[Sequence[Entity]]":
     from rich.console import Console
     from rich.progress import track
 
@@ -105,17 +157,18 @@ def _predictions(
     console = Console(stderr=True)
     read: Iterable[Document] = ner.pipe((d.text for d in documents), batch_size=batch_size)
     silent = quiet or not console.is_terminal
-    return [d.spans for d in track(read, model, len(documents), console=console, transient=True, disable=silent)]
+    return [d.entities for d in track(read, model, len(documents), console=console, transient=True, disable=silent)]
 
 
 def _print(
     reports: "Mapping[str, Report]",
+    confidence: "Mapping[str, Confidence]",
     comparison: "Comparison | None",
     mode: str,
     format: Format,  # noqa: A002
 ) -> None:
     if format is Format.json:
-        rows = {name: report.to_dict() for name, report in reports.items()}
+        rows = {name: report.to_dict() | confidence[name].to_dict() for name, report in reports.items()}
         whole = {"mode": mode, "models": rows}
         if comparison is not None:
             whole["comparison"] = comparison.to_dict()
@@ -125,5 +178,6 @@ def _print(
         typer.echo(f"{name}: {mode}\n")
         typer.echo(report.to_markdown() if format is Format.markdown else str(report))
         typer.echo()
+        typer.echo(f"{confidence[name]}\n")
     if comparison is not None:
         typer.echo(str(comparison))
