@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument(
         "--settings", default=str(SETTINGS), help="a TOML file; those of the packaged model otherwise"
     )
+    parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", help="over those settings")
     parser.add_argument("--train", required=True)
     parser.add_argument("--test", required=True)
     parser.add_argument("--map", default="", help="names of the test's labels, such as NR=PER,NS=LOC")
@@ -59,7 +60,7 @@ def main() -> None:
 
     scores = {}
     for name in lists:
-        config = load_config(a.settings).with_settings(
+        config = load_config(a.settings, dict(pair.split("=", 1) for pair in a.set)).with_settings(
             {
                 "data": {"train": [str(part_of_train)], "exclude": [], "auxiliary_epochs": 0, "unpunctuated": 0.0},
                 "lexicon": {"files": [str(a.output / f"{name}.txt")], "vector_words": False},

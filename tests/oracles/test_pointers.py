@@ -22,6 +22,7 @@ from hanlattice.errors import ConfigError
 from hanlattice.spans import Span
 from hanlattice.structs.pairing import nearest_end, pairs
 from hanlattice.structs.spans import select
+from oracles import gradients
 
 LABELS = ("X", "Y", "Z")
 LENGTHS = (6, 1, 3)
@@ -280,31 +281,10 @@ class TestByLoops:
             assert [s.score for s in found] == pytest.approx([expected[s.span] for s in found])
 
 
-class Loss(nn.Module):
-    """The loss of a decoder as a function of characters."""
-
-    def __init__(self, decoder: Decoder):
-        super().__init__()
-        self.decoder = decoder
-
-    def forward(self, h: Tensor) -> Tensor:
-        return self.decoder.loss(self.decoder.scores(h), MASK, GOLD)
-
-
 @pytest.mark.usefixtures("_block")
 @pytest.mark.parametrize("name", MAKERS)
 def test_gradients(name: str) -> None:
-    decoder, h = drawn(name, 0)
-    module = Loss(decoder)
-    names, weights = zip(*module.named_parameters(), strict=True)
-
-    def loss(h: Tensor, *weights: Tensor) -> Tensor:
-        return torch.func.functional_call(module, dict(zip(names, weights, strict=True)), h)
-
-    inputs = [x.detach().clone().requires_grad_() for x in (h, *weights)]
-    assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)
-    loss(*inputs).backward()
-    assert not inputs[0].grad[~MASK].any()
+    gradients.assert_right(*drawn(name, 0), MASK, GOLD)
 
 
 @pytest.mark.parametrize("name", MAKERS)
