@@ -29,6 +29,7 @@ from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.lattice_lstm import Direction, LatticeLSTM
+from hanlattice.training.memory import keep_freed_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracles import naive_lattice_lstm
@@ -131,6 +132,7 @@ def main() -> None:
     parser.add_argument("--coupled", action="store_true", help="the forget gate of the authors' code")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    keep_freed_memory()  # as training does, for all contenders
     torch.manual_seed(0)
     clock = time.process_time if options.clock == "cpu" else time.perf_counter
     words = WordEmbedding(Table(torch.randn(V, D) * 0.1), dropout=0.0)
