@@ -1,9 +1,11 @@
 """Training: the same result whatever happens on the way, and errors that say what to do."""
 
+import inspect
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,8 @@ from safetensors.numpy import load_file
 
 import tiny
 from hanlattice import api, corpus
-from hanlattice.batch import Encoded
-from hanlattice.build import check
-from hanlattice.config import Config, load_config, save_config
+from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, check
+from hanlattice.config import Config, Part, load_config, save_config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
 from hanlattice.lexicon import Lexicon
@@ -43,6 +44,16 @@ class Memory(Silent):
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
+class Told(Silent):
+    """A watcher that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.lines.append(message)
+
+
     rows = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
     return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
 
@@ -394,6 +405,31 @@ class TestPartsWithinParts:
         assert load_config(tmp_path / "saved.toml") == config
 
     @pytest.mark.parametrize(
+    def test_a_label_called_name_is_no_name_of_a_part(self, tmp_path: Path):
+        (tmp_path / "base.toml").write_text(
+            '[decoder]\nname = "mrc"\nqueries = {company = "公司", name = "姓名"}\n', encoding="utf-8"
+        )
+        (tmp_path / "mine.toml").write_text(
+            'base = "base.toml"\n[decoder.queries]\nname = "人名"\n', encoding="utf-8"
+        )
+        config = load_config(tmp_path / "mine.toml", {"decoder.queries.game": "游戏"})
+        check(config)
+        assert config.decoder.settings == {"queries": {"company": "公司", "name": "人名", "game": "游戏"}}
+
+    @pytest.mark.parametrize(("name", "kept"), [("pretrained", {"path": "b", "dropout": 0.3}), ("latin", {})])
+    def test_parts_side_by_side_are_laid_over_one_by_one(self, name: str, kept: dict[str, Any]):
+        parts = {"a": {"name": "characters", "bigrams": False}, "b": {"name": "pretrained", "path": "b"}}
+        config = Config().with_settings({"embedding": {"name": "stack", "parts": parts}})
+        changed = config.with_settings({"embedding": {"parts": {"b": {"name": name, **kept}}}})
+        assert changed.embedding.settings == {"parts": {"a": parts["a"], "b": {"name": name, **kept}}}
+
+    def test_parts_within_parts_are_known_by_their_names(self):
+        """What :mod:`hanlattice.config` goes by, which knows nothing of modules."""
+        for builder in (*EMBEDDINGS.values(), *ENCODERS.values(), *DECODERS.values()):
+            for name, setting in inspect.signature(builder).parameters.items():
+                assert (setting.annotation is Part) == (name == "inner")
+                assert (setting.annotation == Mapping[str, Part]) == (name == "parts")
+
         ("overrides", "message"),
         [
             ({"encoder.inner.layer": "3"}, "encoder.inner 'flat' has no setting 'layer'; did you mean 'layers'"),
@@ -415,6 +451,32 @@ class TestPartsWithinParts:
 
 
 @pytest.mark.parametrize(("where", "shop", "firm"), [("train", 2, 1), ("all", 3, 0)])
+def test_dev_and_test_keep_the_entities_that_train_leaves_out(tmp_path: Path):
+    nested = Document("重庆大学", (Entity("重庆", "LOC", 0, 2), Entity("重庆大学", "ORG", 0, 4)))
+    path = str(tmp_path / "nested.jsonl")
+    corpus.write([nested] * 3, path, "jsonl")
+    config = Config().with_settings({"data": {"train": path, "dev": path, "test": path, "outermost": True}})
+    corpora = data.load_corpora(config)
+    assert [d.spans for d in corpora.train] == [[Span(0, 4, "ORG")]] * 3
+    assert [len(d.spans) for d in (*corpora.dev, *corpora.test)] == [2] * 6
+    assert corpora.inner == 3
+
+
+def test_defects_are_passed_over_if_asked_to_and_told(tmp_path: Path):
+    lines = ["重庆很大|||0 1 LOC|||", "李明|||1 0 PER|||", "李明在重庆|||0 1 PER|||3 9 LOC|||"]
+    (tmp_path / "train.txt").write_text("\n".join(lines), encoding="utf-8")
+    path = str(tmp_path / "train.txt")
+    settings = {"data": {"train": path, "dev": path, "test": "", "drop": True, "format": "cmeee"}}
+    told = Told()
+    api.train(tiny.config(epochs=1).with_settings(settings), output=tmp_path / "run", watcher=told)
+    assert "; 4 defects passed over" in told.lines[0]  # both times the file is read
+    assert told.lines[1].startswith(f"passed over: {path}:2: PER [1, 1) ")
+    with pytest.raises(DataError, match=r"train\.txt:2: PER"):
+        api.train(
+            tiny.config(epochs=1).with_settings({"data": {**settings["data"], "drop": False}}), output=tmp_path
+        )
+
+
 def test_words_are_counted_where_no_longer_one_holds_them(where: str, shop: int, firm: int):
     """公司 is never met in train, hence 1, and in test only within a longer word, hence 0."""
     texts = ["去药店,人和药店。药店", "人和药店"], ["药店和东方公司"]

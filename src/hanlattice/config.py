@@ -33,12 +33,14 @@ class TextConfig:
 class DataConfig:
     """Corpora, and what is done to them. ``format`` and ``scheme`` are detected where empty.
 
-    ``dev_share`` of the first training corpus becomes dev where there is no dev file. ``exclude`` lists corpora:
-    documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested entities
-    those that no other holds, for decoders that cannot express nesting. With ``auxiliary_epochs`` the second and
-    further training corpora, whose conventions may differ, are used in so many epochs only, the first ones.
-    ``unpunctuated`` is the share of train that is read, anew in each epoch, without punctuation and space between
-    entities, as lists of names and careless writers have it; dev then counts both ways.
+    ``dev_share`` of the first training corpus becomes dev where there is no dev file. With ``drop`` annotations that
+    cannot be read as they stand are passed over, and counted, instead of being an error. ``exclude`` lists corpora:
+    documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested entities in
+    train those that no other holds, for decoders that cannot express nesting; dev and test keep all. With
+    ``auxiliary_epochs`` the second and further training corpora, whose conventions may differ, are used in so many
+    epochs only, the first ones. ``unpunctuated`` is the share of train that is read, anew in each epoch, without
+    punctuation and space between entities, as lists of names and careless writers have it; dev then counts both
+    ways.
     """
 
     train: tuple[str, ...] = ()
@@ -47,6 +49,7 @@ class DataConfig:
     format: str = ""
     scheme: str = ""
     dev_share: float = 0.1
+    drop: bool = False
     exclude: tuple[str, ...] = ()
     outermost: bool = False
     auxiliary_epochs: int = 0
@@ -89,7 +92,8 @@ class VectorsConfig:
 class Part:
     """A part of the tagger: its name in :mod:`hanlattice.build`, or ``package.module:Class``; its settings.
 
-    A setting that is a part itself, such as the encoder that another one wraps, is a table with a name of its own.
+    A setting that is a part itself, such as the encoder that another one wraps, is a table with a name of its own
+    and called ``inner``; several of them stand in a table called ``parts``.
     """
 
     name: str
@@ -104,12 +108,20 @@ class Part:
         return Part(str(laid.pop("name")), laid)
 
 
-def _laid_over(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def _laid_over(
+    old: Mapping[str, Any], new: Mapping[str, Any], key: str = "", *, part: bool = True
+) -> dict[str, Any]:
+    """``new`` over ``old``, the settings of a part or a table among them, such as the queries of labels.
+
+    Parts within parts are called ``inner``, or stand in a table called ``parts``; other tables may well have a
+    key ``name`` that names nothing.
+    """
     name = old.get("name")
-    if new.get("name", name) != name:
+    if part and new.get("name", name) != name:
         return dict(new)
     tables = {k for k, v in new.items() if isinstance(v, Mapping) and isinstance(old.get(k), Mapping)}
-    return {**old, **new, **{k: _laid_over(old[k], new[k]) for k in tables}}
+    inner = {k: _laid_over(old[k], new[k], k, part=k == "inner" or key == "parts") for k in tables}
+    return {**old, **new, **inner}
 
 
 @dataclass(frozen=True)

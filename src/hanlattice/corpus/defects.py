@@ -21,9 +21,12 @@ class Defect:
     mend: str
     lossy: bool = True
 
+    @property
+    def where(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
     def __str__(self) -> str:
-        where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{where}: {self.message}; {self.mend}"
+        return f"{self.where}: {self.message}; {self.mend}"
 
 
 OnDefect = Callable[[Defect], None]

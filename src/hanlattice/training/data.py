@@ -4,12 +4,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
 from hanlattice import corpus
 from hanlattice.batch import Encoded
+from hanlattice.corpus.defects import Defect
 from hanlattice.config import Config, located
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError
@@ -44,7 +46,7 @@ class Example:
 class Corpora:
     """``train`` begins with ``n_first`` documents of the first training corpus. ``leaked`` counts the documents of
     train left out because they share 20 characters with an excluded corpus or with dev, ``inner`` its entities left
-    out because another holds them.
+    out because another holds them. ``dropped`` are the defects of all corpora that were passed over.
     """
 
     train: list[Document]
@@ -53,13 +55,15 @@ class Corpora:
     test: list[Document]
     leaked: int
     inner: int
+    dropped: list[Defect]
 
 
 def load_corpora(config: Config) -> Corpora:
     """Read train, dev and test; a share of the first training corpus becomes dev where there is no dev file.
 
     Documents that share 20 characters with an excluded corpus are left out of train, and so are those of the
-    second and further training corpora that share them with dev.
+    second and further training corpora that share them with dev. Dev and test keep the entities inside others, even
+    where train does not, so that scores say what a decoder of flat ones misses.
 
     Raises:
         ConfigError: no training corpus is named.
@@ -68,10 +72,12 @@ def load_corpora(config: Config) -> Corpora:
     data = config.data
     if not data.train:
         raise ConfigError("no training corpus: give --train FILE, or data.train in the settings")
-    banned = _runs(document for path in data.exclude for document in _read(path, config))
-    first, leaked = _without(banned, _read(data.train[0], config))
-    dev = _read(data.dev, config) if data.dev else []
-    test = _read(data.test, config) if data.test else []
+    dropped: list[Defect] = []
+    read = partial(_read, config=config, dropped=dropped)
+    banned = _runs(document for path in data.exclude for document in read(path))
+    first, leaked = _without(banned, read(data.train[0]))
+    dev = read(data.dev) if data.dev else []
+    test = read(data.test) if data.test else []
     if not dev:
         chosen = np.random.default_rng(config.training.seed).random(len(first)) < data.dev_share
         dev = [d for d, is_dev in zip(first, chosen, strict=True) if is_dev]
@@ -80,23 +86,29 @@ def load_corpora(config: Config) -> Corpora:
     if len(data.train) > 1:
         banned = banned | _runs(dev)
         for path in data.train[1:]:
-            kept, shared = _without(banned, _read(path, config))
+            kept, shared = _without(banned, read(path))
             train, leaked = train + kept, leaked + shared
     inner = 0
     if data.outermost:
         entities = sum(len(d.entities) for d in train)
-        train, dev, test = ([_outermost(d) for d in split] for split in (train, dev, test))
+        train = [_outermost(d) for d in train]
         inner = entities - sum(len(d.entities) for d in train)
     if not train or not dev:
         raise DataError("too few documents for training and development; name more files", data.train[0])
     if not any(document.entities for document in train):
         raise DataError("holds no entity to learn from; name an annotated corpus", data.train[0])
-    return Corpora(train, n_first, dev, test, leaked, inner)
+    return Corpora(train, n_first, dev, test, leaked, inner, dropped)
 
 
-def _read(path: str, config: Config) -> list[Document]:
+def _read(path: str, config: Config, dropped: list[Defect]) -> list[Document]:
     data, path = config.data, located(path)
-    read = corpus.read(path, format=data.format or None, scheme=data.scheme or None)
+
+    def take(defect: Defect) -> None:
+        if defect.lossy:
+            dropped.append(defect)
+
+    on_defect = take if data.drop else None
+    read = corpus.read(path, format=data.format or None, scheme=data.scheme or None, on_defect=on_defect)
     documents = [replace(document, meta={"@file": path, **document.meta}) for document in read]
     if not documents:
         raise DataError("holds no document", path)

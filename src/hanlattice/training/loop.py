@@ -37,6 +37,7 @@ from hanlattice.training.start import begin_with, folder_of
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
 
+NAMED = 3  # defects and entities out of reach; all of them are counted
 
 class Watcher(Protocol):
     """Somebody who wants to know how a run goes, such as a progress bar."""
@@ -219,9 +220,12 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         + (f"; {corpora.leaked} documents left out that an excluded corpus shares" if corpora.leaked else "")
         + (f"; {corpora.inner:,} entities inside others left out" if corpora.inner else "")
         + (f"; {cut} entities lie across the border of a window and are not trained on" if cut else "")
+        + (f"; {len(corpora.dropped):,} defects passed over" if corpora.dropped else "")
         + (f"; {lost:,} entities that this tagger can never find" if lost else "")
     )
-    for entity in islice(data.out_of_reach(corpora.train, tagger.decoder.reachable), 3 if lost else 0):
+    for defect in corpora.dropped[:NAMED]:
+        watcher.say(f"passed over: {defect.where}: {defect.message}")
+    for entity in islice(data.out_of_reach(corpora.train, tagger.decoder.reachable), NAMED if lost else 0):
         watcher.say(f"{entity} is out of reach of this decoder")
     watcher.say(
         f"{len(lexicon):,} words in the lexicon, {len(seen.words):,} of those that occur have a vector;"
