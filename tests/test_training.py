@@ -43,7 +43,6 @@ class Memory(Silent):
             raise KeyboardInterrupt
 
 
-def rows_of(folder: Path) -> list[dict[str, Any]]:
 class Told(Silent):
     """A watcher that keeps what it is told."""
 
@@ -54,6 +53,7 @@ class Told(Silent):
         self.lines.append(message)
 
 
+def rows_of(folder: Path) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
     return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
 
@@ -404,7 +404,6 @@ class TestPartsWithinParts:
         save_config(config, tmp_path / "saved.toml")
         assert load_config(tmp_path / "saved.toml") == config
 
-    @pytest.mark.parametrize(
     def test_a_label_called_name_is_no_name_of_a_part(self, tmp_path: Path):
         (tmp_path / "base.toml").write_text(
             '[decoder]\nname = "mrc"\nqueries = {company = "公司", name = "姓名"}\n', encoding="utf-8"
@@ -430,6 +429,7 @@ class TestPartsWithinParts:
                 assert (setting.annotation is Part) == (name == "inner")
                 assert (setting.annotation == Mapping[str, Part]) == (name == "parts")
 
+    @pytest.mark.parametrize(
         ("overrides", "message"),
         [
             ({"encoder.inner.layer": "3"}, "encoder.inner 'flat' has no setting 'layer'; did you mean 'layers'"),
@@ -450,7 +450,6 @@ class TestPartsWithinParts:
             api.train(config, output=tmp_path / "run")
 
 
-@pytest.mark.parametrize(("where", "shop", "firm"), [("train", 2, 1), ("all", 3, 0)])
 def test_dev_and_test_keep_the_entities_that_train_leaves_out(tmp_path: Path):
     nested = Document("重庆大学", (Entity("重庆", "LOC", 0, 2), Entity("重庆大学", "ORG", 0, 4)))
     path = str(tmp_path / "nested.jsonl")
@@ -477,6 +476,7 @@ def test_defects_are_passed_over_if_asked_to_and_told(tmp_path: Path):
         )
 
 
+@pytest.mark.parametrize(("where", "shop", "firm"), [("train", 2, 1), ("all", 3, 0)])
 def test_words_are_counted_where_no_longer_one_holds_them(where: str, shop: int, firm: int):
     """公司 is never met in train, hence 1, and in test only within a longer word, hence 0."""
     texts = ["去药店,人和药店。药店", "人和药店"], ["药店和东方公司"]

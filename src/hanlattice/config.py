@@ -33,14 +33,14 @@ class TextConfig:
 class DataConfig:
     """Corpora, and what is done to them. ``format`` and ``scheme`` are detected where empty.
 
-    ``dev_share`` of the first training corpus becomes dev where there is no dev file. With ``drop`` annotations that
-    cannot be read as they stand are passed over, and counted, instead of being an error. ``exclude`` lists corpora:
-    documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested entities in
-    train those that no other holds, for decoders that cannot express nesting; dev and test keep all. With
-    ``auxiliary_epochs`` the second and further training corpora, whose conventions may differ, are used in so many
-    epochs only, the first ones. ``unpunctuated`` is the share of train that is read, anew in each epoch, without
-    punctuation and space between entities, as lists of names and careless writers have it; dev then counts both
-    ways.
+    ``dev_share`` of the first training corpus becomes dev where there is no dev file. With ``drop`` annotations
+    that cannot be read as they stand are passed over, and counted, instead of being an error. ``exclude`` lists
+    corpora: documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested
+    entities in train those that no other holds, for decoders that cannot express nesting; dev and test keep all.
+    With ``auxiliary_epochs`` the second and further training corpora, whose conventions may differ, are used in so
+    many epochs only, the first ones. ``unpunctuated`` is the share of train that is read, anew in each epoch,
+    without punctuation and space between entities, as lists of names and careless writers have it; dev then counts
+    both ways.
     """
 
     train: tuple[str, ...] = ()

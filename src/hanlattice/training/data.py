@@ -11,8 +11,8 @@ import numpy as np
 
 from hanlattice import corpus
 from hanlattice.batch import Encoded
-from hanlattice.corpus.defects import Defect
 from hanlattice.config import Config, located
+from hanlattice.corpus.defects import Defect
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.lexicon import BatchMatches, Lexicon

@@ -36,8 +36,8 @@ from hanlattice.training.spelling import spell
 from hanlattice.training.start import begin_with, folder_of
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
-
 NAMED = 3  # defects and entities out of reach; all of them are counted
+
 
 class Watcher(Protocol):
     """Somebody who wants to know how a run goes, such as a progress bar."""
@@ -219,8 +219,8 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         f" dev {len(corpora.dev):,}, test {len(corpora.test):,}"
         + (f"; {corpora.leaked} documents left out that an excluded corpus shares" if corpora.leaked else "")
         + (f"; {corpora.inner:,} entities inside others left out" if corpora.inner else "")
-        + (f"; {cut} entities lie across the border of a window and are not trained on" if cut else "")
         + (f"; {len(corpora.dropped):,} defects passed over" if corpora.dropped else "")
+        + (f"; {cut} entities lie across the border of a window and are not trained on" if cut else "")
         + (f"; {lost:,} entities that this tagger can never find" if lost else "")
     )
     for defect in corpora.dropped[:NAMED]:
