@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 
 import tiny
 from hanlattice import api, corpus
+from hanlattice.batch import Encoded
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, check
 from hanlattice.config import Config, Part, load_config, save_config
 from hanlattice.document import Document, Entity
