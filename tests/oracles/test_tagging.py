@@ -140,7 +140,10 @@ class TestMultiLabel:
         decoder = MultiLabel(5, ("甲", "乙"))
         assert decoder.reachable(NESTED[0]) == sorted(NESTED[0])
         within_itself = [Span(0, 4, "甲"), Span(1, 2, "甲"), Span(1, 3, "乙")]
-        assert decoder.reachable(within_itself) == [Span(1, 2, "甲"), Span(1, 3, "乙")]
+        reachable = decoder.reachable(within_itself)
+        assert reachable == [Span(1, 2, "甲"), Span(1, 3, "乙")]
+        scores = torch.randn(1, 4, 2, 4, generator=torch.Generator().manual_seed(8))
+        assert decoder.loss(scores, MASK[:1], [within_itself]) == decoder.loss(scores, MASK[:1], [reachable])
 
 
 @pytest.mark.parametrize("decoder", [CRF(3, ("甲",), missing=0.2), Softmax(3, ("甲",)), MultiLabel(3, ("甲",))])

@@ -38,10 +38,9 @@ class MultiLabel(Decoder):
     def loss(self, scores: Float[Tensor, "B N T C"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
         """Binary cross-entropy summed over the cells of a sentence, mean over sentences.
 
-        Raises:
-            ValueError: entities of one label overlap in a sentence.
+        Of entities of one label that overlap those are targets that can stand together, see `reachable`.
         """
-        n = mask.shape[1]
+        n, gold = mask.shape[1], [self.reachable(spans) for spans in gold]
         of_label = [
             self.tag_set.targets([[s._replace(label="") for s in spans if s.label == label] for spans in gold], n)
             for label in self.labels
