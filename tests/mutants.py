@@ -31,6 +31,7 @@ class Fault(NamedTuple):
 FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader"))
 LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "encoders/lattice_recurrence.py"
 TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "pointers"))
+WORD_PAIRS, SPANS = "tests/oracles/test_word_pairs.py", "tests/test_spans.py"
 CHAIN = "structs/linear_chain.py"
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
 AUGMENTED, AUGMENTED_TEST = "encoders/augmented.py", "tests/oracles/test_augmented.py"
@@ -229,6 +230,30 @@ FAULTS = {
         CHAIN, "state = torch.where(mask[t], best + emissions[t], state)", "state = best + emissions[t]", CRF
     ),
     "confidence includes longer entities": Fault(CHAIN, "@ between.T", "@ m.transitions.T", CRF),
+    "convolutions of word pairs see padding": Fault(
+        "decoders/word_pairs.py", "x = gelu(convolution(x)) * real", "x = gelu(convolution(x))", WORD_PAIRS
+    ),
+    "blocks of word pairs without what lies around them": Fault(
+        "decoders/word_pairs.py", "HALO = sum(DILATIONS)", "HALO = max(DILATIONS)", WORD_PAIRS
+    ),
+    "an entity in pieces closed at its first piece": Fault(
+        "decoders/word_pairs.py",
+        "cells[places[-1], places[0]] =",
+        "cells[span.fragments[0][1] - 1, places[0]] =",
+        WORD_PAIRS,
+    ),
+    "gain told by the first of a pair": Fault(
+        "decoders/word_pairs.py", "gain[:, columns].mT", "gain[:, rows].mT", WORD_PAIRS
+    ),
+    "surest paths are the faintest": Fault(
+        "structs/paths.py", "key=lambda path: path.score", "key=lambda path: -path.score", WORD_PAIRS
+    ),
+    "gaps lost on the way to original offsets": Fault(
+        "spans.py",
+        "if not self.gaps:\n            return Span(*place",
+        "if True:\n            return Span(*place",
+        SPANS,
+    ),
     "crossing spans stay together": Fault(
         "structs/spans.py", " or latest_start[end] > start", "", "tests/oracles/test_select.py"
     ),

@@ -231,7 +231,7 @@ def test_jsonl_takes_the_utf16_reading_only_where_it_mends_the_whole_text() -> N
     read = jsonl.read([row(2, 4), row(3, 5), row(3, 5, None)])
     assert [found(document) for document in read] == [[("渝中", "LOC")]] * 3
     with pytest.raises(
-        DataError, match=r"^f:1: LOC \[1, 3\) is '在渝' in the text but '渝中' in the annotation; the first"
+        DataError, match=r"^f:1: LOC \[1, 3\) is '在渝' in the text but '渝中' in the annotation; the nearest"
     ):
         list(jsonl.read([row(1, 3)], "f"))
 

@@ -29,6 +29,25 @@ def test_to_dict_leaves_out_what_is_not_there():
 def test_to_dict_keeps_the_pieces_of_a_discontinuous_entity():
     entity = Entity("上肢疼痛", "SYM", 0, 4, fragments=((0, 2), (3, 4)))
     assert entity.to_dict()["fragments"] == [[0, 2], [3, 4]]
+    assert "fragments" not in PERSON.to_dict()
+
+
+def test_every_entity_has_fragments():
+    """An entity in one piece may name it or not; text and offsets belong together whatever the entity."""
+    assert Entity("王小明", "PER", 0, 3, fragments=((0, 3),)) == PERSON
+    assert (PERSON.fragments, PERSON.parts, PERSON.discontinuous) == (((0, 3),), ("王小明",), False)
+    pain = Entity.of("上肢皮肤疼痛", Span.of([(0, 2), (4, 6)], "SYM"), 0.5)
+    assert pain == Entity("上肢皮肤疼痛", "SYM", 0, 6, 0.5, ((0, 2), (4, 6)))
+    assert (pain.parts, pain.discontinuous) == (("上肢", "疼痛"), True)
+    assert pain.span == Span(0, 6, "SYM", ((2, 4),))
+    touching = Entity("上肢", "SYM", 0, 2, fragments=((0, 1), (1, 2)))
+    assert touching.span == Span(0, 2, "SYM")
+
+
+@pytest.mark.parametrize("fragments", [((0, 1), (2, 3)), ((1, 2), (3, 4)), ((2, 4), (0, 1)), ((0, 3), (2, 4))])
+def test_fragments_reach_from_start_to_end_in_order(fragments):
+    with pytest.raises(HanlatticeError, match=r"do not reach from 0 to 4 in order"):
+        Entity("上肢疼痛", "SYM", 0, 4, fragments=fragments)
 
 
 def test_to_tags():

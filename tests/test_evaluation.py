@@ -11,7 +11,16 @@ from seqeval.metrics import classification_report
 from seqeval.scheme import IOBES
 
 from hanlattice.errors import HanlatticeError
-from hanlattice.evaluation import Comparison, Mistake, Score, calibration_error, compare, errors, evaluate_spans
+from hanlattice.evaluation import (
+    Comparison,
+    Mistake,
+    Recall,
+    Score,
+    calibration_error,
+    compare,
+    errors,
+    evaluate_spans,
+)
 from hanlattice.spans import Span, from_tags, tag_names, to_tags
 
 A, B = "PER", "LOC"
@@ -293,3 +302,45 @@ def test_calibration_error_bin_by_bin() -> None:
         inside = (p >= low) & (p < low + 1 / 7)
         expected += abs(right[inside].mean() - p[inside].mean()) * inside.mean()
     assert calibration_error(p.tolist(), right.tolist(), bins=7) == pytest.approx(expected)
+
+
+def test_nested_and_discontinuous_spans_have_a_recall_of_their_own():
+    """Nested are those that overlap another, with one in the gap of another counted too; flat gold has neither."""
+    pain = Span.of([(0, 2), (4, 6)], A)
+    gold = [
+        [Span(0, 4, A), Span(1, 2, B), Span(6, 7, A)],
+        [Span(0, 2, A), Span(2, 3, A)],
+        [pain, Span(2, 4, A)],
+        [Span(1, 3, A), Span(1, 3, B)],
+    ]
+    predicted = [[Span(0, 4, A), Span(6, 7, A)], [Span(0, 2, A)], [pain, Span(0, 6, A)], [Span(1, 3, B)]]
+    report = evaluate_spans(gold, predicted)
+    assert report.micro == Score(9, 6, 5)
+    assert report.forms == {"nested": Recall(6, 3), "discontinuous": Recall(1, 1)}
+    assert report.to_dict()["nested"] == {"recall": 0.5, "gold": 6, "correct": 3}
+    rows = str(report).splitlines()
+    assert [row.split() for row in rows[-2:]] == [
+        ["nested", "50.00", "6", "3"],
+        ["discontinuous", "100.00", "1", "1"],
+    ]
+    assert rows[0].index("R") == rows[-2].index("50.00") + 4
+    assert evaluate_spans(gold[1:2], predicted[1:2]).forms == {}
+
+
+@given(spans_of_one_sentence())
+def test_nested_spans_are_those_that_share_characters(spans):
+    shared = [
+        a
+        for i, a in enumerate(spans)
+        if any(a.start < b.end and b.start < a.end for b in spans[:i] + spans[i + 1 :])
+    ]
+    expected = {"nested": Recall(len(shared), len(shared))} if shared else {}
+    assert evaluate_spans([spans], [spans]).forms == expected
+
+
+def test_a_span_with_other_fragments_is_another_one():
+    pain, whole = Span.of([(0, 2), (4, 6)], A), Span(0, 6, A)
+    assert evaluate_spans([[pain]], [[whole]]).micro == Score(1, 1, 0)
+    assert list(errors([[pain]], [[whole]])) == [Mistake(0, "boundary", pain, whole)]
+    other = pain._replace(label=B)
+    assert list(errors([[pain]], [[other]])) == [Mistake(0, "type", pain, other)]

@@ -9,6 +9,7 @@ from seqeval.scheme import BILOU, IOB2, IOBES, Entities
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import (
     SCHEMES,
+    ScoredSpan,
     Span,
     allowed_transitions,
     convert_tags,
@@ -108,8 +109,8 @@ def test_allowed_paths_are_exactly_the_well_formed_sequences(scheme):
 )
 def test_ill_formed_tags_are_read_leniently(tags, spans):
     scheme = "BIO" if "I-" in tags else "BMES"
-    assert from_tags(tags.split(), scheme) == spans
-    assert from_tags(tags.split()) == spans
+    assert from_tags(tags.split(), scheme) == [Span(*span) for span in spans]
+    assert from_tags(tags.split()) == [Span(*span) for span in spans]
 
 
 def test_ill_formed_places_are_named():
@@ -183,3 +184,28 @@ def test_a_tag_outside_the_scheme_is_an_error(tags, scheme, message):
 def test_spans_that_tags_cannot_express_are_an_error(spans, message):
     with pytest.raises(ValueError, match=message):
         to_tags(spans, 6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), min_size=1, max_size=6), st.integers(-3, 3))
+def test_a_span_is_the_characters_of_its_fragments(places, by):
+    ranges = [(start, start + length) for start, length in places]
+    characters = {i for start, end in ranges for i in range(start, end)}
+    span = Span.of(ranges, "P")
+    assert {i for start, end in span.fragments for i in range(start, end)} == characters
+    if characters:
+        assert (span.start, span.end) == (min(characters), max(characters) + 1)
+        assert all(a[1] < b[0] for a, b in itertools.pairwise(span.fragments))
+        assert all(start < end for start, end in span.fragments)
+    assert Span.of(span.fragments, "P") == span
+    assert span.moved(by).fragments == tuple((start + by, end + by) for start, end in span.fragments)
+    assert span.moved(by).moved(-by) == span
+
+
+def test_spans_with_gaps_are_told_apart():
+    whole, one, other = Span(0, 5, "P"), Span.of([(0, 1), (4, 5)], "P"), Span.of([(3, 5), (0, 1)], "P")
+    assert len({whole, one, other, Span.of([(0, 1), (4, 5)], "P")}) == 3
+    assert one == Span(0, 5, "P", ((1, 4),))
+    assert Span.of([(0, 2), (2, 5)], "P") == Span.of([(0, 3), (1, 5)], "P") == whole
+    assert ScoredSpan.of(one, 0.5).span == one
+    with pytest.raises(HanlatticeError, match=r"P \[0, 1\);\[4, 5\) is discontinuous, which tags cannot express"):
+        to_tags([one], 5)

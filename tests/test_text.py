@@ -204,10 +204,7 @@ def test_merging_what_every_window_sees_finds_every_span_once(text, limits, nest
         # A sentence in one window needs no overlap; elsewhere spans up to the overlap are promised.
         whole = end - start <= size
         spans |= {Span(a, b, data.draw(st.sampled_from("PL"))) for a, b in pairs if whole or b - a <= overlap}
-    seen = [
-        [Span(a - w.start, b - w.start, label) for a, b, label in spans if w.start <= a and b <= w.end]
-        for w in found
-    ]
+    seen = [[span.moved(-w.start) for span in spans if w.start <= span.start and span.end <= w.end] for w in found]
     assert merge(found, seen, nested) == sorted(spans)
 
 
@@ -216,6 +213,11 @@ def test_short_sentences_are_packed_and_long_ones_cut_at_a_comma():
     text = "一二三四五六，八九十一二三四五"
     assert windows(text, 10, 2) == [Window(0, 8, 0, 7), Window(6, 15, 7, 15)]
     assert windows("", 10, 2) == []
+
+
+def test_a_span_with_gaps_is_moved_piece_by_piece():
+    spans = [[], [Span.of([(1, 2), (4, 6)], "P")]]
+    assert merge([Window(0, 8, 0, 6), Window(4, 10, 6, 10)], spans) == [Span.of([(5, 6), (8, 10)], "P")]
 
 
 def test_windows_that_disagree_give_no_overlapping_spans():

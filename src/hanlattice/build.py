@@ -25,6 +25,7 @@ from hanlattice.decoders.table.biaffine import Biaffine
 from hanlattice.decoders.table.global_pointer import EfficientGlobalPointer, GlobalPointer
 from hanlattice.decoders.table.token_pairs import TokenPairs
 from hanlattice.decoders.tagging import CRF, Softmax
+from hanlattice.decoders.word_pairs import WordPairGrid
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.language_model import open_language_model
 from hanlattice.embeddings.latin import Convolution, Latin
@@ -247,6 +248,7 @@ DECODERS: dict[str, Callable[..., Decoder]] = {
     "biaffine": Biaffine,
     "global_pointer": GlobalPointer,
     "efficient_global_pointer": EfficientGlobalPointer,
+    "word_pairs": WordPairGrid,
 }
 
 

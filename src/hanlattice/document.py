@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from hanlattice.spans import Span, to_tags
+from hanlattice.errors import HanlatticeError
+from hanlattice.spans import Ranges, Span, to_tags
 
 if TYPE_CHECKING:
     from hanlattice.lexicon import Lattice
@@ -14,10 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A stretch of a text that names something: ``text == document.text[start:end]``.
+    """A stretch of a text that names something: ``text == document.text[start:end]``, always.
 
-    ``fragments`` lists the pieces ``(start, end)`` of a discontinuous entity, in order; it is empty for the
-    usual entity in one piece. ``score`` is a confidence in [0, 1], or ``None`` for annotated entities.
+    ``fragments`` lists its pieces ``(start, end)`` in order: one, unless the entity is discontinuous. The ``text``
+    of a discontinuous one is the whole stretch, gaps too, so that offsets and text belong together whatever the
+    entity; its ``parts`` are the texts of the pieces. ``score`` is a confidence in [0, 1], or ``None`` for
+    annotated entities.
+
+    Raises:
+        HanlatticeError: the fragments do not reach from start to end in order.
     """
 
     text: str
@@ -25,18 +32,48 @@ class Entity:
     start: int
     end: int
     score: float | None = None
-    fragments: tuple[tuple[int, int], ...] = ()
+    fragments: Ranges = ()
+
+    @classmethod
+    def of(cls, text: str, span: Span, score: float | None = None) -> Entity:
+        """The entity that a span of this text is."""
+        return cls(text[span.start : span.end], span.label, span.start, span.end, score, span.fragments)
+
+    def __post_init__(self) -> None:
+        if not self.fragments:
+            object.__setattr__(self, "fragments", ((self.start, self.end),))
+        elif len(self.fragments) > 1 or self.fragments[0] != (self.start, self.end):
+            self._check_fragments()
+
+    def _check_fragments(self) -> None:
+        edges = list(chain.from_iterable(self.fragments))
+        if (edges[0], edges[-1]) != (self.start, self.end) or edges != sorted(edges):
+            pieces = ", ".join(f"[{start}, {end})" for start, end in self.fragments)
+            raise HanlatticeError(f"{pieces} do not reach from {self.start} to {self.end} in order")
+
+    @property
+    def discontinuous(self) -> bool:
+        """Is it in more than one piece?"""
+        return len(self.fragments) > 1
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The text of each piece."""
+        return tuple(self.text[start - self.start : end - self.start] for start, end in self.fragments)
 
     @property
     def span(self) -> Span:
-        return Span(self.start, self.end, self.label)
+        """Its place and label; pieces that touch are one there."""
+        if not self.discontinuous:
+            return Span(self.start, self.end, self.label)
+        return Span.of(self.fragments, self.label)
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"start", "end", "text", "label"}`` with ``"score"`` and ``"fragments"`` where there are any."""
+        """``{"start", "end", "text", "label"}``, with ``"score"`` and, of a discontinuous one, ``"fragments"``."""
         row: dict[str, Any] = {"start": self.start, "end": self.end, "text": self.text, "label": self.label}
         if self.score is not None:
             row["score"] = round(self.score, 6)
-        if self.fragments:
+        if self.discontinuous:
             row["fragments"] = [list(piece) for piece in self.fragments]
         return row
 
@@ -81,7 +118,7 @@ class Document:
         """One tag a character (scheme: BIO, BMES, BIOES, BILOU).
 
         Raises:
-            ValueError: two entities overlap, which no sequence of tags can express.
+            ValueError: two entities overlap or one is discontinuous, which no sequence of tags can express.
         """
         return to_tags(self.spans, len(self.text), scheme)
 

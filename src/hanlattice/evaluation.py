@@ -1,14 +1,16 @@
 """Scores of predicted spans, what went wrong, and whether one system is better than another.
 
-A prediction is correct when start, end and label are those of a gold span of its sentence, and each gold span
-counts once. Precision, recall and F1 are fractions in [0, 1]; only printed tables show percents.
+A prediction is correct when label and fragments are those of a gold span of its sentence (of a span without gaps
+that is its start and end), and each gold span counts once. Precision, recall and F1 are fractions in [0, 1]; only
+printed tables show percents.
 """
 
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
+from dataclasses import dataclass, field
+from itertools import accumulate, zip_longest
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -49,6 +51,20 @@ class Score:
         return "P {} R {} F1 {} (gold {}, predicted {}, correct {})".format(p, r, f1, *counts)
 
 
+class Recall(NamedTuple):
+    """How many gold spans of one form there are, and how many of them were found."""
+
+    gold: int
+    correct: int
+
+    @property
+    def recall(self) -> float:
+        return self.correct / self.gold if self.gold else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"recall": self.recall, **self._asdict()}
+
+
 class Average(NamedTuple):
     """Unweighted means over the types."""
 
@@ -61,12 +77,15 @@ class Average(NamedTuple):
 class Report:
     """Scores over all spans, and type by type in alphabetical order.
 
-    ``partial`` says that spans were counted as correct which only overlap.
+    ``partial`` says that spans were counted as correct which only overlap. ``forms`` has the recall of gold spans
+    that not every decoder can find, exact matches only: of ``nested`` ones, those that overlap another one, and of
+    ``discontinuous`` ones, each only where there are any.
     """
 
     micro: Score
     per_type: Mapping[str, Score]
     partial: bool = False
+    forms: Mapping[str, Recall] = field(default_factory=dict)
 
     @property
     def macro(self) -> Average:
@@ -84,6 +103,7 @@ class Report:
             "macro": self.macro._asdict(),
             "per_type": {label: score.to_dict() for label, score in self.per_type.items()},
             "partial": self.partial,
+            **{form: recall.to_dict() for form, recall in self.forms.items()},
         }
 
     def to_markdown(self) -> str:
@@ -102,6 +122,10 @@ class Report:
             *([label, *_cells(score)] for label, score in self.per_type.items()),
             ["macro", *(_percent(value) for value in self.macro), "", "", ""],
             ["micro", *_cells(self.micro)],
+            *(
+                [form, "", _percent(recall.recall), "", str(recall.gold), "", str(recall.correct)]
+                for form, recall in self.forms.items()
+            ),
         ]
 
 
@@ -118,15 +142,37 @@ def evaluate_spans(gold: Sentences, predicted: Sentences, *, partial: bool = Fal
     golds: Counter[str] = Counter()
     predictions: Counter[str] = Counter()
     correct: Counter[str] = Counter()
+    forms = {form: Recall(0, 0) for form in _FORMS}
     for expected, found in _pairs(gold, predicted):
         golds.update(span.label for span in expected)
         predictions.update(span.label for span in found)
         correct.update(span.label for span in (Counter(expected) & Counter(found)).elements())
         if partial:
             correct.update(span.label for span, _ in _couple(*_differences(expected, found), _boundary))
+        for form, those in _FORMS.items():
+            if some := those(expected):
+                gold_so_far, correct_so_far = forms[form]
+                forms[form] = Recall(gold_so_far + len(some), correct_so_far + _n_correct(some, found))
     labels = sorted(golds | predictions)
     per_type = {label: Score(golds[label], predictions[label], correct[label]) for label in labels}
-    return Report(Score(golds.total(), predictions.total(), correct.total()), per_type, partial)
+    micro = Score(golds.total(), predictions.total(), correct.total())
+    return Report(micro, per_type, partial, {form: recall for form, recall in forms.items() if recall.gold})
+
+
+def _nested(spans: Collection[Span]) -> list[Span]:
+    """Those whose range overlaps another one's."""
+    ordered = sorted(spans)
+    reach = [0, *accumulate((span.end for span in ordered), max)]  # how far the spans before each one go
+    following = [*(span.start for span in ordered[1:]), inf]
+    rows = zip(ordered, reach, following, strict=False)
+    return [span for span, before, after in rows if span.start < before or after < span.end]
+
+
+def _discontinuous(spans: Collection[Span]) -> list[Span]:
+    return [span for span in spans if span.gaps]
+
+
+_FORMS: dict[str, Callable[[Collection[Span]], list[Span]]] = {"nested": _nested, "discontinuous": _discontinuous}
 
 
 class Mistake(NamedTuple):
@@ -283,7 +329,7 @@ def _differences(gold: Collection[Span], predicted: Collection[Span]) -> tuple[l
 
 
 def _same_range(a: Span, b: Span) -> bool:
-    return (a.start, a.end) == (b.start, b.end)
+    return (a.start, a.end, a.gaps) == (b.start, b.end, b.gaps)
 
 
 def _overlap(a: Span, b: Span) -> bool:

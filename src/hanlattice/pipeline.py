@@ -11,12 +11,11 @@ from typing import Any, Literal, overload
 
 from hanlattice.batch import Encoded, collate
 from hanlattice.config import Config
-from hanlattice.decoders.base import ScoredSpan
 from hanlattice.document import Document, Entity
 from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Lattice, Lexicon
 from hanlattice.reader import Reader
-from hanlattice.spans import Span
+from hanlattice.spans import ScoredSpan, Span
 from hanlattice.tagger import Tagger
 from hanlattice.text import Normalised, Normaliser, Window, merge, windows
 from hanlattice.vocab import Vocabulary
@@ -122,7 +121,8 @@ class NER:
             lexicon: matched as its words are written; one made with ``rewrite=ner.lexicon.rewrite`` has its words
                 written as the model reads them (width, traditional characters).
             force: texts that are always an entity of the label given, whatever the model says.
-            block: texts that are never an entity (None), or never one of the label or labels given.
+            block: texts that are never an entity (None), or never one of the label or labels given; of an entity in
+                pieces the text is that of its pieces, one after another.
             threshold: entities that are less sure are left out.
         """
         rules = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
@@ -179,7 +179,7 @@ class NER:
         """The spans after threshold, block and force have had their say."""
         kept = [span for span in spans if span.score >= overrides.threshold]
         if overrides.block is not None:
-            kept = [s for s in kept if not _blocked(plain.text[s.start : s.end], s.label, overrides.block)]
+            kept = [s for s in kept if not _blocked(_said(plain.text, s.span), s.label, overrides.block)]
         if overrides.force is None:
             return kept
         forced = _longest(overrides.force, plain.text)
@@ -190,18 +190,13 @@ class NER:
 
 
 def _joined(ws: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nested: bool) -> list[ScoredSpan]:
-    scores = {
-        Span(w.start + s.start, w.start + s.end, s.label): s.score
-        for w, spans in zip(ws, found, strict=True)
-        for s in spans
-    }
+    scores = {s.span.moved(w.start): s.score for w, spans in zip(ws, found, strict=True) for s in spans}
     merged = merge(ws, [[s.span for s in spans] for spans in found], nested)
-    return [ScoredSpan(*span, scores[span]) for span in merged]
+    return [ScoredSpan.of(span, scores[span]) for span in merged]
 
 
 def _entity(text: str, plain: Normalised, span: ScoredSpan) -> Entity:
-    start, end = plain.original(span.start, span.end)
-    return Entity(text[start:end], span.label, start, end, span.score)
+    return Entity.of(text, span.span.mapped(plain.original), span.score)
 
 
 def _apart(entities: Sequence[Entity]) -> list[Entity]:
@@ -213,6 +208,11 @@ def _apart(entities: Sequence[Entity]) -> list[Entity]:
         elif (entity.score or 0.0) > (kept[-1].score or 0.0):
             kept[-1] = entity
     return kept
+
+
+def _said(text: str, span: Span) -> str:
+    """What the span's fragments say together."""
+    return "".join(text[start:end] for start, end in span.fragments)
 
 
 def _blocked(text: str, label: str, block: Mapping[str, str | Collection[str] | None]) -> bool:

@@ -13,8 +13,9 @@ Outside of every span the tag is ``O``. A tag is a letter, a ``-`` (``_`` is rea
 itself hold ``-``, ``_`` or ``.``; a bare letter is the tag of the label ``""``.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from hanlattice.errors import HanlatticeError
@@ -25,12 +26,68 @@ SCHEMES = {"BIO": "BIIB", "BMES": "BMES", "BIOES": "BIES", "BILOU": "BILU"}
 _ROLES = "BIES"
 
 
+Ranges = tuple[tuple[int, int], ...]
+
+
 class Span(NamedTuple):
-    """Characters ``[start, end)`` carry an entity of ``label``."""
+    """Characters ``[start, end)`` carry an entity of ``label``, without those in its ``gaps``.
+
+    Gaps are ranges within the span, in order, none at its edges or touching another; hardly any span has one. So
+    spans are equal just if their fragments and labels are: make one with gaps by :meth:`of`.
+    """
 
     start: int
     end: int
     label: str
+    gaps: Ranges = ()
+
+    @classmethod
+    def of(cls, fragments: Iterable[tuple[int, int]], label: str) -> "Span":
+        """The span of these ranges, at least one. Those that touch become one, and empty ones count for nothing."""
+        given = sorted(fragments)
+        (start, end), *others = [piece for piece in given if piece[0] < piece[1]] or given[:1]
+        gaps = []
+        for first, last in others:
+            if first > end:
+                gaps.append((end, first))
+            end = max(end, last)
+        return cls(start, end, label, tuple(gaps))
+
+    @property
+    def fragments(self) -> Ranges:
+        """The pieces, in order: one, unless there are gaps."""
+        if not self.gaps:
+            return ((self.start, self.end),)
+        edges = [self.start, *chain.from_iterable(self.gaps), self.end]
+        return tuple(zip(edges[::2], edges[1::2], strict=True))
+
+    def mapped(self, place: Callable[[int, int], tuple[int, int]]) -> "Span":
+        """The span in another text: ``place`` tells where there a range of this one is."""
+        if not self.gaps:
+            return Span(*place(self.start, self.end), self.label)
+        return Span.of((place(*fragment) for fragment in self.fragments), self.label)
+
+    def moved(self, by: int) -> "Span":
+        """The span so many characters further on."""
+        return self.mapped(lambda start, end: (start + by, end + by))
+
+
+class ScoredSpan(NamedTuple):
+    """A span that was found, with a confidence in [0, 1]."""
+
+    start: int
+    end: int
+    label: str
+    score: float
+    gaps: Ranges = ()
+
+    @classmethod
+    def of(cls, span: Span, score: float) -> "ScoredSpan":
+        return cls(span.start, span.end, span.label, score, span.gaps)
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.end, self.label, self.gaps)
 
 
 class _Part(NamedTuple):
@@ -53,7 +110,7 @@ def to_tags(spans: Iterable[Span], n: int, scheme: str = "BMES") -> list[str]:
     """One tag for each of ``n`` characters.
 
     Raises:
-        HanlatticeError: two spans overlap (both are named), or a span is empty or reaches out of the text.
+        HanlatticeError: two spans overlap (both are named), or one has gaps, is empty or reaches out of the text.
     """
     begin, inside, end, single = tuple(_letters(scheme))
     tags = ["O"] * n
@@ -61,6 +118,8 @@ def to_tags(spans: Iterable[Span], n: int, scheme: str = "BMES") -> list[str]:
     for span in sorted(spans):
         if not 0 <= span.start < span.end <= n:
             raise HanlatticeError(f"{_name(span)} does not lie within a text of {n} characters")
+        if span.gaps:
+            raise HanlatticeError(f"{_name(span)} is discontinuous, which tags cannot express; leave it out")
         if previous is not None and span.start < previous.end:
             raise HanlatticeError(
                 f"{_name(previous)} and {_name(span)} overlap, which tags cannot express; keep one of them"
@@ -167,7 +226,7 @@ def _tag(letter: str, label: str) -> str:
 
 
 def _name(span: Span) -> str:
-    return f"{span.label or 'entity'} [{span.start}, {span.end})"
+    return f"{span.label or 'entity'} {';'.join(f'[{start}, {end})' for start, end in span.fragments)}"
 
 
 def _outside(tag: str, letters: Collection[str], scheme: str) -> HanlatticeError:

@@ -1,12 +1,14 @@
 """The whole model: an embedding, an encoder and a decoder in a row."""
 
+from collections.abc import Mapping, Sequence
+
 import torch
 from torch import Tensor, nn
 
 from hanlattice.batch import Batch
-from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
+from hanlattice.decoders.base import Decoder, Gold
 from hanlattice.encoders.base import Encoder, WordEncoder
-from hanlattice.spans import Span
+from hanlattice.spans import ScoredSpan, Span
 from hanlattice.structs.segmentation import Segments
 
 
@@ -25,6 +27,8 @@ class Tagger(nn.Module):
         return self.decoder.scores(self.encoder(self.embedding(batch), batch))
 
     def loss(self, batch: Batch, gold: Gold) -> Tensor:
+        """Mean loss a sentence; of the gold spans those count that the decoder can express."""
+        gold = [self.decoder.expressible(spans) for spans in gold]
         outputs, mask = self.encoder.outputs(self.embedding(batch), batch), self.mask(batch)
         losses = [weight * self.decoder.loss(self.decoder.scores(h), mask, gold) for weight, h in outputs]
         return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
@@ -65,10 +69,10 @@ class WordTagger(Tagger):
     def predict(self, batch: Batch) -> list[list[ScoredSpan]]:
         words = self.encoder.words_of(batch)
         found = self.decoder.decode(self(batch), words.mask)
-        rows = zip(found, words.head.tolist(), words.tail.tolist(), strict=True)
+        rows = zip(found, words.head.tolist(), (words.tail + 1).tolist(), strict=True)
         return [
-            [ScoredSpan(head[s.start], tail[s.end - 1] + 1, s.label, s.score) for s in spans]
-            for spans, head, tail in rows
+            [ScoredSpan.of(_mapped(s.span, starts, [0, *ends]), s.score) for s in spans]
+            for spans, starts, ends in rows
         ]
 
     def unreachable(self, batch: Batch, gold: Gold) -> int:
@@ -84,6 +88,11 @@ def _in_words(words: Segments, gold: Gold) -> list[list[Span]]:
         first = {at: i for i, (at, is_real) in enumerate(zip(head, real, strict=True)) if is_real}
         end = {at + 1: i + 1 for i, (at, is_real) in enumerate(zip(tail, real, strict=True)) if is_real}
         counted.append(
-            [Span(first[s.start], end[s.end], s.label) for s in spans if s.start in first and s.end in end]
+            [_mapped(s, first, end) for s in spans if all(i in first and j in end for i, j in s.fragments)]
         )
     return counted
+
+
+def _mapped(span: Span, starts: Mapping[int, int] | Sequence[int], ends: Mapping[int, int] | Sequence[int]) -> Span:
+    """The span elsewhere, by where its starts and its ends are there."""
+    return span.mapped(lambda start, end: (starts[start], ends[end]))

@@ -260,7 +260,7 @@ def merge(windows: Sequence[Window], found: Iterable[Iterable[Span]], nested: bo
 
 def _answers(windows: Sequence[Window], found: Iterable[Iterable[Span]]) -> Iterator[Span]:
     for window, spans in zip(windows, found, strict=True):
-        for start, end, label in spans:
-            span = Span(start + window.start, end + window.start, label)
+        for span in spans:
+            span = span.moved(window.start)
             if window.core_start <= (span.start + span.end - 1) // 2 < window.core_end:
                 yield span

@@ -141,6 +141,8 @@ DECODERS: dict[str, Part] = {
     "enumeration, flat, negatives drawn and down-weighted": Part(
         "enumeration", {"d_hidden": 64, "nested": False, "negatives": 20, "negative_weight": 0.5}
     ),
+    "word_pairs": Part("word_pairs", {"channels": 12, "d_hidden": 24, "d_biaffine": 8}),
+    "word_pairs, narrow": Part("word_pairs", {"channels": 12, "d_hidden": 24, "d_biaffine": 8, "width": 5}),
 }
 READS_WORDS = (WordEmbedding, Softword, ExSoftword)
 FIRST = ("characters", "flat", "crf, BMES")

@@ -111,13 +111,13 @@ def table(decoder: Decoder, h: Tensor, n: int) -> dict[tuple[int, int], list[flo
 
 def naive_loss(decoder: Decoder, cells: dict[tuple[int, int], list[float]], gold: list[Span]) -> float:
     if isinstance(decoder, Biaffine):
-        kinds = {(s, e - 1): LABELS.index(label) + 1 for s, e, label in gold}
+        kinds = {(s.start, s.end - 1): LABELS.index(s.label) + 1 for s in gold}
         weight = decoder.negative_weight
         return sum(
             (1 if at in kinds else weight) * (log(sum(map(exp, row))) - row[kinds.get(at, 0)])
             for at, row in cells.items()
         )
-    chosen = {(s, e - 1, LABELS.index(label)) for s, e, label in gold}
+    chosen = {(s.start, s.end - 1, LABELS.index(s.label)) for s in gold}
     flat = {(*at, t): s for at, row in cells.items() for t, s in enumerate(row)}
     objective = decoder.objective
     less = objective.negative_weight

@@ -136,9 +136,8 @@ def _write_pair(document: Document, folder: Path, name: str) -> None:
         for number, found in zip(_numbers(document), document.entities, strict=True):
             if len(found.label.split()) != 1:
                 raise HanlatticeError(f"label {found.label!r} cannot stand in brat, which ends labels at a blank")
-            pieces = found.fragments or ((found.start, found.end),)
-            offsets = ";".join(f"{start} {end}" for start, end in pieces)
-            surface = re.sub(r"[\r\n\t]", " ", surface_of(document.text, pieces))
+            offsets = ";".join(f"{start} {end}" for start, end in found.fragments)
+            surface = re.sub(r"[\r\n\t]", " ", surface_of(document.text, found.fragments))
             stream.write(f"{number}\t{found.label} {offsets}\t{surface}\n")
         for line in document.meta.get("annotations", ()):
             stream.write(line + "\n")

@@ -55,7 +55,7 @@ class Statistics:
             self.labels[entity.label] += 1
             self.lengths[len(entity.text)] += 1
             self.overlapping += entity.start < reach
-            self.discontinuous += bool(entity.fragments)
+            self.discontinuous += entity.discontinuous
             reach = max(reach, entity.end)
             if len(entity.text) > len(self.longest_entity):
                 self.longest_entity = entity.text
@@ -135,7 +135,7 @@ class _Texts:
     def add(self, document: Document, path: str) -> None:
         """Reports a text seen before: in its own file as a duplicate, in another as a leak."""
         digest = blake2b(document.text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        labels = hash(frozenset((*entity.span, entity.fragments) for entity in document.entities))
+        labels = hash(frozenset((entity.label, entity.fragments) for entity in document.entities))
         file, line = _place(document, path)
         own = self.seen.setdefault(path, {})
         for other, texts in self.seen.items():
@@ -166,14 +166,14 @@ def _flaws(document: Document) -> Iterator[tuple[str, str, str]]:
             yield "blank at the edge", message, "shorten the span"
         if not entity.label.strip():
             yield "empty label", f"{_name(entity)} has no label", "name its label"
-    spans = Counter((*entity.span, entity.fragments) for entity in document.entities)
-    places = Counter((start, end, fragments) for start, end, _, fragments in spans)
+    spans = Counter((entity.label, entity.fragments) for entity in document.entities)
+    places = Counter(fragments for _, fragments in spans)
     for entity in document.entities:
-        if spans[(*entity.span, entity.fragments)] > 1:
-            del spans[(*entity.span, entity.fragments)]
+        if spans[entity.label, entity.fragments] > 1:
+            del spans[entity.label, entity.fragments]
             yield "repeated entity", f"{_name(entity)} is there more than once", "keep one"
-        if places[entity.start, entity.end, entity.fragments] > 1:
-            del places[entity.start, entity.end, entity.fragments]
+        if places[entity.fragments] > 1:
+            del places[entity.fragments]
             yield (
                 "two labels on one span",
                 f"{_name(entity)} has another label too",

@@ -294,8 +294,8 @@ def _document(
     text, bounds = "".join(tokens), None
     if len(text) != len(tokens):
         text, bounds = joined(tokens)
-        spans = [Span(bounds[start][0], bounds[end - 1][1], label) for start, end, label in spans]
-    entities = tuple(Entity(text[start:end], label, start, end) for start, end, label in spans)
+        spans = [Span(bounds[s.start][0], bounds[s.end - 1][1], s.label) for s in spans]
+    entities = tuple(Entity.of(text, span) for span in spans)
     return Document(text, entities, tokens=bounds, meta=meta)
 
 
@@ -320,7 +320,7 @@ def _token_spans(document: Document, bounds: Sequence[tuple[int, int]]) -> list[
     ends = {end: i + 1 for i, (_, end) in enumerate(bounds)}
     spans = []
     for entity in document.entities:
-        if entity.fragments:
+        if entity.discontinuous:
             raise HanlatticeError(f"{entity.label} {entity.text!r} is discontinuous, which tags cannot express")
         if entity.start not in starts or entity.end not in ends:
             raise HanlatticeError(f"{entity.label} {entity.text!r} does not begin and end at a token")

@@ -14,9 +14,10 @@ from operator import index
 from typing import IO, Any
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
-from hanlattice.corpus.offsets import Annotation, Pieces, entities
+from hanlattice.corpus.offsets import Annotation, entities
 from hanlattice.document import Document
 from hanlattice.errors import DataError
+from hanlattice.spans import Ranges
 
 _TEXT = ("text", "data")
 _ENTITIES = ("entities", "label", "labels", "spans")
@@ -126,6 +127,6 @@ def _annotation(item: Any) -> Annotation:
         return Annotation(((index(start), index(end)),), str(label))
     start = item["start"] if "start" in item else item["start_offset"]
     end = item["end"] if "end" in item else item["end_offset"]
-    pieces: Pieces = tuple((index(first), index(last)) for first, last in item.get("fragments") or ((start, end),))
+    pieces: Ranges = tuple((index(first), index(last)) for first, last in item.get("fragments") or ((start, end),))
     score = item.get("score")
     return Annotation(pieces, str(item["label"]), item.get("text"), None if score is None else float(score))

@@ -41,7 +41,7 @@ def carried(document: Document, carries: Carries) -> tuple[Document | None, Coun
     changes: dict[str, object] = {}
     entities = document.entities
     if "fragments" not in holds:
-        whole = tuple(entity for entity in entities if not entity.fragments)
+        whole = tuple(entity for entity in entities if not entity.discontinuous)
         _count(lost, "fragments", len(entities) - len(whole))
         entities = whole
     if "overlaps" not in holds:

@@ -10,15 +10,14 @@ from itertools import pairwise
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.document import Entity
-
-Pieces = tuple[tuple[int, int], ...]
+from hanlattice.spans import Ranges
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
     """An entity as a file claims it: half-open pieces, and the surface where the file gives one."""
 
-    pieces: Pieces
+    pieces: Ranges
     label: str
     surface: str | None = None
     score: float | None = None
@@ -69,8 +68,7 @@ def fitting(
 def entity(text: str, annotation: Annotation) -> Entity:
     """The entity of an annotation that fits the text."""
     start, end = annotation.pieces[0][0], annotation.pieces[-1][1]
-    fragments = annotation.pieces if len(annotation.pieces) > 1 else ()
-    return Entity(text[start:end], annotation.label, start, end, annotation.score, fragments)
+    return Entity(text[start:end], annotation.label, start, end, annotation.score, annotation.pieces)
 
 
 def in_order(found: Iterable[Entity]) -> tuple[Entity, ...]:
@@ -78,7 +76,7 @@ def in_order(found: Iterable[Entity]) -> tuple[Entity, ...]:
     return tuple(sorted(found, key=lambda entity: (entity.start, -entity.end)))
 
 
-def surface_of(text: str, pieces: Pieces) -> str:
+def surface_of(text: str, pieces: Ranges) -> str:
     """What the pieces say, joined by a space as brat joins them."""
     return " ".join(text[start:end] for start, end in pieces)
 
@@ -99,15 +97,23 @@ def _fault(text: str, annotation: Annotation) -> tuple[str, str] | None:
     surface = annotation.surface
     if surface is None or _same(surface, text, pieces):
         return None
-    found = text.find(surface)
-    mend = f"the first {surface!r} is at [{found}, {found + len(surface)})" if found >= 0 else "annotate it again"
+    found = _nearest(text, surface, start)
+    mend = f"the nearest {surface!r} is at [{found}, {found + len(surface)})" if found >= 0 else "annotate it again"
     return (
         f"{label} {place} is {surface_of(text, pieces)!r} in the text but {surface!r} in the annotation",
         mend,
     )
 
 
-def _same(surface: str, text: str, pieces: Pieces) -> bool:
+def _nearest(text: str, surface: str, start: int) -> int:
+    """Where the text says the same, nearest to a place; -1 where it does nowhere."""
+    before, after = text.rfind(surface, 0, max(0, start) + len(surface)), text.find(surface, max(0, start))
+    if -1 in (before, after):
+        return max(before, after)
+    return before if start - before <= after - start else after
+
+
+def _same(surface: str, text: str, pieces: Ranges) -> bool:
     """Equal, but for blanks within that a tool collapsed, wrote as spaces or put between pieces."""
     if surface == text[pieces[0][0] : pieces[-1][1]]:
         return True

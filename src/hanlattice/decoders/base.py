@@ -2,39 +2,26 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.spans import Span
+from hanlattice.spans import ScoredSpan, Span
 from hanlattice.structs.spans import select
 
 Gold = Sequence[Collection[Span]]
-
-
-class ScoredSpan(NamedTuple):
-    """A span that was found, with a confidence in [0, 1]."""
-
-    start: int
-    end: int
-    label: str
-    score: float
-
-    @property
-    def span(self) -> Span:
-        return Span(self.start, self.end, self.label)
 
 
 class Decoder(nn.Module, ABC):
     """Vectors of characters in, a loss or scored spans out; it knows nothing of words.
 
     ``labels`` are the entity labels in their order in the score tensors; ``nested`` tells whether spans inside
-    spans can be found.
+    spans can be found, and ``discontinuous`` whether spans with gaps can, which are left out of training otherwise.
     """
 
     labels: tuple[str, ...]
     nested: bool
+    discontinuous: bool = False
 
     @abstractmethod
     def scores(self, h: Float[Tensor, "B N D"]) -> Tensor:
@@ -49,7 +36,15 @@ class Decoder(nn.Module, ABC):
         """Spans of each sentence, in the order of their start."""
 
     def reachable(self, spans: Collection[Span]) -> list[Span]:
-        """Gold spans of a sentence that one answer can hold together, in order; the others can never all be found.
+        """Gold spans of a sentence that one answer can hold, in order; the others can never all be found."""
+        return self.compatible(self.expressible(spans))
+
+    def expressible(self, spans: Collection[Span]) -> list[Span]:
+        """Those without gaps, unless the decoder is ``discontinuous``."""
+        return [span for span in spans if self.discontinuous or not span.gaps]
+
+    def compatible(self, spans: Collection[Span]) -> list[Span]:
+        """Of expressible spans those that one answer can hold together, in order.
 
         All of them if ``nested``; otherwise as many as there can be without an overlap.
         """

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from hanlattice.decoders.base import Gold, ScoredSpan
+from hanlattice.decoders.base import Gold
+from hanlattice.spans import ScoredSpan
 
 # A sentence's spans are picked from so many candidates a character, the surest. To an untrained model half of all
 # spans may seem entities, which in a long text are more than memory holds; no trained one comes near this.
@@ -79,5 +80,5 @@ def precise(scores: Tensor) -> Tensor:
 def places_of(gold: Gold, labels: Sequence[str]) -> Int[Tensor, "W 4"]:
     """Sentences, first and last characters, and labels of the gold spans."""
     label_id = {label: i for i, label in enumerate(labels)}
-    places = [(b, s, e - 1, label_id[label]) for b, spans in enumerate(gold) for s, e, label in spans]
+    places = [(b, s.start, s.end - 1, label_id[s.label]) for b, spans in enumerate(gold) for s in spans]
     return torch.tensor(places, dtype=torch.long).view(-1, 4)

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 from torch.utils.checkpoint import checkpoint
 
-from hanlattice.decoders.base import Decoder, Gold, ScoredSpan, inner_first
+from hanlattice.decoders.base import Decoder, Gold, inner_first
 from hanlattice.decoders.candidates import Found, Surest, places_of, precise
 from hanlattice.dropout import Dropout
-from hanlattice.spans import Span
+from hanlattice.spans import ScoredSpan, Span
 from hanlattice.structs.selection import share
 from hanlattice.structs.spans import select
 
@@ -74,7 +74,7 @@ class Enumeration(Decoder):
         return torch.cat([self.parts(h), self.attention(h)], -1)
 
     def loss(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        """Of two labels of one span the first by name is the target, as in :meth:`reachable`."""
+        """Of two labels of one span the first by name is the target, as in :meth:`compatible`."""
         kinds = self._kinds(gold, mask)
         weights = (self.negative_weight * self._drawn(kinds, self._real(mask)).double()).masked_fill(kinds > 0, 1.0)
         blocks = list(self._blocks(mask, BLOCK_TO_LEARN))
@@ -101,7 +101,7 @@ class Enumeration(Decoder):
         found = surest.spans(self.labels)
         return [sorted(spans if self.nested else select(spans, nested=False)) for spans in found]
 
-    def reachable(self, spans: Collection[Span]) -> list[Span]:
+    def compatible(self, spans: Collection[Span]) -> list[Span]:
         """No wider than the limit, and one label of each span; flat, none that overlaps."""
         kept = self._expressible(spans)
         return sorted(kept if self.nested else select(inner_first(kept), nested=False))

@@ -9,8 +9,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, gelu, linear
 
-from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
+from hanlattice.decoders.base import Decoder, Gold
 from hanlattice.decoders.candidates import Found, Surest, places_of, precise
+from hanlattice.spans import ScoredSpan
 from hanlattice.structs.pairing import nearest_end, pairs
 from hanlattice.structs.spans import select
 

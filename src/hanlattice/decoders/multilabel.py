@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.decoders.base import Decoder, Gold, ScoredSpan, inner_first
+from hanlattice.decoders.base import Decoder, Gold, inner_first
 from hanlattice.decoders.tag_set import TagSet
 from hanlattice.decoders.tagging import Scheme
-from hanlattice.spans import Span
+from hanlattice.spans import ScoredSpan, Span
 from hanlattice.structs.linear_chain import Chain
 from hanlattice.structs.spans import select
 
@@ -61,7 +61,7 @@ class MultiLabel(Decoder):
             for rows in sentences
         ]
 
-    def reachable(self, spans: Collection[Span]) -> list[Span]:
+    def compatible(self, spans: Collection[Span]) -> list[Span]:
         """As many of each label as can stand together without overlapping one another."""
         of_label = ([span for span in spans if span.label == label] for label in {span.label for span in spans})
         return sorted(span for some in of_label for span in select(inner_first(some), nested=False))

@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from hanlattice.decoders.base import Decoder, Gold, ScoredSpan, inner_first
+from hanlattice.decoders.base import Decoder, Gold, inner_first
 from hanlattice.decoders.candidates import places_of, precise
-from hanlattice.spans import Span
+from hanlattice.spans import ScoredSpan, Span
 from hanlattice.structs.pairing import nearest_end
 from hanlattice.structs.spans import select
 
@@ -55,7 +55,7 @@ class CascadePointer(Decoder):
         chosen = (scores > self.lowest) & mask[:, None]
         return _joined(chosen, scores.sigmoid(), self.labels, nested=self.nested)
 
-    def reachable(self, spans: Collection[Span]) -> list[Span]:
+    def compatible(self, spans: Collection[Span]) -> list[Span]:
         """Those of each label that hold no other one's end before their own; flat, none that overlaps either."""
         kept = _invertible(inner_first(sorted(spans)))
         return sorted(kept if self.nested else select(kept, nested=False))
@@ -88,7 +88,7 @@ class SoftmaxPointer(Decoder):
         return torch.cat([self.start(h), self.hidden(h)], -1)
 
     def loss(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        """Entities that cannot stand beside the others of their sentence, see :meth:`reachable`, are no targets."""
+        """Entities that cannot stand beside the others of their sentence, see `compatible`, are no targets."""
         start, hidden = self._split(scores)
         first_kinds, last_kinds = torch.zeros((2, *mask.shape), dtype=torch.long, device=mask.device)
         places = places_of([self._untied(spans) for spans in gold], self.labels)
@@ -113,7 +113,7 @@ class SoftmaxPointer(Decoder):
         chosen = nn.functional.one_hot(kinds, p.shape[2]).transpose(2, 3).bool()
         return _joined(chosen[:, :, 1:], p[:, :, 1:], self.labels, nested=self.nested)
 
-    def reachable(self, spans: Collection[Span]) -> list[Span]:
+    def compatible(self, spans: Collection[Span]) -> list[Span]:
         """As of :class:`CascadePointer`, with one label for all that start or end at a character."""
         kept = _invertible(self._untied(spans))
         return sorted(kept if self.nested else select(kept, nested=False))

@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from hanlattice.decoders.base import ScoredSpan
-from hanlattice.spans import Span, allowed_transitions, from_tags, tag_names, to_tags
+from hanlattice.spans import ScoredSpan, Span, allowed_transitions, from_tags, tag_names, to_tags
 from hanlattice.structs.linear_chain import Chain, segment_probability, viterbi
 
 
@@ -66,12 +65,12 @@ class TagSet(nn.Module):
         """The spans of the best sequence, each with its probability: see :meth:`confidence`."""
         found = self.spans(viterbi(chain)[0], chain.mask.sum(1).tolist())
         confidence = iter(self.confidence(chain, found))
-        return [[ScoredSpan(*span, next(confidence)) for span in spans] for spans in found]
+        return [[ScoredSpan.of(span, next(confidence)) for span in spans] for spans in found]
 
     def confidence(self, chain: Chain, found: Sequence[Sequence[Span]]) -> list[float]:
         """The probability, over all sequences, that just these characters are tagged so, span by span."""
         label_id = {label: i for i, label in enumerate(self.labels)}
-        places = [(b, s, e, label_id[label]) for b, spans in enumerate(found) for s, e, label in spans]
+        places = [(b, s.start, s.end, label_id[s.label]) for b, spans in enumerate(found) for s in spans]
         sentence, start, end, label = (
             torch.tensor(places, dtype=torch.long, device=chain.mask.device).view(-1, 4).unbind(1)
         )

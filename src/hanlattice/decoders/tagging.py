@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
+from hanlattice.decoders.base import Decoder, Gold
 from hanlattice.decoders.tag_set import TagSet
+from hanlattice.spans import ScoredSpan
 from hanlattice.structs.linear_chain import Chain, k_best, log_partition, score
 
 Scheme = Literal["BIO", "BMES", "BIOES", "BILOU"]
@@ -107,7 +108,7 @@ class CRF(Decoder):
         for rank in range(tags.shape[1]):
             spans = [rows[rank] for rows in found]
             confidence = iter(self.tag_set.confidence(chain, spans))
-            columns.append([[ScoredSpan(*span, next(confidence)) for span in one] for one in spans])
+            columns.append([[ScoredSpan.of(span, next(confidence)) for span in one] for one in spans])
         return [
             [(share, column[b]) for share, column in zip(row, columns, strict=True) if share > 0]
             for b, row in enumerate(p.tolist())

@@ -122,7 +122,7 @@ def refuse_overlaps(documents: Iterable[Document]) -> None:
         DataError: two entities overlap; the file and line of their text are named.
     """
     for document in documents:
-        for first, second in pairwise(sorted(document.spans)):
+        for first, second in pairwise(sorted(span for span in document.spans if not span.gaps)):
             if second.start < first.end:
                 names = " and ".join(f"{s.label} {document.text[s.start : s.end]!r}" for s in (first, second))
                 raise DataError(
@@ -168,13 +168,13 @@ def pieces(documents: Sequence[Document], config: Config, normaliser: Normaliser
     found, lost = [], 0
     for document in documents:
         plain = normaliser(document.text)
-        spans = [Span(*plain.normalised(s.start, s.end), s.label) for s in document.spans]
+        spans = [s.mapped(plain.normalised) for s in document.spans]
         spans = [s for s in spans if s.start < s.end]
         held: set[Span] = set()
         for w in windows(plain.text, config.text.window, config.text.overlap):
             inside = [s for s in spans if w.start <= s.start and s.end <= w.end]
             held.update(inside)
-            local = tuple(Span(s.start - w.start, s.end - w.start, s.label) for s in inside)
+            local = tuple(s.moved(-w.start) for s in inside)
             found.append(Piece(plain.text[w.start : w.end], local))
         lost += len(document.spans) - sum(s in held for s in spans)
     return found, lost
@@ -184,19 +184,17 @@ def without_punctuation(piece: Piece) -> Piece:
     """The piece as lists of names and careless writers have it: no punctuation or space outside entities."""
     kept = [unicodedata.category(character)[0] not in "PZ" for character in piece.text]
     for span in piece.spans:
-        kept[span.start : span.end] = [True] * (span.end - span.start)
+        for start, end in span.fragments:
+            kept[start:end] = [True] * (end - start)
     place = [0, *accumulate(kept)]  # of each character among those kept
-    spans = tuple(Span(place[s.start], place[s.end], s.label) for s in piece.spans)
+    spans = tuple(s.mapped(lambda start, end: (place[start], place[end])) for s in piece.spans)
     return Piece("".join(c for c, is_kept in zip(piece.text, kept, strict=True) if is_kept), spans)
 
 
 def unpunctuated(documents: Iterable[Document]) -> list[Document]:
     """The documents as :func:`without_punctuation` leaves them."""
     bare = [without_punctuation(Piece(d.text, tuple(d.spans))) for d in documents]
-    return [
-        Document(p.text, tuple(Entity(p.text[s.start : s.end], s.label, s.start, s.end) for s in p.spans))
-        for p in bare
-    ]
+    return [Document(p.text, tuple(Entity.of(p.text, span) for span in p.spans)) for p in bare]
 
 
 def load_vectors(config: Config) -> VectorSet:

@@ -12,9 +12,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from hanlattice.decoders.base import Decoder, Gold, ScoredSpan
+from hanlattice.decoders.base import Decoder, Gold
 from hanlattice.decoders.candidates import Found, Surest, places_of, precise
 from hanlattice.errors import ModelError
+from hanlattice.spans import ScoredSpan
 
 # Numbers in a block, where gradients are wanted (64 MB in float32) and where not; and in a single row at most.
 BLOCK_TO_LEARN, BLOCK_TO_READ, LARGEST_ROW = 1 << 24, 1 << 21, 1 << 28

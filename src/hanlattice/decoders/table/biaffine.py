@@ -8,11 +8,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from hanlattice.decoders.base import ScoredSpan, inner_first
+from hanlattice.decoders.base import inner_first
 from hanlattice.decoders.candidates import Found
 from hanlattice.decoders.table.base import Table
 from hanlattice.dropout import Dropout
-from hanlattice.spans import Span
+from hanlattice.spans import ScoredSpan, Span
 from hanlattice.structs.selection import share
 from hanlattice.structs.spans import select
 
@@ -85,6 +85,6 @@ class Biaffine(Table):
     def together(self, spans: Sequence[ScoredSpan]) -> Sequence[ScoredSpan]:
         return select(spans, nested=self.nested)
 
-    def reachable(self, spans: Collection[Span]) -> list[Span]:
+    def compatible(self, spans: Collection[Span]) -> list[Span]:
         """Of several labels on the same characters one; none that crosses another, and flat none that overlaps."""
         return sorted(select(inner_first(spans), nested=self.nested))

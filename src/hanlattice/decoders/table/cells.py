@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from hanlattice.decoders.base import ScoredSpan
 from hanlattice.decoders.candidates import Found
 from hanlattice.decoders.table.base import Table
+from hanlattice.spans import ScoredSpan
 from hanlattice.structs.selection import CrossEntropy, LogSumExp, Selection, share
 from hanlattice.structs.spans import select
 
