@@ -502,6 +502,19 @@ class TestEvaluate:
         counts = [json.loads(out)["models"][str(tiny.trained())]["micro"]["correct"] for out in (exact, partial)]
         assert counts == [0, 1]
 
+    def test_what_is_out_of_reach_is_counted_and_the_first_named(self, run: Run, tmp_path: Path):
+        ends = [{"start": 3, "end": end, "label": "LOC"} for end in (5, 6, 7, 8, 9)]
+        gold = file_of(tmp_path / "nested.jsonl", json.dumps({"text": "李明在重庆大学工作", "entities": ends}))
+        result = run("evaluate", tiny.trained(), gold)
+        (row,) = [line.split() for line in result.out.splitlines() if line.startswith("reachable")]
+        assert row == ["reachable", "20.00", "5", "1"]
+        said = [line for line in result.out.splitlines() if "out of reach" in line]
+        named = ("重庆大学工作", "重庆大学工", "重庆大学")
+        assert said == [f"{gold}:1: LOC '{name}' is out of reach of this model" for name in named]
+        rows = json.loads(run("evaluate", tiny.trained(), gold, "--format", "json").out)["models"]
+        assert rows[str(tiny.trained())]["reachable"] == {"recall": 0.2, "gold": 5, "correct": 1}
+        assert len(rows[str(tiny.trained())]["out_of_reach"]) == 3
+
     def test_compare(self, run: Run, gold: Path):
         result = run("evaluate", tiny.trained(), gold, "--compare", tiny.trained())
         assert re.search(r"F1 (\S+) → \1: \+0\.00 \[\+0\.00, \+0\.00\], p = 1\.0000", result.out)

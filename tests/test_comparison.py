@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 import tiny
-from hanlattice import api
+from hanlattice import api, corpus
 from hanlattice.cli import main
 from hanlattice.comparison import Row, Silent, compare
 from hanlattice.comparison.speed import Speed, ratios
 from hanlattice.comparison.trial import RESULT, Result, Trial
 from hanlattice.config import Config, save_config
+from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.evaluation import compare_counts, counts
 from hanlattice.spans import Span
@@ -84,6 +85,29 @@ class TestTable:
                 assert spread is not None
                 assert (spread.mean, spread.n) == (pytest.approx(np.mean(scores)), 2)
                 assert spread.deviation == pytest.approx(np.std(scores, ddof=1))
+
+    def test_what_not_every_system_can_find_has_columns(self, tmp_path: Path, capsys: Any) -> None:
+        """Of six nested entities a CRF can find three, and biaffine scores all."""
+        text = "李明在重庆大学工作"
+        entities = [Entity.of(text, span) for span in (Span(3, 5, "LOC"), Span(3, 7, "ORG"))]
+        corpus.write([Document(text, tuple(entities))] * 3, tmp_path / "nested.jsonl", "jsonl")
+        data = {"train": [str(tmp_path / "nested.jsonl")] * 2, "outermost": True}
+        data |= {"dev": data["train"][0], "test": data["train"][0]}
+        flat = tiny.config(epochs=1).with_settings({"data": data})
+        nested = flat.with_settings({"decoder": {"name": "biaffine", "d_span": 4}, "data": {"outermost": False}})
+        pair = {"flat": flat, "nested": nested}
+        rows, failures = compare(pair, tmp_path / "runs", seeds=(1, 2), speed=False)
+        assert failures == {}
+        assert [row.recalls["reachable"] for row in rows] == [0.5, 1.0]
+        assert rows[0].recalls["nested"] <= 0.5
+        files = [_saved(tmp_path, name, config) for name, config in pair.items()]
+        options = ["--output", tmp_path / "runs", "--seeds", "1,2", "--no-speed", "--quiet", "--format", "md"]
+        with pytest.raises(SystemExit):
+            main(["compare", *map(str, [*files, *options])])
+        head, _, first, second = capsys.readouterr().out.splitlines()
+        assert head.endswith("| nested recall | reachable recall |")
+        assert first.endswith("| 50.00 |")
+        assert second.endswith("| 100.00 |")
 
     def test_only_others_than_the_baseline_differ_from_it(self, whole: tuple[Path, list[Row]]) -> None:
         _, (slow, wide) = whole

@@ -288,7 +288,7 @@ def test_entities_that_no_answer_can_hold_are_counted_and_named(tmp_path: Path):
     api.train(Config().with_settings(settings), output=tmp_path / "run", watcher=Listener())
     assert "; 1 entities that this tagger can never find" in heard[0]
     where = f"{tmp_path / 'crossing.jsonl'}:31"
-    assert heard[1] == f"{where}: ORG '大桥局' is out of reach of this decoder"
+    assert heard[1] == f"{where}: ORG '大桥局' is out of reach of this tagger"
 
 
 class TestBadInput:

@@ -1,5 +1,6 @@
 """The whole model: an embedding, an encoder and a decoder in a row."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -41,9 +42,9 @@ class Tagger(nn.Module):
         """Which of the positions that are scored are real."""
         return batch.mask
 
-    def unreachable(self, batch: Batch, gold: Gold) -> int:
-        """How many of the gold spans no answer of this tagger could hold, whatever it learns."""
-        return sum(len(spans) - len(self.decoder.reachable(spans)) for spans in gold)
+    def unreachable(self, batch: Batch, gold: Gold) -> list[list[Span]]:
+        """Of each sentence the gold spans that no answer of this tagger could hold, whatever it learns."""
+        return _others(gold, [self.decoder.reachable(spans) for spans in gold])
 
     @property
     def device(self) -> torch.device:
@@ -69,15 +70,14 @@ class WordTagger(Tagger):
     def predict(self, batch: Batch) -> list[list[ScoredSpan]]:
         words = self.encoder.words_of(batch)
         found = self.decoder.decode(self(batch), words.mask)
-        rows = zip(found, words.head.tolist(), (words.tail + 1).tolist(), strict=True)
-        return [
-            [ScoredSpan.of(_mapped(s.span, starts, [0, *ends]), s.score) for s in spans]
-            for spans, starts, ends in rows
-        ]
+        places = _in_characters(words, [[s.span for s in spans] for spans in found])
+        rows = zip(places, found, strict=True)
+        return [[ScoredSpan.of(span, s.score) for span, s in zip(*row, strict=True)] for row in rows]
 
-    def unreachable(self, batch: Batch, gold: Gold) -> int:
-        inside = _in_words(self.encoder.words_of(batch), gold)
-        return sum(map(len, gold)) - sum(map(len, inside)) + super().unreachable(batch, inside)
+    def unreachable(self, batch: Batch, gold: Gold) -> list[list[Span]]:
+        words = self.encoder.words_of(batch)
+        within = [self.decoder.reachable(spans) for spans in _in_words(words, gold)]
+        return _others(gold, _in_characters(words, within))
 
 
 def _in_words(words: Segments, gold: Gold) -> list[list[Span]]:
@@ -91,6 +91,17 @@ def _in_words(words: Segments, gold: Gold) -> list[list[Span]]:
             [_mapped(s, first, end) for s in spans if all(i in first and j in end for i, j in s.fragments)]
         )
     return counted
+
+
+def _in_characters(words: Segments, found: Gold) -> list[list[Span]]:
+    """Spans counted in characters instead of words."""
+    rows = zip(found, words.head.tolist(), (words.tail + 1).tolist(), strict=True)
+    return [[_mapped(span, starts, [0, *ends]) for span in spans] for spans, starts, ends in rows]
+
+
+def _others(gold: Gold, reached: Gold) -> list[list[Span]]:
+    rows = zip(gold, reached, strict=True)
+    return [sorted((Counter(spans) - Counter(within)).elements()) for spans, within in rows]
 
 
 def _mapped(span: Span, starts: Mapping[int, int] | Sequence[int], ends: Mapping[int, int] | Sequence[int]) -> Span:

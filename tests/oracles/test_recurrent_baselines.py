@@ -154,8 +154,9 @@ class TestWholeWords:
         encoder = word_encoder(output_dropout=0.0)
         return WordTagger(Given(), encoder, CRF(encoder.d_out, ("A",))).double()
 
-    def test_unreachable_entities_are_counted(self) -> None:
-        assert self.tagger().unreachable(batch_of(SENTENCES)[1], self.GOLD) == 2
+    def test_unreachable_entities_are_known(self) -> None:
+        lost = self.tagger().unreachable(batch_of(SENTENCES)[1], self.GOLD)
+        assert lost == [[], [], [], sorted(self.GOLD[3])]
 
     def test_the_others_are_learnt_at_their_characters(self) -> None:
         tagger, batch = self.tagger(), batch_of(SENTENCES)[1]

@@ -162,17 +162,19 @@ def _print(rows: "Sequence[Row]", format: Format) -> None:  # noqa: A002
         for row in rows:
             typer.echo(json.dumps(row.to_dict(), ensure_ascii=False))
         return
-    cells = [_cells(row) for row in rows]
+    forms = list(dict.fromkeys(form for row in rows for form, recall in row.recalls.items() if recall < 1))
+    columns = [*_COLUMNS, *(Column(f"{form} recall", True) for form in forms)]
+    cells = [_cells(row, forms) for row in rows]
     if format is Format.table:
-        print_table(_COLUMNS, cells, sys.stdout)
+        print_table(columns, cells, sys.stdout)
         return
-    typer.echo("| " + " | ".join(column.title for column in _COLUMNS) + " |")
-    typer.echo("|" + "|".join("---:" if column.numbers else "---" for column in _COLUMNS) + "|")
+    typer.echo("| " + " | ".join(column.title for column in columns) + " |")
+    typer.echo("|" + "|".join("---:" if column.numbers else "---" for column in columns) + "|")
     for line in cells:
         typer.echo("| " + " | ".join(line) + " |")
 
 
-def _cells(row: "Row") -> list[str]:
+def _cells(row: "Row", forms: Sequence[str]) -> list[str]:
     difference = row.difference
     return [
         row.system,
@@ -182,4 +184,5 @@ def _cells(row: "Row") -> list[str]:
         *("" if spread is None else str(spread) for spread in (row.dev, row.test)),
         "" if difference is None else f"{100 * difference.difference:+.2f}",
         "" if difference is None else f"{difference.p:.4f}",
+        *(f"{100 * row.recalls[form]:.2f}" if form in row.recalls else "" for form in forms),
     ]

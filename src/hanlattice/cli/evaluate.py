@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -12,7 +14,10 @@ from hanlattice.errors import DataError
 if TYPE_CHECKING:
     from hanlattice.document import Document, Entity
     from hanlattice.evaluation import Comparison, Report, Score
+    from hanlattice.pipeline import NER
     from hanlattice.spans import Span
+
+NAMED = 3  # of the entities out of reach; all of them are counted
 
 
 class Confidence(NamedTuple):
@@ -64,23 +69,30 @@ def evaluate(
     """Score a model on a corpus: precision, recall and F1 over all entities, and label by label.
 
     A prediction is correct where start, end and label are those of a gold entity. No entity is left out for
-    its length or its label.
+    its length, its label, or a form that the model cannot express: such ones are counted, and the first named.
     """
     from hanlattice import corpus
     from hanlattice.evaluation import compare as compare_spans
     from hanlattice.evaluation import evaluate_spans
+    from hanlattice.training.reach import named, out_of_reach, with_ceiling
 
     names, steps = _renaming(rename), _steps(thresholds)
     documents = list(corpus.read(file, from_, scheme=scheme, strict=strict))
     if not documents:
         raise DataError("holds no document", file)
+    texts = [document.text for document in documents]
     gold = [[span._replace(label=names.get(span.label, span.label)) for span in d.spans] for d in documents]
     models = [model] if compare is None else [model, compare]
-    read = [_predictions(name, documents, gold, batch_size, quiet) for name in models]
+    ners = [_loaded(name, gold) for name in models]
+    lost = [list(out_of_reach(ner, texts, gold)) for ner in ners]
+    read = [_predictions(ner, documents, batch_size, quiet) for ner in ners]
     found = [_above(threshold, entities) for entities in read]
     reports = {
-        name: evaluate_spans(gold, spans, partial=partial) for name, spans in zip(models, found, strict=True)
+        name: with_ceiling(evaluate_spans(gold, spans, partial=partial), sum(map(len, missed)))
+        for name, spans, missed in zip(models, found, lost, strict=True)
     }
+    placed = [replace(document, meta={"@file": file, **document.meta}) for document in documents]
+    examples = {name: list(islice(named(placed, missed), NAMED)) for name, missed in zip(models, lost, strict=True)}
     confidence = {
         name: Confidence(
             _calibration(gold, entities),
@@ -97,7 +109,7 @@ def evaluate(
             *([f"entities of at least {threshold:g}"] if threshold else []),
         ]
     )
-    _print(reports, confidence, comparison, mode, format)
+    _print(reports, examples, confidence, comparison, mode, format)
 
 
 def _steps(text: str) -> list[float]:
@@ -134,16 +146,7 @@ def _renaming(text: str) -> dict[str, str]:
     return names
 
 
-def _predictions(
-    model: str,
-    documents: "Sequence[Document]",
-    gold: "Sequence[Sequence[Span]]",
-    batch_size: int,
-    quiet: bool,
-) -> "list[Sequence[Entity]]":
-    from rich.console import Console
-    from rich.progress import track
-
+def _loaded(model: str, gold: "Sequence[Sequence[Span]]") -> "NER":
     from hanlattice.api import load
 
     ner = load(None if model == "default" else model)
@@ -154,21 +157,35 @@ def _predictions(
             " count as missed; rename gold labels with --map OLD=NEW",
             err=True,
         )
+    return ner
+
+
+def _predictions(
+    ner: "NER", documents: "Sequence[Document]", batch_size: int, quiet: bool
+) -> "list[Sequence[Entity]]":
+    from rich.console import Console
+    from rich.progress import track
+
     console = Console(stderr=True)
     read: Iterable[Document] = ner.pipe((d.text for d in documents), batch_size=batch_size)
     silent = quiet or not console.is_terminal
-    return [d.entities for d in track(read, model, len(documents), console=console, transient=True, disable=silent)]
+    shown = track(read, "reading", len(documents), console=console, transient=True, disable=silent)
+    return [document.entities for document in shown]
 
 
 def _print(
     reports: "Mapping[str, Report]",
+    out_of_reach: Mapping[str, Sequence[str]],
     confidence: "Mapping[str, Confidence]",
     comparison: "Comparison | None",
     mode: str,
     format: Format,  # noqa: A002
 ) -> None:
     if format is Format.json:
-        rows = {name: report.to_dict() | confidence[name].to_dict() for name, report in reports.items()}
+        rows = {
+            name: report.to_dict() | {"out_of_reach": out_of_reach[name]} | confidence[name].to_dict()
+            for name, report in reports.items()
+        }
         whole = {"mode": mode, "models": rows}
         if comparison is not None:
             whole["comparison"] = comparison.to_dict()
@@ -178,6 +195,8 @@ def _print(
         typer.echo(f"{name}: {mode}\n")
         typer.echo(report.to_markdown() if format is Format.markdown else str(report))
         typer.echo()
+        for entity in out_of_reach[name]:
+            typer.echo(f"{entity} is out of reach of this model")
         typer.echo(f"{confidence[name]}\n")
     if comparison is not None:
         typer.echo(str(comparison))

@@ -36,6 +36,9 @@ class Row:
     """A system: its size (``without_tables`` leaves out embedding tables), how many times as fast as the reference
     it trains and predicts, its F1, and how that of test differs from the baseline's, over all runs of both.
 
+    ``recalls`` are the mean recalls of forms that not every decoder can find, such as ``nested`` ones, on test or,
+    where there is none, on dev, and the share of entities that is ``reachable`` at all.
+
     What was not measured is None, as is the difference of the baseline to itself.
     """
 
@@ -47,6 +50,7 @@ class Row:
     dev: Spread | None
     test: Spread | None
     difference: Comparison | None
+    recalls: Mapping[str, float]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, with the numbers as they were measured."""
@@ -83,9 +87,16 @@ def rows(
                 Spread.of([result.dev for result in found]),
                 Spread.of([result.test for result in found if result.test]),
                 _difference(by_system.get(baseline, []), found) if system != baseline else None,
+                _recalls(found),
             )
         )
     return compared
+
+
+def _recalls(found: Sequence[Result]) -> dict[str, float]:
+    """Of each form that the results tell of, the mean."""
+    forms = dict.fromkeys(form for result in found for form in result.forms)
+    return {form: fmean(r.forms[form].recall for r in found if form in r.forms) for form in forms}
 
 
 def _difference(baseline: Sequence[Result], system: Sequence[Result]) -> Comparison | None:

@@ -1,8 +1,8 @@
 """One run of a comparison: a system with one seed, in a folder of its own, never done twice."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,15 @@ import numpy as np
 
 from hanlattice import __version__, model
 from hanlattice.config import Config, load_config, to_dict
-from hanlattice.document import Document
 from hanlattice.embeddings.table import Table
 from hanlattice.errors import ConfigError, DataError
-from hanlattice.evaluation import Score, counts
+from hanlattice.evaluation import Recall, Score, counts, evaluate_spans
 from hanlattice.files import atomic_write
-from hanlattice.pipeline import NER
+from hanlattice.model_folder import CARD, CONFIG
 from hanlattice.tagger import Tagger
 from hanlattice.training import Watcher, data, train
 from hanlattice.training.loop import LOG, device_of
+from hanlattice.training.reach import out_of_reach
 
 RESULT = "result.json"
 
@@ -27,7 +27,8 @@ RESULT = "result.json"
 class Result:
     """What a run came to. ``parameters`` are those of the saved model, ``without_tables`` those outside the
     embedding tables of characters, bigrams and words. ``sentences`` holds for each sentence of test how many spans
-    are gold, predicted, and both.
+    are gold, predicted, and both. ``forms`` are those of the report on test, or on dev where there is no test,
+    and how many of its entities are ``reachable``.
     """
 
     dev: Score
@@ -39,6 +40,7 @@ class Result:
     epochs: int
     seconds: float
     version: str
+    forms: Mapping[str, Recall] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path) -> "Result":
@@ -49,7 +51,8 @@ class Result:
         try:
             row = json.loads(path.read_text(encoding="utf-8"))
             scores = {name: row[name] and Score(**row[name]) for name in ("dev", "test")}
-            return cls(**{**row, **scores, "sentences": tuple(map(tuple, row["sentences"]))})
+            forms = {form: Recall(*counted) for form, counted in row.get("forms", {}).items()}
+            return cls(**{**row, **scores, "forms": forms, "sentences": tuple(map(tuple, row["sentences"]))})
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror or error}", path) from None
         except (ValueError, KeyError, TypeError):
@@ -114,7 +117,14 @@ class Trial:
     def _scored(self) -> Result:
         ner = model.load_model(self.folder, device=device_of(self.config.training))
         corpora = data.load_corpora(self.config)
-        dev, test = (_counts(ner, documents) for documents in (corpora.dev, corpora.test))
+        found = [[d.spans for d in ner.pipe(d.text for d in part)] for part in (corpora.dev, corpora.test)]
+        gold = [[d.spans for d in part] for part in (corpora.dev, corpora.test)]
+        dev, test = map(counts, gold, found)
+        last = 1 if corpora.test else 0
+        documents = corpora.test or corpora.dev
+        n_lost = sum(map(len, out_of_reach(ner, [d.text for d in documents], gold[last])))
+        report = evaluate_spans(gold[last], found[last])
+        reachable = Recall(report.micro.gold, report.micro.gold - n_lost)
         lines = (self.folder / LOG).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines]
         return Result(
@@ -126,6 +136,7 @@ class Trial:
             epochs=rows[-1]["epoch"],
             seconds=rows[-1]["seconds"],
             version=__version__,
+            forms={**report.forms, "reachable": reachable},
         )
 
 
@@ -139,11 +150,6 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 def _shown(value: Any) -> str:
     return "the default" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _counts(ner: NER, documents: Sequence[Document]) -> "np.ndarray[Any, Any]":
-    predicted = ner.pipe(document.text for document in documents)
-    return counts([d.spans for d in documents], [d.spans for d in predicted])
 
 
 def _score(sentences: "np.ndarray[Any, Any]") -> Score:

@@ -1,6 +1,5 @@
 """The model card that training writes: how the model was made and what it scores."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from hanlattice.config import Config
@@ -9,10 +8,8 @@ from hanlattice.pipeline import NER
 from hanlattice.training.checkpoint import Progress
 
 
-def card(
-    config: Config, ner: NER, progress: Progress, dev: Report, test: Report | None, lost: Mapping[str, int]
-) -> str:
-    """Markdown; names of files, not where they lay. ``lost`` counts entities that the model can never find."""
+def card(config: Config, ner: NER, progress: Progress, dev: Report, test: Report | None) -> str:
+    """Markdown; names of files, not where they lay."""
     data = config.data
     corpora = ", ".join(Path(path).name for path in data.train)
     dev_name = Path(data.dev).name if data.dev else f"{data.dev_share:.0%} of train, by seed {config.training.seed}"
@@ -29,13 +26,16 @@ def card(
         "## Dev",
         "",
         dev.to_markdown(),
-        *_lost(lost["dev"]),
+        *_lost(dev),
     ]
     if test is not None:
-        lines += ["", "## Test", "", test.to_markdown(), *_lost(lost["test"])]
+        lines += ["", "## Test", "", test.to_markdown(), *_lost(test)]
     return "\n".join(lines) + "\n"
 
 
-def _lost(count: int) -> list[str]:
+def _lost(report: Report) -> list[str]:
     """Overlapping entities for a decoder of flat ones, entities inside the words that an encoder reads whole."""
-    return ["", f"{count:,} of the gold entities are of a form that this model can never find."] if count else []
+    if "reachable" not in report.forms:
+        return []
+    gold, within = report.forms["reachable"]
+    return ["", f"{gold - within:,} of the gold entities are of a form that this model can never find."]

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, chain, pairwise
@@ -131,15 +131,6 @@ def refuse_overlaps(documents: Iterable[Document]) -> None:
                     document.meta["@file"],
                     document.meta.get("@line"),
                 )
-
-
-def out_of_reach(documents: Iterable[Document], reachable: Callable[[Sequence[Span]], list[Span]]) -> Iterator[str]:
-    """Entities that no answer of a decoder can hold beside the others, each with file and line."""
-    for document in documents:
-        meta = document.meta
-        where = ":".join(str(meta[key]) for key in ("@file", "@line") if meta.get(key) is not None)
-        for span in sorted((Counter(document.spans) - Counter(reachable(document.spans))).elements()):
-            yield f"{where}: {span.label} {document.text[span.start : span.end]!r}"
 
 
 def _outermost(document: Document) -> Document:

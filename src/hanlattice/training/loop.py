@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,6 +32,7 @@ from hanlattice.training.card import card
 from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from hanlattice.training.memory import keep_freed_memory
 from hanlattice.training.optimiser import Average, clip, hold, initialise, optimisers, rate, set_rate
+from hanlattice.training.reach import named, out_of_reach, with_ceiling
 from hanlattice.training.spelling import spell
 from hanlattice.training.start import begin_with, folder_of
 
@@ -103,9 +104,8 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
     best = model.load_model(output, device=str(run.ner.tagger.device))
     dev, test = (evaluate(best, documents) if documents else None for documents in (run.dev, run.test))
     assert dev is not None
-    lost = {name: _unreachable(best, documents) for name, documents in (("dev", run.dev), ("test", run.test))}
     with atomic_write(output / model.CARD) as stream:
-        stream.write(card(config, best, progress, dev, test, lost))
+        stream.write(card(config, best, progress, dev, test))
     (output / CHECKPOINT).unlink(missing_ok=True)
     return Run(output, progress, dev, test)
 
@@ -129,23 +129,25 @@ def _nothing_without_a_checkpoint(output: Path) -> Iterator[None]:
 
 
 def evaluate(ner: NER, documents: Sequence[Document], *, partial: bool = False) -> Report:
-    """Scores of a model on annotated documents, over the spans of their texts as given."""
+    """Scores of a model on annotated documents, over the spans of their texts as given.
+
+    Among the report's forms is what share is within reach of the model, where that is not all.
+    """
+    lost = out_of_reach(ner, [document.text for document in documents], [document.spans for document in documents])
+    return with_ceiling(_scored(ner, documents, partial=partial), sum(map(len, lost)))
+
+
+def _scored(ner: NER, documents: Sequence[Document], *, partial: bool = False) -> Report:
     predicted = ner.pipe(document.text for document in documents)
     return evaluate_spans([d.spans for d in documents], [d.spans for d in predicted], partial=partial)
 
 
-def _out_of_reach(tagger: Tagger, examples: Sequence[data.Example]) -> int:
+def _n_out_of_reach(tagger: Tagger, examples: Sequence[data.Example]) -> int:
     """How many gold spans of the examples the tagger can never find, such as those inside words it reads whole."""
     batches = (examples[i : i + BATCH] for i in range(0, len(examples), BATCH))
     read = ((collate([e.encoded for e in batch]), [e.spans for e in batch]) for batch in batches)
-    return sum(tagger.unreachable(batch.to(tagger.device), gold) for batch, gold in read)
-
-
-def _unreachable(ner: NER, documents: Sequence[Document]) -> int:
-    """The same for documents, each read whole, so that no entity counts in two windows."""
-    text = replace(ner.config.text, window=max((len(d.text) for d in documents), default=1) * 4, overlap=0)
-    pieces, _ = data.pieces(documents, replace(ner.config, text=text), ner.normaliser)
-    return _out_of_reach(ner.tagger, data.examples(pieces, ner.reader, ner.lexicon))
+    lost = (tagger.unreachable(batch.to(tagger.device), gold) for batch, gold in read)
+    return sum(len(spans) for batch in lost for spans in batch)
 
 
 @dataclass
@@ -212,7 +214,7 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     reader = Reader(seen, min_word_length=config.lexicon.min_word_length)
     own = data.examples(own_pieces, reader, lexicon, bare=bare)
     examples = own + data.examples(auxiliary_pieces, reader, lexicon, bare=bare)
-    lost = _out_of_reach(tagger, examples)
+    lost = _n_out_of_reach(tagger, examples)
     watcher.say(
         f"{len(corpora.train):,} documents in {len(examples):,} pieces,"
         f" {sum(len(e.spans) for e in examples):,} entities of {len(seen.labels)} types;"
@@ -225,8 +227,10 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     )
     for defect in corpora.dropped[:NAMED]:
         watcher.say(f"passed over: {defect.where}: {defect.message}")
-    for entity in islice(data.out_of_reach(corpora.train, tagger.decoder.reachable), NAMED if lost else 0):
-        watcher.say(f"{entity} is out of reach of this decoder")
+    if lost:
+        beyond = out_of_reach(ner, [d.text for d in corpora.train], [d.spans for d in corpora.train])
+        for entity in islice(named(corpora.train, beyond), NAMED):
+            watcher.say(f"{entity} is out of reach of this tagger")
     watcher.say(
         f"{len(lexicon):,} words in the lexicon, {len(seen.words):,} of those that occur have a vector;"
         f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
@@ -358,11 +362,11 @@ def _evaluate_and_keep(run: Prepared, average: Average | None, progress: Progres
     tagger = run.ner.tagger
     if average is not None:
         average.swap(tagger)
-    micro = evaluate(run.ner, run.dev).micro
+    micro = _scored(run.ner, run.dev).micro
     scores = {"dev_p": micro.precision, "dev_r": micro.recall, "dev_f1": micro.f1}
     f1 = micro.f1
     if run.settings.unpunctuated:
-        scores["unpunctuated_f1"] = evaluate(run.ner, data.unpunctuated(run.dev)).micro.f1
+        scores["unpunctuated_f1"] = _scored(run.ner, data.unpunctuated(run.dev)).micro.f1
         f1 = (micro.f1 + scores["unpunctuated_f1"]) / 2
     if f1 > progress.best_f1:
         progress.best_f1, progress.best_epoch = f1, progress.epoch
