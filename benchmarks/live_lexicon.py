@@ -18,6 +18,7 @@ from hanlattice import corpus, model
 from hanlattice.cli.progress import Lines
 from hanlattice.config import load_config
 from hanlattice.document import Document, Entity
+from hanlattice.model_folder import CARD
 from hanlattice.training import evaluate, train
 from hanlattice.vectors import default_vectors
 
@@ -68,7 +69,7 @@ def main() -> None:
                 "training": {"epochs": a.epochs, "seed": a.seed},
             }
         )
-        if not (a.output / name / model.CARD).exists():
+        if not (a.output / name / CARD).exists():
             train(config, a.output / name, resume=True, watcher=Lines(a.epochs))
         ner = model.load_model(a.output / name)
         scores[f"trained and read with the {name}"] = evaluate(ner, test).micro

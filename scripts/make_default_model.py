@@ -20,6 +20,7 @@ from hanlattice.config import load_config
 from hanlattice.document import Document, Entity
 from hanlattice.evaluation import Report
 from hanlattice.lexicon import Lexicon
+from hanlattice.model_folder import CARD, DEFAULT
 from hanlattice.pipeline import NER
 from hanlattice.text import Normaliser
 from hanlattice.training import evaluate, train
@@ -128,10 +129,10 @@ The settings are `config.toml` beside this file. From the training run's own car
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, default=Path("runs/default"), help="folder of the training run")
-    parser.add_argument("--output", type=Path, default=model.DEFAULT, help="folder of the packaged model")
+    parser.add_argument("--output", type=Path, default=DEFAULT, help="folder of the packaged model")
     arguments = parser.parse_args()
     config = load_config(Path(str(files("hanlattice").joinpath("papers/hanlattice/msra.toml"))))
-    if not (arguments.run / model.CARD).exists():
+    if not (arguments.run / CARD).exists():
         train(config, arguments.run, resume=True, watcher=Lines(config.training.epochs))
     ner = model.load_model(arguments.run)
     known = set(default_vectors().words.names)  # lists of others are trained with, but not handed on
@@ -145,8 +146,8 @@ def main() -> None:
     )
     packed = model.load_model(arguments.output)
     scored = {name: (evaluate(packed, docs), len(docs)) for name, docs in variants(documents).items()}
-    run_card = (arguments.run / model.CARD).read_text(encoding="utf-8")
-    (arguments.output / model.CARD).write_text(card(packed, whole, scored, run_card), encoding="utf-8")
+    run_card = (arguments.run / CARD).read_text(encoding="utf-8")
+    (arguments.output / CARD).write_text(card(packed, whole, scored, run_card), encoding="utf-8")
     for name, (report, n) in scored.items():
         print(name, n, report.micro)
 

@@ -32,7 +32,7 @@ FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linea
 LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "encoders/lattice_recurrence.py"
 TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "pointers"))
 WORD_PAIRS, SPANS = "tests/oracles/test_word_pairs.py", "tests/test_spans.py"
-CHAIN = "structs/linear_chain.py"
+CHAIN, DECODING = "structs/linear_chain.py", "structs/decoding.py"
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
 AUGMENTED, AUGMENTED_TEST = "encoders/augmented.py", "tests/oracles/test_augmented.py"
 PIECES = "tests/oracles/test_pretrained.py"
@@ -223,13 +223,13 @@ FAULTS = {
     ),
     "transitions transposed in the partition": Fault(CHAIN, "(state @ a) * e[t]", "(state @ a.T) * e[t]", CRF),
     "transitions transposed in Viterbi": Fault(
-        CHAIN, "state.unsqueeze(2) + chain.transitions", "state.unsqueeze(2) + chain.transitions.T", CRF
+        DECODING, "+ p.transitions[:, None, :]", "+ p.transitions.T[:, None, :]", CRF
     ),
     "gradient of transitions transposed": Fault(CHAIN, '"tbi,tbj->ij"', '"tbi,tbj->ji"', CRF),
     "Viterbi runs into padding": Fault(
-        CHAIN, "state = torch.where(mask[t], best + emissions[t], state)", "state = best + emissions[t]", CRF
+        DECODING, "last[:b] = best[t, :b] = moved", "last[:] = best[t, :b] = moved", CRF
     ),
-    "confidence includes longer entities": Fault(CHAIN, "@ between.T", "@ m.transitions.T", CRF),
+    "confidence includes longer entities": Fault(DECODING, "@ between.T", "@ m.transitions.T", CRF),
     "convolutions of word pairs see padding": Fault(
         "decoders/word_pairs.py", "x = gelu(convolution(x)) * real", "x = gelu(convolution(x))", WORD_PAIRS
     ),
@@ -242,8 +242,8 @@ FAULTS = {
         "cells[span.fragments[0][1] - 1, places[0]] =",
         WORD_PAIRS,
     ),
-    "gain told by the first of a pair": Fault(
-        "decoders/word_pairs.py", "gain[:, columns].mT", "gain[:, rows].mT", WORD_PAIRS
+    "shift told by the first of a pair": Fault(
+        "decoders/word_pairs.py", "shift[:, columns].mT[:, :, None]", "shift[:, columns].mT[..., None]", WORD_PAIRS
     ),
     "surest paths are the faintest": Fault(
         "structs/paths.py", "key=lambda path: path.score", "key=lambda path: -path.score", WORD_PAIRS

@@ -25,7 +25,9 @@ ROWS = (
     ("cli",),
     ("api", "comparison"),
     ("training",),
-    ("model",),
+    ("export",),
+    ("model", "runtime"),
+    ("model_folder",),
     ("pipeline",),
     ("build",),
     ("tagger", "reader"),
@@ -33,7 +35,7 @@ ROWS = (
     ("embeddings",),
     ("structs",),
     ("batch", "dropout", "tables"),
-    ("vocab", "vectors"),
+    ("vocab", "vectors", "encoded"),
     ("config", "corpus", "lexicon", "evaluation", "explain"),
     ("text", "document"),
     ("spans",),
@@ -51,6 +53,8 @@ WITHOUT_TORCH = (
     *(f"hanlattice.{room}" for row in ROWS[-7:-1] for room in row),
     "hanlattice.corpus.checking",
     "hanlattice.cli",
+    "hanlattice.api",
+    "hanlattice.runtime",
 )
 
 

@@ -19,10 +19,11 @@ import hanlattice
 import tiny
 import tiny_language_models
 from hanlattice import api
-from hanlattice.batch import Encoded, collate
+from hanlattice.batch import collate
 from hanlattice.build import build
 from hanlattice.config import Config, load_config
 from hanlattice.embeddings.pretrained import Pretrained
+from hanlattice.encoded import Encoded
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.reader import Reader

@@ -16,10 +16,10 @@ from safetensors.numpy import load_file
 
 import tiny
 from hanlattice import api, corpus
-from hanlattice.batch import Encoded
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, check
 from hanlattice.config import Config, Part, load_config, save_config
 from hanlattice.document import Document, Entity
+from hanlattice.encoded import Encoded
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.model import load_weights, save_weights

@@ -1,25 +1,55 @@
 """The three verbs of the library: load, train, evaluate."""
 
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from hanlattice import corpus, model, training
 from hanlattice.config import Config, load_config
 from hanlattice.document import Document
-from hanlattice.errors import DataError
-from hanlattice.evaluation import Report
+from hanlattice.errors import ConfigError, DataError, ModelError
+from hanlattice.evaluation import Report, evaluate_spans
+from hanlattice.model_folder import GRAPH, ModelFolder
 from hanlattice.pipeline import NER
-from hanlattice.training import Run, Watcher
+from hanlattice.runtime import ExportedTagger
+
+if TYPE_CHECKING:
+    from hanlattice.training import Run, Watcher
 
 
-def load(model_folder: str | Path | None = None, *, device: str = "cpu") -> NER:
+def load(
+    model_folder: str | Path | None = None,
+    *,
+    device: str = "cpu",
+    engine: Literal["auto", "onnx", "torch"] = "auto",
+    threads: int = 0,
+) -> NER:
     """The model of a folder, or the one inside the package; never a network access.
 
+    ``engine``: ``onnx`` runs an exported model on ONNX Runtime, without torch; ``torch`` runs any model, on any
+    ``device``; ``auto`` is the first where the folder holds an exported model and the device is the CPU.
+    ``threads`` are those of ONNX Runtime for one call, 0 its own choice; torch has ``torch.set_num_threads``.
+
     Raises:
-        ModelError: the folder is missing, broken, or no model of this library.
+        ConfigError: there is no such engine.
+        ModelError: the folder is missing, broken, or no model of this library, or the engine is not installed.
     """
-    return model.load_model(model_folder, device=device)
+    if engine not in ("auto", "onnx", "torch"):
+        raise ConfigError(f"engine must be 'auto', 'onnx' or 'torch', not {engine!r}")
+    folder = ModelFolder.open(model_folder)
+    if engine == "onnx" or (engine == "auto" and device == "cpu" and (folder.path / GRAPH).is_file()):
+        return folder.read_by(ExportedTagger(folder, threads=threads))
+    _need_torch(folder.path)
+    from hanlattice import model
+
+    return model.load_model(folder.path, device=device)
+
+
+def _need_torch(path: Path) -> None:
+    if find_spec("torch") is None:
+        raise ModelError(
+            f"{path} is not exported, and needs torch: pip install 'hanlattice[train]'; or export it where torch is"
+        )
 
 
 def train(
@@ -30,17 +60,22 @@ def train(
     dev: str | None = None,
     test: str | None = None,
     resume: bool = False,
-    watcher: Watcher | None = None,
+    watcher: "Watcher | None" = None,
     settings: Mapping[str, Any] | None = None,
-) -> Run:
+) -> "Run":
     """Train by a configuration (an object or a TOML file), with ``settings`` (nested) laid over it.
 
     Raises:
         ConfigError, DataError: see :func:`hanlattice.training.train`.
+        ModelError: torch is not installed.
     """
+    if find_spec("torch") is None:
+        raise ModelError("training needs torch: pip install 'hanlattice[train]'")
     base = config if isinstance(config, Config) else load_config(config)
     named = {"train": [train] if isinstance(train, str) else train and list(train), "dev": dev, "test": test}
     base = base.with_settings({"data": {k: v for k, v in named.items() if v is not None}})
+    from hanlattice import training
+
     return training.train(base.with_settings(settings or {}), output, resume=resume, watcher=watcher)
 
 
@@ -51,8 +86,16 @@ def evaluate(ner: NER, documents: str | Path | Iterable[Document], *, partial: b
         DataError: the corpus cannot be read or holds no document.
     """
     if isinstance(documents, str | Path):
+        from hanlattice import corpus
+
         path = documents
         documents = list(corpus.read(path))
         if not documents:
             raise DataError("holds no document", path)
-    return training.evaluate(ner, list(documents), partial=partial)
+    documents = list(documents)
+    if isinstance(ner.engine, ExportedTagger):
+        spans = [d.spans for d in ner.pipe(d.text for d in documents)]
+        return evaluate_spans([d.spans for d in documents], spans, partial=partial)
+    from hanlattice import training
+
+    return training.evaluate(ner, documents, partial=partial)

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from hanlattice.encoded import Encoded
+
 
 @dataclass(frozen=True)
 class Words:
@@ -49,27 +51,6 @@ class Batch:
         """Characters of each sentence."""
         lengths: list[int] = self.mask.sum(-1).tolist()
         return lengths
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """One sentence as arrays of ids, before padding: what a corpus is kept as during training."""
-
-    chars: np.ndarray
-    bigrams: np.ndarray
-    words: np.ndarray
-    head: np.ndarray
-    tail: np.ndarray
-    word_labels: np.ndarray
-    text: str
-
-    def __len__(self) -> int:
-        return len(self.chars)
-
-    @property
-    def n_nodes(self) -> int:
-        """Characters and words together: what a sentence costs a lattice encoder."""
-        return len(self.chars) + len(self.words)
 
 
 def pad(rows: Sequence[np.ndarray]) -> Int[Tensor, "B S"]:

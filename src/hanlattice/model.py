@@ -10,25 +10,16 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from hanlattice.build import build
-from hanlattice.config import Config, load_config, save_config
+from hanlattice.config import Config, save_config
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.lexicon import Lexicon
+from hanlattice.model_folder import CARD, CONFIG, GRAPH, LEXICON, SCALE, VOCABULARY, WEIGHTS, ModelFolder
 from hanlattice.pipeline import NER
 from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
 from hanlattice.vocab import Vocabulary
-
-CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
-    "config.toml",
-    "model.safetensors",
-    "vocabulary.json",
-    "lexicon.txt",
-    "README.md",
-)
-DEFAULT = Path(__file__).parent / "models" / "default"
-SCALE = "::scale"  # ends the name of the scales of a table that is stored in 8 bits
 
 
 def save_model(
@@ -44,6 +35,7 @@ def save_model(
     """Write a model's folder, each file whole or not at all, the weights last."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / GRAPH).unlink(missing_ok=True)  # of other weights
     save_config(config, folder / CONFIG)
     vocabulary.save(folder / VOCABULARY)
     save_lexicon(lexicon, folder / LEXICON)
@@ -121,32 +113,23 @@ def _widened(tensor: Tensor) -> Tensor:
 
 
 def load_model(folder: str | Path | None = None, *, device: str = "cpu") -> NER:
-    """The model of a folder, ready to read text; without one, the model inside the package.
+    """The model of a folder, read by torch; without one, the model inside the package.
 
     Raises:
         ModelError: the folder is missing, broken, or no model of this library.
     """
-    if folder is None and not DEFAULT.is_dir():
-        raise ModelError("this installation has no packaged model; name the folder of one (--model FOLDER)")
-    folder = DEFAULT if folder is None else Path(folder)
-    if not folder.is_dir():
-        raise ModelError(f"{folder}: no such folder; train a model with: hanlattice train --output {folder}")
-    if not (folder / CONFIG).is_file():
-        raise ModelError(f"{folder}: holds no {CONFIG}, so it is not the folder of a hanlattice model")
-    vocabulary = Vocabulary.load(folder / VOCABULARY)
-    state = load_weights(folder / WEIGHTS)
+    opened = ModelFolder.open(folder)
+    path, vocabulary = opened.path, opened.vocabulary
+    state = load_weights(path / WEIGHTS)
     try:
-        config = load_config(folder / CONFIG)
-        tagger = build(config, Tables.empty(vocabulary, _dimensions(state), folder), vocabulary.labels)
+        tagger = build(opened.config, Tables.empty(vocabulary, _dimensions(state), path), vocabulary.labels)
         tagger.load_state_dict(state)
     except ConfigError as error:
-        raise ModelError(f"{folder}: {error}") from error
+        raise ModelError(f"{path}: {error}") from error
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
-        raise ModelError(f"{folder}: weights do not fit the settings and vocabulary ({reason})") from None
-    ner = NER(tagger.to(device), vocabulary, Lexicon.open(folder / LEXICON), config)
-    ner.lexicon.rewrite = lambda words: ner.normaliser(words).text
-    return ner
+        raise ModelError(f"{path}: weights do not fit the settings and vocabulary ({reason})") from None
+    return opened.read_by(tagger.to(device))
 
 
 def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:

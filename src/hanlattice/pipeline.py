@@ -7,24 +7,43 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
-from hanlattice.batch import Encoded, collate
 from hanlattice.config import Config
 from hanlattice.document import Document, Entity
+from hanlattice.encoded import Encoded
 from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Lattice, Lexicon
 from hanlattice.reader import Reader
 from hanlattice.spans import ScoredSpan, Span
-from hanlattice.tagger import Tagger
 from hanlattice.text import Normalised, Normaliser, Window, merge, windows
 from hanlattice.vocab import Vocabulary
+
+if TYPE_CHECKING:
+    from hanlattice.tagger import Tagger
 
 # Texts, or windows of a long one, that are read together unless another number is asked for.
 BATCH = 32
 
 # Batches of texts that are taken from a stream at once, to put texts of like length together.
 LOOK_AHEAD = 16
+
+
+class Engine(Protocol):
+    """What finds spans in sentences: a :class:`~hanlattice.tagger.Tagger`, or what was exported from one.
+
+    ``nested`` tells whether spans inside spans can be found.
+    """
+
+    @property
+    def nested(self) -> bool: ...
+
+    def eval(self) -> object:
+        """Get ready to read, if it can also learn."""
+
+    def find(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
+        """Spans of each sentence, in the order of their start; every sentence has a character."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -41,14 +60,15 @@ _NONE = Overrides()
 
 
 class NER:
-    """A tagger with all it needs to read text: its vocabulary, its normalisation and its lexicon.
+    """An engine with all it needs to read text: its vocabulary, its normalisation and its lexicon.
 
     ``ner(text)`` gives a :class:`Document`, ``ner(texts)`` an iterator of them. The lexicon is live: edit
     ``ner.lexicon``, and the next call reads by it.
     """
 
-    def __init__(self, tagger: Tagger, vocabulary: Vocabulary, lexicon: Lexicon, config: Config):
-        self.tagger, self.vocabulary, self.lexicon, self.config = tagger.eval(), vocabulary, lexicon, config
+    def __init__(self, engine: Engine, vocabulary: Vocabulary, lexicon: Lexicon, config: Config):
+        engine.eval()
+        self.engine, self.vocabulary, self.lexicon, self.config = engine, vocabulary, lexicon, config
         text = config.text
         self.normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
         self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length)
@@ -59,6 +79,17 @@ class NER:
     def labels(self) -> tuple[str, ...]:
         """The entity labels that the model can give."""
         return self.vocabulary.labels
+
+    @property
+    def tagger(self) -> "Tagger":
+        """The modules of torch that read.
+
+        Raises:
+            HanlatticeError: the model was exported, and runs without torch.
+        """
+        if not hasattr(self.engine, "decoder"):
+            raise HanlatticeError("an exported model has no modules of torch; load it with engine='torch'")
+        return cast("Tagger", self.engine)
 
     @overload
     def __call__(self, text: str) -> Document: ...  # type: ignore[overload-overlap]  # a str also iterates
@@ -156,10 +187,10 @@ class NER:
         read = iter(encoded)
         documents = []
         for text, plain, ws in zip(texts, normalised, cut, strict=True):
-            spans = _joined(ws, [next(found) for _ in ws], nested=self.tagger.decoder.nested)
+            spans = _joined(ws, [next(found) for _ in ws], nested=self.engine.nested)
             spans = self._ruled(spans, plain, overrides)
             entities = [_entity(text, plain, span) for span in spans]
-            if not self.tagger.decoder.nested:
+            if not self.engine.nested:
                 entities = _apart(entities)
             lattice = _lattice(text, plain, ws, list(islice(read, len(ws))), lexicon)
             documents.append(Document(text, tuple(entities), read_lattice=lattice))
@@ -170,8 +201,7 @@ class NER:
         order = sorted((i for i, e in enumerate(encoded) if len(e)), key=lambda i: encoded[i].n_nodes)
         for first in range(0, len(order), batch_size):
             chosen = order[first : first + batch_size]
-            batch = collate([encoded[i] for i in chosen]).to(self.tagger.device)
-            for i, spans in zip(chosen, self.tagger.predict(batch), strict=True):
+            for i, spans in zip(chosen, self.engine.find([encoded[i] for i in chosen]), strict=True):
                 found[i] = spans
         return found
 

@@ -6,10 +6,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from hanlattice.batch import Encoded
-from hanlattice.embeddings.table import UNKNOWN
+from hanlattice.encoded import Encoded
 from hanlattice.lexicon import Lexicon
-from hanlattice.vocab import END, Vocabulary
+from hanlattice.vocab import END, UNKNOWN, Vocabulary
 
 _CODE_POINTS = 0x110000
 _NOT_MET = -1

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
+from hanlattice.batch import Batch, collate
 from hanlattice.decoders.base import Decoder, Gold
+from hanlattice.encoded import Encoded
 from hanlattice.encoders.base import Encoder, WordEncoder
 from hanlattice.spans import ScoredSpan, Span
 from hanlattice.structs.segmentation import Segments
@@ -37,6 +38,15 @@ class Tagger(nn.Module):
     @torch.inference_mode()
     def predict(self, batch: Batch) -> list[list[ScoredSpan]]:
         return self.decoder.decode(self(batch), batch.mask)
+
+    def find(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
+        """Spans of each sentence."""
+        return self.predict(collate(sentences).to(self.device))
+
+    @property
+    def nested(self) -> bool:
+        """Whether spans inside spans can be found."""
+        return self.decoder.nested
 
     def mask(self, batch: Batch) -> Tensor:
         """Which of the positions that are scored are real."""

@@ -8,6 +8,9 @@ from pathlib import Path
 from hanlattice.errors import ModelError
 from hanlattice.files import atomic_write
 
+PAD, UNKNOWN = 0, 1
+"""The first rows of the tables of characters and bigrams."""
+
 # Follows the last character of a text in its last bigram; no text that is normalised holds it.
 END = "\0"
 

@@ -3,6 +3,7 @@
 from itertools import pairwise, product
 from math import exp, inf, log
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
@@ -10,14 +11,13 @@ from torchcrf import CRF as TorchCRF
 
 from hanlattice.decoders.tagging import CRF
 from hanlattice.spans import SCHEMES, Span, from_tags
+from hanlattice.structs import decoding
 from hanlattice.structs.linear_chain import (
     Chain,
     k_best,
     log_partition,
     marginals,
     score,
-    segment_probability,
-    viterbi,
 )
 
 LENGTHS = (5, 1, 3)
@@ -40,6 +40,11 @@ def chain_of(
     transitions = transitions.masked_fill(out, -inf)
     start, end = (normal(n_tags) if boundaries else torch.zeros(n_tags, dtype=torch.float64) for _ in range(2))
     return Chain(emissions, transitions, start, end, torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None])
+
+
+def viterbi(chain: Chain) -> tuple[torch.Tensor, torch.Tensor]:
+    tags, scores = map(torch.from_numpy, decoding.viterbi(chain.potentials()))
+    return tags, scores
 
 
 def paths(chain: Chain, b: int) -> dict[tuple[int, ...], float]:
@@ -122,19 +127,19 @@ def test_score_of_every_path() -> None:
 def test_probability_of_segments(seed: int) -> None:
     """Tags 0 and 1 join on to tag 1, tags 2 and 3 to 3; runs of either kind, wherever they can stand."""
     chain = chain_of(seed, 4, forbidden=0.2)
-    joined = torch.tensor([[0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1]]).bool()
+    joined = np.array([[0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1]], bool)
     kinds = {"a": (0, 1), "b": (2, 3)}
     for b, n in enumerate(LENGTHS):
         places = [(s, e, kind) for s in range(n) for e in range(s + 1, n + 1) for kind in kinds]
-        sentence, start, end = (torch.tensor(x) for x in zip(*((b, s, e) for s, e, _ in places), strict=True))
-        tags = torch.tensor([[t in kinds[kind] for t in range(4)] for *_, kind in places])
-        found = segment_probability(chain, joined, sentence, start, end, tags)
+        sentence, start, end = (np.array(x) for x in zip(*((b, s, e) for s, e, _ in places), strict=True))
+        tags = np.array([[t in kinds[kind] for t in range(4)] for *_, kind in places])
+        found = decoding.segment_probability(chain.potentials(), joined, sentence, start, end, tags)
         expected = dict.fromkeys(places, 0.0)
         for path, p in probabilities(paths(chain, b)).items():
             begins = [t for t in range(n) if t == 0 or not joined[path[t - 1], path[t]]]
             for s, e in zip(begins, [*begins[1:], n], strict=True):
                 expected[s, e, "a" if path[s] in kinds["a"] else "b"] += p
-        assert_close(found, torch.tensor([expected[p] for p in places], dtype=torch.float64), atol=1e-9, rtol=0)
+        assert found.tolist() == pytest.approx([expected[p] for p in places], abs=1e-9)
 
 
 @pytest.mark.parametrize("forbidden", [0.0, 0.4])

@@ -21,7 +21,8 @@ from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.flat import Flat
 from hanlattice.encoders.positions import Nodes
-from hanlattice.structs.linear_chain import log_partition, score, viterbi
+from hanlattice.structs.decoding import viterbi
+from hanlattice.structs.linear_chain import log_partition, score
 from hanlattice.tagger import Tagger
 
 DATA = os.environ.get("HANLATTICE_DATA")
@@ -171,7 +172,7 @@ def test_emissions_loss_and_paths(fixture: Fixture) -> None:
     loss = log_partition(chain) - score(chain, fixture["in:target"][:, :n].long())
     assert_close(loss, fixture["out:crf_loss_per_sentence"].double(), atol=1e-4, rtol=1e-5)
     assert_close(loss.mean().float(), fixture["out:crf_loss_mean"], atol=1e-4, rtol=1e-5)
-    tags, best = viterbi(chain)
+    tags, best = map(torch.from_numpy, viterbi(chain.potentials()))
     assert_close(tags[mask], fixture["out:viterbi_paths"][:, :n].long()[mask])
     assert_close(best, fixture["out:viterbi_scores"], atol=1e-4, rtol=1e-5)
 

@@ -1,60 +1,91 @@
 """``hanlattice info``: versions, and what a model is made of."""
 
 import platform
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from hanlattice.pipeline import NER
+    from hanlattice.model_folder import ModelFolder
 
 
 def info(
     model: Annotated[str, typer.Argument(help="Folder of a model, or default for the packaged one.")] = "default",
 ) -> None:
     """Show versions, and what a model is made of: labels, sizes, settings and scores."""
-    from hanlattice.model import DEFAULT, load_model
+    from hanlattice.model_folder import DEFAULT, ModelFolder
 
     if model == "default" and not DEFAULT.is_dir():
         _print_versions()
         typer.echo("model       none in this installation; name one, or train one with: hanlattice train")
         return
     folder = DEFAULT if model == "default" else Path(model)
-    ner = load_model(folder)
+    opened = ModelFolder.open(folder)
     _print_versions()
-    _print_model(folder, ner)
+    _print_model(opened)
 
 
 def _print_versions() -> None:
     import numpy
-    import torch
 
     from hanlattice import __version__
 
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     typer.echo(f"hanlattice  {__version__}")
     typer.echo(f"python      {platform.python_version()}, {platform.machine()}")
     typer.echo(f"numpy       {numpy.__version__}")
-    typer.echo(f"torch       {torch.__version__}, {device}, {torch.get_num_threads()} threads")
+    typer.echo(f"onnxruntime {_onnxruntime()}")
+    typer.echo(f"torch       {_torch()}")
 
 
-def _print_model(folder: Path, ner: "NER") -> None:
+def _onnxruntime() -> str:
+    try:
+        import onnxruntime
+    except ImportError:
+        return "not installed: exported models are read by torch"
+    return str(onnxruntime.__version__)
+
+
+def _torch() -> str:
+    try:
+        import torch
+    except ImportError:
+        return "not installed: exported models are read without it; to train: pip install 'hanlattice[train]'"
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    return f"{torch.__version__}, {device}, {torch.get_num_threads()} threads"
+
+
+def _parameters(path: Path) -> int:
+    """Numbers in a file of weights, but for the scales of tables in 8 bits."""
+    from safetensors import safe_open
+
+    from hanlattice.model_folder import SCALE
+
+    with safe_open(path, framework="numpy") as weights:
+        names = [name for name in weights.keys() if not name.endswith(SCALE)]  # noqa: SIM118  # it is no dictionary
+        shapes = [weights.get_slice(name).get_shape() for name in names]
+    return sum(map(prod, shapes))
+
+
+def _print_model(model: "ModelFolder") -> None:
     import tomli_w
 
     from hanlattice.config import to_dict
-    from hanlattice.model import CARD
+    from hanlattice.lexicon import Lexicon
+    from hanlattice.model_folder import CARD, GRAPH, LEXICON, WEIGHTS
 
-    vocabulary = ner.vocabulary
+    folder, vocabulary = model.path, model.vocabulary
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
-    typer.echo(f"model       {folder}, {size / 1e6:.1f} MB")
-    typer.echo(f"labels      {', '.join(ner.labels)}")
-    typer.echo(f"parameters  {sum(p.numel() for p in ner.tagger.parameters()):,}")
+    exported = ", exported" if (folder / GRAPH).is_file() else ""
+    typer.echo(f"model       {folder}, {size / 1e6:.1f} MB{exported}")
+    typer.echo(f"labels      {', '.join(vocabulary.labels)}")
+    typer.echo(f"parameters  {_parameters(folder / WEIGHTS):,}")
     typer.echo(
         f"tables      {len(vocabulary.chars):,} characters, {len(vocabulary.bigrams):,} bigrams,"
         f" {len(vocabulary.words):,} words"
     )
-    typer.echo(f"lexicon     {len(ner.lexicon):,} words")
-    typer.echo(f"\n## Settings\n\n{tomli_w.dumps(to_dict(ner.config)).strip()}")
+    typer.echo(f"lexicon     {len(Lexicon.open(folder / LEXICON)):,} words")
+    typer.echo(f"\n## Settings\n\n{tomli_w.dumps(to_dict(model.config)).strip()}")
     if (folder / CARD).is_file():
         typer.echo(f"\n{(folder / CARD).read_text(encoding='utf-8').strip()}")

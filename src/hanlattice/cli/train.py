@@ -77,7 +77,7 @@ def train(
 
 def _settings_file(config: Path | None, paper: str | None, resumed: Path | None) -> Path | None:
     """The one file of settings that is asked for; for a resumed run without any, its own."""
-    from hanlattice.model import CONFIG
+    from hanlattice.model_folder import CONFIG
 
     if config is not None and paper is not None:
         raise typer.BadParameter("give a file of settings or --paper, not both")

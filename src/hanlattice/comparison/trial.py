@@ -14,6 +14,7 @@ from hanlattice.embeddings.table import Table
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.evaluation import Recall, Score, counts, evaluate_spans
 from hanlattice.files import atomic_write
+from hanlattice.model_folder import CARD, CONFIG
 from hanlattice.tagger import Tagger
 from hanlattice.training import Watcher, data, train
 from hanlattice.training.loop import LOG, device_of
@@ -86,7 +87,7 @@ class Trial:
         Raises:
             ConfigError: the folder holds a run with other settings; the first that differs is named.
         """
-        path = self.folder / model.CONFIG
+        path = self.folder / CONFIG
         if not path.exists():
             return
         old, new = (dict(_flat(to_dict(config))) for config in (load_config(path), self.config))
@@ -107,7 +108,7 @@ class Trial:
         self.refuse_changes()
         if (done := self.result) is not None:
             return done
-        if not (self.folder / model.CARD).exists():  # the last file that training writes
+        if not (self.folder / CARD).exists():  # the last file that training writes
             train(self.config, self.folder, resume=True, watcher=watcher)
         result = self._scored()
         result.save(self.folder / RESULT)

@@ -58,7 +58,7 @@ class CRF(Decoder):
     @property
     def tags(self) -> list[str]:
         """Names of the tags, in the order of the scores."""
-        return self.tag_set.names
+        return self.tag_set.rules.names
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N Y"]:
         return self.emission(h)
@@ -103,11 +103,12 @@ class CRF(Decoder):
         tags, totals = k_best(chain, k)
         p = (totals.double() - log_partition(chain)[:, None]).exp()
         lengths = mask.sum(1).tolist()
-        found = [self.tag_set.spans(row, [n] * len(row)) for row, n in zip(tags, lengths, strict=True)]
+        rules, potentials = self.tag_set.rules, chain.potentials()
+        found = [rules.spans(row.numpy(), [n] * len(row)) for row, n in zip(tags.cpu(), lengths, strict=True)]
         columns = []
         for rank in range(tags.shape[1]):
             spans = [rows[rank] for rows in found]
-            confidence = iter(self.tag_set.confidence(chain, spans))
+            confidence = iter(rules.confidence(potentials, spans))
             columns.append([[ScoredSpan.of(span, next(confidence)) for span in one] for one in spans])
         return [
             [(share, column[b]) for share, column in zip(row, columns, strict=True) if share > 0]

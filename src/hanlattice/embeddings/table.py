@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-PAD, UNKNOWN = 0, 1
+from hanlattice.vocab import PAD, UNKNOWN
 
 
 class Table(nn.Module):

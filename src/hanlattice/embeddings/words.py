@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from hanlattice.batch import Words
@@ -40,14 +40,18 @@ class Composition(nn.Module):
         """First, last and mean character vector; F is ``3 * d_in``."""
         length = words.tail - words.head + 1
         total = nn.functional.pad(x.float().cumsum(1), (0, 0, 1, 0))  # [B N+1 D_in]
-        first, last = (x.take_along_dim(ends.unsqueeze(-1), 1) for ends in (words.head, words.tail))
-        until, before = (total.take_along_dim(ends.unsqueeze(-1), 1) for ends in (words.tail + 1, words.head))
+        first, last = (_rows(x, ends) for ends in (words.head, words.tail))
+        until, before = (_rows(total, ends) for ends in (words.tail + 1, words.head))
         mean = ((until - before) / length.unsqueeze(-1)).to(x.dtype)
         return torch.cat([first, last, mean], -1)
 
     def forward(self, x: Float[Tensor, "B N D_in"], words: Words) -> Float[Tensor, "B M D"]:
         length = (words.tail - words.head + 1).clamp(max=LONGEST)
         return self.project(self.features(x, words)) + self.length(length) + self.label(words.labels)
+
+
+def _rows(x: Float[Tensor, "B S D"], at: Int[Tensor, "B M"]) -> Float[Tensor, "B M D"]:
+    return x.gather(1, at.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
 
 
 class WordEmbedding(nn.Module):

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 
 from hanlattice.batch import Batch
 from hanlattice.dropout import Dropout
-from hanlattice.embeddings.table import PAD, UNKNOWN, Table
+from hanlattice.embeddings.table import Table
 from hanlattice.encoders.base import Encoder
+from hanlattice.vocab import PAD, UNKNOWN
 
 Fusion = Literal["gate-concat", "gate-sum", "concat", "sum"]
 

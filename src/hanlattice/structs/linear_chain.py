@@ -5,7 +5,8 @@ transitions A (from, to), and optional start and end scores a, b (Lafferty et al
 are minus infinity. Sentences are padded on the right; every sentence has at least one character.
 
 The sums run in probability space and float64 with rescaling at every step, a matrix product a step, and the
-gradient of log Z is written down (it is the marginals) instead of recorded.
+gradient of log Z is written down (it is the marginals) instead of recorded. What is asked of a trained model, the
+best sequence and the probability of an entity, is in :mod:`hanlattice.structs.decoding`.
 """
 
 from dataclasses import dataclass
@@ -16,11 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# A tag's share of a step is taken to be at least this, so that a step of which only such tags are allowed has a
-# sum: sums are exact unless every allowed tag scores 575 less than a forbidden one.
-FAINTEST = 1e-250
-# Backward messages of tags that nothing leads to may grow without end; their product with the former stays finite.
-LARGEST = 1e30
+from hanlattice.structs.decoding import FAINTEST, LARGEST, Potentials
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,11 @@ class Chain:
     start: Float[Tensor, "Y"]
     end: Float[Tensor, "Y"]
     mask: Bool[Tensor, "B N"]
+
+    def potentials(self) -> Potentials:
+        """The same scores as arrays, to decode them."""
+        tensors = (self.emissions, self.transitions, self.start, self.end, self.mask.sum(1))
+        return Potentials(*(tensor.detach().cpu().numpy() for tensor in tensors))
 
 
 class Messages(NamedTuple):
@@ -111,24 +113,6 @@ def score(chain: Chain, tags: Int[Tensor, "B N"]) -> Float[Tensor, "B"]:
     return total + chain.start[tags[:, 0]] + chain.end[tags.gather(1, last).squeeze(1)]
 
 
-def viterbi(chain: Chain) -> tuple[Int[Tensor, "B N"], Float[Tensor, "B"]]:
-    """The best sequence and its score; 0 beyond the mask. Of equal sequences, one of them."""
-    emissions, mask = chain.emissions.transpose(0, 1), chain.mask.T.unsqueeze(-1)
-    n, _, n_tags = emissions.shape
-    state = chain.start + emissions[0]
-    itself = torch.arange(n_tags, device=emissions.device)
-    came_from = []
-    for t in range(1, n):
-        best, origin = (state.unsqueeze(2) + chain.transitions).max(1)
-        state = torch.where(mask[t], best + emissions[t], state)
-        came_from.append(torch.where(mask[t], origin, itself))
-    best, tag = (state + chain.end).max(-1)
-    path = [tag]
-    for origin in reversed(came_from):
-        path.append(origin.gather(1, path[-1].unsqueeze(1)).squeeze(1))
-    return torch.where(chain.mask, torch.stack(path[::-1], 1), 0), best
-
-
 def k_best(chain: Chain, k: int) -> tuple[Int[Tensor, "B K N"], Float[Tensor, "B K"]]:
     """The ``k`` best sequences ``[B K N]``, best first, and their scores, minus infinity where there are fewer.
 
@@ -158,31 +142,3 @@ def marginals(chain: Chain) -> Float[Tensor, "B N Y"]:
     """The probability of each tag at each character; 0 beyond the mask."""
     _, messages = _forward_backward(chain, backward=True)
     return torch.where(chain.mask.unsqueeze(-1), (messages.alpha * messages.beta).transpose(0, 1), 0.0)
-
-
-def segment_probability(
-    chain: Chain,
-    joined: Bool[Tensor, "Y Y"],
-    sentence: Int[Tensor, "W"],
-    start: Int[Tensor, "W"],
-    end: Int[Tensor, "W"],
-    tags: Bool[Tensor, "W Y"],
-) -> Float[Tensor, "W"]:
-    """The probability that characters ``[start, end)`` of a sentence are one whole segment, for W of them.
-
-    ``joined[before, after]`` tells which two neighbouring tags belong to one segment; a segment is whole if it is
-    joined to neither neighbour. ``tags`` are those that the first character of the segment may have.
-    """
-    _, m = _forward_backward(chain, backward=True)
-    inside, between = m.transitions * joined, m.transitions * ~joined
-    last, n_chars = end - 1, chain.mask.sum(1)[sentence]
-    opened = (m.alpha[start - 1, sentence] @ between) * m.emissions[start, sentence]
-    state = torch.where((start == 0).unsqueeze(1), m.alpha[0, sentence], opened) * tags
-    for step in range(1, int((end - start).amax(0)) if len(start) else 0):
-        t = torch.minimum(start + step, last)
-        longer = (state @ inside) * m.emissions[t, sentence]
-        state = torch.where((start + step < end).unsqueeze(1), longer, state)
-    following = end.clamp(max=len(m.beta) - 1)
-    closed = (m.emissions * m.beta)[following, sentence] @ between.T
-    beta = torch.where((end == n_chars).unsqueeze(1), m.beta[last, sentence], closed)
-    return (state * beta).sum(1)

@@ -10,10 +10,10 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 
 from hanlattice import corpus
-from hanlattice.batch import Encoded
 from hanlattice.config import Config, located
 from hanlattice.corpus.defects import Defect
 from hanlattice.document import Document, Entity
+from hanlattice.encoded import Encoded
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.lexicon import BatchMatches, Lexicon
 from hanlattice.reader import Reader

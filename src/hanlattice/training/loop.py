@@ -22,6 +22,7 @@ from hanlattice.document import Document
 from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.files import atomic_write
+from hanlattice.model_folder import CARD, CONFIG, LEXICON, VOCABULARY, WEIGHTS
 from hanlattice.pipeline import BATCH, NER
 from hanlattice.reader import Reader
 from hanlattice.tables import Tables
@@ -85,9 +86,9 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
     output = Path(output)
     if output.exists() and not output.is_dir():
         raise ConfigError(f"{output} is a file; name a folder for the run")
-    if (output / model.CONFIG).exists() and not resume:
+    if (output / CONFIG).exists() and not resume:
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
-    if resume and (output / model.CONFIG).exists() and (output / model.CARD).exists():
+    if resume and (output / CONFIG).exists() and (output / CARD).exists():
         raise ConfigError(f"{output} holds a finished run: there is nothing to resume; name another folder")
     check(config)
     keep_freed_memory()
@@ -96,15 +97,15 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
     run = prepare(config, device, watcher)
     output.mkdir(parents=True, exist_ok=True)
     with _nothing_without_a_checkpoint(output):
-        save_config(config, output / model.CONFIG)
-        run.vocabularies.full.save(output / model.VOCABULARY)
-        model.save_lexicon(run.ner.lexicon, output / model.LEXICON)
+        save_config(config, output / CONFIG)
+        run.vocabularies.full.save(output / VOCABULARY)
+        model.save_lexicon(run.ner.lexicon, output / LEXICON)
         model.save_files(run.ner.tagger, output)
         progress = _fit(run, config.training, output, resume, watcher)
     best = model.load_model(output, device=str(run.ner.tagger.device))
     dev, test = (evaluate(best, documents) if documents else None for documents in (run.dev, run.test))
     assert dev is not None
-    with atomic_write(output / model.CARD) as stream:
+    with atomic_write(output / CARD) as stream:
         stream.write(card(config, best, progress, dev, test))
     (output / CHECKPOINT).unlink(missing_ok=True)
     return Run(output, progress, dev, test)
@@ -119,7 +120,7 @@ def _nothing_without_a_checkpoint(output: Path) -> Iterator[None]:
         yield
     except BaseException:
         if not (output / CHECKPOINT).exists():
-            for name in (model.CONFIG, model.VOCABULARY, model.LEXICON, model.WEIGHTS, LOG):
+            for name in (CONFIG, VOCABULARY, LEXICON, WEIGHTS, LOG):
                 (output / name).unlink(missing_ok=True)
             if not others_files:
                 shutil.rmtree(files, ignore_errors=True)
@@ -370,7 +371,7 @@ def _evaluate_and_keep(run: Prepared, average: Average | None, progress: Progres
         f1 = (micro.f1 + scores["unpunctuated_f1"]) / 2
     if f1 > progress.best_f1:
         progress.best_f1, progress.best_epoch = f1, progress.epoch
-        model.save_weights(model.extended(tagger.state_dict(), run.further_rows), output / model.WEIGHTS)
+        model.save_weights(model.extended(tagger.state_dict(), run.further_rows), output / WEIGHTS)
     if average is not None:
         average.swap(tagger)
     return {name: round(100 * value, 2) for name, value in scores.items()} | {"best_epoch": progress.best_epoch}

@@ -8,12 +8,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from hanlattice.batch import Batch, Words, collate
-from hanlattice.embeddings.table import UNKNOWN
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.lexicon import Lexicon
 from hanlattice.reader import Reader
 from hanlattice.tagger import Tagger
-from hanlattice.vocab import Vocabulary
+from hanlattice.vocab import UNKNOWN, Vocabulary
 
 SAMPLE = 50_000  # words that the regression is fitted to
 BLOCK = 5_000  # words that are composed at a time

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from hanlattice import model
 from hanlattice.config import Config, DataConfig, load_config, located
 from hanlattice.errors import ConfigError
+from hanlattice.model_folder import CONFIG, DEFAULT, LEXICON
 from hanlattice.pipeline import NER
 from hanlattice.tagger import Tagger
 from hanlattice.vocab import Vocabulary
@@ -32,18 +32,18 @@ def settings_to_go_on(start: str) -> Config:
         ConfigError: ``start`` is no folder of a model.
     """
     folder = folder_of(start)
-    settings = load_config(folder / model.CONFIG)
+    settings = load_config(folder / CONFIG)
     return replace(
         settings,
         data=DataConfig(),
-        lexicon=replace(settings.lexicon, files=(str(folder / model.LEXICON),), vector_words=False),
+        lexicon=replace(settings.lexicon, files=(str(folder / LEXICON),), vector_words=False),
         training=replace(settings.training, start=start, epochs=EPOCHS),
     )
 
 
 def folder_of(start: str) -> Path:
     """The folder of a model, or that of the packaged one where ``start`` is ``default``."""
-    return model.DEFAULT if start == "default" else Path(located(start))
+    return DEFAULT if start == "default" else Path(located(start))
 
 
 @torch.no_grad()
