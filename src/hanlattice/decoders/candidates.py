@@ -38,17 +38,18 @@ class Surest:
         self._limits = PER_CHARACTER * mask.sum(1)
         self.floors = torch.full(self._limits.shape, -torch.inf, dtype=dtype, device=mask.device)
         none = self.floors[:0]
-        self._found = [Found(self._limits.new_empty(0, 4), none, none)]
+        self._found = Found(self._limits.new_empty(0, 4), none, none)
 
     def add(self, found: Found) -> None:
-        self._found.append(found)
-        if sum(len(some.ranks) for some in self._found) > 2 * self._limits.sum():
-            self._found = [self.kept()]
-            self.floors = self._least(self._found[0])
+        # Put together at once: small tensors that stay between what blocks take and give back scatter the memory.
+        self._found = Found(*(torch.cat(parts) for parts in zip(self._found, found, strict=True)))
+        if len(self._found.ranks) > 2 * self._limits.sum():
+            self._found = self.kept()
+            self.floors = self._least(self._found)
 
     def kept(self) -> Found:
         """Sentence by sentence, the surest first, of each as many as its limit."""
-        every = Found(*(torch.cat(parts) for parts in zip(*self._found, strict=True)))
+        every = self._found
         order = every.ranks.argsort(descending=True, stable=True)
         order = order[every.places[order, 0].argsort(stable=True)]
         sentence = every.places[order, 0]

@@ -27,7 +27,7 @@ DILATIONS = (1, 2, 3)
 HALO = sum(DILATIONS)  # cells on each side that a cell's scores depend on
 DISTANCES = 19  # none, and nine each way: 1, 2-3, 4-7, …, 256 and more
 REGIONS = 2  # above the diagonal; on and below it
-# Numbers in a block, where gradients are wanted (512 MB in float32) and where not.
+# Numbers in a block, where gradients are wanted (512 MB in float32) and where not (128 MB).
 BLOCK_TO_LEARN, BLOCK_TO_READ = 1 << 27, 1 << 25
 # Of the paths between one first and one last character so many are read, the surest.
 PATHS = 16
