@@ -39,17 +39,19 @@ def load(
     folder = ModelFolder.open(model_folder)
     if engine == "onnx" or (engine == "auto" and device == "cpu" and (folder.path / GRAPH).is_file()):
         return folder.read_by(ExportedTagger(folder, threads=threads))
-    _need_torch(folder.path)
+    need_torch(f"{folder.path} is not exported, and")
     from hanlattice import model
 
     return model.load_model(folder.path, device=device)
 
 
-def _need_torch(path: Path) -> None:
+def need_torch(purpose: str) -> None:
+    """
+    Raises:
+        ModelError: torch is not installed.
+    """
     if find_spec("torch") is None:
-        raise ModelError(
-            f"{path} is not exported, and needs torch: pip install 'hanlattice[train]'; or export it where torch is"
-        )
+        raise ModelError(f"{purpose} needs torch: pip install 'hanlattice[train]'")
 
 
 def train(
@@ -69,8 +71,7 @@ def train(
         ConfigError, DataError: see :func:`hanlattice.training.train`.
         ModelError: torch is not installed.
     """
-    if find_spec("torch") is None:
-        raise ModelError("training needs torch: pip install 'hanlattice[train]'")
+    need_torch("training")
     base = config if isinstance(config, Config) else load_config(config)
     named = {"train": [train] if isinstance(train, str) else train and list(train), "dev": dev, "test": test}
     base = base.with_settings({"data": {k: v for k, v in named.items() if v is not None}})

@@ -81,9 +81,7 @@ def export(
         whole = ModelFolder.open(draft)
         difference = _difference(ner, draft)
         if difference > TOLERANCE:
-            raise ModelError(
-                f"{folder.path}: exported emissions differ by {difference:.1e}; nothing is written"
-            )
+            raise ModelError(f"{folder.path}: exported emissions differ by {difference:.1e}; nothing is written")
         if not int8:
             return Exported(output, difference)
         before = _f1(whole.read_by(ExportedTagger(whole)), dev)
@@ -129,6 +127,9 @@ def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:
     tagger, decoder = ner.tagger, folder.config.decoder.name
     if decoder not in DECODERS:
         raise ModelError(f"{folder.path}: decoder {decoder!r} cannot be exported; {' and '.join(DECODERS)} can")
+    if not isinstance(tagger.embedding, Characters) or tagger.embedding.segmentation is not None:
+        name = folder.config.embedding.name
+        raise ModelError(f"{folder.path}: of embeddings only plain characters can be exported, not {name!r}")
     if isinstance(tagger.encoder, Flat):
         if (layers := len(tagger.encoder.layers)) > 1:
             raise ModelError(f"{folder.path}: this FLAT has {layers} layers; only one of one layer can be exported")
@@ -136,9 +137,6 @@ def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:
     if any(isinstance(part, WordEncoder | WordEmbedding) for part in tagger.modules()):
         name = folder.config.encoder.name
         raise ModelError(f"{folder.path}: of the encoders that read words only flat can be exported, not {name!r}")
-    if not isinstance(tagger.embedding, Characters) or tagger.embedding.segmentation is not None:
-        name = folder.config.embedding.name
-        raise ModelError(f"{folder.path}: of embeddings only plain characters can be exported, not {name!r}")
     return CharacterGraph(tagger)
 
 

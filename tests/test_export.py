@@ -1,0 +1,228 @@
+"""Exported models: the same answers without torch, whatever is read, or a reason why not."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import hanlattice
+import tiny
+from hanlattice.batch import collate
+from hanlattice.encoders.flat import Flat
+from hanlattice.errors import HanlatticeError, ModelError
+from hanlattice.export import export
+from hanlattice.export.graph import FlatGraph
+from hanlattice.model import save_weights
+from hanlattice.model_folder import GRAPH, WEIGHTS
+from hanlattice.runtime import feeds
+from hanlattice.training import Silent
+from hanlattice.training.loop import prepare
+
+TEXTS = [
+    "李明在北京工作。",
+    "",
+    "王",
+    "王小红和渝中区",
+    "人和药店的长江大桥局很好,赵子龙说" * 9,  # more than a window
+    "Ａ公司 \t今天天气很好😀",
+    "没有一个词认得",
+]
+WITHOUT_TORCH = """
+import sys
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+sys.meta_path.insert(0, NoTorch())
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "torch" else found(name, *rest)
+"""
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the exporter's own
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT_TORCH + code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def exported_by_command(source: Path, target: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: here all shapes in annotations are checked, which tracing would take for rules."""
+    command = [sys.executable, "-m", "hanlattice", "export", str(source), str(target), *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with live words, stored in 16 bits."""
+    folder = tmp_path_factory.mktemp("export") / "model"
+    shutil.copytree(tiny.trained(), folder)
+    save_weights(tiny.ner().tagger.state_dict(), folder / WEIGHTS, precision="float16")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(trained: Path) -> Path:
+    folder = trained.parent / "exported"
+    done = exported_by_command(trained, folder)
+    assert done.returncode == 0, done.stderr
+    assert "emissions within" in done.stdout
+    return folder
+
+
+def same(a: hanlattice.Document, b: hanlattice.Document) -> bool:
+    pairs = zip(a.entities, b.entities, strict=True)
+    return all(x.span == y.span and abs((x.score or 0) - (y.score or 0)) < 1e-3 for x, y in pairs)
+
+
+def test_the_same_entities(trained: Path, exported: Path) -> None:
+    torchs, onnxs = hanlattice.load(trained), hanlattice.load(exported)
+    assert hanlattice.load(exported, engine="torch").tagger is not None
+    with pytest.raises(HanlatticeError, match="engine='torch'"):
+        _ = onnxs.tagger
+    expected = list(torchs(TEXTS))
+    assert sum(len(d.entities) for d in expected) > 10
+    assert all(same(a, b) for a, b in zip(expected, onnxs(TEXTS), strict=True))
+    assert all(same(a, onnxs(a.text)) for a in expected)
+    documents = tiny.documents()
+    assert hanlattice.evaluate(onnxs, documents).micro == hanlattice.evaluate(torchs, documents).micro
+
+
+def test_the_lexicon_is_live(trained: Path, exported: Path) -> None:
+    """Words of lengths that the graph never met, many of them and one of a window's length."""
+    torchs, onnxs = hanlattice.load(trained), hanlattice.load(exported)
+    text = "人和药店的长江大桥局很好赵子龙说" * 4
+    words = [text[i : i + n] for n in range(1, 12) for i in range(0, 16, 3)] + [text[:64], text[5:60]]
+    for ner in (torchs, onnxs):
+        ner.lexicon.update(words)
+    assert len(onnxs(text).lattice) > 150
+    assert same(torchs(text), onnxs(text))
+
+
+def test_without_torch(exported: Path, trained: Path) -> None:
+    code = """
+import hanlattice
+ner = hanlattice.load(sys.argv[1])
+print([(e.text, e.label) for e in ner(sys.argv[2]).entities])
+print(hanlattice.evaluate(ner, sys.argv[4]).micro.f1 > 0.9, "torch" in sys.modules)
+for verb in (lambda: hanlattice.load(sys.argv[3]), lambda: hanlattice.train(output="x")):
+    try:
+        verb()
+    except hanlattice.HanlatticeError as error:
+        print(error)
+"""
+    done = run(code, str(exported), TEXTS[0], str(trained), str(tiny.folder() / "corpus.bmes"))
+    assert done.returncode == 0, done.stderr
+    entities, scored, load, train = done.stdout.splitlines()
+    assert entities == "[('李明', 'PER'), ('北京', 'LOC')]"
+    assert scored == "True False"
+    assert load == f"{trained} is not exported, and needs torch: pip install 'hanlattice[train]'"
+    assert train == "training needs torch: pip install 'hanlattice[train]'"
+
+
+def test_commands_without_torch(exported: Path) -> None:
+    done = run("from hanlattice.cli import main; main()", "predict", TEXTS[0], "--model", str(exported))
+    assert "李明" in done.stdout, done.stderr
+    done = run("from hanlattice.cli import main; main()", "info", str(exported))
+    assert "not installed: exported models are read without it" in done.stdout, done.stderr
+    done = run("from hanlattice.cli import main; main()", "export", str(exported), "x")
+    assert (done.returncode, done.stderr) == (1, "error: export needs torch: pip install 'hanlattice[train]'\n")
+
+
+def test_weights_of_another_model(exported: Path, tmp_path: Path) -> None:
+    for name in exported.iterdir():
+        (tmp_path / name.name).write_bytes(name.read_bytes())
+    ner = hanlattice.load(tmp_path, engine="torch")
+    state = ner.tagger.state_dict()
+    state["decoder.emission.bias"] += 1
+    save_weights(state, tmp_path / WEIGHTS, precision="float16")
+    with pytest.raises(ModelError, match="not of one model"):
+        hanlattice.load(tmp_path)
+    (tmp_path / GRAPH).write_bytes(b"no graph")
+    with pytest.raises(ModelError, match="export the model again"):
+        hanlattice.load(tmp_path)
+
+
+def test_eight_bits_behind_a_gate(trained: Path, tmp_path: Path) -> None:
+    corpus = str(tiny.folder() / "corpus.bmes")
+    done = exported_by_command(trained, tmp_path / "int8", "--int8", "--dev", corpus, "--most-lost", "5")
+    assert done.returncode == 0, done.stderr
+    assert "in 8 bits" in done.stdout
+    assert {e.text for e in hanlattice.load(tmp_path / "int8")(TEXTS[0]).entities} == {"李明", "北京"}
+    done = exported_by_command(trained, tmp_path / "none", "--int8")
+    assert "name a corpus with --dev" in done.stderr
+    code = """
+import sys
+from hanlattice import corpus, export
+export.export(*sys.argv[1:3], int8=True, most_lost=-1, dev=list(corpus.read(sys.argv[3])))
+"""
+    command = [sys.executable, "-c", code, str(trained), str(tmp_path / "none"), corpus]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "in 8 bits F1 on dev falls from" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["int8"]
+
+
+def test_what_exists_is_left_alone(trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="exists already"):
+        export(trained, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"decoder": {"name": "biaffine"}}, "decoder 'biaffine' cannot be exported; crf and softmax can"),
+        ({"encoder": {"name": "lattice_lstm", "d_hidden": 8}}, "only flat can be exported, not 'lattice_lstm'"),
+        ({"encoder": {"layers": 2}}, "has 2 layers"),
+        ({"embedding": {"name": "soft_lexicon"}, "encoder": {"name": "none"}}, "only plain characters"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else str(value),
+)
+def test_what_cannot_be_exported(settings: dict[str, dict[str, object]], reason: str, tmp_path: Path) -> None:
+    given = tiny.settings(epochs=1)
+    for part, changes in settings.items():
+        given[part] = changes if "name" in changes else given[part] | changes
+    hanlattice.train(output=tmp_path / "model", settings=given)
+    with pytest.raises(ModelError, match=reason):
+        export(tmp_path / "model", tmp_path / "exported")
+    assert not (tmp_path / "exported").exists()
+
+
+def test_an_encoder_of_characters(tmp_path: Path) -> None:
+    given = tiny.settings(epochs=6) | {
+        "encoder": {"name": "tener", "d_model": 16, "heads": 2, "d_feed_forward": 24}
+    }
+    hanlattice.train(output=tmp_path / "model", settings=given)
+    done = exported_by_command(tmp_path / "model", tmp_path / "exported")
+    assert done.returncode == 0, done.stderr
+    pairs = zip(
+        hanlattice.load(tmp_path / "model")(TEXTS), hanlattice.load(tmp_path / "exported")(TEXTS), strict=True
+    )
+    assert all(same(a, b) for a, b in pairs)
+
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "paper": {},
+    "code": {"residual": "self", "distances": "ends", "key_projection": False, "origin": 178},
+    "scaled": {"scaled": True, "output_projection": True},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_the_graph_gives_the_same_emissions(variant: dict[str, object]) -> None:
+    torch.manual_seed(0)
+    ner = prepare(tiny.config().with_settings({"encoder": variant}), "cpu", Silent()).ner
+    encoder = ner.tagger.encoder
+    assert isinstance(encoder, Flat)
+    graph = FlatGraph(ner.tagger, 64).eval()
+    texts = [text for text in TEXTS if 0 < len(text) <= 64]
+    for some in (texts, texts[:1], texts[1:2], texts[-1:], texts * 8):
+        sentences = ner.reader.read(some, ner.lexicon)
+        given = {name: torch.from_numpy(array) for name, array in feeds(sentences).items()}
+        batch = collate(sentences)
+        with torch.inference_mode():
+            found, expected = graph(**{name: given[name] for name in graph.inputs}), ner.tagger(batch)
+        torch.testing.assert_close(found[batch.mask], expected[batch.mask], atol=2e-5, rtol=1e-5)
