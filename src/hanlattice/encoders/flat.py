@@ -70,23 +70,37 @@ class LatticeAttention(nn.Module):
         only_chars: bool = False,
     ) -> Float[Tensor, "B Q D"]:
         """Q is N with ``only_chars`` (their rows alone are asked for), else L."""
-        n = nodes.n_chars
-        q = self._by_head(self.query(x[:, :n] if only_chars else x))  # [B Q A d]
+        q = self._by_head(self.query(x[:, : nodes.n_chars] if only_chars else x))  # [B Q A d]
         k, v = self._by_head(self.key(x)), self._by_head(self.value(x))
-        by_position = self._of_chars(q[:, :n] + self.v, nodes, distances)
-        if not only_chars:
-            by_position = torch.cat([by_position, self._of_words(q[:, n:] + self.v, nodes, distances)], 2)
-        bias = by_position * self.scale if self.scale != 1.0 else by_position
-        bias = bias.masked_fill_(~mask[:, None, None], torch.finfo(bias.dtype).min)
         attended = nn.functional.scaled_dot_product_attention(
             (q + self.u).transpose(1, 2),
             k.transpose(1, 2),
             v.transpose(1, 2),
-            attn_mask=bias,
+            attn_mask=self._bias(q, nodes, mask, distances),
             dropout_p=self.dropout if self.training else 0.0,
             scale=self.scale,
         )
         return self.output(attended.transpose(1, 2).flatten(2))
+
+    def weights(
+        self, x: Float[Tensor, "B L D"], nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances
+    ) -> Float[Tensor, "B A N L"]:
+        """How much of each node a character reads, for pictures: the same numbers, which :meth:`forward` forgets."""
+        q = self._by_head(self.query(x[:, : nodes.n_chars]))
+        k = self._by_head(self.key(x)).transpose(1, 2)
+        content = (q + self.u).transpose(1, 2) @ k.mT * self.scale
+        return (content + self._bias(q, nodes, mask, distances)).softmax(-1)
+
+    def _bias(
+        self, q: Float[Tensor, "B Q A d"], nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances
+    ) -> Float[Tensor, "B A Q L"]:
+        """What is added to the scaled scores of content; queries are the characters, and words if there are more."""
+        n = nodes.n_chars
+        by_position = self._of_chars(q[:, :n] + self.v, nodes, distances)
+        if q.shape[1] > n:
+            by_position = torch.cat([by_position, self._of_words(q[:, n:] + self.v, nodes, distances)], 2)
+        bias = by_position * self.scale if self.scale != 1.0 else by_position
+        return bias.masked_fill_(~mask[:, None, None], torch.finfo(bias.dtype).min)
 
     def _by_head(self, x: Float[Tensor, "*S D"]) -> Float[Tensor, "*S A d"]:
         return x.view(*x.shape[:-1], self.heads, -1)

@@ -55,12 +55,24 @@ class Attention(nn.Module):
         layer: int,
     ) -> Float[Tensor, "B N D"]:
         """``asking`` gives the queries, ``x`` the keys and values."""
-        q, k, v = (self._by_head(y) for y in (self.query(asking), self.key(x), self.value(x)))
+        v = self._by_head(self.value(x))
+        weights = self.dropout(self.weights(asking, x, mask, position, layer))
+        return self.output(position.read(weights, v, layer).transpose(1, 2).flatten(2))
+
+    def weights(
+        self,
+        asking: Float[Tensor, "B N D"],
+        x: Float[Tensor, "B N D"],
+        mask: Bool[Tensor, "B N"],
+        position: Position,
+        layer: int,
+    ) -> Float[Tensor, "B A N N"]:
+        """How much of each key a query reads, before dropout."""
+        q, k = self._by_head(self.query(asking)), self._by_head(self.key(x))
         scores = position.score(q, k, layer)
         if self.scaled:
             scores = scores * (q.shape[-1] * position.terms) ** -0.5
-        weights = scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min).softmax(-1)
-        return self.output(position.read(self.dropout(weights), v, layer).transpose(1, 2).flatten(2))
+        return scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min).softmax(-1)
 
     def _by_head(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B A N d"]:
         return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2).contiguous()
