@@ -322,6 +322,18 @@ FAULTS = {
     "spans of tables without an entity weigh as much as others": Fault(
         "structs/selection.py", "others + weight, chosen", "others, chosen", TABLES
     ),
+    "softened labels of pointers keep half their bias": Fault(
+        "decoders/table/global_pointer.py",
+        "divide(divisor, self.kind.bias)",
+        "divide(divisor**0.5, self.kind.bias)",
+        TABLES,
+    ),
+    "a softened table keeps its threshold": Fault(
+        "decoders/table/cells.py", "self.lowest /= temperature", "pass", TABLES
+    ),
+    "the match is not softened": Fault(
+        "decoders/mrc.py", "*self.ends.parameters(), *self.match.parameters()", "*self.ends.parameters()", POINTERS
+    ),
     "characters read the next character's piece": Fault(
         "embeddings/pieces.py",
         "np.cumsum(lengths) - lengths - start",

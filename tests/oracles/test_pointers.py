@@ -86,7 +86,8 @@ def nearest(place: int, ends: list[int]) -> int | None:
 class Cascade:
     """By hand: the log-odds of each character, label and side."""
 
-    def __init__(self, decoder: CascadePointer, h: list[list[float]]):
+    def __init__(self, decoder: CascadePointer, h: list[list[float]], temperature: float = 1.0):
+        self.temperature = temperature
         rows = [linear(decoder.ends, x) for x in h]
         self.start = [[row[2 * t] for row in rows] for t in range(len(LABELS))]
         self.end = [[row[2 * t + 1] for row in rows] for t in range(len(LABELS))]
@@ -107,15 +108,18 @@ class Cascade:
             for i, score in enumerate(start):
                 j = nearest(i, [j for j, e in enumerate(end) if e > self.lowest])
                 if score > self.lowest and j is not None:
-                    found[Span(i, j + 1, label)] = sigmoid(score) * sigmoid(end[j])
+                    found[Span(i, j + 1, label)] = self.sigmoid(score) * self.sigmoid(end[j])
         return found
+
+    def sigmoid(self, score: float) -> float:
+        return sigmoid(score / self.temperature)
 
 
 class Softmax:
     """By hand: of each character the scores of its start, and of its end given the start."""
 
-    def __init__(self, decoder: SoftmaxPointer, h: list[list[float]]):
-        self.decoder, self.h = decoder, h
+    def __init__(self, decoder: SoftmaxPointer, h: list[list[float]], temperature: float = 1.0):
+        self.decoder, self.h, self.temperature = decoder, h, temperature
         self.start = [linear(decoder.start, x) for x in h]
 
     def end(self, i: int, started: list[float]) -> list[float]:
@@ -137,8 +141,8 @@ class Softmax:
         return total / 2
 
     def spans(self) -> dict[Span, float]:
-        start = [softmax(row) for row in self.start]
-        end = [softmax(self.end(i, p)) for i, p in enumerate(start)]
+        start = [softmax(self.divided(row)) for row in self.start]
+        end = [softmax(self.divided(self.end(i, p))) for i, p in enumerate(start)]
         best_start, best_end = ([max(range(len(p)), key=p.__getitem__) for p in side] for side in (start, end))
         found = {}
         for i, kind in enumerate(best_start):
@@ -147,12 +151,15 @@ class Softmax:
                 found[Span(i, j + 1, LABELS[kind - 1])] = start[i][kind] * end[j][kind]
         return found
 
+    def divided(self, scores: list[float]) -> list[float]:
+        return [score / self.temperature for score in scores]
+
 
 class Asked:
     """By hand: the query of each label, and what it asks."""
 
-    def __init__(self, decoder: MRC, h: list[list[float]]):
-        self.decoder, self.h = decoder, h
+    def __init__(self, decoder: MRC, h: list[list[float]], temperature: float = 1.0):
+        self.decoder, self.h, self.temperature = decoder, h, temperature
         self.q = [self.query(ASKED[x] if decoder.nested else x) for x in LABELS]
         self.lowest = 0.0 if decoder.nested else log(0.4 / 0.6)
         d = D + 1
@@ -206,15 +213,17 @@ class Asked:
                     continue
                 if self.decoder.nested or j == nearest(i, ends):
                     scores = (self.start[t][i], self.end[t][j], self.match(i, j, t))
-                    found[Span(i, j + 1, label)] = sigmoid(scores[0]) * sigmoid(scores[1]) * sigmoid(scores[2])
+                    p = [sigmoid(score / self.temperature) for score in scores]
+                    found[Span(i, j + 1, label)] = p[0] * p[1] * p[2]
         return found
 
 
 class Enumerated:
     """By hand: the scores of every span."""
 
-    def __init__(self, decoder: Enumeration, h: list[list[float]]):
+    def __init__(self, decoder: Enumeration, h: list[list[float]], temperature: float = 1.0):
         self.decoder, self.h, n = decoder, h, len(h)
+        self.temperature = temperature
         self.cells = {
             (i, j): self.scored(i, j) for i in range(n) for j in range(i, n) if j - i < decoder.width
         }  # fmt: skip
@@ -243,7 +252,8 @@ class Enumerated:
         for (i, j), row in self.cells.items():
             kind = max(range(len(row)), key=row.__getitem__)
             if kind:
-                found[Span(i, j + 1, LABELS[kind - 1])] = softmax(row)[kind]
+                p = softmax([score / self.temperature for score in row])
+                found[Span(i, j + 1, LABELS[kind - 1])] = p[kind]
         return found
 
 
@@ -279,6 +289,27 @@ class TestByLoops:
                 expected = {span: expected[span] for span in kept}
             assert [s.span for s in found] == sorted(expected)
             assert [s.score for s in found] == pytest.approx([expected[s.span] for s in found])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("temperature", [0.4, 3.0])
+@pytest.mark.parametrize("name", MAKERS)
+def test_softened(name: str, temperature: float, seed: int) -> None:
+    """Scores are divided; the spans are the same but where they compete by products of probabilities."""
+    softened, h = drawn(name, seed)
+    decoder = drawn(name, seed)[0]
+    changed = softened.soften(temperature)
+    assert set(changed) == ({"threshold"} if hasattr(decoder, "lowest") else set())
+    before = decoder.decode(decoder.scores(h), MASK)
+    for b, found in enumerate(softened.decode(softened.scores(h), MASK)):
+        by_hand = BY_HAND[type(decoder)](decoder, h[b, : LENGTHS[b]].tolist(), temperature)
+        expected = by_hand.spans()
+        if not decoder.nested:
+            kept = select(sorted(expected, key=lambda s: -expected[s]), nested=False)
+            expected = {span: expected[span] for span in kept}
+        elif not isinstance(decoder, SoftmaxPointer):
+            assert [s.span for s in found] == [s.span for s in before[b]]
+        assert {s.span: s.score for s in found} == pytest.approx(expected)
 
 
 @pytest.mark.usefixtures("_block")

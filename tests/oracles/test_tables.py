@@ -132,23 +132,33 @@ def naive_loss(decoder: Decoder, cells: dict[tuple[int, int], list[float]], gold
     return sum(losses) / len(losses)
 
 
-def naive_answer(decoder: Decoder, cells: dict[tuple[int, int], list[float]]) -> dict[Span, float]:
+def naive_answer(
+    decoder: Decoder, cells: dict[tuple[int, int], list[float]], temperature: float = 1.0
+) -> dict[Span, float]:
     """Spans and confidences."""
     ranked: list[tuple[float, Span, float]] = []
     for (i, j), row in cells.items():
         if isinstance(decoder, Biaffine):
             best = max(range(len(row)), key=row.__getitem__)
             if best:
-                ranked.append((row[best], Span(i, j + 1, LABELS[best - 1]), exp(row[best]) / sum(map(exp, row))))
+                ranked.append((row[best], Span(i, j + 1, LABELS[best - 1]), softmax(row, temperature)[best]))
         else:
-            chances = [1 / (1 + exp(-s)) for s in row]
-            threshold = 0.7 if decoder.lowest else 0.5
-            ranked += [(row[t], Span(i, j + 1, LABELS[t]), p) for t, p in enumerate(chances) if p > threshold]
+            lowest = log(0.7 / 0.3) if decoder.lowest else 0.0
+            ranked += [
+                (s, Span(i, j + 1, LABELS[t]), 1 / (1 + exp(-s / temperature)))
+                for t, s in enumerate(row)
+                if s > lowest
+            ]
     ranked.sort(key=lambda candidate: -candidate[0])
     spans = [span for _, span, _ in ranked]
     if isinstance(decoder, Biaffine) or not decoder.nested:
         spans = select(spans, nested=decoder.nested)  # which has an oracle of its own
     return {span: p for _, span, p in ranked if span in spans}
+
+
+def softmax(row: list[float], temperature: float) -> list[float]:
+    powers = [exp(s / temperature) for s in row]
+    return [power / sum(powers) for power in powers]
 
 
 def blocks_of(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,6 +188,25 @@ class TestByLoops:
             expected = naive_answer(decoder, table(decoder, h[b], LENGTHS[b]))
             assert [s.span for s in found] == sorted(expected)
             assert [s.score for s in found] == pytest.approx([expected[s.span] for s in found])
+
+
+@pytest.mark.parametrize("temperature", [0.4, 3.0])
+@pytest.mark.parametrize("name", MAKERS)
+def test_softened(name: str, temperature: float) -> None:
+    """Scores are divided and the same spans found, also by one that is built with the settings that come back."""
+    decoder, h = drawn(name, 1)
+    cells = [table(decoder, h[b], n) for b, n in enumerate(LENGTHS)]
+    changed = decoder.soften(temperature)
+    answers = decoder.decode(decoder.scores(h), MASK)
+    for b, n in enumerate(LENGTHS):
+        for at, row in table(decoder, h[b], n).items():
+            assert row == pytest.approx([score / temperature for score in cells[b][at]])
+        expected = naive_answer(decoder, cells[b], temperature)
+        assert {s.span: s.score for s in answers[b]} == pytest.approx(expected)
+    assert any(answers)
+    if changed:
+        lowest = log(changed["threshold"] / (1 - changed["threshold"]))
+        assert lowest == pytest.approx(decoder.lowest) == pytest.approx(MAKERS[name]().lowest / temperature)
 
 
 @pytest.mark.usefixtures("_block")

@@ -30,7 +30,7 @@ def sequences(crf: CRF, scores: Tensor, n: int) -> Iterator[tuple[tuple[str, ...
     constrained = bool(crf.tag_set.pair.isinf().any())
     for path in product(range(len(crf.tags)), repeat=n):
         names = tuple(crf.tags[i] for i in path)
-        if constrained and ill_formed(names, crf.tag_set.scheme):
+        if constrained and ill_formed(names, crf.tag_set.rules.scheme):
             continue
         total = sum(scores[t, y].item() for t, y in enumerate(path))
         total += sum(crf.transitions[a, b].item() for a, b in pairwise(path))
@@ -81,7 +81,7 @@ def test_alternatives_are_the_likeliest_sequences_with_their_probabilities() -> 
 @pytest.mark.parametrize("scheme", ["BIO", "BMES"])
 def test_softmax(scheme: str, constrained: bool) -> None:
     decoder = Softmax(5, ("甲", "乙"), scheme=scheme, constrained=constrained)
-    names = decoder.tag_set.names
+    names = decoder.tag_set.rules.names
     scores = torch.randn(3, 4, len(names), generator=torch.Generator().manual_seed(5)) * 2
     log_p = scores.log_softmax(-1)
     found = decoder.decode(scores, MASK)
@@ -144,6 +144,43 @@ class TestMultiLabel:
         assert reachable == [Span(1, 2, "甲"), Span(1, 3, "乙")]
         scores = torch.randn(1, 4, 2, 4, generator=torch.Generator().manual_seed(8))
         assert decoder.loss(scores, MASK[:1], [within_itself]) == decoder.loss(scores, MASK[:1], [reachable])
+
+
+@pytest.mark.parametrize("temperature", [0.4, 3.0])
+@pytest.mark.parametrize("make", [CRF, Softmax])
+def test_softened(make: type[CRF] | type[Softmax], temperature: float) -> None:
+    """Every sequence has its score divided: the best stays the best, and entities have the new shares."""
+    decoder = make(5, ("甲", "乙"), scheme="BIO")
+    randomised(decoder, 1)
+    h = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(2))
+    as_crf = CRF(5, ("甲", "乙"), scheme="BIO")
+    as_crf.load_state_dict(decoder.state_dict(), strict=make is CRF)
+    scores = as_crf.scores(h)
+    before = decoder.decode(decoder.scores(h), MASK)
+    assert decoder.soften(temperature) == {}
+    for b, found in enumerate(decoder.decode(decoder.scores(h), MASK)):
+        powers = {names: exp(s / temperature) for names, s in sequences(as_crf, scores[b], LENGTHS[b])}
+        assert [s.span for s in found] == [s.span for s in before[b]]
+        for span in found:
+            share = sum(p for names, p in powers.items() if span.span in from_tags(names, "BIO"))
+            assert span.score == pytest.approx(share / sum(powers.values()), rel=1e-4)
+    assert any(before)
+
+
+@pytest.mark.parametrize("temperature", [0.4, 3.0])
+def test_softened_labels(temperature: float) -> None:
+    decoder = MultiLabel(5, ("甲", "乙"))
+    randomised(decoder, 1)
+    h = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(3))
+    scores = decoder.scores(h)
+    before = decoder.decode(scores, MASK)
+    expected = decoder.decode(scores / temperature, MASK)  # which has an oracle above
+    assert decoder.soften(temperature) == {}
+    found = decoder.decode(decoder.scores(h), MASK)
+    assert [[s.span for s in spans] for spans in found] == [[s.span for s in spans] for spans in before]
+    for spans, others in zip(found, expected, strict=True):
+        assert [s.score for s in spans] == pytest.approx([s.score for s in others])
+    assert any(found)
 
 
 @pytest.mark.parametrize("decoder", [CRF(3, ("甲",), missing=0.2), Softmax(3, ("甲",)), MultiLabel(3, ("甲",))])

@@ -91,9 +91,9 @@ def naive_loss(decoder: WordPairGrid, h: Tensor, gold: list[Span]) -> float:
     return sum(losses) / len(losses)
 
 
-def naive_answer(decoder: WordPairGrid, h: Tensor) -> dict[Span, float]:
+def naive_answer(decoder: WordPairGrid, h: Tensor, temperature: float = 1.0) -> dict[Span, float]:
     """Every set of characters that the likeliest classes of its cells say is an entity, and its confidence."""
-    cells = {at: cell.softmax(0).max(0) for at, cell in grid(decoder, h).items()}
+    cells = {at: (cell / temperature).softmax(0).max(0) for at, cell in grid(decoder, h).items()}
     found = {}
     for size in range(1, len(h) + 1):
         for some in combinations(range(len(h)), size):
@@ -134,6 +134,21 @@ class TestByLoops:
 
     def test_gradients(self, width: int) -> None:
         gradients.assert_right(*drawn(0, width), MASK, GOLD)
+
+
+@pytest.mark.parametrize("temperature", [0.4, 3.0])
+def test_softened(temperature: float) -> None:
+    """The scores of all cells are divided, so the same paths are found."""
+    for seed in range(4):
+        decoder, h = drawn(seed)
+        softened = drawn(seed)[0]
+        assert softened.soften(temperature) == {}
+        with torch.no_grad():
+            before = decoder.decode(decoder.scores(h), MASK)
+            for b, found in enumerate(softened.decode(softened.scores(h), MASK)):
+                expected = naive_answer(decoder, h[b, : LENGTHS[b]], temperature)
+                assert {s.span: s.score for s in found} == pytest.approx(expected)
+                assert [s.span for s in found] == [s.span for s in before[b]]
 
 
 def test_the_answers_that_loops_were_compared_on_have_entities_in_pieces() -> None:

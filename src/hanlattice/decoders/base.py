@@ -2,10 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from math import exp
+from typing import Any
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from hanlattice.errors import ModelError
 from hanlattice.spans import ScoredSpan, Span
 from hanlattice.structs.spans import select
 
@@ -49,6 +53,37 @@ class Decoder(nn.Module, ABC):
         All of them if ``nested``; otherwise as many as there can be without an overlap.
         """
         return sorted(spans if self.nested else select(inner_first(spans), nested=False))
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        """Divide the scores that probabilities are made of by a temperature, for good; above 1 all are less sure.
+
+        Weights are changed and nothing is added to them, so the folder of a model needs no new part.
+        What is found stays the same, since higher scores stay higher. Only where spans compete by probabilities
+        that are made of several scores may another one win.
+
+        Returns:
+            The settings of the decoder that change with it: a threshold is where it was among the scores.
+
+        Raises:
+            ModelError: the decoder does not tell how.
+        """
+        raise ModelError(f"{type(self).__name__} has no temperature, so its confidences cannot be calibrated")
+
+
+@torch.no_grad()
+def divide(divisor: float, *weights: Tensor) -> None:
+    """Weights divided in place."""
+    for weight in weights:
+        weight /= divisor
+
+
+def probability(log_odds: float) -> float:
+    """As the setting of a threshold has it, between 0 and 1 however far the log-odds are from 0.
+
+    >>> probability(0.0), probability(-1e9) > 0, probability(1e9) < 1
+    (0.5, True, True)
+    """
+    return 1 / (1 + exp(-min(max(log_odds, -36.0), 36.0)))
 
 
 def inner_first(spans: Collection[Span]) -> list[Span]:

@@ -1,6 +1,7 @@
 """Span enumeration: every span up to a width is read as a whole."""
 
 from collections.abc import Collection, Iterator
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 from torch.utils.checkpoint import checkpoint
 
-from hanlattice.decoders.base import Decoder, Gold, inner_first
+from hanlattice.decoders.base import Decoder, Gold, divide, inner_first
 from hanlattice.decoders.candidates import Found, Surest, places_of, precise
 from hanlattice.dropout import Dropout
 from hanlattice.spans import ScoredSpan, Span
@@ -105,6 +106,10 @@ class Enumeration(Decoder):
         """No wider than the limit, and one label of each span; flat, none that overlaps."""
         kept = self._expressible(spans)
         return sorted(kept if self.nested else select(inner_first(kept), nested=False))
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        divide(temperature, *self.kinds[-1].parameters())
+        return {}
 
     def _expressible(self, spans: Collection[Span]) -> list[Span]:
         short = [span for span in spans if span.end - span.start <= self.width]

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from math import log
 from types import MappingProxyType
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, gelu, linear
 
-from hanlattice.decoders.base import Decoder, Gold
+from hanlattice.decoders.base import Decoder, Gold, divide, probability
 from hanlattice.decoders.candidates import Found, Surest, places_of, precise
 from hanlattice.spans import ScoredSpan
 from hanlattice.structs.pairing import nearest_end, pairs
@@ -155,6 +156,11 @@ class MRC(Decoder):
                 surest.add(Found(places[above], ranks[above], ranks[above]))
         found = surest.spans(self.labels)
         return [sorted(spans if self.nested else select(spans, nested=False)) for spans in found]
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        divide(temperature, *self.ends.parameters(), *self.match.parameters())
+        self.lowest /= temperature
+        return {"threshold": probability(self.lowest)}
 
     def _split(self, scores: Tensor) -> tuple[Float[Tensor, "S B T N"], Float[Tensor, "S B N H"]]:
         """Log-odds of starts and of ends, and parts of matches for first and for last characters."""

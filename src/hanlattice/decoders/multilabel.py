@@ -1,12 +1,13 @@
 """Multi-label tagging: a character may carry a tag of every label, so labels may nest in one another."""
 
 from collections.abc import Collection
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.decoders.base import Decoder, Gold, inner_first
+from hanlattice.decoders.base import Decoder, Gold, divide, inner_first
 from hanlattice.decoders.tag_set import TagSet
 from hanlattice.decoders.tagging import Scheme
 from hanlattice.spans import ScoredSpan, Span
@@ -65,3 +66,7 @@ class MultiLabel(Decoder):
         """As many of each label as can stand together without overlapping one another."""
         of_label = ([span for span in spans if span.label == label] for label in {span.label for span in spans})
         return sorted(span for some in of_label for span in select(inner_first(some), nested=False))
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        divide(temperature, *self.parameters())
+        return {}

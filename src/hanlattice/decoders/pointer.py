@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 from math import log
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from hanlattice.decoders.base import Decoder, Gold, inner_first
+from hanlattice.decoders.base import Decoder, Gold, divide, inner_first, probability
 from hanlattice.decoders.candidates import places_of, precise
 from hanlattice.spans import ScoredSpan, Span
 from hanlattice.structs.pairing import nearest_end
@@ -59,6 +60,11 @@ class CascadePointer(Decoder):
         """Those of each label that hold no other one's end before their own; flat, none that overlaps either."""
         kept = _invertible(inner_first(sorted(spans)))
         return sorted(kept if self.nested else select(kept, nested=False))
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        divide(temperature, *self.ends.parameters())
+        self.lowest /= temperature
+        return {"threshold": probability(self.lowest)}
 
 
 class SoftmaxPointer(Decoder):
@@ -117,6 +123,11 @@ class SoftmaxPointer(Decoder):
         """As of :class:`CascadePointer`, with one label for all that start or end at a character."""
         kept = _invertible(self._untied(spans))
         return sorted(kept if self.nested else select(kept, nested=False))
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        """Scores of ends depend on how likely each label starts, so they change by more than the division."""
+        divide(temperature, *self.start.parameters(), *self.end.parameters())
+        return {}
 
     def _untied(self, spans: Collection[Span]) -> list[Span]:
         """By their ends, without those whose start or end has another label already."""

@@ -1,13 +1,13 @@
 """Sequence labels: one tag for every character."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.decoders.base import Decoder, Gold
+from hanlattice.decoders.base import Decoder, Gold, divide
 from hanlattice.decoders.tag_set import TagSet
 from hanlattice.spans import ScoredSpan
 from hanlattice.structs.linear_chain import Chain, k_best, log_partition, score
@@ -95,6 +95,10 @@ class CRF(Decoder):
     def decode(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         return self.tag_set.best(self.chain(scores, mask))
 
+    def soften(self, temperature: float) -> dict[str, Any]:
+        divide(temperature, *self.parameters())
+        return {}
+
     def alternatives(
         self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"], k: int
     ) -> list[list[tuple[float, list[ScoredSpan]]]]:
@@ -146,3 +150,7 @@ class Softmax(Decoder):
     def decode(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         rules = self.tag_set
         return rules.best(Chain(scores.float(), rules.pair, rules.start, rules.end, mask))
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        divide(temperature, *self.parameters())
+        return {}

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import exp, isqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, layer_norm, pad
 from torch.utils.checkpoint import checkpoint
 
-from hanlattice.decoders.base import Decoder, Gold
+from hanlattice.decoders.base import Decoder, Gold, divide
 from hanlattice.decoders.candidates import Found, Surest, precise
 from hanlattice.dropout import Dropout
 from hanlattice.spans import ScoredSpan, Span
@@ -186,6 +186,10 @@ class WordPairGrid(Decoder):
                 closings.append(Closing(j, i, kind - FIRST_LABEL, 0.0))
         found = {span.span for span in self._read(steps, closings)[0]}
         return [span for span in sorted(spans) if span in found]
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        divide(temperature, self.products, *self.classes.parameters())
+        return {}
 
     def cells(
         self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], block: Block

@@ -1,14 +1,14 @@
 """Biaffine scores: every span is of one label, or of none."""
 
 from collections.abc import Collection, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from hanlattice.decoders.base import inner_first
+from hanlattice.decoders.base import divide, inner_first
 from hanlattice.decoders.candidates import Found
 from hanlattice.decoders.table.base import Table
 from hanlattice.dropout import Dropout
@@ -88,3 +88,7 @@ class Biaffine(Table):
     def compatible(self, spans: Collection[Span]) -> list[Span]:
         """Of several labels on the same characters one; none that crosses another, and flat none that overlaps."""
         return sorted(select(inner_first(spans), nested=self.nested))
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        divide(temperature, self.products)
+        return {}

@@ -1,13 +1,15 @@
 """Tables in which every cell is chosen by itself, for every label."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from math import log
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from hanlattice.decoders.base import probability
 from hanlattice.decoders.candidates import Found
 from hanlattice.decoders.table.base import Table
 from hanlattice.spans import ScoredSpan
@@ -69,3 +71,12 @@ class Cells(Table):
 
     def together(self, spans: Sequence[ScoredSpan]) -> Sequence[ScoredSpan]:
         return spans if self.nested else select(spans, nested=False)
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        self.divide_cells(temperature)
+        self.lowest /= temperature
+        return {"threshold": probability(self.lowest)}
+
+    @abstractmethod
+    def divide_cells(self, divisor: float) -> None:
+        """Weights changed so that every cell has its score over ``divisor``."""

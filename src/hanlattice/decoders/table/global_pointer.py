@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from hanlattice.decoders.base import divide
 from hanlattice.decoders.table.cells import Cells, Objective
 from hanlattice.structs.rotary import rotated
 
@@ -49,6 +50,9 @@ class GlobalPointer(Cells):
     def cells(self, scores: Float[Tensor, "B N T E"], rows: slice) -> Float[Tensor, "B T R C"]:
         q, k = scores.transpose(1, 2).chunk(2, -1)  # [B T N d] each
         return q[:, :, rows] @ k[:, :, rows.start :].mT / self.d_head**0.5
+
+    def divide_cells(self, divisor: float) -> None:
+        divide(divisor**0.5, *self.projection.parameters())
 
 
 class EfficientGlobalPointer(Cells):
@@ -98,6 +102,11 @@ class EfficientGlobalPointer(Cells):
         q, k, first, last = torch.split(scores, [d, d, n_labels, n_labels], -1)
         spans = q[:, rows] @ k[:, rows.start :].mT / d**0.5
         return spans.unsqueeze(1) + first[:, rows].mT.unsqueeze(3) + last[:, rows.start :].mT.unsqueeze(2)
+
+    def divide_cells(self, divisor: float) -> None:
+        """Of the labels' scores half the division is done where queries and keys are made."""
+        divide(divisor**0.5, *self.projection.parameters(), self.kind.weight)
+        divide(divisor, self.kind.bias)
 
 
 def _whole(d_head: int, rotary: bool) -> int:

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from hanlattice.decoders.base import divide
 from hanlattice.decoders.table.cells import Cells, Objective
 
 
@@ -60,3 +61,6 @@ class TokenPairs(Cells):
             return weighted @ last.unsqueeze(1).mT
         hidden = torch.tanh(first.unsqueeze(2) + last.unsqueeze(1))
         return self.choice(hidden).permute(0, 3, 1, 2)
+
+    def divide_cells(self, divisor: float) -> None:
+        divide(divisor, self.choice.weight)
