@@ -27,7 +27,7 @@ ROWS = (
     ("training",),
     ("export",),
     ("model", "runtime"),
-    ("model_folder",),
+    ("model_folder", "explain"),
     ("pipeline",),
     ("build",),
     ("tagger", "reader"),
@@ -36,7 +36,7 @@ ROWS = (
     ("structs",),
     ("batch", "dropout", "tables"),
     ("vocab", "vectors", "encoded"),
-    ("config", "corpus", "lexicon", "evaluation", "explain"),
+    ("config", "corpus", "lexicon", "evaluation"),
     ("text", "document"),
     ("spans",),
     ("files",),
@@ -45,8 +45,8 @@ ROWS = (
 )
 HEIGHT = {room: len(ROWS) - i for i, row in enumerate(ROWS) for room in row}
 
-# A document draws itself when asked to; what it is does not depend on the drawing.
-UPWARD_WHEN_CALLED = {("document", "explain")}
+# A document or a lattice draws itself when asked to; what it is does not depend on the drawing.
+UPWARD_WHEN_CALLED = {("document", "explain"), ("lexicon", "explain")}
 
 WITHOUT_TORCH = (
     "hanlattice",
@@ -54,6 +54,7 @@ WITHOUT_TORCH = (
     "hanlattice.corpus.checking",
     "hanlattice.cli",
     "hanlattice.api",
+    "hanlattice.explain",
     "hanlattice.runtime",
 )
 

@@ -123,7 +123,7 @@ class Document:
         return to_tags(self.spans, len(self.text), scheme)
 
     def to_html(self) -> str:
-        """A page of its own with the entities marked in the text."""
+        """A page of its own with the entities marked in the text; below it the lattice, if a model has read it."""
         from hanlattice.explain.html import page
 
-        return "".join(page([self]))
+        return "".join(page([self], lattices=True))

@@ -35,15 +35,21 @@ def encodings(distances: FourDistances, head: Tensor, tail: Tensor) -> Tensor:
     return torch.relu(pairs @ weight.T + distances.fuse.bias)
 
 
-def attention(a: LatticeAttention, x: Tensor, r: Tensor, mask: Tensor) -> Tensor:
-    """All nodes ask: equation 11, then softmax and the weighted sum of values, [B L D]."""
+def weights(a: LatticeAttention, x: Tensor, r: Tensor, mask: Tensor) -> Tensor:
+    """All nodes ask: equation 11, then softmax, [B A L L]."""
     b, n_nodes, d = x.shape
-    q, k, v = (f(x).view(b, n_nodes, a.heads, d // a.heads) for f in (a.query, a.key, a.value))
+    q, k = (f(x).view(b, n_nodes, a.heads, d // a.heads) for f in (a.query, a.key))
     r = a.position(r).view(b, n_nodes, n_nodes, a.heads, d // a.heads)
     content = torch.einsum("biad,bjad->baij", q + a.u, k)
     position = torch.einsum("biad,bijad->baij", q + a.v, r)
-    scores = ((content + position) * a.scale).masked_fill(~mask[:, None, None], -torch.inf)
-    return a.output(torch.einsum("baij,bjad->biad", scores.softmax(-1), v).reshape(b, n_nodes, d))
+    return ((content + position) * a.scale).masked_fill(~mask[:, None, None], -torch.inf).softmax(-1)
+
+
+def attention(a: LatticeAttention, x: Tensor, r: Tensor, mask: Tensor) -> Tensor:
+    """The weighted sum of values, [B L D]."""
+    b, n_nodes, d = x.shape
+    v = a.value(x).view(b, n_nodes, a.heads, d // a.heads)
+    return a.output(torch.einsum("baij,bjad->biad", weights(a, x, r, mask), v).reshape(b, n_nodes, d))
 
 
 def layer(f: FlatLayer, x: Tensor, head: Tensor, tail: Tensor, mask: Tensor, distances: FourDistances) -> Tensor:

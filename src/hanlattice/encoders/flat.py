@@ -85,7 +85,7 @@ class LatticeAttention(nn.Module):
     def weights(
         self, x: Float[Tensor, "B L D"], nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances
     ) -> Float[Tensor, "B A N L"]:
-        """How much of each node a character reads, for pictures: the same numbers, which :meth:`forward` forgets."""
+        """How much of each node a character reads, for pictures: what :meth:`forward` forgets."""
         q = self._by_head(self.query(x[:, : nodes.n_chars]))
         k = self._by_head(self.key(x)).transpose(1, 2)
         content = (q + self.u).transpose(1, 2) @ k.mT * self.scale
@@ -94,7 +94,7 @@ class LatticeAttention(nn.Module):
     def _bias(
         self, q: Float[Tensor, "B Q A d"], nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances
     ) -> Float[Tensor, "B A Q L"]:
-        """What is added to the scaled scores of content; queries are the characters, and words if there are more."""
+        """What is added to the scaled scores of content; queries are characters, then words if there are more."""
         n = nodes.n_chars
         by_position = self._of_chars(q[:, :n] + self.v, nodes, distances)
         if q.shape[1] > n:

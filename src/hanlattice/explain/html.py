@@ -1,15 +1,16 @@
 """Entities as a page that needs nothing else: no script, no font, no network."""
 
 from collections.abc import Iterable, Iterator
-from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from hanlattice.explain.colours import COLOURS
+from hanlattice.explain.markup import escaped
+from hanlattice.explain.svg import lattice_svg
+
 if TYPE_CHECKING:
     from hanlattice.document import Document, Entity
-
-# Okabe and Ito 2008, which stay apart for colour-blind readers; the label stands beside every entity all the same.
-COLOURS = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#999999")
+    from hanlattice.explain.reading import Reading
 
 _STYLE = """\
 body { max-width: 50rem; margin: 2rem auto; padding: 0 1rem; color: #111; background: #fff; line-height: 2.2;
@@ -19,21 +20,47 @@ p { white-space: pre-wrap; overflow-wrap: anywhere; border-bottom: 1px solid #dd
 mark { color: inherit; background: color-mix(in srgb, var(--c) 30%, white);
   border-bottom: 3px solid var(--c); padding: .15em 0; }
 mark small { font-size: .65em; font-weight: bold; margin-left: .3em; }
+figure { margin: 1.5rem 0; overflow-x: auto; }
+table { border-collapse: collapse; line-height: 1.5; }
+th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px solid #eee; }
 """
 
 
-def page(documents: "Iterable[Document]", title: str = "hanlattice") -> Iterator[str]:
-    """An HTML page, piece by piece, one paragraph a document; colours go to labels in the order they come."""
+def page(documents: "Iterable[Document]", title: str = "hanlattice", *, lattices: bool = False) -> Iterator[str]:
+    """An HTML page, piece by piece, one paragraph a document; colours go to labels in the order they come.
+
+    ``lattices``: below each document that a model has read, a picture of the words it read.
+    """
     colours: dict[str, str] = {}
-    yield (
-        '<!doctype html>\n<html lang="zh">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n"
-    )
+    yield _head(title)
     for document in documents:
         for entity in document.entities:
             colours.setdefault(entity.label, COLOURS[len(colours) % len(COLOURS)])
         yield f"<p>{_marked(document, colours)}</p>\n"
-    yield "</body>\n</html>\n"
+        lattice = document.lattice if lattices else None
+        if lattice is not None:
+            yield f"<figure>\n{lattice_svg(lattice, document.entities)}</figure>\n"
+    yield _FOOT
+
+
+def page_of_reading(reading: "Reading") -> str:
+    """A page of one text: its entities, its lattice, and what each word did, the strongest first."""
+    head, paragraph, *_ = page([reading.document], "hanlattice explain")
+    rows = sorted(zip(reading.strengths, reading.reasons, strict=True), key=lambda row: -row[0])
+    table = "".join(f"<tr><td>{strength:.3f}</td><td>{escaped(why)}</td></tr>\n" for strength, why in rows)
+    listed = f"<table>\n<tr><th>{reading.by}</th><th>word</th></tr>\n{table}</table>\n" if rows else ""
+    return f"{head}{paragraph}<figure>\n{reading.to_svg()}</figure>\n{listed}{_FOOT}"
+
+
+def _head(title: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="zh">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        f"<title>{escaped(title)}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n"
+    )
+
+
+_FOOT = "</body>\n</html>\n"
 
 
 def _marked(document: "Document", colours: dict[str, str]) -> str:
@@ -56,10 +83,10 @@ def _marked(document: "Document", colours: dict[str, str]) -> str:
 
 
 def _piece(text: str, end: int, over: "list[Entity]", colours: dict[str, str]) -> str:
-    marked = escape(text)
+    marked = escaped(text)
     for entity in reversed(over):
-        label = f"<small>{escape(entity.label)}</small>" if entity.end == end else ""
+        label = f"<small>{escaped(entity.label)}</small>" if entity.end == end else ""
         score = "" if entity.score is None else f" {entity.score:.3f}"
-        hint = escape(f"{entity.label}{score} [{entity.start}, {entity.end})")
+        hint = escaped(f"{entity.label}{score} [{entity.start}, {entity.end})")
         marked = f'<mark style="--c:{colours[entity.label]}" title="{hint}">{marked}{label}</mark>'
     return marked

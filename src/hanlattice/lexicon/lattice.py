@@ -22,3 +22,9 @@ class Lattice:
 
     def __iter__(self) -> Iterator[tuple[int, int, str, str | None]]:
         return zip(self.starts, self.ends, self.words, self.labels, strict=True)
+
+    def to_svg(self) -> str:
+        """A picture: the characters in rows, and the words as arcs above them."""
+        from hanlattice.explain.svg import lattice_svg
+
+        return lattice_svg(self)
