@@ -24,6 +24,7 @@ VERBS = {
     "convert": "Convert a corpus from one format into another.",
     "lexicon": "Compile lexicons, look into them, match them.",
     "vectors": "Train, convert and inspect vectors.",
+    "explain": "Show what a model read, and what each word did.",
     "export": "Make a model that runs without torch.",
     "info": "Show versions, and what a model is made of.",
 }

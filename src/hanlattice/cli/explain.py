@@ -1,0 +1,93 @@
+"""``hanlattice explain``: pictures of what a model read, and of how positions are told."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hanlattice.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hanlattice.explain import Reading
+
+SENTENCE = "重庆人和药店在渝中区开业"
+
+
+def explain(
+    text: Annotated[str, typer.Argument(help="The text; without one, an example.")] = SENTENCE,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Picture (.svg), page (.html) or numbers (.json) to write."),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Folder of a model; the packaged one by default.")] = None,
+    lexicon: Annotated[
+        list[Path] | None, typer.Option(help="Words to add to the model's lexicon; may be repeated.")
+    ] = None,
+    by: Annotated[
+        str, typer.Option(help="What makes a word strong: influence, attention (FLAT, needs torch) or none.")
+    ] = "influence",
+    positions: Annotated[
+        Path | None,
+        typer.Option(help="Draw absolute and relative positions instead, for students, into this .svg or .png."),
+    ] = None,
+) -> None:
+    """Show the words that a model read with a text, and what each did to the answer.
+
+    Influence leaves each word out of the lexicon and reads the text again: the strength of a word is the largest
+    change of an entity's score. Without --output it is printed.
+    """
+    if positions is not None:
+        from hanlattice.explain.positions import draw
+
+        draw(positions, text)
+        return
+    _explain(text, output, model, lexicon or [], by)
+
+
+def _explain(text: str, output: Path | None, model: str | None, lexicons: list[Path], by: str) -> None:
+    from hanlattice.api import load
+    from hanlattice.explain import reading
+    from hanlattice.files import atomic_write
+    from hanlattice.lexicon import Lexicon
+
+    kind = "" if output is None else output.suffix.lower()
+    if kind not in ("", ".svg", ".html", ".json") or (output is not None and not kind):
+        raise ConfigError(f"{output}: write a picture (.svg), a page (.html) or numbers (.json)")
+    if by not in ("influence", "attention", "none"):
+        raise ConfigError(f"--by must be influence, attention or none, not {by!r}")
+    ner = load(model, engine="torch" if by == "attention" else "auto")
+    for path in lexicons:
+        ner.lexicon.update(Lexicon.open(path).entries())
+    found = reading(ner, text, by=by)  # type: ignore[arg-type]  # one of the three by now
+    match kind:
+        case ".svg":
+            written = found.to_svg()
+        case ".html":
+            written = found.to_html()
+        case ".json":
+            written = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) + "\n"
+        case _:
+            _print(found)
+            return
+    assert output is not None
+    with atomic_write(output) as stream:
+        stream.write(written)
+
+
+def _print(found: "Reading") -> None:
+    """The entities, then the words in the order of the text."""
+    import sys
+
+    from hanlattice.cli.tables import Column, print_table, visible
+
+    entities = ", ".join(f"{visible(e.text)} {e.label}" for e in found.document.entities)
+    typer.echo(f"entities: {entities or 'none'}\n")
+    columns = [Column("start", True), Column("end", True), Column(found.by, True), Column("word")]
+    strengths = [f"{strength:.3f}" for strength in found.strengths] or [""] * len(found.lattice)
+    rows = zip(found.lattice, strengths, found.reasons or found.lattice.words, strict=True)
+    cells = [(str(start), str(end), strength, visible(why)) for (start, end, _, _), strength, why in rows]
+    if cells:
+        print_table(columns, cells, sys.stdout)
+    else:
+        typer.echo("(no words)")

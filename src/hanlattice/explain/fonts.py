@@ -1,0 +1,46 @@
+"""Fonts that have Chinese characters."""
+
+from collections.abc import Collection
+
+from hanlattice.errors import ConfigError
+
+# In the order of preference; those that are not installed are passed over.
+FAMILIES = (
+    "Noto Sans CJK SC",
+    "Source Han Sans SC",
+    "PingFang SC",
+    "Microsoft YaHei",
+    "Heiti SC",
+    "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei",
+    "SimHei",
+)
+
+
+def font_with(characters: Collection[str]) -> str:
+    """The family of an installed font that has all of the characters, so that none becomes an empty box.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    from matplotlib import font_manager
+    from matplotlib.ft2font import FT2Font
+
+    codes = {ord(c) for c in characters}
+    found: dict[str, str] = {}
+    for path in sorted(font_manager.findSystemFonts()):
+        try:
+            font = FT2Font(path)
+        except (OSError, RuntimeError):  # a file that is no font, or of a kind that cannot be drawn
+            continue
+        if codes <= font.get_charmap().keys():
+            found.setdefault(font.family_name, path)
+    if not found:
+        some = "".join(sorted(characters)[:10])
+        raise ConfigError(
+            f"no font here has all of {some!r}: install one (Debian: apt install fonts-noto-cjk), or write an .svg,"
+            " which is shown in the fonts of whoever opens it"
+        )
+    family = next((name for name in FAMILIES if name in found), min(found))
+    font_manager.fontManager.addfont(found[family])
+    return family

@@ -1,0 +1,84 @@
+"""``hanlattice explain``: what it writes, and what it says when it cannot."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import pytest
+
+import tiny
+from hanlattice.cli import main
+from hanlattice.explain import reading
+
+SENTENCE = "李明在北京工作。"
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def explain(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    def call(*arguments: object) -> Result:
+        with pytest.raises(SystemExit) as left:
+            main(["explain", "--model", str(tiny.trained()), *map(str, arguments)])
+        return Result(int(left.value.code or 0), *capsys.readouterr())
+
+    return call
+
+
+def test_files_hold_what_the_functions_give(explain: Callable[..., Result], tmp_path: Path) -> None:
+    expected = reading(tiny.ner(), SENTENCE)
+    for name in ("a.svg", "a.html", "a.json"):
+        assert explain(SENTENCE, "-o", tmp_path / name) == (0, "", "")
+    assert (tmp_path / "a.svg").read_text("utf-8") == expected.to_svg()
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert page == expected.to_html()
+    assert expected.to_svg() in page
+    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == expected.to_dict()
+
+
+def test_without_a_file_it_is_printed(explain: Callable[..., Result]) -> None:
+    code, out, _ = explain(SENTENCE, "--by", "attention")
+    assert code == 0
+    assert out.startswith("entities: 李明 PER, 北京 LOC\n")
+    assert len(out.splitlines()) == 3 + len(reading(tiny.ner(), SENTENCE).strengths)
+    assert "attention" in out
+    assert explain("。").out == "entities: none\n\n(no words)\n"
+
+
+def test_words_of_the_users_own(explain: Callable[..., Result], tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("在北京\n", encoding="utf-8")
+    explain(SENTENCE, "--lexicon", words, "--by", "none", "-o", tmp_path / "a.svg")
+    description = ElementTree.parse(tmp_path / "a.svg").getroot()[1].text or ""
+    assert "在北京" in description
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "a.pdf"], "a.pdf: write a picture (.svg), a page (.html) or numbers (.json)"),
+        (["-o", "picture"], "picture: write a picture"),
+        (["--by", "magic"], "--by must be influence, attention or none, not 'magic'"),
+        (["-o", "nowhere/a.svg"], "nowhere/a.svg: cannot be written"),
+        (["--positions", "a.gif"], "a.gif: positions are drawn into a file .svg or .png"),
+    ],
+)
+def test_what_cannot_be_done(
+    explain: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = explain(SENTENCE, *arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"error: {message}")
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
