@@ -67,3 +67,14 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
     finally:
         if temporary is not None:
             os.unlink(temporary)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A folder to write into that becomes ``path``, which must not exist, if all goes well, and nothing if not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
+        draft = Path(temporary) / path.name
+        draft.mkdir()
+        yield draft
+        draft.rename(path)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
@@ -87,6 +87,14 @@ def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "f
             stored[name] = tensor.half().clone()
     with atomic_write(path, "wb") as stream:
         stream.write(save_tensors(stored, {"format": "hanlattice model 1"}))
+
+
+def stored_precision(path: Path) -> str:
+    """In which precision :func:`save_weights` wrote a file, so that it can be written so again."""
+    with safe_open(path, framework="pt") as tensors:
+        names = tensors.keys()
+        kinds = {tensors.get_slice(name).get_dtype() for name in names}
+    return "int8" if any(name.endswith(SCALE) for name in names) else "float16" if "F16" in kinds else "float32"
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:

@@ -19,6 +19,7 @@ VERBS = {
     "predict": "Find the entities of texts, files or standard input.",
     "train": "Train a model on a corpus.",
     "evaluate": "Score a model on a corpus.",
+    "calibrate": "Make a model whose confidences mean what they say.",
     "compare": "Several systems and seeds, side by side.",
     "check": "Count what is in corpora, and list every defect.",
     "convert": "Convert a corpus from one format into another.",

@@ -4,8 +4,7 @@ import json
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from hanlattice.encoders.flat import Flat
 from hanlattice.errors import ModelError
 from hanlattice.evaluation import evaluate_spans
 from hanlattice.export.graph import CharacterGraph, FlatGraph, StoredTable
+from hanlattice.files import atomic_folder
 from hanlattice.model import load_model
 from hanlattice.model_folder import GRAPH, SCALE, WEIGHTS, ModelFolder
 from hanlattice.pipeline import NER
@@ -75,7 +75,7 @@ def export(
         raise ModelError("a model in 8 bits has to be scored before it is written; name a corpus with --dev FILE")
     ner = load_model(folder.path)
     traced = _traced(ner, folder)
-    with _beside(output) as draft:
+    with atomic_folder(output) as draft:
         shutil.copytree(folder.path, draft, dirs_exist_ok=True)
         _write(traced, draft)
         whole = ModelFolder.open(draft)
@@ -110,17 +110,6 @@ def _need_packages() -> None:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ModelError(f"export needs {error.name}: pip install 'hanlattice[export]'") from None
-
-
-@contextmanager
-def _beside(output: Path) -> Iterator[Path]:
-    """A folder that becomes ``output`` if all goes well, and nothing if not."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as temporary:
-        draft = Path(temporary) / output.name
-        draft.mkdir()
-        yield draft
-        draft.rename(output)
 
 
 def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:

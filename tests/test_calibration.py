@@ -1,0 +1,168 @@
+"""Calibrated copies of models: surer or less sure, but finding the same."""
+
+import shutil
+from dataclasses import replace
+from math import log
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hanlattice
+import tiny
+from hanlattice import corpus
+from hanlattice.calibration import Confidences, calibrate, lowest, read
+from hanlattice.cli import main
+from hanlattice.config import load_config
+from hanlattice.decoders.tagging import Softmax
+from hanlattice.document import Document
+from hanlattice.errors import DataError, ModelError
+from hanlattice.model import load_weights, save_weights, stored_precision
+from hanlattice.model_folder import CARD, CONFIG, GRAPH, WEIGHTS
+
+DECODERS: dict[str, dict[str, Any]] = {
+    "crf": {},
+    "softmax": {},
+    "multilabel": {},
+    "cascade_pointer": {"threshold": 0.3},
+    "softmax_pointer": {"d_hidden": 12},
+    "mrc": {"d_query": 16, "d_hidden": 12},
+    "enumeration": {"d_hidden": 32, "width": 6, "dropout": 0.0},
+    "token_pairs": {"d_hidden": 16, "objective": "log_sum_exp"},
+    "biaffine": {"d_span": 8},
+    "global_pointer": {"d_head": 8, "threshold": 0.6},
+    "efficient_global_pointer": {"d_head": 8},
+    "word_pairs": {"channels": 12, "d_hidden": 24, "d_biaffine": 8, "dropout": 0.0},
+}
+SLOW = ("cascade_pointer", "mrc", "biaffine", "word_pairs")  # to learn
+
+
+def doubted() -> list[Document]:
+    """The small world where a third of the entities are not annotated, so a model that knows them is wrong."""
+    documents = tiny.documents()
+    kept = [tuple(e for j, e in enumerate(d.entities) if (i + j) % 3) for i, d in enumerate(documents)]
+    return [replace(d, entities=entities) for d, entities in zip(documents, kept, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("calibration") / "dev.jsonl"
+    corpus.write(doubted(), path, "jsonl")
+    return path
+
+
+def found(ner: hanlattice.NER) -> list[list[Any]]:
+    return [[e.span for e in document.entities] for document in ner([d.text for d in tiny.documents()])]
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_confidences_come_nearer_to_what_is_right(name: str, dev: Path, tmp_path: Path) -> None:
+    settings = tiny.settings(epochs=50 if name in SLOW else 25) | {"decoder": {"name": name, **DECODERS[name]}}
+    hanlattice.train(output=tmp_path / "model", settings=settings)
+    done = calibrate(tmp_path / "model", dev, tmp_path / "calibrated")
+    assert done.temperature > 1  # it was too sure
+    assert done.after.loss < done.before.loss
+    ner = hanlattice.load(tmp_path / "calibrated")
+    assert read(ner, doubted()) == done.after
+    assert found(ner) == found(hanlattice.load(tmp_path / "model"))
+    threshold = DECODERS[name].get("threshold", 0.5)
+    written = load_config(tmp_path / "calibrated" / CONFIG).decoder.settings.get("threshold", 0.5)
+    assert log(written / (1 - written)) == pytest.approx(log(threshold / (1 - threshold)) / done.temperature)
+
+
+def test_the_copy_is_like_the_model(dev: Path, tmp_path: Path) -> None:
+    """In its precision, with its files but for what was exported of it, and its card goes on."""
+    model = tmp_path / "model"
+    shutil.copytree(tiny.trained(), model)
+    (model / GRAPH).write_bytes(b"of these weights")
+    for precision in ("float32", "float16", "int8"):
+        state = load_weights(tiny.trained() / WEIGHTS)
+        state["embedding.chars.weight"] = state["embedding.chars.weight"].repeat(200, 1)
+        save_weights(state, tmp_path / WEIGHTS, precision=precision)
+        assert stored_precision(tmp_path / WEIGHTS) == precision
+        again = load_weights(tmp_path / WEIGHTS)
+        save_weights(again, tmp_path / WEIGHTS, precision=precision)
+        assert all(tensor.equal(again[key]) for key, tensor in load_weights(tmp_path / WEIGHTS).items())
+    save_weights(load_weights(model / WEIGHTS), model / WEIGHTS, precision="float16")
+    done = calibrate(model, dev, tmp_path / "new" / "copy")
+    assert done.exported
+    assert stored_precision(done.folder / WEIGHTS) == "float16"
+    assert {path.name for path in done.folder.iterdir()} == {path.name for path in model.iterdir()} - {GRAPH}
+    card = (done.folder / CARD).read_text(encoding="utf-8")
+    assert card.startswith((model / CARD).read_text(encoding="utf-8").rstrip())
+    assert f"scores are divided by {done.temperature:.3f}" in card
+    assert "on dev.jsonl" in card
+    again = calibrate(done.folder, dev, tmp_path / "again")
+    assert again.temperature == pytest.approx(1.0, abs=0.05)
+    assert not again.exported
+
+
+def test_the_command(dev: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["calibrate", str(tiny.trained()), str(dev), str(tmp_path / "calibrated")])
+    assert not left.value.code
+    temperature, error, loss, entities = capsys.readouterr().out.splitlines()
+    assert float(temperature.removeprefix("temperature: ")) > 1
+    for line in (error, loss):
+        before, after = (float(part.split()[-2]) for part in line.split(","))
+        assert after < before
+    assert entities.startswith("entities found: ")
+
+
+class TestWhatCannotBeCalibrated:
+    def test_nothing_is_written(self, dev: Path, tmp_path: Path) -> None:
+        for name, documents, message in (
+            (
+                "right",
+                tiny.documents(),
+                "all .* entities that are found here are right, so there is nothing to fit",
+            ),
+            ("wrong", [replace(d, entities=()) for d in tiny.documents()], "no entity that is found here is right"),
+        ):
+            path = tmp_path / f"{name}.jsonl"
+            corpus.write(documents, path, "jsonl")
+            with pytest.raises(DataError, match=message):
+                calibrate(tiny.trained(), path, tmp_path / "new")
+        (tmp_path / "empty.jsonl").touch()
+        with pytest.raises(DataError, match="no documents in it"):
+            calibrate(tiny.trained(), tmp_path / "empty.jsonl", tmp_path / "new")
+        with pytest.raises(ModelError, match="no such folder"):
+            calibrate(tmp_path / "none", dev, tmp_path / "new")
+        assert not (tmp_path / "new").exists()
+
+    def test_what_exists_is_left_alone(self, dev: Path, tmp_path: Path) -> None:
+        with pytest.raises(ModelError, match="exists already"):
+            calibrate(tiny.trained(), dev, tmp_path)
+
+    def test_a_decoder_without_a_temperature(self, dev: Path, tmp_path: Path) -> None:
+        settings = tiny.settings() | {"decoder": {"name": f"{__name__}:Hard"}}
+        hanlattice.train(output=tmp_path / "model", settings=settings)
+        with pytest.raises(ModelError, match="Hard has no temperature"):
+            calibrate(tmp_path / "model", dev, tmp_path / "new")
+        assert not (tmp_path / "new").exists()
+
+
+class Hard(Softmax):
+    """Of somebody else."""
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        return super(Softmax, self).soften(temperature)
+
+
+def test_the_lowest_place() -> None:
+    asked = []
+
+    def loss(x: float) -> float:
+        asked.append(x)
+        return abs(x - 1.234) + 0.1 * (x - 1.234) ** 2
+
+    assert lowest(loss, -4, 4, 0.03) == pytest.approx(1.234, abs=0.015)
+    assert len(asked) < 16
+    assert lowest(lambda x: x, -4, 4, 0.03) == pytest.approx(-4, abs=0.03)
+    assert lowest(lambda x: -x, -4, 4, 0.03) == pytest.approx(4, abs=0.03)
+
+
+def test_loss_by_hand() -> None:
+    assert Confidences([0.5, 0.8, 0.1], [True, True, False]).loss == pytest.approx(-log(0.5 * 0.8 * 0.9) / 3)
+    assert Confidences([1.0], [False]).loss == pytest.approx(-log(1e-6))
+    assert Confidences([], []).loss == float("inf")
