@@ -23,9 +23,10 @@ from hanlattice.encoded import Encoded
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.model import load_weights, save_weights
+from hanlattice.model_folder import LOG
 from hanlattice.spans import Span
 from hanlattice.training import Silent, data
-from hanlattice.training.loop import CHECKPOINT, LOG
+from hanlattice.training.loop import CHECKPOINT
 from hanlattice.training.optimiser import rate
 
 WEIGHTS = "model.safetensors"

@@ -16,6 +16,7 @@ CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
     "lexicon.txt",
     "README.md",
 )
+LOG = "log.jsonl"  # one line an epoch, of a model that training made
 GRAPH = "model.onnx"  # of an exported model; its tables lie in the weights
 SCALE = "::scale"  # ends the name of the scales of a table that is stored in 8 bits
 DEFAULT = Path(__file__).parent / "models" / "default"

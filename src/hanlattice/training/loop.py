@@ -22,7 +22,7 @@ from hanlattice.document import Document
 from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.files import atomic_write
-from hanlattice.model_folder import CARD, CONFIG, LEXICON, VOCABULARY, WEIGHTS
+from hanlattice.model_folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS
 from hanlattice.pipeline import BATCH, NER
 from hanlattice.reader import Reader
 from hanlattice.tables import Tables
@@ -37,7 +37,7 @@ from hanlattice.training.reach import named, out_of_reach, with_ceiling
 from hanlattice.training.spelling import spell
 from hanlattice.training.start import begin_with, folder_of
 
-CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
+CHECKPOINT = "checkpoint.safetensors"
 NAMED = 3  # defects and entities out of reach; all of them are counted
 
 
