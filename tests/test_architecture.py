@@ -55,6 +55,7 @@ WITHOUT_TORCH = (
     "hanlattice.cli",
     "hanlattice.api",
     "hanlattice.explain",
+    "hanlattice.explain.report",
     "hanlattice.runtime",
 )
 

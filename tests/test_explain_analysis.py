@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import tiny
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError
-from hanlattice.evaluation import Mistake, Score, errors, evaluate_spans
+from hanlattice.evaluation import Score, errors, evaluate_spans
 from hanlattice.explain.analysis import (
     Epoch,
     by_coverage,
@@ -116,11 +116,12 @@ def test_confusion() -> None:
         ([Span(0, 6, "ORG")], [Span(0, 5, "ORG")], [False]),
         ([Span(0, 2, "ORG"), Span(2, 4, "LOC")], [Span(0, 2, "LOC")], [False, False]),
         ([Span(0, 2, "ORG"), Span(2, 4, "LOC")], [Span(0, 3, "ORG"), Span(2, 4, "LOC")], [True]),
+        ([Span(0, 2, "ORG"), Span(2, 4, "LOC")], [Span(0, 4, "ORG")], [False, False]),
+        ([Span(0, 1, "A"), Span(0, 1, "B")], [Span(0, 1, "A")], [True]),
     ],
 )
 def test_nested(gold: list[Span], found: list[Span], expected: list[bool]) -> None:
-    assert [is_nested(mistake, gold) for mistake in errors([gold], [found])] == expected
-    assert is_nested(Mistake(0, "missed", Span(0, 1, "A"), None), [Span(0, 1, "A"), Span(0, 1, "B")])
+    assert [is_nested(mistake, gold, found) for mistake in errors([gold], [found])] == expected
 
 
 def test_learning_curve_of_a_run(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -60,6 +61,15 @@ def evaluate(
         str, typer.Option("--map", help="Gold labels under the model's names, such as NR=PER,NS=LOC.")
     ] = "",
     threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave out less certain entities.")] = 0.0,
+    errors: Annotated[
+        Path | None, typer.Option(help="Page of scores and errors to write (.html), of the first model.")
+    ] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Training corpus: the page has scores by how often entities occur in it; may be repeated."
+        ),
+    ] = None,
     thresholds: Annotated[
         str, typer.Option(help="Scores at several thresholds too, such as 0,0.5,0.9: precision against recall.")
     ] = "",
@@ -77,6 +87,8 @@ def evaluate(
     from hanlattice.training.reach import named, out_of_reach, with_ceiling
 
     names, steps = _renaming(rename), _steps(thresholds)
+    if errors is not None and errors.suffix.lower() not in (".html", ".htm"):
+        raise typer.BadParameter(f"{errors}: name a page, such as report.html", param_hint="--errors")
     documents = list(corpus.read(file, from_, scheme=scheme, strict=strict))
     if not documents:
         raise DataError("holds no document", file)
@@ -85,7 +97,8 @@ def evaluate(
     models = [model] if compare is None else [model, compare]
     ners = [_loaded(name, gold) for name in models]
     lost = [list(out_of_reach(ner, texts, gold)) for ner in ners]
-    read = [_predictions(ner, documents, batch_size, quiet) for ner in ners]
+    answers = [_predictions(ner, documents, batch_size, quiet, lattices=errors is not None) for ner in ners]
+    read = [[document.entities for document in answer] for answer in answers]
     found = [_above(threshold, entities) for entities in read]
     reports = {
         name: with_ceiling(evaluate_spans(gold, spans, partial=partial), sum(map(len, missed)))
@@ -109,6 +122,8 @@ def evaluate(
             *([f"entities of at least {threshold:g}"] if threshold else []),
         ]
     )
+    if errors is not None:
+        _write_errors(errors, model, mode, reports[model], placed, gold, found[0], answers[0], train or [])
     _print(reports, examples, confidence, comparison, mode, format)
 
 
@@ -161,8 +176,9 @@ def _loaded(model: str, gold: "Sequence[Sequence[Span]]") -> "NER":
 
 
 def _predictions(
-    ner: "NER", documents: "Sequence[Document]", batch_size: int, quiet: bool
-) -> "list[Sequence[Entity]]":
+    ner: "NER", documents: "Sequence[Document]", batch_size: int, quiet: bool, *, lattices: bool
+) -> "list[Document]":
+    """What the model finds; ``lattices`` are kept only where they are wanted, as they take memory."""
     from rich.console import Console
     from rich.progress import track
 
@@ -170,7 +186,43 @@ def _predictions(
     read: Iterable[Document] = ner.pipe((d.text for d in documents), batch_size=batch_size)
     silent = quiet or not console.is_terminal
     shown = track(read, "reading", len(documents), console=console, transient=True, disable=silent)
-    return [document.entities for document in shown]
+    return [document if lattices else replace(document, read_lattice=None) for document in shown]
+
+
+def _write_errors(
+    path: Path,
+    model: str,
+    mode: str,
+    report: "Report",
+    documents: "Sequence[Document]",
+    gold: "Sequence[Sequence[Span]]",
+    found: "Sequence[Sequence[Span]]",
+    answers: "Sequence[Document]",
+    train: Sequence[str],
+) -> None:
+    """The page of scores and errors; ``found`` are the spans of the answers that count."""
+    from hanlattice import corpus
+    from hanlattice.explain.analysis import entity_counts, learning_curve
+    from hanlattice.explain.report import Findings, page
+    from hanlattice.files import atomic_write
+    from hanlattice.model_folder import DEFAULT
+
+    lattices = (document.lattice for document in answers)
+    findings = Findings(
+        model=f"{model} on {Path(documents[0].meta['@file']).name}",
+        mode=mode,
+        report=report,
+        documents=documents,
+        gold=gold,
+        found=[[e for e in d.entities if e.span in kept] for d, kept in zip(answers, map(set, found), strict=True)],
+        words=[
+            () if lattice is None else list(zip(lattice.starts, lattice.ends, strict=True)) for lattice in lattices
+        ],
+        seen=entity_counts(document for name in train for document in corpus.read(name)) if train else None,
+        course=learning_curve(DEFAULT if model == "default" else model),
+    )
+    with atomic_write(path) as stream:
+        stream.writelines(page(findings))
 
 
 def _print(

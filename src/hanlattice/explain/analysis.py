@@ -88,11 +88,14 @@ def confusion(gold: Sentences, predicted: Sentences) -> Counter[tuple[str | None
     return counts
 
 
-def is_nested(mistake: Mistake, gold: Collection[Span]) -> bool:
-    """Whether one of its spans overlaps a gold span of its sentence that is not its own."""
-    others = [span for span in gold if span != mistake.gold]
-    own = [span for span in (mistake.gold, mistake.predicted) if span is not None]
-    return any(span.start < other.end and other.start < span.end for span in own for other in others)
+def is_nested(mistake: Mistake, gold: Collection[Span], predicted: Collection[Span]) -> bool:
+    """Whether its gold span overlaps another gold one there, or its predicted span another predicted one."""
+    sides = ((mistake.gold, gold), (mistake.predicted, predicted))
+    return any(own is not None and any(_overlap(own, other) for other in all_of) for own, all_of in sides)
+
+
+def _overlap(own: Span, other: Span) -> bool:
+    return own != other and own.start < other.end and other.start < own.end
 
 
 class Epoch(NamedTuple):

@@ -3,7 +3,7 @@
 import unicodedata
 
 _JOINER = "\u200d"
-_NAMES = {"\n": "↵", "\r": "↵", "\t": "⇥", " ": "␣"}
+_NAMES = {"\n": "↵", "\r": "↵", "\t": "⇥"}
 
 
 def shown(text: str) -> str:

@@ -194,7 +194,7 @@ def _characters(row: _Row, text: str, y: float) -> Iterator[str]:
         while after < row.end and row.x[after - row.start + 1] == row.x[after - row.start]:
             after += 1
         middle = (left + row.x[after - row.start]) / 2
-        glyphs = shown(text[first:after])
+        glyphs = shown(text[first:after]).replace(" ", "␣")
         # What stands for a space or a line break is only hinted at.
         faint = f' fill="{FAINT}" fill-opacity=".5"' if glyphs in "␣↵⇥" else ""
         yield f'<text x="{_number(middle)}" y="{_number(y)}"{faint}>{escaped(glyphs)}</text>'
@@ -211,7 +211,7 @@ def _arc(row: _Row, arc: _Arc, y: float) -> str:
     return (
         f'<path d="M{_number(left + 2)} {_number(y)}C{_number(left + 2)} {high} {_number(right - 2)} {high}'
         f' {_number(right - 2)} {_number(y)}" stroke-width="{_number(width)}" stroke-opacity="{_number(opacity)}"'
-        f"{dashes}><title>{escaped(shown(arc.hint).replace('␣', ' ').strip())}</title></path>"
+        f"{dashes}><title>{escaped(shown(arc.hint).strip())}</title></path>"
     )
 
 

@@ -1,0 +1,217 @@
+"""What a model does on a corpus, as one page that needs nothing else: scores, groups, and errors in their context.
+
+Without scripts the page is a plain list; with them it can be searched and filtered.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import get_args
+
+from hanlattice.document import Document, Entity
+from hanlattice.evaluation import Kind, Mistake, Report, Score, errors
+from hanlattice.explain import charts
+from hanlattice.explain.analysis import (
+    Epoch,
+    by_coverage,
+    by_entity_length,
+    by_frequency,
+    by_sentence_length,
+    confusion,
+    is_nested,
+    scores_by,
+)
+from hanlattice.explain.glyphs import shown
+from hanlattice.explain.markup import escaped
+from hanlattice.spans import Span
+
+MOST = 500  # errors of each kind that are listed: a browser shows them at once
+AROUND = 40  # characters of context on both sides
+
+_TOLD: Mapping[Kind, str] = {
+    "boundary": "an overlap with the right type",
+    "type": "the right characters with another type",
+    "both": "an overlap with another type",
+    "missed": "nothing was found there",
+    "invented": "nothing is marked there",
+}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report tells of: a model's name and how it was scored, annotated documents, and what was found.
+
+    ``gold`` are the spans that count, document by document. ``words`` are the places ``(start, end)`` of the
+    lexicon's words in each document. ``seen`` has how often each text was an entity in training, if that is known,
+    and ``course`` the epochs of the training.
+    """
+
+    model: str
+    mode: str
+    report: Report
+    documents: Sequence[Document]
+    gold: Sequence[Sequence[Span]]
+    found: Sequence[Sequence[Entity]]
+    words: Sequence[Sequence[tuple[int, int]]]
+    seen: Mapping[str, int] | None = None
+    course: Sequence[Epoch] = field(default=())
+
+
+def page(findings: Findings) -> Iterator[str]:
+    """The page, piece by piece."""
+    title = f"{findings.model}: scores and errors"
+    yield (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        f"<title>{escaped(title)}</title>\n<style>\n{_part('report.css')}</style>\n</head>\n<body>\n"
+    )
+    yield from _scores(findings)
+    yield from _groups(findings)
+    yield from _errors(findings)
+    yield f"<script>\n{_part('report.js')}</script>\n</body>\n</html>\n"
+
+
+def _part(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _scores(findings: Findings) -> Iterator[str]:
+    micro = findings.report.micro
+    yield f"<header>\n<h1>{escaped(findings.model)}</h1>\n<p>{escaped(findings.mode)}</p>\n</header>\n"
+    yield '<section aria-label="Scores">\n<div class="numbers">\n'
+    for name, value in (("F1", micro.f1), ("precision", micro.precision), ("recall", micro.recall)):
+        yield f"<div><b>{100 * value:.2f}</b> {name}</div>\n"
+    of = f"of {micro.gold:,} gold and {micro.predicted:,} found"
+    yield f"<div><b>{micro.correct:,}</b> right, {of}</div>\n</div>\n"
+    names = ("type", "P", "R", "F1", "gold", "predicted", "correct")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    yield f'<div class="wide"><table class="scores">\n<tr>{head}</tr>\n'
+    for label, score in [*findings.report.per_type.items(), ("micro", micro)]:
+        yield _row(label, score)
+    yield "</table></div>\n"
+    for form, recall in findings.report.forms.items():
+        yield f"<p>{escaped(form)}: {recall.correct:,} of {recall.gold:,}, {100 * recall.recall:.2f} %</p>\n"
+    yield "</section>\n"
+
+
+def _row(label: str, score: Score) -> str:
+    ratios = "".join(f'<td class="n">{100 * v:.2f}</td>' for v in (score.precision, score.recall, score.f1))
+    counts = "".join(f'<td class="n">{n:,}</td>' for n in (score.gold, score.predicted, score.correct))
+    return f'<tr><th scope="row">{escaped(label)}</th>{ratios}{counts}</tr>\n'
+
+
+def _groups(findings: Findings) -> Iterator[str]:
+    texts = [document.text for document in findings.documents]
+    predicted = [[entity.span for entity in entities] for entities in findings.found]
+    groupings = [by_sentence_length(texts), by_entity_length(), by_coverage(findings.words)]
+    if findings.seen is not None:
+        groupings.append(by_frequency(texts, findings.seen))
+    yield '<section>\n<h2>Where it is good, and where not</h2>\n<div class="groups">\n'
+    for grouping in groupings:
+        yield charts.bars(grouping.title, scores_by(grouping, findings.gold, predicted))
+    yield "</div>\n"
+    if findings.seen is None:
+        yield '<p class="faint">With --train FILE, also by how often an entity was seen in training.</p>\n'
+    yield "</section>\n<section>\n<h2>Which types are taken for which</h2>\n"
+    yield f'<div class="wide">{charts.counts(confusion(findings.gold, predicted))}</div>\n'
+    yield '<p class="faint">An overlap counts as well as the right characters.</p>\n</section>\n'
+    if findings.course:
+        yield '<section>\n<h2>How it was learnt</h2>\n<p><span class="loss">loss</span> on the left, '
+        yield f'<span class="f1">F1 on dev</span> on the right</p>\n{charts.curve(findings.course)}</section>\n'
+
+
+def _errors(findings: Findings) -> Iterator[str]:
+    predicted = [[entity.span for entity in entities] for entities in findings.found]
+    every: dict[Kind, list[Mistake]] = {kind: [] for kind in get_args(Kind)}
+    for mistake in errors(findings.gold, predicted):
+        every[mistake.kind].append(mistake)
+    listed = sorted((m for some in every.values() for m in _spread(some)), key=_in_order)
+    n = sum(map(len, every.values()))
+    yield f"<section>\n<h2>{n:,} errors</h2>\n"
+    if len(listed) < n:
+        yield f"<p>{len(listed):,} of them are listed: at most {MOST:,} of each kind, evenly spread.</p>\n"
+    yield "<ul>\n"
+    for kind, some in every.items():
+        how_many = f", {MOST:,} listed" if len(some) > MOST else ""
+        yield f"<li><b>{kind}</b> {len(some):,}{how_many}: {_TOLD[kind]}</li>\n"
+    yield '</ul>\n<p class="key"><mark class="g">gold</mark> <mark class="f">found</mark></p>\n'
+    nested = [is_nested(m, findings.gold[m.sentence], predicted[m.sentence]) for m in listed]
+    yield from _filters(listed, nested)
+    yield '<ol class="errors">\n'
+    scores = [{entity.span: entity.score for entity in entities} for entities in findings.found]
+    for mistake, inside in zip(listed, nested, strict=True):
+        document = findings.documents[mistake.sentence]
+        score = mistake.predicted and scores[mistake.sentence].get(mistake.predicted)
+        yield _error(mistake, document, score, inside)
+    yield "</ol>\n</section>\n"
+
+
+def _in_order(mistake: Mistake) -> tuple[int, Span]:
+    span = mistake.gold or mistake.predicted
+    assert span is not None
+    return mistake.sentence, span
+
+
+def _spread(mistakes: Sequence[Mistake]) -> list[Mistake]:
+    """All of them, or as many as are listed, at equal distances."""
+    n = min(len(mistakes), MOST)
+    return [mistakes[i * len(mistakes) // n] for i in range(n)]
+
+
+def _filters(listed: Sequence[Mistake], nested: Sequence[bool]) -> Iterator[str]:
+    """Hidden until the script shows them, as without it they do nothing."""
+    kinds = Counter(mistake.kind for mistake in listed)
+    yield "<form hidden>\n<fieldset><legend>kind</legend>\n"
+    for kind in get_args(Kind):
+        if kinds[kind]:
+            yield (
+                f'<label class="k {kind}"><input type="checkbox" name="kind" value="{kind}" checked> {kind}'
+                f" {kinds[kind]:,}</label>\n"
+            )
+    yield "</fieldset>\n"
+    if any(nested):
+        yield f'<label><input type="checkbox" name="nested"> only nested, {sum(nested):,}</label>\n'
+    labels = sorted({span.label for m in listed for span in (m.gold, m.predicted) if span is not None})
+    options = "".join(f'<option value="{escaped(label)}">{escaped(label)}</option>' for label in labels)
+    yield f'<label>type <select name="label"><option value="">all</option>{options}</select></label>\n'
+    yield '<label>text <input type="search" name="text"></label>\n<output aria-live="polite"></output>\n</form>\n'
+
+
+def _error(mistake: Mistake, document: Document, score: float | None, nested: bool) -> str:
+    kind, gold, found = mistake.kind, mistake.gold, mistake.predicted
+    told = [
+        f'<span class="{name}">{escaped(span.label)} <q>{_said(document.text, span)}</q></span>'
+        for name, span in (("g", gold), ("f", found))
+        if span is not None
+    ]
+    certain = "" if score is None else f' <span class="faint">{score:.2f}</span>'
+    inside = ' <span class="k">nested</span>' if nested else ""
+    labels = " ".join(f'data-{name}="{escaped(s.label)}"' for name, s in (("gold", gold), ("found", found)) if s)
+    data = f'data-kind="{kind}"{" data-nested" if nested else ""} {labels}'
+    file, line = document.meta.get("@file"), document.meta.get("@line")
+    where = "" if file is None else Path(file).name if line is None else f"{Path(file).name}:{line}"
+    return (
+        f'<li {data}><span class="k {kind}">{kind}</span>{inside}'
+        f' {" → ".join(told)}{certain}<span class="where">{escaped(where)}</span>'
+        f"<p>{_context(document.text, gold, found)}</p></li>\n"
+    )
+
+
+def _said(text: str, span: Span) -> str:
+    return escaped(shown("…".join(text[start:end] for start, end in span.fragments)))
+
+
+def _context(text: str, gold: Span | None, found: Span | None) -> str:
+    """The text around both spans, cut at their borders, each piece marked by the spans over it."""
+    marked = [(name, piece) for name, span in (("g", gold), ("f", found)) if span for piece in span.fragments]
+    first = max(min(start for _, (start, _) in marked) - AROUND, 0)
+    last = min(max(end for _, (_, end) in marked) + AROUND, len(text))
+    borders = sorted({first, last, *(at for _, piece in marked for at in piece)})
+    pieces = []
+    for start, end in pairwise(borders):
+        names = [name for name, (s, e) in marked if s <= start and end <= e]
+        inner = escaped(text[start:end])
+        pieces.append(f'<mark class="{" ".join(names)}">{inner}</mark>' if names else inner)
+    return f"{'…' if first else ''}{''.join(pieces)}{'…' if last < len(text) else ''}"

@@ -1,0 +1,266 @@
+"""The page of scores and errors: everything is on it, nothing on it does anything, and a browser can bear it."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tiny
+from hanlattice import corpus
+from hanlattice.cli import main
+from hanlattice.document import Document, Entity
+from hanlattice.evaluation import errors, evaluate_spans
+from hanlattice.explain import charts
+from hanlattice.explain.analysis import Epoch
+from hanlattice.explain.report import AROUND, MOST, Findings, page
+from hanlattice.spans import Span
+
+HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\"'&"
+VOID = {"meta", "input"}
+
+
+class Page(HTMLParser):
+    """The errors on a page, and every tag and attribute in it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[tuple[str, str]] = []
+        self.rows: list[dict[str, Any]] = []
+        self.tags: Counter[str] = Counter()
+        self.attributes: set[str] = set()
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        self.tags[tag] += 1
+        self.attributes |= given.keys()
+        if tag not in VOID:
+            self.open.append((tag, given.get("class") or ""))
+        if tag == "li" and "data-kind" in given:
+            self.rows.append({"data": given, "text": "", "g": "", "f": ""})
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.rows and ("p", "") in self.open and self.open[-1][0] in ("p", "mark"):
+            self.rows[-1]["text"] += data
+            for name in self.open[-1][1].split():
+                self.rows[-1][name] += data
+
+
+def findings(texts: list[str], gold: list[list[Span]], found: list[list[Span]], **more: Any) -> Findings:
+    documents = [Document(text, meta={"@file": "some/corpus.txt", "@line": i}) for i, text in enumerate(texts, 1)]
+    entities = [[Entity.of(t, span, 0.5) for span in spans] for t, spans in zip(texts, found, strict=True)]
+    told = {"model": "m", "mode": "exact", "words": [[(0, 2)]] * len(texts), **more}
+    return Findings(report=evaluate_spans(gold, found), documents=documents, gold=gold, found=entities, **told)
+
+
+def read(some: Findings) -> Page:
+    return Page("".join(page(some)))
+
+
+TEXTS = ["重庆人和药店开业", "李明在北京市工作"]
+GOLD = [[Span(0, 2, "LOC"), Span(2, 6, "ORG")], [Span(0, 2, "PER"), Span(3, 6, "LOC"), Span(3, 5, "LOC")]]
+FOUND = [[Span(0, 3, "LOC"), Span(2, 6, "PER")], [Span(3, 6, "LOC"), Span(6, 8, "ORG")]]
+
+
+def test_every_error_is_there_in_its_context() -> None:
+    rows = read(findings(TEXTS, GOLD, FOUND)).rows
+    expected = list(errors(GOLD, FOUND))
+    assert len(rows) == len(expected) == 5
+    for row, mistake in zip(rows, expected, strict=True):
+        text = TEXTS[mistake.sentence]
+        data = row["data"]
+        assert data["data-kind"] == mistake.kind
+        assert row["text"] == text
+        for side, name, span in (("g", "gold", mistake.gold), ("f", "found", mistake.predicted)):
+            assert row[side] == (text[span.start : span.end] if span else "")
+            assert data.get(f"data-{name}") == (span.label if span else None)
+    assert ["data-nested" in row["data"] for row in rows] == [True, True, False, True, False]
+
+
+def test_pieces_of_an_entity_are_marked_one_by_one() -> None:
+    gold = [[Span.of([(0, 1), (3, 4)], "LOC")]]
+    (row,) = read(findings(["重庆人和"], gold, [[]])).rows
+    assert row["g"] == "重和"
+
+
+def test_only_the_surroundings_are_shown() -> None:
+    text = "前" * 500 + "重庆" + "后" * 500
+    (row,) = read(findings([text], [[Span(500, 502, "LOC")]], [[]])).rows
+    assert row["text"] == f"…{'前' * AROUND}重庆{'后' * AROUND}…"
+
+
+def test_it_has_the_scores_and_the_groups() -> None:
+    some = findings(TEXTS, GOLD, FOUND, seen={"重庆": 3}, course=[Epoch(1, 3.0, None), Epoch(2, 1.5, 0.25)])
+    text = "".join(page(some))
+    for told in ("22.22", "20.00", "25.00", "Characters of the text", "Characters of the entity", "2–5", "0.50"):
+        assert told in text, told
+    assert "F1 on dev at best 25.00, in epoch 2." in text
+    assert "With --train FILE" not in text
+    without = "".join(page(findings(TEXTS, GOLD, FOUND)))
+    assert "With --train FILE" in without
+    assert "How it was learnt" not in without
+
+
+def test_nothing_wrong() -> None:
+    found = read(findings(["重庆"], [[Span(0, 2, "LOC")]], [[Span(0, 2, "LOC")]]))
+    assert found.rows == []
+    assert read(findings([""], [[]], [[]])).rows == []
+
+
+def test_nothing_becomes_markup() -> None:
+    gold, found = [[Span(0, len(HOSTILE), HOSTILE)]], [[Span(0, 4, HOSTILE)]]
+    harmless = read(findings(["重庆" * 60], [[Span(0, 120, "A")]], [[Span(0, 4, "A")]]))
+    hostile = read(findings([HOSTILE], gold, found, model=HOSTILE, mode=HOSTILE))
+    assert hostile.tags == harmless.tags
+    assert hostile.attributes == harmless.attributes
+    assert hostile.rows[0]["text"] == HOSTILE
+    assert hostile.rows[0]["data"]["data-gold"] == HOSTILE
+    "".join(page(findings(["\ud800\0a"], [[Span(0, 2, "\ud800")]], [[]]))).encode("utf-8")
+
+
+def test_nothing_is_fetched() -> None:
+    text = "".join(page(findings(TEXTS, GOLD, FOUND)))
+    assert not re.search(r"https?:|url\(|@import|<link|\bsrc=|fetch|XMLHttp", text)
+
+
+def test_a_hundred_thousand_errors() -> None:
+    """Few enough are listed, of each kind, from the whole corpus, and the page says of how many."""
+    texts = ["重庆人和药店"] * 50_000
+    gold: list[list[Span]] = [[Span(0, 2, "LOC")]] * 50_000
+    found: list[list[Span]] = [[Span(3, 5, "ORG")]] * 49_999 + [[Span(0, 2, "PER")]]
+    text = "".join(page(findings(texts, gold, found)))
+    assert len(text) < 1_000_000
+    rows = Page(text).rows
+    assert Counter(row["data"]["data-kind"] for row in rows) == {"missed": MOST, "invented": MOST, "type": 1}
+    lines = [int(line) for line in re.findall(r"corpus\.txt:(\d+)<", text)]
+    assert lines == sorted(lines)
+    assert lines[0] == 1
+    assert lines[-1] == 50_000
+    assert "99,999 errors" in text
+    assert "1,001 of them are listed: at most 500 of each kind" in text
+    assert "<b>missed</b> 49,999, 500 listed" in text
+
+
+def test_curve_of_one_epoch_and_of_a_flat_run() -> None:
+    for epochs in ([Epoch(1, 2.0, 0.5)], [Epoch(1, 2.0, 0.5), Epoch(2, 2.0, 0.5)], [Epoch(1, 2.0, None)]):
+        svg = charts.curve(epochs)
+        assert "nan" not in svg
+        numbers = [float(n) for pair in re.findall(r'points="([^"]*)"', svg) for n in re.findall(r"[\d.]+", pair)]
+        assert numbers
+        assert all(0 <= n <= charts.WIDTH for n in numbers)
+
+
+class TestEvaluate:
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        wrong = Document("李明在北京工作。", (Entity("李明", "LOC", 0, 2), Entity("北京工作", "LOC", 3, 7)))
+        corpus.write([*tiny.documents(), wrong], tmp_path / "test.jsonl", "jsonl")
+        return tmp_path / "test.jsonl"
+
+    def call(self, capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(["evaluate", str(tiny.trained()), *map(str, arguments)])
+        return int(left.value.code or 0), *capsys.readouterr()
+
+    def test_writes_the_page_beside_the_scores(self, capsys: pytest.CaptureFixture[str], file: Path) -> None:
+        plain = self.call(capsys, file, "--format", "json")
+        out = file.with_name("report.html")
+        train = tiny.folder() / "corpus.bmes"
+        assert self.call(capsys, file, "--format", "json", "--errors", out, "--train", train) == plain
+        micro = next(iter(json.loads(plain[1])["models"].values()))["micro"]
+        text = out.read_text("utf-8")
+        found = Page(text)
+        assert f"{100 * micro['f1']:.2f}" in text
+        assert [row["data"]["data-kind"] for row in found.rows] == ["type", "boundary"]
+        assert "test.jsonl:31" in text
+        assert "is a word" in text
+        assert "2–5" in text, "how often entities are in the training corpus"
+        assert "How it was learnt" in text
+
+    def test_counts_what_the_scores_count(self, capsys: pytest.CaptureFixture[str], file: Path) -> None:
+        """Renamed labels and entities below the threshold are the same on the page as in the scores."""
+        out = file.with_name("report.html")
+        _, told, _ = self.call(
+            capsys, file, "--threshold", "1", "--map", "PER=LOC", "--format", "json", "--errors", out
+        )
+        micro = next(iter(json.loads(told)["models"].values()))["micro"]
+        rows = Page(out.read_text("utf-8")).rows
+        assert sum("data-gold" in row["data"] for row in rows) == micro["gold"] - micro["correct"] > 0
+        assert "PER" not in {row["data"].get("data-gold") for row in rows}
+
+    def test_needs_the_name_of_a_page(self, capsys: pytest.CaptureFixture[str], file: Path) -> None:
+        code, _, err = self.call(capsys, file, "--errors", "report.pdf")
+        assert code == 2
+        assert "report.pdf: name a page, such as report.html" in err
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    chromium = Path("/usr/bin/chromium")
+    if not chromium.exists():
+        pytest.skip("needs Chromium as /usr/bin/chromium")
+    with playwright.sync_playwright() as tools:
+        yield (opened := tools.chromium.launch(executable_path=str(chromium), args=["--no-sandbox"]))
+        opened.close()
+
+
+@pytest.fixture
+def shown(browser: Any, tmp_path: Path) -> Any:
+    """A page of hostile errors in a browser, which has asked for nothing and complained of nothing."""
+    texts = [*TEXTS, HOSTILE]
+    some = findings(texts, [*GOLD, [Span(0, 9, HOSTILE)]], [*FOUND, []], model=HOSTILE)
+    (tmp_path / "report.html").write_text("".join(page(some)), encoding="utf-8")
+    tab = browser.new_page()
+    told: list[str] = []
+    asked: list[str] = []
+    tab.on("pageerror", lambda error: told.append(str(error)))
+    tab.on("console", lambda message: told.append(message.text))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto((tmp_path / "report.html").as_uri())
+    yield tab
+    assert told == []
+    assert len(asked) == 1
+    assert tab.evaluate("window.hacked") is None
+    tab.close()
+
+
+class TestInABrowser:
+    def visible(self, tab: Any) -> list[str]:
+        return [row.get_attribute("data-kind") for row in tab.locator(".errors > li").all() if row.is_visible()]
+
+    def test_filters(self, shown: Any) -> None:
+        everything = self.visible(shown)
+        assert len(everything) == 6
+        shown.uncheck("[value=missed]")
+        assert self.visible(shown) == [kind for kind in everything if kind != "missed"]
+        assert shown.locator("output").inner_text() == f"{6 - everything.count('missed')} / 6"
+        shown.check("[value=missed]")
+        shown.check("[name=nested]")
+        assert len(self.visible(shown)) == 3
+        shown.uncheck("[name=nested]")
+        shown.fill("[name=text]", "李明在")
+        assert len(self.visible(shown)) == 3
+        shown.fill("[name=text]", "")
+        shown.select_option("[name=label]", HOSTILE)
+        assert self.visible(shown) == ["missed"]
+        shown.press("[name=text]", "Enter")
+        assert self.visible(shown) == ["missed"], "a form that is sent does not load the page anew"
+
+    def test_is_a_list_without_scripts(self, browser: Any, tmp_path: Path) -> None:
+        (tmp_path / "report.html").write_text("".join(page(findings(TEXTS, GOLD, FOUND))), encoding="utf-8")
+        tab = browser.new_context(java_script_enabled=False).new_page()
+        tab.goto((tmp_path / "report.html").as_uri())
+        assert len(self.visible(tab)) == 5
+        assert not tab.locator("form").is_visible()
+        tab.close()
