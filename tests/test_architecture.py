@@ -23,6 +23,7 @@ PACKAGE = ROOT / "src" / "hanlattice"
 ROWS = (
     ("__main__",),
     ("cli",),
+    ("serving",),
     ("api", "comparison"),
     ("training",),
     ("calibration", "export"),
@@ -57,6 +58,7 @@ WITHOUT_TORCH = (
     "hanlattice.explain",
     "hanlattice.explain.report",
     "hanlattice.runtime",
+    "hanlattice.serving.worker",
 )
 
 

@@ -27,6 +27,7 @@ VERBS = {
     "vectors": "Train, convert and inspect vectors.",
     "explain": "Show what a model read, and what each word did.",
     "export": "Make a model that runs without torch.",
+    "serve": "A model over HTTP, and a page to try it.",
     "info": "Show versions, and what a model is made of.",
 }
 

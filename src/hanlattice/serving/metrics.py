@@ -1,0 +1,84 @@
+"""Figures for Prometheus, summed over all workers."""
+
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+from hanlattice.serving.supervisor import FIGURES
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class Metrics:
+    """What one worker counts. ``labels`` are those of the model: what requests force is counted as ``other``."""
+
+    def __init__(self, labels: Collection[str]):
+        self._labels = frozenset(labels)
+        self._registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "hanlattice_requests", "Requests by route, method and status.", ["route", "method", "status"],
+            registry=registry,
+        )  # fmt: skip
+        self.seconds = Histogram(
+            "hanlattice_request_seconds", "From the first byte to the last.", ["route"], buckets=_SECONDS,
+            registry=registry,
+        )  # fmt: skip
+        self.batch_size = Histogram(
+            "hanlattice_batch_texts", "Texts that were read together.", buckets=_SIZES, registry=registry
+        )
+        self.batch_seconds = Histogram(
+            "hanlattice_batch_seconds", "Time that the model took for a batch.", buckets=_SECONDS, registry=registry
+        )
+        self.queue = Gauge(
+            "hanlattice_queue_texts", "Texts that wait.", multiprocess_mode="livesum", registry=registry
+        )
+        self.workers = Gauge(
+            "hanlattice_workers", "Workers that are ready.", multiprocess_mode="livesum", registry=registry
+        )
+        self.characters = Counter("hanlattice_characters", "Characters that were read.", registry=registry)
+        self.entities = Counter(
+            "hanlattice_entities", "Entities that were found, by label.", ["label"], registry=registry
+        )
+
+    def batch(self, size: int, seconds: float, waiting: int) -> None:
+        self.batch_size.observe(size)
+        self.batch_seconds.observe(seconds)
+        self.queue.set(waiting)
+
+    def found(self, labels: Iterable[str]) -> None:
+        for label in labels:
+            self.entities.labels(label if label in self._labels else "other").inc()
+
+    def exposition(self) -> bytes:
+        """The figures of all workers, the dead ones' counts included."""
+        folder = os.environ.get(FIGURES)
+        if folder is None:
+            return generate_latest(self._registry)
+        _forget_the_dead(Path(folder))
+        together = CollectorRegistry()
+        MultiProcessCollector(together, path=folder)  # type: ignore[no-untyped-call]
+        return generate_latest(together)
+
+
+def _forget_the_dead(folder: Path) -> None:
+    """What a worker had in its queue when it was killed does not wait any more."""
+    for path in folder.glob("gauge_live*.db"):
+        pid = int(path.stem.rpartition("_")[2])
+        if not _is_alive(pid):
+            mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

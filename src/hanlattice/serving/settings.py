@@ -1,0 +1,86 @@
+"""What a service can be told when it starts."""
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hanlattice.errors import ConfigError
+
+
+def lexicon_folder() -> Path:
+    """Where named lexicons are kept unless another folder is named: the user's own data folder."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "hanlattice" / "lexicons"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every limit of a service. Times are seconds unless they say otherwise, sizes bytes.
+
+    Attributes:
+        model: folder of a model; the packaged one where it is None.
+        lexicons: folder of the named lexicons.
+        token: what clients must show as ``Authorization: Bearer …``; None lets everybody in.
+        threads: of each worker's model; 0 shares the cores out among the workers.
+        max_batch: texts that are read together; 1 reads each alone.
+        max_batch_chars: characters that are read together, so that no short text waits long for long ones.
+        max_wait_ms: how long an idle model waits for more texts before it begins.
+        max_queue: texts that may wait in a worker; requests beyond are told to come again.
+        max_texts, max_chars: of one request, and of one text.
+        max_body, max_lexicon_body: of a request, and of one that stores a lexicon.
+        answer_timeout: for an answer, waiting included.
+        client_timeout: for a client to send its request, and to take its answer.
+        drain_timeout: for accepted requests to be answered after SIGTERM.
+
+    Raises:
+        ConfigError: a setting is out of range, or two contradict each other.
+    """
+
+    model: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    root_path: str = ""
+    workers: int = 1
+    threads: int = 0
+    lexicons: Path = field(default_factory=lexicon_folder)
+    token: str | None = None
+    max_batch: int = 32
+    max_batch_chars: int = 8192
+    max_wait_ms: float = 5.0
+    max_queue: int = 512
+    max_texts: int = 64
+    max_chars: int = 10_000
+    max_body: int = 4 * 2**20
+    max_lexicon_body: int = 32 * 2**20
+    answer_timeout: float = 30.0
+    client_timeout: float = 10.0
+    drain_timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        at_least_one = (
+            "workers",
+            "max_batch",
+            "max_batch_chars",
+            "max_queue",
+            "max_texts",
+            "max_chars",
+            "max_body",
+        )
+        for name in at_least_one:
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("answer_timeout", "client_timeout", "drain_timeout"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} must be more than 0 s, not {getattr(self, name)}")
+        if self.max_texts > self.max_queue:
+            raise ConfigError(
+                f"a request of {self.max_texts} texts never fits into a queue of {self.max_queue};"
+                " raise max_queue or lower max_texts"
+            )
+        if self.token is not None and not re.fullmatch(r"[\x21-\x7e]{8,}", self.token):
+            raise ConfigError("a token has at least 8 characters, all of them ASCII and none a space")
+
+    @property
+    def threads_of_a_worker(self) -> int:
+        return self.threads or max(1, (os.cpu_count() or 1) // self.workers)

@@ -1,0 +1,171 @@
+"""The process that holds the socket: it starts the workers, replaces those that die, and stops them."""
+
+import contextlib
+import errno
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.connection import wait
+from types import FrameType
+
+from hanlattice.errors import ConfigError, ModelError
+from hanlattice.model_folder import ModelFolder
+from hanlattice.serving import logs
+from hanlattice.serving.settings import Settings
+
+READY = "ready"  # what a worker tells when it begins to answer; anything else is why it cannot
+NEEDED = ("fastapi", "httptools", "prometheus_client", "uvicorn")
+BACKLOG = 2048  # connections that may wait for a worker to take them
+FIGURES = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client: where workers put their figures together
+PATIENCE = 5.0  # seconds beyond the drain time-out, after which a worker is killed
+PAUSE = 1.0  # seconds before another worker is tried after one that did not come up
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    Raises:
+        ConfigError: the extra is not installed, or the address cannot be listened at.
+        ModelError: the model cannot be loaded.
+    """
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"serving needs {', '.join(missing)}: pip install 'hanlattice[serve]'")
+    ModelFolder.open(settings.model)  # so that the most common mistakes are told before anything is started
+    logs.set_up()
+    with listening(settings.host, settings.port) as listener, tempfile.TemporaryDirectory() as figures:
+        os.environ[FIGURES] = figures
+        os.environ.setdefault("OMP_NUM_THREADS", str(settings.threads_of_a_worker))
+        host, port = listener.getsockname()[:2]
+        logs.say("listening", url=f"http://{f'[{host}]' if ':' in host else host}:{port}", workers=settings.workers)
+        _Supervisor(settings, listener).run()
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket to which clients can connect from now on; port 0 is any that is free.
+
+    Raises:
+        ConfigError: the port is taken, or this machine has no such address.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+            0
+        ]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConfigError(f"--host {host}: {error.strerror or error}") from None
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                mend = "is in use; choose another one with --port, or 0 for any that is free"
+                raise ConfigError(f"port {port} of {host} {mend}") from None
+            raise ConfigError(f"port {port} of {host}: {error.strerror or error}") from None
+        yield listener
+
+
+class _Worker:
+    """A child process, and what it has told."""
+
+    def __init__(self, settings: Settings, listener: socket.socket):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(settings, listener, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.told = ""
+
+    @property
+    def is_ready(self) -> bool:
+        return self.told == READY
+
+    def listen(self) -> None:
+        """Take in that it is ready, or why it is not going to be."""
+        with contextlib.suppress(EOFError, OSError):
+            if not self.told and self.pipe.poll():
+                self.told = str(self.pipe.recv())
+
+
+def _work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
+    from hanlattice.serving.worker import work  # what workers need is no burden for the supervisor
+
+    work(settings, listener, parent)
+
+
+class _Supervisor:
+    def __init__(self, settings: Settings, listener: socket.socket):
+        self._settings, self._listener = settings, listener
+        self._stopping = False
+        self._woken, self._bell = socket.socketpair()  # signals must interrupt waiting
+        self._workers: list[_Worker] = []
+
+    def run(self) -> None:
+        """
+        Raises:
+            ModelError: no worker can start.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        self._workers = [self._worker() for _ in range(self._settings.workers)]
+        try:
+            while not self._stopping:
+                self._wait()
+                self._replace_the_dead()
+        finally:
+            self._end()
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._stopping = True
+        self._bell.send(b"!")
+
+    def _worker(self) -> _Worker:
+        return _Worker(self._settings, self._listener)
+
+    def _wait(self) -> None:
+        """Until a worker tells something or dies, or somebody rings."""
+        told_all = all(worker.told for worker in self._workers)
+        pipes = [worker.pipe for worker in self._workers if not worker.told]
+        wait([self._woken, *pipes, *(worker.process.sentinel for worker in self._workers)])
+        for worker in self._workers:
+            worker.listen()
+        if not told_all and all(worker.is_ready for worker in self._workers):
+            logs.say("ready", workers=len(self._workers))
+
+    def _replace_the_dead(self) -> None:
+        for i, worker in enumerate(self._workers):
+            if self._stopping or worker.process.is_alive():
+                continue
+            if not worker.is_ready:
+                if not any(other.is_ready for other in self._workers):
+                    raise ModelError(worker.told or f"a worker died at its start ({worker.process.exitcode})")
+                time.sleep(PAUSE)
+            logs.say(
+                "worker died", level=logging.WARNING, worker=worker.process.pid, status=worker.process.exitcode
+            )
+            worker.pipe.close()
+            self._workers[i] = self._worker()
+
+    def _end(self) -> None:
+        """Nobody new; those who are here get their answers, within the drain time-out."""
+        self._listener.close()
+        alive = [worker.process for worker in self._workers if worker.process.is_alive()]
+        for process in alive:
+            process.terminate()
+        patience = time.monotonic() + self._settings.drain_timeout + PATIENCE
+        for process in alive:
+            process.join(max(0.0, patience - time.monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join()
+        logs.say("stopped")

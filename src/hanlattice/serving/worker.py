@@ -1,0 +1,73 @@
+"""A process that answers: the application on a socket that it shares with the other workers."""
+
+import asyncio
+import contextlib
+import socket
+from multiprocessing.connection import Connection as Pipe
+
+import uvicorn
+
+from hanlattice.api import load
+from hanlattice.errors import HanlatticeError
+from hanlattice.serving.app import Service
+from hanlattice.serving.connection import Connection
+from hanlattice.serving.logs import set_up
+from hanlattice.serving.settings import Settings
+from hanlattice.serving.supervisor import READY
+
+
+def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
+    """Answer until SIGTERM, or until nobody holds the other end of the pipe."""
+    set_up()
+    try:
+        service = Service(settings, load(settings.model, threads=settings.threads_of_a_worker))
+    except HanlatticeError as error:
+        parent.send(str(error))
+        raise SystemExit(1) from None
+    config = uvicorn.Config(
+        service.asgi,
+        http=Connection,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=max(1, round(settings.drain_timeout)),
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        _Server(config, service, parent).run([listener])
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's, and: what had connected when it was told to stop is answered; it does not outlive its parent."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, parent: Pipe):
+        super().__init__(config)
+        self._service, self._parent = service, parent
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # The parent never writes: there is something to read when it is gone.
+        asyncio.get_running_loop().add_reader(self._parent.fileno(), self._parent_left)
+        self._parent.send(READY)
+
+    def _parent_left(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._parent.fileno())
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.drain()
+        for listener in sockets or []:
+            await self._accept_the_rest(listener)
+        await super().shutdown(sockets)
+
+    async def _accept_the_rest(self, listener: socket.socket) -> None:
+        """Those who have connected and have not been looked at; closing the listener would throw them out."""
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                client.setblocking(False)
+                await loop.connect_accepted_socket(self._protocol, client)
+
+    def _protocol(self) -> asyncio.Protocol:
+        return Connection(self.config, self.server_state, self.lifespan.state)
