@@ -37,7 +37,7 @@ SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon
 AUGMENTED, AUGMENTED_TEST = "encoders/augmented.py", "tests/oracles/test_augmented.py"
 PIECES = "tests/oracles/test_pretrained.py"
 POSITIONS, TENER = "tests/oracles/test_positions.py", "tests/parity/test_tener.py"
-LATIN = "tests/oracles/test_latin.py"
+LATIN, EXPLAIN = "tests/oracles/test_latin.py", "tests/test_explain.py"
 RELATIVE, TRANSFORMER = "encoders/positions/relative.py", "encoders/transformer.py"
 LR_CNN, CGN, LGN = (f"tests/oracles/test_{name}.py" for name in ("lr_cnn", "cgn", "lgn"))
 BASELINES, IDCNN, SEGMENTATION = (
@@ -363,6 +363,25 @@ FAULTS = {
     ),
     "tags of a span end early": Fault(
         "spans.py", "tags[span.end - 1] =", "tags[max(span.end - 2, 0)] =", "tests/test_spans.py"
+    ),
+    "attention told unscaled": Fault("encoders/flat.py", "@ k.mT * self.scale", "@ k.mT", EXPLAIN),
+    "a word's strength from all characters": Fault(
+        "explain/attending.py", "mean[head : tail + 1, n + i]", "mean[:, n + i]", EXPLAIN
+    ),
+    "influence of all other words": Fault(
+        "explain/influence.py", "word.text != left_out", "word.text == left_out", EXPLAIN
+    ),
+    "characters of pictures unescaped": Fault(
+        "explain/svg.py", "{escaped(glyphs)}", "{glyphs}", "tests/test_explain_svg.py"
+    ),
+    "an arc one character short": Fault(
+        "explain/svg.py",
+        "self.x[min(end, self.end) - self.start]",
+        "self.x[min(end, self.end) - self.start - 1]",
+        "tests/test_explain_svg.py",
+    ),
+    "groups by length off by one": Fault(
+        "explain/analysis.py", "_length(span))", "_length(span) + 1)", "tests/test_explain_analysis.py"
     ),
 }
 

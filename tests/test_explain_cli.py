@@ -66,6 +66,7 @@ def test_words_of_the_users_own(explain: Callable[..., Result], tmp_path: Path) 
         (["-o", "picture"], "picture: write a picture"),
         (["--by", "magic"], "--by must be influence, attention or none, not 'magic'"),
         (["-o", "nowhere/a.svg"], "nowhere/a.svg: cannot be written"),
+        (["--positions", "a.svg", "-o", "b.svg"], "--positions names its own file"),
         (["--positions", "a.gif"], "a.gif: positions are drawn into a file .svg or .png"),
     ],
 )

@@ -38,6 +38,8 @@ def explain(
     change of an entity's score. Without --output it is printed.
     """
     if positions is not None:
+        if output is not None:
+            raise ConfigError("--positions names its own file; leave --output out")
         from hanlattice.explain.positions import draw
 
         draw(positions, text)
