@@ -3,11 +3,11 @@
 The fonts are those of whoever looks at it; nothing is fetched, and nothing in the text can become markup.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from hanlattice.document import Entity
 from hanlattice.explain.colours import colours_of
@@ -28,6 +28,9 @@ class _Arc(NamedTuple):
     end: int
     strength: float | None
     hint: str
+
+
+_R = TypeVar("_R", _Arc, Entity)
 
 
 class _Mark(NamedTuple):
@@ -115,10 +118,21 @@ def _arcs(lattice: Lattice, strengths: Sequence[float], reasons: Sequence[str]) 
 def _rows(text: str, arcs: Sequence[_Arc], entities: Sequence[Entity]) -> Iterator[_Row]:
     ems = widths(text)
     ranges = chain(((arc.start, arc.end) for arc in arcs), ((e.start, e.end) for e in entities))
-    for start, end in _breaks(ems, ranges):
+    borders = list(_breaks(ems, ranges))
+    starts = [start for start, _ in borders]
+    of_row = zip(borders, _divided(arcs, starts), _divided(entities, starts), strict=True)
+    for (start, end), its_arcs, its_entities in of_row:
         x = list(accumulate((EM * em for em in ems[start:end]), initial=MARGIN))
-        here = [arc for arc in arcs if arc.start < end and arc.end > start]
-        yield _Row(start, end, x, here, _marks(entities, start, end, x))
+        yield _Row(start, end, x, its_arcs, _marks(its_entities, start, end, x))
+
+
+def _divided(ranges: Iterable[_R], starts: Sequence[int]) -> list[list[_R]]:
+    """For each row, by where it starts, the ranges that reach into it."""
+    rows: list[list[_R]] = [[] for _ in starts]
+    for each in ranges:
+        for row in range(bisect_right(starts, each.start) - 1, bisect_left(starts, each.end)):
+            rows[row].append(each)
+    return rows
 
 
 def _breaks(ems: Sequence[float], ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
