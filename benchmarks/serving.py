@@ -1,0 +1,178 @@
+"""How many texts a service answers to many clients at once, with micro-batching and without it.
+
+python benchmarks/serving.py [--model FOLDER] [--seconds 60] [--clients 64] [--workers 1] [--texts FILE]
+
+Two services run, one that reads up to 32 texts together and one that reads each alone (--max-batch 1). They are put
+under load in turns of a few seconds each, so that a busy machine is as busy for both. Every answer is compared with
+what the model says to the same text offline; the first wrong one, or the first error, ends the run. Without a file
+of texts, one a line, it makes some up, of 4 to 120 characters.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import hanlattice
+from hanlattice.document import Entity
+
+TURN = 5.0  # seconds
+TOLERANCE = 1e-3  # of a score: sums are rounded differently beside other texts
+
+CLAUSES = (
+    "重庆人和药店在渝中区开业", "李明昨天从北京来到上海", "会议由王小红主持", "天气很好", "他没有说话", "价格上涨了百分之三",
+    "记者从南京市长江大桥管理局获悉", "中国科学院发布了新的报告", "张伟在广州大学教书", "双方签署了合作协议", "你好",
+    "他们下午三点到达成都", "新华社东京电", "该公司计划在深圳设立分部", "比赛在体育馆举行", "赵子龙是常山人",
+)  # fmt: skip
+
+Found = list[tuple[int, int, str, str, float]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="folder of a model; the packaged one by default")
+    parser.add_argument("--texts", type=Path, help="file of texts, one a line")
+    parser.add_argument("--seconds", type=float, default=60.0, help="under load, for each service")
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args()
+
+    texts = options.texts.read_text("utf-8").splitlines() if options.texts else invented(400)
+    ner = hanlattice.load(options.model)
+    truth = [(text, [row(e) for e in d.entities]) for text, d in zip(texts, ner(texts), strict=True)]
+    lengths = sorted(map(len, texts))
+    print(f"{len(texts)} texts of {lengths[0]} to {lengths[-1]} characters, {sum(lengths) / len(texts):.0f} on average")
+    print(f"{options.clients} clients, {options.workers} worker(s), {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    together, alone = Service("batches of up to 32", 32), Service("each text alone", 1)
+    with running(together, options), running(alone, options):
+        for service in (together, alone):  # the first answers are slow
+            asyncio.run(load(service, truth, options.clients, 2.0))
+            service.milliseconds.clear()
+            service.seconds, service.memory = 0.0, [service.resident()]
+        while alone.seconds < options.seconds:
+            for service in (together, alone):
+                asyncio.run(load(service, truth, options.clients, min(TURN, options.seconds)))
+                service.memory.append(service.resident())
+    for service in (together, alone):
+        service.report()
+    print(f"\nmicro-batching: {together.rate / alone.rate:.2f} times the throughput; every answer as offline")
+
+
+@dataclass
+class Service:
+    name: str
+    max_batch: int
+    port: int = 0
+    pid: int = 0
+    seconds: float = 0.0
+    milliseconds: list[float] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        return len(self.milliseconds) / self.seconds
+
+    def resident(self) -> float:
+        """MiB of the workers."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        sizes = [re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()) for pid in children]
+        return sum(int(size[1]) for size in sizes if size) / 1024
+
+    def report(self) -> None:
+        times = sorted(self.milliseconds)
+        p50, p99 = (times[int(len(times) * share)] for share in (0.50, 0.99))
+        print(f"\n{self.name}: {len(times):,} answers in {self.seconds:.0f} s, no error, none wrong")
+        print(f"  {self.rate:.0f} texts/s, p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+        print(f"  memory of the workers {self.memory[0]:.0f} MiB at the start, {self.memory[-1]:.0f} MiB at the end")
+
+
+@contextmanager
+def running(service: Service, options: argparse.Namespace) -> Iterator[None]:
+    command = [sys.executable, "-m", "hanlattice", "serve", "--port", "0", "--max-batch", str(service.max_batch)]
+    command += ["--workers", str(options.workers), *(["--model", options.model] if options.model else [])]
+    with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w+b") as log:
+        process = subprocess.Popen([*command, "--lexicons", f"{folder}/lexicons"], stderr=log)
+        try:
+            service.pid, service.port = process.pid, port_when_ready(process, Path(log.name))
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+def port_when_ready(process: subprocess.Popen[bytes], log: Path) -> int:
+    while process.poll() is None:
+        events = {row["event"]: row for row in map(json.loads, log.read_text("utf-8").splitlines())}
+        if "ready" in events:
+            return int(events["listening"]["url"].rpartition(":")[2])
+        time.sleep(0.1)
+    sys.exit(log.read_text("utf-8"))
+
+
+async def load(service: Service, truth: Sequence[tuple[str, Found]], clients: int, seconds: float) -> None:
+    until = time.perf_counter() + seconds
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for i in range(clients):
+            mixed = random.Random(i).sample(truth, len(truth))
+            group.create_task(client(service, mixed, until))
+    service.seconds += time.perf_counter() - began
+
+
+async def client(service: Service, truth: Sequence[tuple[str, Found]], until: float) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+    for text, expected in cycle(truth):
+        if time.perf_counter() > until:
+            break
+        began = time.perf_counter()
+        body = json.dumps({"text": text}, ensure_ascii=False).encode()
+        head = "POST /v1/entities HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        answer = await response(reader)
+        service.milliseconds.append(1000 * (time.perf_counter() - began))
+        check(text, expected, answer)
+    writer.close()
+
+
+async def response(reader: asyncio.StreamReader) -> Any:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    length = re.search(r"content-length: (\d+)", head)
+    body = await reader.readexactly(int(length[1]) if length else 0)
+    if not head.startswith("http/1.1 200"):
+        sys.exit(f"an error: {head.splitlines()[0]} {body.decode()}")
+    return json.loads(body)
+
+
+def check(text: str, expected: Found, answer: Any) -> None:
+    found = [(e["start"], e["end"], e["text"], e["label"], e["score"]) for e in answer["entities"]]
+    same = [e[:4] for e in found] == [e[:4] for e in expected]
+    if not same or any(abs(a[4] - b[4]) > TOLERANCE for a, b in zip(found, expected, strict=True)):
+        sys.exit(f"a wrong answer to {text}:\n{found}\ninstead of\n{expected}")
+
+
+def row(entity: Entity) -> tuple[int, int, str, str, float]:
+    return entity.start, entity.end, entity.text, entity.label, entity.score or 0.0
+
+
+def invented(n: int) -> list[str]:
+    """Texts that have one clause, or several: many short ones and a few long ones, as people send."""
+    draw = random.Random(0)
+    texts = [",".join(draw.sample(CLAUSES, min(int(draw.expovariate(0.5)) + 1, 12))) for _ in range(n)]
+    return [text[:120] + "。" for text in texts]
+
+
+if __name__ == "__main__":
+    main()
