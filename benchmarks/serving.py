@@ -33,9 +33,10 @@ TURN = 5.0  # seconds
 TOLERANCE = 1e-3  # of a score: sums are rounded differently beside other texts
 
 CLAUSES = (
-    "重庆人和药店在渝中区开业", "李明昨天从北京来到上海", "会议由王小红主持", "天气很好", "他没有说话", "价格上涨了百分之三",
-    "记者从南京市长江大桥管理局获悉", "中国科学院发布了新的报告", "张伟在广州大学教书", "双方签署了合作协议", "你好",
+    "重庆人和药店在渝中区开业", "李明昨天从北京来到上海", "会议由王小红主持", "天气很好", "他没有说话", "你好",
+    "记者从南京市长江大桥管理局获悉", "中国科学院发布了新的报告", "张伟在广州大学教书", "价格上涨了百分之三",
     "他们下午三点到达成都", "新华社东京电", "该公司计划在深圳设立分部", "比赛在体育馆举行", "赵子龙是常山人",
+    "双方签署了合作协议",
 )  # fmt: skip
 
 Found = list[tuple[int, int, str, str, float]]
@@ -54,8 +55,9 @@ def main() -> None:
     ner = hanlattice.load(options.model)
     truth = [(text, [row(e) for e in d.entities]) for text, d in zip(texts, ner(texts), strict=True)]
     lengths = sorted(map(len, texts))
-    print(f"{len(texts)} texts of {lengths[0]} to {lengths[-1]} characters, {sum(lengths) / len(texts):.0f} on average")
-    print(f"{options.clients} clients, {options.workers} worker(s), {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    mean, load_now = sum(lengths) / len(texts), os.getloadavg()[0]
+    print(f"{len(texts)} texts of {lengths[0]} to {lengths[-1]} characters, {mean:.0f} on average")
+    print(f"{options.clients} clients, {options.workers} worker(s), {os.cpu_count()} cores, load {load_now:.1f}")
     together, alone = Service("batches of up to 32", 32), Service("each text alone", 1)
     with running(together, options), running(alone, options):
         for service in (together, alone):  # the first answers are slow
@@ -96,7 +98,9 @@ class Service:
         p50, p99 = (times[int(len(times) * share)] for share in (0.50, 0.99))
         print(f"\n{self.name}: {len(times):,} answers in {self.seconds:.0f} s, no error, none wrong")
         print(f"  {self.rate:.0f} texts/s, p50 {p50:.0f} ms, p99 {p99:.0f} ms")
-        print(f"  memory of the workers {self.memory[0]:.0f} MiB at the start, {self.memory[-1]:.0f} MiB at the end")
+        print(
+            f"  memory of the workers {self.memory[0]:.0f} MiB at the start, {self.memory[-1]:.0f} MiB at the end"
+        )
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The service as an ASGI application: routes, and what happens when something goes wrong."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -100,8 +101,7 @@ class Service:
             title="hanlattice",
             version=__version__,
             description="Chinese named entity recognition on word lattices.",
-            docs_url=None,  # its page would come from another server
-            redoc_url=None,
+            openapi_url=None,  # ours has limits in it, and its page does not come from another server
             root_path=self._settings.root_path,
             lifespan=self._life,
             exception_handlers={
@@ -112,7 +112,8 @@ class Service:
             },
         )
         self._add_routes(app)
-        app.openapi_schema = described(app, self._settings)
+        description = json.dumps(described(app, self._settings), ensure_ascii=False).encode()
+        app.add_api_route("/openapi.json", _file(description, "application/json"), include_in_schema=False)
         return app
 
     def _add_routes(self, app: FastAPI) -> None:
@@ -267,6 +268,8 @@ async def _not_understood(request: Request, error: Exception) -> Response:
     broken = next((e for e in errors if e["type"] == "json_invalid"), None)
     if is_body and kind != "application/json":
         return await _refused(request, Refused(415, "send JSON: Content-Type: application/json"))
+    if any(e["loc"] == ("body",) and e["type"] == "missing" for e in errors):
+        return await _refused(request, Refused(400, "the body is no JSON: it is empty"))
     if broken is not None:
         where = f"{broken['ctx']['error']} at character {broken['loc'][1]}"
         return await _refused(request, Refused(400, f"the body is no JSON: {where}"))

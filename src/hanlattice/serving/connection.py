@@ -6,13 +6,17 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-HEAD_TIMEOUT = 10.0  # seconds from the first byte of a request, or from connecting, to the end of its headers
 LONGEST_HEAD = 65_536  # bytes
 LINGER = 0.5  # seconds in which a request that is on its way to a service that stops still gets its answer
 
 
 class Connection(HttpToolsProtocol):
-    """Uvicorn's, and: slow or endless headers end it; at the end of the service it closes when it falls silent."""
+    """Uvicorn's, and: slow or endless headers end it; at the end of the service it closes when it falls silent.
+
+    ``head_timeout``: seconds from connecting, or from the first byte of a later request, to the end of its headers.
+    """
+
+    head_timeout = 10.0
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
@@ -58,7 +62,7 @@ class Connection(HttpToolsProtocol):
 
     def _expect_head(self) -> None:
         self._head_bytes = 0
-        self._timer = self.loop.call_later(HEAD_TIMEOUT, self.timeout_keep_alive_handler)
+        self._timer = self.loop.call_later(self.head_timeout, self.timeout_keep_alive_handler)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

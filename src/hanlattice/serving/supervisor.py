@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from types import FrameType
 
-from hanlattice.errors import ConfigError, ModelError
+from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.model_folder import ModelFolder
 from hanlattice.serving import logs
 from hanlattice.serving.settings import Settings
@@ -113,7 +113,7 @@ class _Supervisor:
     def run(self) -> None:
         """
         Raises:
-            ModelError: no worker can start.
+            HanlatticeError: no worker can start.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
@@ -148,7 +148,7 @@ class _Supervisor:
                 continue
             if not worker.is_ready:
                 if not any(other.is_ready for other in self._workers):
-                    raise ModelError(worker.told or f"a worker died at its start ({worker.process.exitcode})")
+                    raise HanlatticeError(worker.told or f"a worker died at its start ({worker.process.exitcode})")
                 time.sleep(PAUSE)
             logs.say(
                 "worker died", level=logging.WARNING, worker=worker.process.pid, status=worker.process.exitcode

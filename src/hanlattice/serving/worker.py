@@ -24,9 +24,13 @@ def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
     except HanlatticeError as error:
         parent.send(str(error))
         raise SystemExit(1) from None
+
+    class Timely(Connection):
+        head_timeout = settings.client_timeout
+
     config = uvicorn.Config(
         service.asgi,
-        http=Connection,
+        http=Timely,
         ws="none",
         log_config=None,
         access_log=False,
@@ -70,4 +74,4 @@ class _Server(uvicorn.Server):
                 await loop.connect_accepted_socket(self._protocol, client)
 
     def _protocol(self) -> asyncio.Protocol:
-        return Connection(self.config, self.server_state, self.lifespan.state)
+        return self.config.http_protocol_class(self.config, self.server_state, self.lifespan.state)

@@ -1,0 +1,173 @@
+"""The micro-batcher alone: what goes together, in which order, and what happens to those that fail or leave."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hanlattice.serving.batching import Batcher, Full
+
+
+class Work:
+    """Says ``key:item``; remembers its batches, waits at the gate, and cannot stand the item ``bad``."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[str, list[str]]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def __call__(self, key: str, items: list[str]) -> list[str]:
+        assert self.gate.wait(10)
+        self.batches.append((key, items))
+        if "bad" in items:
+            raise ValueError("bad")
+        return [f"{key}:{item}" for item in items]
+
+
+def batcher(work: Work, **options: Any) -> Batcher[str, str, str]:
+    return Batcher(work, **{"max_batch": 4, "max_wait": 0.05, "max_queue": 100, **options})
+
+
+async def together(*asked: Coroutine[Any, Any, Any]) -> list[Any]:
+    return await asyncio.gather(*asked, return_exceptions=True)
+
+
+def test_those_that_come_together_are_worked_on_together() -> None:
+    async def run() -> None:
+        work = Work()
+        async with batcher(work) as b:
+            answers = await together(*(b.submit("k", [str(i)]) for i in range(6)))
+        assert answers == [[f"k:{i}"] for i in range(6)]
+        assert work.batches == [("k", ["0", "1", "2", "3"]), ("k", ["4", "5"])]
+
+    asyncio.run(run())
+
+
+def test_one_alone_waits_no_longer_than_it_must() -> None:
+    async def run(**options: Any) -> float:
+        async with batcher(Work(), **options) as b:
+            began = asyncio.get_running_loop().time()
+            assert await b.submit("k", ["a"]) == ["k:a"]
+            return asyncio.get_running_loop().time() - began
+
+    assert asyncio.run(run(max_wait=0.3)) >= 0.3
+    assert asyncio.run(run(max_wait=30.0, max_batch=1)) < 10
+
+
+def test_a_batch_has_one_key_and_the_first_that_came_leads() -> None:
+    async def run() -> None:
+        work = Work()
+        work.gate.clear()
+        async with batcher(work, max_wait=0.0) as b:
+            first = asyncio.create_task(b.submit("k", ["0"]))
+            await asyncio.sleep(0.05)  # it is at the gate, and the others gather behind it
+            rest = [asyncio.create_task(b.submit(key, [key + str(i)])) for i, key in enumerate("xyxzy")]
+            await asyncio.sleep(0.05)
+            assert b.waiting == 5
+            work.gate.set()
+            await asyncio.gather(first, *rest)
+        assert work.batches[1:] == [("x", ["x0", "x2"]), ("y", ["y1", "y4"]), ("z", ["z3"])]
+
+    asyncio.run(run())
+
+
+def test_heavy_ones_go_alone() -> None:
+    async def run() -> None:
+        work = Work()
+        async with batcher(work, weigh=len, max_weight=3) as b:
+            await b.submit("k", ["a", "bb", "c", "dddddd", "e"])
+        assert [items for _, items in work.batches] == [["a", "bb"], ["c", "e"], ["dddddd"]]
+
+    asyncio.run(run())
+
+
+def test_a_full_queue_takes_nothing_and_says_when_to_come_again() -> None:
+    async def run() -> None:
+        work = Work()
+        work.gate.clear()
+        async with batcher(work, max_queue=3, max_wait=0.0) as b:
+            first = asyncio.create_task(b.submit("k", ["0"]))
+            await asyncio.sleep(0.05)
+            second = asyncio.create_task(b.submit("k", ["1", "2"]))
+            await asyncio.sleep(0.05)
+            with pytest.raises(Full) as full:
+                await b.submit("k", ["3", "4"])
+            assert full.value.retry_after >= 1
+            assert b.waiting == 2
+            third = asyncio.create_task(b.submit("k", ["5"]))
+            await asyncio.sleep(0)
+            work.gate.set()
+            assert await asyncio.gather(first, second, third) == [["k:0"], ["k:1", "k:2"], ["k:5"]]
+
+    asyncio.run(run())
+
+
+def test_only_those_to_blame_fail_and_the_next_are_answered() -> None:
+    async def run() -> None:
+        async with batcher(Work()) as b:
+            answers = await together(*(b.submit("k", [item]) for item in ("a", "bad", "c")))
+            assert answers[0] == ["k:a"]
+            assert isinstance(answers[1], ValueError)
+            assert answers[2] == ["k:c"]
+            with pytest.raises(ValueError, match="bad"):
+                await b.submit("k", ["a", "bad", "bad"])
+            assert await b.submit("k", ["d"]) == ["k:d"]
+            assert await b.submit("k", []) == []
+
+    asyncio.run(run())
+
+
+def test_those_who_left_are_not_worked_for() -> None:
+    async def run() -> None:
+        work = Work()
+        work.gate.clear()
+        async with batcher(work, max_wait=0.0) as b:
+            stays = asyncio.create_task(b.submit("k", ["0"]))
+            await asyncio.sleep(0.05)
+            leaves = asyncio.create_task(b.submit("k", ["1", "2"]))
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await leaves
+            work.gate.set()
+            assert await stays == ["k:0"]
+            assert await b.submit("k", ["3"]) == ["k:3"]
+        assert [items for _, items in work.batches] == [["0"], ["3"]]
+
+    asyncio.run(run())
+
+
+def test_leaving_answers_those_that_wait() -> None:
+    async def run() -> None:
+        work = Work()
+        async with batcher(work, max_wait=30.0) as b:
+            waiting = asyncio.create_task(b.submit("k", ["a", "b"]))
+            await asyncio.sleep(0.05)
+        assert await waiting == ["k:a", "k:b"]
+        with pytest.raises(Full):
+            await b.submit("k", ["c"])
+
+    asyncio.run(run())
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("xyz"), st.lists(st.sampled_from(["a", "bb", "ccc"]), max_size=5)), max_size=8
+    ),
+    st.integers(1, 5),
+    st.integers(0, 4),
+)
+def test_answers_are_those_of_each_alone(asked: list[tuple[str, list[str]]], most: int, weight: int) -> None:
+    async def run() -> None:
+        work = Work()
+        options = {"max_batch": most, "weigh": len, "max_weight": weight, "max_wait": 0.0}
+        async with batcher(work, **options) as b:
+            answers = await asyncio.gather(*(b.submit(key, items) for key, items in asked))
+        assert answers == [[f"{key}:{item}" for item in items] for key, items in asked]
+        assert all(len(items) <= most for _, items in work.batches)
+        assert all(len(items) == 1 or sum(map(len, items)) <= weight for _, items in work.batches)
+
+    asyncio.run(run())

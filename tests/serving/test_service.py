@@ -1,0 +1,394 @@
+"""The service over HTTP, in real processes: right answers, and clear ones to whatever is wrong."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+import tiny
+from hanlattice.pipeline import NER
+from served import SENTENCE, Served, serving
+
+TOKEN = b"Authorization: Bearer open-sesame\r\n"
+TEXTS = [document.text for document in tiny.documents()]
+
+
+@pytest.fixture(scope="module")
+def ner() -> NER:
+    return tiny.ner()
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Served]:
+    with serving("--workers", 2, "--max-wait-ms", 20) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One with a token, and with limits that are soon reached."""
+    token = tmp_path_factory.mktemp("strict") / "token"
+    token.write_text("open-sesame\n")
+    limits = ("--max-chars", 50, "--max-texts", 3, "--max-body", 2000, "--max-queue", 3, "--client-timeout", 1)
+    with serving(*limits, "--max-wait-ms", 400, "--token-file", token) as served:
+        served.client.headers["authorization"] = "Bearer open-sesame"
+        yield served
+
+
+def same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> bool:
+    plain = [[{k: v for k, v in e.items() if k != "score"} for e in entities] for entities in (found, expected)]
+    close = all(abs(a["score"] - b["score"]) < 1e-3 for a, b in zip(found, expected, strict=False))
+    return plain[0] == plain[1] and close
+
+
+def offline(ner: NER, text: str) -> list[dict[str, Any]]:
+    return ner(text).to_dict()["entities"]
+
+
+class TestAnswers:
+    def test_are_those_of_the_library(self, service: Served, ner: NER) -> None:
+        found = service.entities(SENTENCE)
+        assert [(e["text"], e["label"]) for e in found] == [("李明", "PER"), ("北京", "LOC")]
+        assert same(found, offline(ner, SENTENCE))
+
+    def test_of_several_texts_stand_in_their_order(self, service: Served, ner: NER) -> None:
+        texts = [*TEXTS, "", "😀李明\r\n在🇨🇳北京👨‍👩‍👧工作。"]
+        answers = service.client.post("/v1/entities", json={"texts": texts}).json()["entities"]
+        assert len(answers) == len(texts)
+        for text, found in zip(texts, answers, strict=True):
+            assert same(found, offline(ner, text))
+            assert all(text[e["start"] : e["end"]] == e["text"] for e in found)
+        assert service.client.post("/v1/entities", json={"texts": []}).json() == {"entities": []}
+
+    def test_of_many_clients_at_once_are_their_own(self, service: Served, ner: NER) -> None:
+        """Different texts and rules at the same time: batches hold what belongs together, and only that."""
+        rules: list[dict[str, Any]] = [
+            {},
+            {"threshold": 0.99},
+            {"force": {"工作": "ORG"}},
+            {"block": {"北京": None}},
+        ]
+        wrong: list[object] = []
+
+        def ask(number: int) -> None:
+            with httpx2.Client(base_url=service.url, timeout=30) as client:
+                for i in range(12):
+                    text, rule = TEXTS[(number * 5 + i) % len(TEXTS)], rules[(number + i) % len(rules)]
+                    answer = client.post("/v1/entities", json={"text": text, **rule}).json()
+                    if not same(answer["entities"], expected[text, str(rule)]):
+                        wrong.append((text, rule, answer))
+
+        expected = {}
+        for rule in rules:
+            with ner.using(**rule):
+                expected |= {(text, str(rule)): offline(ner, text) for text in TEXTS}
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+        figures = service.client.get("/metrics").text
+        batches, texts = (float(_figure(figures, f"hanlattice_batch_texts_{what}")) for what in ("count", "sum"))
+        assert texts > 1.5 * batches
+
+    def test_heed_rules_of_the_request_and_forget_them(self, service: Served) -> None:
+        before = service.entities(SENTENCE)
+        assert service.entities(SENTENCE, block={"李明": ["PER"], "北京": None}) == []
+        assert service.entities(SENTENCE, block={"李明": "ORG"}) == before
+        forced = {"start": 2, "end": 4, "text": "工作", "label": "ORG", "score": 1.0}
+        assert forced in service.entities("他去工作", force={"工作": "ORG"})
+        assert service.entities(SENTENCE, threshold=1.0) == []
+        assert same(service.entities(SENTENCE), before)
+
+    def test_explain_what_was_read(self, service: Served) -> None:
+        def read(**question: Any) -> dict[str, Any]:
+            return service.client.post("/v1/explain", json={"text": SENTENCE, **question}).json()
+
+        auto = read()
+        assert auto["by"] == "attention"
+        assert [(w["text"], w["start"], w["end"]) for w in auto["words"]] == [
+            ("李明", 0, 2),
+            ("北京", 3, 5),
+            ("工作", 5, 7),
+        ]
+        assert all(0 < w["strength"] <= 1 and w["text"] in w["reason"] for w in auto["words"])
+        assert read(by="influence")["by"] == "influence"
+        assert "strength" not in read(by="none")["words"][0]
+        edited = read(lexicon={"words": ["明在北"], "remove": ["北京"]})
+        assert [w["text"] for w in edited["words"]] == ["李明", "明在北", "工作"]
+        long = service.client.post("/v1/explain", json={"text": SENTENCE * 30}).json()
+        assert (long["by"], len(long["words"])) == ("none", 90)
+
+
+class TestLexicons:
+    def test_are_made_replaced_and_removed_for_all_workers_at_once(self, service: Served) -> None:
+        def words(**question: Any) -> list[str]:
+            answer = service.client.post("/v1/explain", json={"text": "长江药房", "by": "none", **question})
+            return [word["text"] for word in answer.json()["words"]]
+
+        put, url = service.client.put, "/v1/lexicons/my-words_1"
+        assert words() == []
+        created = put(url, json=["长江", {"text": "药房", "label": "ORG", "weight": 2}])
+        assert created.status_code == 201
+        assert created.json() == {"id": "my-words_1", "words": 2, "removed": 0, "extends": True}
+        pids = set()
+        for _ in range(20):  # connections go to either worker
+            with httpx2.Client(base_url=service.url, timeout=30) as client:
+                answer = client.post(
+                    "/v1/explain", json={"text": "长江药房", "by": "none", "lexicon": "my-words_1"}
+                )
+                assert [w["text"] for w in answer.json()["words"]] == ["长江", "药房"]
+            pids |= {row["pid"] for row in service.events("request")}
+        assert len(pids) == 2
+        for i in range(10):
+            name = f"长江药房{i}"[:4] if i % 2 else "江药"
+            assert put(url, json={"words": [name], "extends": bool(i % 3)}).status_code == 200
+            assert words(lexicon="my-words_1") == [name]
+        assert service.client.get(url).json() == {"words": ["长江药房"], "remove": [], "extends": False}
+        assert service.client.get("/v1/lexicons").json() == {"lexicons": ["my-words_1"]}
+        assert service.client.delete(url).status_code == 204
+        assert [service.client.request(m, url).status_code for m in ("GET", "DELETE")] == [404, 404]
+        gone = service.client.post("/v1/entities", json={"text": "长江", "lexicon": "my-words_1"})
+        assert gone.status_code == 404
+        assert gone.json()["fields"] == [{"field": "lexicon", "problem": "there is no lexicon my-words_1"}]
+
+    def test_can_stand_alone_or_edit_the_models_words(self, service: Served) -> None:
+        def words(lexicon: object) -> list[str]:
+            question = {"text": SENTENCE, "by": "none", "lexicon": lexicon}
+            return [word["text"] for word in service.client.post("/v1/explain", json=question).json()["words"]]
+
+        assert words(["在北"]) == ["李明", "在北", "北京", "工作"]
+        assert words({"remove": ["北京"]}) == ["李明", "工作"]
+        assert words({"words": ["在北"], "extends": False}) == ["在北"]
+
+    @pytest.mark.parametrize(
+        "name", ["..%2F..%2Fetc", "%2e%2e%2fx", "a%2Fb", "%00", "a.json", "x" * 65, "名字", ""]
+    )
+    def test_that_look_like_paths_are_none(self, service: Served, name: str) -> None:
+        for method in ("GET", "PUT", "DELETE"):
+            answer = service.client.request(
+                method, f"/v1/lexicons/{name}", json=["字"] if method == "PUT" else None
+            )
+            assert answer.status_code == 422, (method, answer.text)
+            assert answer.json()["fields"][0]["field"] == "id"
+
+
+MISTAKES: list[tuple[object, str, str]] = [
+    ({}, "body", "either text or texts"),
+    ({"text": "字", "texts": []}, "body", "either text or texts"),
+    ([], "body", "an object"),
+    ({"text": 1}, "text", "valid string"),
+    ({"text": None}, "body", "either text or texts"),
+    ({"texts": ["字", None]}, "texts[1]", "valid string"),
+    ({"texts": "字"}, "texts", "valid list"),
+    ({"text": "字", "txt": 1}, "txt", "no such field"),
+    ({"text": "a\0b"}, "text", "NUL"),
+    ({"text": "字", "threshold": "0.5"}, "threshold", "valid number"),
+    ({"text": "字", "threshold": 1.5}, "threshold", "less than or equal to 1"),
+    ({"text": "字", "threshold": True}, "threshold", "valid number"),
+    ({"text": "字", "lexicon": 5}, "lexicon", "an object"),
+    ({"text": "字", "lexicon": "../etc"}, "lexicon", "an id is made of"),
+    ({"text": "字", "lexicon": ["词", ""]}, "lexicon[1]", "nothing at all"),
+    ({"text": "字", "lexicon": ["a\0b"]}, "lexicon[0]", "NUL"),
+    ({"text": "字", "lexicon": [{"text": "词", "labl": "X"}]}, "lexicon[0].labl", "no such field"),
+    ({"text": "字", "lexicon": {"words": [1]}}, "lexicon.words[0]", "an object"),
+    ({"text": "字", "lexicon": ["词" * 257]}, "lexicon[0]", "at most 256"),
+    ({"text": "字", "force": ["字"]}, "force", "valid dictionary"),
+    ({"text": "字", "force": {"字": None}}, "force.字", "valid string"),
+    ({"text": "字", "force": {"": "X"}}, "force", "nothing at all"),
+    ({"text": "字", "block": {"字": 1}}, "block.字", ""),
+]
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(("body", "field", "problem"), MISTAKES)
+    def test_of_fields(self, service: Served, body: object, field: str, problem: str) -> None:
+        answer = service.client.post("/v1/entities", json=body)
+        assert answer.status_code == 422, answer.text
+        fields = answer.json()["fields"]
+        assert field in fields[0]["field"]
+        assert problem in fields[0]["problem"]
+        assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+    @pytest.mark.parametrize(
+        ("body", "says"),
+        [
+            (b"", "is no JSON"),
+            (b"{", "at character 1"),
+            (b'{"text": "a"', "at character"),
+            (b"[" * 100_000, "is no JSON"),
+            (b'{"text": "\xff\xfe"}', "is no JSON in UTF-8"),
+            ('{"text": "字"}'.encode("gb18030"), "is no JSON in UTF-8"),
+        ],
+    )
+    def test_of_json(self, service: Served, body: bytes, says: str) -> None:
+        answer = service.client.post("/v1/entities", content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, says in answer.json()["error"]) == (400, True), answer.text
+
+    @pytest.mark.parametrize("body", [b'{"text": "\\ud83d"}', b'{"text": "a", "threshold": NaN}'])
+    def test_of_what_is_json_for_some_only(self, service: Served, body: bytes) -> None:
+        answer = service.client.post("/v1/entities", content=body, headers={"content-type": "application/json"})
+        assert answer.status_code == 422
+
+    def test_of_the_kind_the_method_and_the_path(self, service: Served) -> None:
+        plain = service.client.post(
+            "/v1/entities", content=b'{"text": "a"}', headers={"content-type": "text/plain"}
+        )
+        assert plain.status_code == 415
+        assert service.client.get("/v1/entities").status_code == 405
+        assert service.client.get("/v1/../etc/passwd").status_code == 404
+        assert service.client.get("/page/../app.py").status_code == 404
+
+    def test_leave_the_service_as_it_was(self, service: Served, ner: NER) -> None:
+        assert same(service.entities(SENTENCE), offline(ner, SENTENCE))
+
+
+class TestLimits:
+    def test_of_sizes(self, strict: Served) -> None:
+        post = strict.client.post
+        long = post("/v1/entities", json={"texts": ["字", "字" * 51]})
+        assert (long.status_code, long.json()["fields"][0]["field"]) == (422, "texts[1]")
+        many = post("/v1/entities", json={"texts": ["字"] * 4})
+        assert (many.status_code, many.json()["fields"][0]["field"]) == (422, "texts")
+        for content in (b"x" * 2001, (b"x" * 1000 for _ in range(3000))):  # with its length told, and without
+            huge = post("/v1/entities", content=content, headers={"content-type": "application/json"})
+            assert (huge.status_code, huge.json()["error"]) == (413, "a body has at most 2,000 bytes here")
+        assert strict.entities("字" * 50) is not None
+
+    def test_let_nobody_in_without_the_token(self, strict: Served) -> None:
+        with httpx2.Client(base_url=strict.url) as stranger:
+            for headers in ({}, {"authorization": "Bearer wrong-one"}, {"authorization": "open-sesame"}):
+                for path in ("/v1/model", "/v1/lexicons", "/metrics", "/v1/nothing"):
+                    answer = stranger.get(path, headers=headers)
+                    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+            for path in ("/", "/docs", "/openapi.json", "/healthz", "/readyz"):
+                assert stranger.get(path).status_code == 200
+        assert strict.client.get("/v1/model").status_code == 200
+
+    def test_of_a_queue_that_is_full(self, strict: Served) -> None:
+        """The model waits 400 ms for more; three fit into the queue, and those beyond are told at once."""
+        statuses: list[tuple[int, float]] = []
+
+        def ask() -> None:
+            began = time.monotonic()
+            answer = httpx2.post(
+                f"{strict.url}/v1/entities",
+                json={"text": SENTENCE},
+                headers=dict(strict.client.headers),
+                timeout=30,
+            )
+            statuses.append((answer.status_code, time.monotonic() - began))
+            if answer.status_code == 503:
+                assert int(answer.headers["retry-after"]) >= 1
+                assert "queue is full" in answer.json()["error"]
+
+        threads = [threading.Thread(target=ask) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        kinds = [status for status, _ in statuses]
+        assert set(kinds) == {200, 503}
+        assert strict.entities(SENTENCE)
+
+    @pytest.mark.parametrize(
+        ("sent", "expected"),
+        [
+            (
+                b"POST /v1/entities HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n" + TOKEN + b"\r\n{",
+                b"HTTP/1.1 408",
+            ),
+            (b"GET / HTTP/1.1\r\nHost:", b""),
+            (b"", b""),
+            (b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000, b"HTTP/1.1 400"),
+            (b"\x16\x03\x01\x02\x00", b"HTTP/1.1 400"),
+        ],
+        ids=["body", "headers", "nothing", "endless", "tls"],
+    )
+    def test_of_clients_that_are_slow_or_speak_something_else(
+        self, strict: Served, sent: bytes, expected: bytes
+    ) -> None:
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", strict.port), timeout=15) as connection:
+            connection.sendall(sent)
+            answer = b""
+            while chunk := connection.recv(65536):  # until the service hangs up
+                answer += chunk
+        assert (answer[:12], time.monotonic() - began < 5) == (expected, True)
+
+
+class TestDescription:
+    def test_names_everything_that_was_answered(self, service: Served) -> None:
+        """Every route and status in the log of all these tests stands in the description."""
+        description = service.client.get("/openapi.json").json()
+        answered = {(row["route"], row["method"].lower(), str(row["status"])) for row in service.events("request")}
+        for route, method, status in answered:
+            if route in description["paths"] and status not in ("405", "0"):
+                assert status in description["paths"][route][method]["responses"], (route, method, status)
+        routes = {route for route, _, _ in answered}
+        assert {"/v1/entities", "/v1/explain", "/v1/lexicons/{id}", "/v1/lexicons"} <= routes
+
+    def test_tells_limits_and_token(self, strict: Served) -> None:
+        description = strict.client.get("/openapi.json").json()
+        texts = description["components"]["schemas"]["Question"]["properties"]["texts"]["anyOf"][0]
+        assert (texts["maxItems"], texts["items"]["maxLength"]) == (3, 50)
+        assert description["paths"]["/v1/entities"]["post"]["security"] == [{"token": []}]
+        assert description["paths"]["/healthz"]["get"]["security"] == []
+
+    def test_of_the_model(self, service: Served, ner: NER) -> None:
+        model = service.client.get("/v1/model").json()
+        assert model["labels"] == list(ner.labels)
+        assert model["words"] == len(ner.lexicon)
+
+    def test_pages_need_nothing_from_elsewhere(self, service: Served) -> None:
+        for path in ("/", "/docs"):
+            page = service.client.get(path)
+            assert page.headers["content-type"].startswith("text/html")
+            assert "default-src 'none'" in page.headers["content-security-policy"]
+            assert "//" not in page.text.replace("<!doctype html>", "")
+
+
+class TestLog:
+    def test_is_json_without_texts(self, service: Served) -> None:
+        secret = "王小红的秘密"
+        service.client.post("/v1/entities", json={"text": secret, "wrong": secret, "force": {secret: "X"}})
+        service.client.get(f"/v1/lexicons/{secret}?q={secret}")
+        service.client.get(f"/{secret}", headers={"x-request-id": "abc-1"})
+        service.entities(secret, force={secret: secret})
+        log = service.log.read_text("utf-8")
+        assert "秘密" not in log
+        assert json.dumps("秘密")[1:-1] not in log
+        assert "秘密" not in service.client.get("/metrics").text
+        last = service.events("request")[-2]
+        assert {"time", "level", "event", "pid", "id", "method", "route", "status", "ms"} <= last.keys()
+        assert (last["texts"], last["characters"], last["entities"]) == (1, 6, 1)
+        assert [row for row in service.events() if row["level"] in ("warning", "error")] == []
+
+    def test_and_answers_share_the_clients_id(self, service: Served) -> None:
+        given = service.client.get("/healthz", headers={"x-request-id": "trace-7.a"})
+        assert given.headers["x-request-id"] == "trace-7.a"
+        bad = service.client.get("/healthz", headers={"x-request-id": "a b\tc"})
+        assert bad.headers["x-request-id"] != "a b\tc"
+        assert "trace-7.a" in [row["id"] for row in service.events("request")]
+
+    def test_figures_are_of_all_workers(self, service: Served) -> None:
+        def answered() -> float:
+            route = 'hanlattice_requests_total{method="GET",route="/readyz",status="200"}'
+            return float(_figure(service.client.get("/metrics").text, route))
+
+        service.client.get("/readyz")
+        before = answered()
+        for _ in range(12):
+            httpx2.get(f"{service.url}/readyz")
+        assert answered() == before + 12
+        assert _figure(service.client.get("/metrics").text, "hanlattice_workers") == "2.0"
+
+
+def _figure(exposition: str, name: str) -> str:
+    return next(line.rpartition(" ")[2] for line in exposition.splitlines() if line.startswith(name + " "))
