@@ -29,7 +29,12 @@ class Tagger(nn.Module):
         return self.decoder.scores(self.encoder(self.embedding(batch), batch))
 
     def loss(self, batch: Batch, gold: Gold) -> Tensor:
-        """Mean loss a sentence; of the gold spans those count that the decoder can express."""
+        """Mean loss a sentence; of the gold spans those count that the decoder can express.
+
+        Raises:
+            ModelError: a gold span is of a label that the decoder was not built for.
+        """
+        self.decoder.refuse_unknown(gold)
         gold = [self.decoder.expressible(spans) for spans in gold]
         outputs, mask = self.encoder.outputs(self.embedding(batch), batch), self.mask(batch)
         losses = [weight * self.decoder.loss(self.decoder.scores(h), mask, gold) for weight, h in outputs]

@@ -15,6 +15,9 @@ from hanlattice.structs.spans import select
 
 Gold = Sequence[Collection[Span]]
 
+# Weights of one kind that grow with the types, and with their square, are at most so many (2 GiB in float32).
+LARGEST = 1 << 29
+
 
 class Decoder(nn.Module, ABC):
     """Vectors of characters in, a loss or scored spans out; it knows nothing of words.
@@ -54,6 +57,18 @@ class Decoder(nn.Module, ABC):
         """
         return sorted(spans if self.nested else select(inner_first(spans), nested=False))
 
+    def refuse_unknown(self, gold: Gold) -> None:
+        """
+        Raises:
+            ModelError: a span is of a label that is none of the decoder's.
+        """
+        unknown = {span.label for spans in gold for span in spans}.difference(self.labels)
+        if unknown:
+            raise ModelError(
+                f"entities of type {', '.join(sorted(unknown))} cannot be learnt: this model was built for"
+                f" {', '.join(self.labels)}; rename them, or build it with all types of its corpora"
+            )
+
     def soften(self, temperature: float) -> dict[str, Any]:
         """Divide the scores that probabilities are made of by a temperature, for good; above 1 all are less sure.
 
@@ -68,6 +83,18 @@ class Decoder(nn.Module, ABC):
             ModelError: the decoder does not tell how.
         """
         raise ModelError(f"{type(self).__name__} has no temperature, so its confidences cannot be calibrated")
+
+
+def affordable(n_numbers: int, labels: Sequence[str]) -> None:
+    """
+    Raises:
+        ValueError: so many weights, for these labels, are more than memory is meant to hold.
+    """
+    if n_numbers > LARGEST:
+        raise ValueError(
+            f"for {len(labels):,} types it would need {n_numbers:,} weights, more than the {LARGEST:,} that are"
+            " meant to fit in memory: have fewer types, smaller sizes, or a decoder like 'cascade_pointer'"
+        )
 
 
 @torch.no_grad()

@@ -1,12 +1,25 @@
 """What the tags of some labels in a scheme mean: which may follow which, and which spans they express."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from hanlattice.spans import ScoredSpan, Span, allowed_transitions, from_tags, tag_names
 from hanlattice.structs.decoding import Potentials, segment_probability, viterbi
+
+# Types that tags are made for at most: transitions between their tags grow with the square.
+LARGEST = 1000
+
+
+class TagScores(NamedTuple):
+    """What a linear chain adds to emissions: for the first tag, for going from one (row) to another (column), and
+    for the last; minus infinity where that is forbidden."""
+
+    start: Float[np.ndarray, "Y"]
+    pair: Float[np.ndarray, "Y Y"]
+    end: Float[np.ndarray, "Y"]
 
 
 class TagRules:
@@ -15,6 +28,9 @@ class TagRules:
     ``start``, ``pair`` and ``end`` tell which tags may begin a text, follow another (from, to) and end a text;
     ``joined`` which neighbours (before, after) are read as one entity, ``of_label`` which tags belong to which
     label, and ``begins`` which begin an entity.
+
+    Raises:
+        ValueError: there are too many labels.
     """
 
     start: Bool[np.ndarray, "Y"]
@@ -26,6 +42,11 @@ class TagRules:
 
     def __init__(self, labels: Sequence[str], scheme: str, *, extra: int = 0):
         self.labels, self.scheme = tuple(labels), scheme
+        if len(labels) > LARGEST:
+            raise ValueError(
+                f"{len(labels):,} types are more than the {LARGEST:,} whose transitions between tags are meant to"
+                " fit in memory: have fewer types, or a decoder without transitions like 'cascade_pointer'"
+            )
         self.names = [f"<{i}>" for i in range(extra)] + tag_names(labels, scheme)
         self._read_as = read_as = ["O" if i < extra else tag for i, tag in enumerate(self.names)]
         self.start, self.pair, self.end = map(np.array, allowed_transitions(read_as, scheme))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, layer_norm, pad
 from torch.utils.checkpoint import checkpoint
 
-from hanlattice.decoders.base import Decoder, Gold, divide
+from hanlattice.decoders.base import Decoder, Gold, affordable, divide
 from hanlattice.decoders.candidates import Found, Surest, precise
 from hanlattice.dropout import Dropout
 from hanlattice.spans import ScoredSpan, Span
@@ -104,6 +104,7 @@ class WordPairGrid(Decoder):
             raise ValueError(f"width must be at least 1, not {width}")
         self.labels, self.width = tuple(labels), width
         n_classes = FIRST_LABEL + len(self.labels)
+        affordable(n_classes * (d_biaffine + 1) ** 2, self.labels)
         self.gain, self.shift = nn.Linear(d_in, d_in), nn.Linear(d_in, d_in, bias=False)
         for layer, start in ((self.gain, 1.0), (self.shift, 0.0)):
             nn.init.zeros_(layer.weight)

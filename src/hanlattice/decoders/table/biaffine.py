@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from hanlattice.decoders.base import divide, inner_first
+from hanlattice.decoders.base import affordable, divide, inner_first
 from hanlattice.decoders.candidates import Found
 from hanlattice.decoders.table.base import Table
 from hanlattice.dropout import Dropout
@@ -47,6 +47,7 @@ class Biaffine(Table):
         if activation not in ("none", "relu"):
             raise ValueError(f"activation must be 'none' or 'relu', not {activation!r}")
         self.negative_weight = share(negative_weight)
+        affordable((len(self.labels) + 1) * (d_span + 1) ** 2, self.labels)
         self.projection = nn.Linear(d_in, 2 * d_span)
         self.activation = nn.ReLU() if activation == "relu" else nn.Identity()
         self.dropout = Dropout(dropout)

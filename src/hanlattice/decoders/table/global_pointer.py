@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hanlattice.decoders.base import divide
+from hanlattice.decoders.base import affordable, divide
 from hanlattice.decoders.table.cells import Cells, Objective
 from hanlattice.structs.rotary import rotated
 
@@ -40,6 +40,7 @@ class GlobalPointer(Cells):
             threshold=threshold,
         )
         self.d_head, self.rotary = _whole(d_head, rotary), rotary
+        affordable(d_in * len(self.labels) * 2 * d_head, self.labels)
         self.projection = nn.Linear(d_in, len(self.labels) * 2 * d_head)
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N T E"]:
