@@ -24,6 +24,8 @@ ROWS = (
     ("__main__",),
     ("cli",),
     ("serving",),
+    ("integrations",),
+    ("annotation",),
     ("api", "comparison"),
     ("training",),
     ("calibration", "export"),
@@ -59,6 +61,9 @@ WITHOUT_TORCH = (
     "hanlattice.explain.report",
     "hanlattice.runtime",
     "hanlattice.serving.worker",
+    "hanlattice.annotation.__main__",
+    "hanlattice.cli.annotate",
+    "hanlattice.integrations.ray",
 )
 
 

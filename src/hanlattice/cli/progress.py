@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 if TYPE_CHECKING:
     from hanlattice.comparison.trial import Result, Trial
@@ -68,6 +76,45 @@ class Lines:
         done = row["epoch"] - self.first + 1
         left = (time.monotonic() - self.began) / done * (self.epochs - row["epoch"])
         self.say(f"{_line(row, self.epochs)}  {left / 60:.1f} min left")
+
+
+class RowBar:
+    """A bar over the bytes that are to be read, with rows, their rate and the time left."""
+
+    def __init__(self, console: Console):
+        self.rows, self.new, self.began = 0, 0, 0.0
+        self.progress = Progress(
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[rows]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self.task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def begin(self, size: int) -> None:
+        self.began = time.monotonic()
+        self.task = self.progress.add_task("", total=max(size, 1), rows="")
+
+    def part(self, rows: int, size: int, *, is_new: bool) -> None:
+        assert self.task is not None
+        self.rows += rows
+        if not is_new:  # which must not count as speed
+            total = (self.progress.tasks[0].total or 1) - size
+            self.progress.update(self.task, total=max(total, 1), rows=f"{self.rows:,} rows")
+            return
+        self.new += rows
+        rate = self.new / (time.monotonic() - self.began)
+        self.progress.update(self.task, advance=size, rows=f"{self.rows:,} rows, {rate:,.0f}/s")
 
 
 class TrialLines:

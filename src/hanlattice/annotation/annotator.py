@@ -1,0 +1,36 @@
+"""What a worker does: a model, loaded once, and chunks to parts."""
+
+from hanlattice.annotation.chunk import Chunk, Part
+from hanlattice.annotation.forms import FORMS
+from hanlattice.annotation.job import Job
+from hanlattice.annotation.output import OUTPUTS
+from hanlattice.api import load
+from hanlattice.lexicon import Lexicon
+from hanlattice.model_folder import GRAPH, ModelFolder
+
+
+class Annotator:
+    """``annotator(chunk)`` is the part it becomes, by whichever worker: texts of one chunk alone are read together.
+
+    Raises:
+        HanlatticeError: the model or a lexicon cannot be loaded.
+    """
+
+    def __init__(self, job: Job):
+        self.job = job
+        self.ner = load(job.model, device=job.device, threads=job.threads)
+        if job.device != "cpu" or not (ModelFolder.open(job.model).path / GRAPH).is_file():
+            import torch
+
+            torch.set_num_threads(job.threads)
+        for path in job.lexicons:
+            self.ner.lexicon.update(Lexicon.open(path).entries())
+
+    def __call__(self, chunk: Chunk) -> Part:
+        job = self.job
+        rows = FORMS[chunk.form].rows(chunk, job.column, job.into)
+        with self.ner.using(threshold=job.threshold):
+            found = self.ner.pipe(rows.texts, batch_size=job.batch_size)
+            entities = [[entity.to_dict() for entity in document.entities] for document in found]
+        data = OUTPUTS[job.output].write(rows, entities, job.into)
+        return Part(chunk.number, chunk.file, chunk.size, data, len(entities), tuple(rows.bad))

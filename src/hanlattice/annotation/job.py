@@ -1,0 +1,47 @@
+"""What is done to every row."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hanlattice.model_folder import ModelFolder
+from hanlattice.runtime import digest
+
+
+@dataclass(frozen=True)
+class Job:
+    """``column`` holds the text, and ``into`` is the new one that gets the entities.
+
+    ``output``, of parts in a folder: ``jsonl``, ``jsonl.gz`` or ``parquet``. ``lexicons`` are added to the model's
+    own. ``threads`` are those of one worker.
+    """
+
+    output: str = "jsonl"
+    model: str | None = None
+    lexicons: tuple[str, ...] = ()
+    threshold: float = 0.0
+    column: str = "text"
+    into: str = "entities"
+    batch_size: int = 32
+    device: str = "cpu"
+    threads: int = 1
+
+    def identity(self) -> dict[str, Any]:
+        """All that the answers follow from; files by their content.
+
+        Raises:
+            ModelError: there is no such model, or a file cannot be read.
+        """
+        folder = ModelFolder.open(self.model).path
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        return {
+            "output": self.output,
+            "model": {path.relative_to(folder).as_posix(): digest(path) for path in files},
+            "lexicon": [digest(Path(path)) for path in self.lexicons],
+            "threshold": self.threshold,
+            "column": self.column,
+            "into": self.into,
+            "batch_size": self.batch_size,
+            "device": self.device,
+            "threads": self.threads,
+        }
