@@ -28,13 +28,16 @@ from hanlattice.serving.recording import Recording
 from hanlattice.serving.refusals import Refused, wrong_field
 from hanlattice.serving.settings import Settings
 
+_HTML, _SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
 PAGE = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/docs": ("docs.html", "text/html; charset=utf-8"),
+    "/": ("index.html", _HTML),
+    "/docs": ("docs.html", _HTML),
     "/page/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/page/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page/docs.js": ("docs.js", "text/javascript; charset=utf-8"),
     "/page/icon.svg": ("icon.svg", "image/svg+xml"),
+    **{
+        f"/page/{name}": (name, _SCRIPT)
+        for name in ("page.js", "marked.js", "lattice.js", "text.js", "words.js", "docs.js")
+    },
 }
 
 _WHY = {

@@ -38,14 +38,15 @@ def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
         timeout_graceful_shutdown=max(1, round(settings.drain_timeout)),
     )
     with contextlib.suppress(KeyboardInterrupt):
-        _Server(config, service, parent).run([listener])
+        _Server(config, Timely, service, parent).run([listener])
 
 
 class _Server(uvicorn.Server):
     """Uvicorn's, and: what had connected when it was told to stop is answered; it does not outlive its parent."""
 
-    def __init__(self, config: uvicorn.Config, service: Service, parent: Pipe):
+    def __init__(self, config: uvicorn.Config, connection: type[Connection], service: Service, parent: Pipe):
         super().__init__(config)
+        self._connection = connection
         self._service, self._parent = service, parent
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -74,4 +75,4 @@ class _Server(uvicorn.Server):
                 await loop.connect_accepted_socket(self._protocol, client)
 
     def _protocol(self) -> asyncio.Protocol:
-        return self.config.http_protocol_class(self.config, self.server_state, self.lifespan.state)
+        return self._connection(self.config, self.server_state, self.lifespan.state)

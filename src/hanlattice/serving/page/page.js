@@ -1,0 +1,374 @@
+// The page: what is typed is asked, what is answered is shown. Texts are set as text only, never as markup.
+
+import { picture } from "./lattice.js";
+import { element, mark } from "./marked.js";
+import { characters, passages, wellFormed } from "./text.js";
+import { kind, percent, say, speak, spoken } from "./words.js";
+
+const EXAMPLES = [
+  "重庆人和药店在渝中区开业",
+  "周末我们去了江北嘴看灯光秀",
+  "李明昨天从北京大学来到南京市长江大桥。",
+  "香港中文大學的陳教授上週飛往臺北,在國立故宮博物院演講。",
+  "😀张伟在上海开了一家叫“鹅厂”的咖啡馆。",
+];
+// Okabe and Ito 2008, which stay apart for colour-blind readers; the label stands beside every entity all the same.
+const COLOURS = ["#56b4e9", "#009e73", "#e69f00", "#cc79a7", "#d55e00", "#0072b2", "#f0e442", "#999999"];
+const PAUSE = 250;  // ms after the last key
+
+const $ = (id) => document.getElementById(id);
+const state = {
+  model: { labels: [], max_chars: 10000 }, added: new Map(), removed: new Set(), token: "",
+  chars: [], entities: [], milliseconds: null, passages: [[0, 0]], passage: 0, reading: null,
+};
+
+const colours = (label) => {
+  const at = state.model.labels.indexOf(label);
+  return COLOURS[(at < 0 ? state.model.labels.length : at) % COLOURS.length];
+};
+
+class Refusal extends Error {
+  constructor(message, status, retryAfter) {
+    super(message);
+    this.status = status;
+    this.retryAfter = retryAfter;
+  }
+}
+
+async function ask(path, question, signal) {
+  const headers = state.token ? { Authorization: `Bearer ${state.token}` } : {};
+  const options = question
+    ? { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(question), signal }
+    : { headers, signal };
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Refusal(say("unreachable"), 0, 3);
+  }
+  const answer = await response.json().catch(() => ({}));
+  if (response.ok) return answer;
+  const fields = (answer.fields ?? []).map(({ field, problem }) => `${field}: ${problem}`).join("; ");
+  const why = [answer.error ?? say("failed"), fields].filter(Boolean).join(" — ");
+  throw new Refusal(why, response.status, Number(response.headers.get("Retry-After")) || 0);
+}
+
+function asked(text) {
+  const added = [...state.added];
+  const words = added.map(([word, { label }]) => (label ? { text: word, label } : word));
+  const force = Object.fromEntries(added.filter(([, { always }]) => always).map(([word, { label }]) => [word, label]));
+  const remove = [...state.removed];
+  const threshold = Number($("threshold").value);
+  return {
+    text,
+    ...(words.length || remove.length ? { lexicon: { words, remove } } : {}),
+    ...(Object.keys(force).length ? { force } : {}),
+    ...(threshold ? { threshold } : {}),
+  };
+}
+
+let asking = new AbortController(), pause = 0;
+
+function soon(wait = PAUSE) {
+  clearTimeout(pause);
+  pause = setTimeout(answer, wait);
+}
+
+async function answer() {
+  clearTimeout(pause);
+  asking.abort();
+  const mine = (asking = new AbortController());
+  const text = wellFormed($("text").value);
+  const chars = characters(text);
+  count(chars.length);
+  if (chars.length > state.model.max_chars) {
+    complain(new Refusal(say("tooLong"), 422));
+    return;
+  }
+  $("answer").setAttribute("aria-busy", "true");
+  try {
+    const began = performance.now();
+    const { entities } = await ask("v1/entities", asked(text), mine.signal);
+    Object.assign(state, { chars, entities, milliseconds: Math.round(performance.now() - began) });
+    state.passages = passages(chars);
+    state.passage = Math.min(state.passage, state.passages.length - 1);
+    $("problem").hidden = true;
+    show();
+    await explain(mine.signal);
+  } catch (error) {
+    if (error.name !== "AbortError") complain(error);
+  } finally {
+    if (mine === asking) $("answer").removeAttribute("aria-busy");
+  }
+}
+
+async function explain(signal) {
+  const [start, end] = state.passages[state.passage];
+  state.reading = await ask("v1/explain", asked(state.chars.slice(start, end).join("")), signal);
+  showLattice();
+}
+
+function complain(error) {
+  const again = error.status === 503 || error.status === 0;
+  $("enter").hidden = error.status !== 401;
+  $("problem").hidden = false;
+  $("problem").textContent = error.status === 503 ? say("busy", error.retryAfter || 1) : error.message;
+  if (!(error instanceof Refusal)) console.error(error);
+  if (again) soon(1000 * (error.retryAfter || 1));
+}
+
+function count(n) {
+  $("count").textContent = say("chars", n, state.model.max_chars);
+  $("count").classList.toggle("wrong", n > state.model.max_chars);
+}
+
+function show() {
+  const { chars, entities, milliseconds } = state;
+  count(chars.length);
+  $("status").textContent = milliseconds === null ? "" : say("count", entities.length, milliseconds);
+  $("marked").replaceChildren(mark(chars, entities, colours));
+  const stops = [...$("marked").querySelectorAll("[role=button]")];
+  if (stops.length) stops[0].tabIndex = 0;
+  const found = new Map();
+  for (const { label } of entities) found.set(label, (found.get(label) ?? 0) + 1);
+  $("legend").replaceChildren(...[...found].map(([label, n]) => {
+    const made = element("li", { textContent: `${kind(label)} × ${n}` });
+    made.style.setProperty("--c", colours(label));
+    return made;
+  }));
+}
+
+function showLattice() {
+  const { reading } = state;
+  if (!reading) return;
+  const strongest = Math.max(0, ...reading.words.map((w) => w.strength ?? 0));
+  const shares = reading.by === "none" ? null : reading.words.map((w) => (strongest ? w.strength / strongest : 0));
+  const names = (rows) => rows.map((row) => row.text).join(", ");
+  const title = say("picture", names(reading.words), reading.entities.map((e) => `${e.text} ${e.label}`).join(", "));
+  const width = Math.max($("picture").clientWidth, 200);
+  const isNew = (word) => state.added.has(word);
+  $("picture").replaceChildren(picture(reading, { width, colours, shares, isNew, title }));
+  const many = state.passages.length > 1;
+  $("measure").textContent = many ? `${say(reading.by)} ${say("alone")}` : say(reading.by);
+  $("passages").hidden = !many;
+  $("which").textContent = say("passage", state.passage + 1, state.passages.length);
+  $("previous").disabled = state.passage === 0;
+  $("next").disabled = state.passage + 1 === state.passages.length;
+  $("strength-title").textContent = say(`${reading.by}Short`);
+  const order = reading.words.map((_, i) => i).sort((a, b) => (shares ? shares[b] - shares[a] : 0) || a - b);
+  const met = new Set();
+  const rows = order.filter((i) => !met.has(reading.words[i].text) && met.add(reading.words[i].text));
+  $("words").replaceChildren(...rows.map((i) => wordRow(reading.words[i], shares && shares[i])));
+}
+
+function wordRow(word, share) {
+  const button = element("button", { type: "button", textContent: say("remove"), onclick: () => edit(word.text, null) });
+  button.setAttribute("aria-label", say("removeWord", word.text));
+  const strength = element("td");
+  if (share !== null) {
+    const bar = element("span", { class: "share" });
+    bar.style.setProperty("--share", share);
+    strength.append(bar, strengthOf(word));
+  }
+  const name = element("th", { scope: "row", textContent: word.text });
+  if (state.added.has(word.text)) name.append(element("em", { textContent: say("hereToo") }));
+  return element("tr", {}, name, element("td", { textContent: word.label ?? "" }), strength, element("td", {}, button));
+}
+
+const strengthOf = (word) => (state.reading.by === "attention" ? percent(word.strength) : word.strength.toFixed(3));
+
+// Take a word in ({ label, always }), or out (null); asking for the opposite of an edit undoes it.
+function edit(word, how) {
+  if (how === null) {
+    if (!state.added.delete(word)) state.removed.add(word);
+  } else {
+    state.removed.delete(word);
+    state.added.set(word, how);
+  }
+  showEdits();
+  answer();
+}
+
+function showEdits() {
+  const undo = (word, from) => {
+    const made = element("button", { type: "button", textContent: "×", onclick: () => {
+      from.delete(word);
+      showEdits();
+      answer();
+      $("word").focus();
+    } });
+    made.setAttribute("aria-label", say("undo", word));
+    return made;
+  };
+  const item = (word, note, from, how) => element(
+    "li", { class: how }, element("span", { class: "hidden", textContent: `${say(how)}: ` }),
+    element("span", { class: "word", textContent: word }), element("small", { textContent: note }), undo(word, from),
+  );
+  $("edits").replaceChildren(
+    ...[...state.added].map(([word, { label, always }]) =>
+      item(word, always ? `${label} · ${say("always")}` : label, state.added, "added")),
+    ...[...state.removed].map((word) => item(word, "", state.removed, "left")),
+  );
+}
+
+// The hint beside what is pointed at or focused.
+function hint(target, ...lines) {
+  const box = $("hint");
+  box.replaceChildren(...lines.map((line, i) => element(i ? "span" : "strong", { textContent: line })));
+  box.hidden = false;
+  const at = target.getClientRects()[0] ?? target.getBoundingClientRect();
+  const left = Math.min(Math.max(8, at.left + at.width / 2 - box.offsetWidth / 2), innerWidth - box.offsetWidth - 8);
+  const above = at.top - box.offsetHeight - 8;
+  box.style.left = `${left + scrollX}px`;
+  box.style.top = `${(above > 4 ? above : at.bottom + 8) + scrollY}px`;
+}
+
+function hintOfEntity(target) {
+  const marked = target.closest?.("mark[data-entity]");
+  if (!marked) return false;
+  const e = state.entities[marked.dataset.entity];
+  const first = $("marked").querySelector(`mark[data-entity="${marked.dataset.entity}"][role]`) ?? marked;
+  hint(first, `${e.text} · ${kind(e.label)}`, `${say("score")} ${percent(e.score)}`, say("place", e.start, e.end));
+  return true;
+}
+
+function hintOfWord(target) {
+  const arc = target.closest?.(".arc");
+  if (!arc) return false;
+  const word = state.reading.words[arc.dataset.word];
+  const lines = [[word.text, word.label && kind(word.label)].filter(Boolean).join(" · ")];
+  if (state.reading.by !== "none") lines.push(`${say(`${state.reading.by}Short`)} ${strengthOf(word)}`);
+  if (spoken() === "en" && word.reason) lines.push(word.reason);
+  hint(arc, ...lines);
+  return true;
+}
+
+function moveTo(i) {
+  state.passage = i;
+  asking.abort();
+  asking = new AbortController();
+  explain(asking.signal).catch((error) => error.name === "AbortError" || complain(error));
+}
+
+function passageOf(entity) {
+  const i = state.passages.findIndex(([, end]) => entity.start < end);
+  if (i >= 0 && i !== state.passage) moveTo(i);
+}
+
+function tongue(language) {
+  speak(language);
+  $("language").textContent = say("other");
+  $("language").lang = language === "zh" ? "en" : "zh-CN";
+  $("label").replaceChildren(
+    element("option", { value: "", textContent: say("noLabel") }),
+    ...state.model.labels.map((label) => element("option", { value: label, textContent: kind(label) })),
+  );
+  $("always").disabled = true;
+  try {
+    localStorage.setItem("language", language);
+  } catch { /* private windows keep nothing */ }
+  showEdits();
+  show();
+  showLattice();
+}
+
+function remembered() {
+  try {
+    const language = localStorage.getItem("language");
+    if (language === "zh" || language === "en") return language;
+  } catch { /* as above */ }
+  return navigator.language.startsWith("zh") ? "zh" : "en";
+}
+
+function listen() {
+  $("text").addEventListener("input", () => soon());
+  $("text").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) answer();
+  });
+  $("language").addEventListener("click", () => tongue(spoken() === "zh" ? "en" : "zh"));
+  $("add").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const word = wellFormed($("word").value.trim());
+    if (word) edit(word, { label: $("label").value, always: !$("always").disabled && $("always").checked });
+    $("word").value = "";
+    $("word").focus();
+  });
+  $("label").addEventListener("change", () => ($("always").disabled = !$("label").value));
+  $("threshold").addEventListener("input", () => {
+    $("least").textContent = Number($("threshold").value).toFixed(2);
+    soon();
+  });
+  $("enter").addEventListener("submit", (event) => {
+    event.preventDefault();
+    state.token = $("token").value;
+    $("enter").hidden = true;
+    begin();
+  });
+  $("previous").addEventListener("click", () => moveTo(state.passage - 1));
+  $("next").addEventListener("click", () => moveTo(state.passage + 1));
+  const marked = $("marked");
+  marked.addEventListener("click", (event) => activate(event.target));
+  marked.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      activate(event.target);
+    }
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step) walk(event.target, step);
+  });
+  marked.addEventListener("mouseup", () => {  // a word that is marked in the answer is one to add
+    const chosen = String(getSelection()).trim();
+    if (chosen && characters(chosen).length <= 20) $("word").value = chosen;
+  });
+  for (const [kindOfEvent, gone] of [["mouseover", "mouseout"], ["focusin", "focusout"]]) {
+    document.addEventListener(kindOfEvent, ({ target }) => hintOfEntity(target) || hintOfWord(target));
+    document.addEventListener(gone, () => ($("hint").hidden = true));
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") $("hint").hidden = true;
+  });
+  let width = 0;
+  new ResizeObserver(([{ contentRect }]) => {
+    if (contentRect.width !== width) showLattice();
+    width = contentRect.width;
+  }).observe($("picture"));
+}
+
+function activate(target) {
+  const marked = target.closest("mark[data-entity]");
+  if (marked) passageOf(state.entities[marked.dataset.entity]);
+}
+
+function walk(from, step) {
+  const stops = [...$("marked").querySelectorAll("[role=button]")];
+  const to = stops[stops.indexOf(from) + step];
+  if (!to) return;
+  from.tabIndex = -1;
+  to.tabIndex = 0;
+  to.focus();
+}
+
+async function begin() {
+  try {
+    state.model = await ask("v1/model");
+  } catch (error) {
+    complain(error);
+    if (error.status === 401) return;
+  }
+  tongue(spoken());
+  answer();
+}
+
+speak(remembered());
+for (const text of EXAMPLES) {
+  const [first] = text.split(/[,,]/u);
+  $("examples").append(element("button", { type: "button", lang: "zh", textContent: first, onclick: () => {
+    $("text").value = text;
+    state.passage = 0;
+    answer();
+  } }));
+}
+$("text").value ||= EXAMPLES[0];
+listen();
+tongue(spoken());
+begin();
