@@ -291,6 +291,7 @@ function listen() {
     const word = wellFormed($("word").value.trim());
     if (word) edit(word, { label: $("label").value, always: !$("always").disabled && $("always").checked });
     $("word").value = "";
+    $("always").checked = false;
     $("word").focus();
   });
   $("label").addEventListener("change", () => ($("always").disabled = !$("label").value));

@@ -1,0 +1,280 @@
+"""The page in a real browser."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from served import SENTENCE, Served, serving
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra test)")
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright  # noqa: E402
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")
+
+LABELS = "#marked mark > small"
+ON_THE_ARC = """(path) => {
+    const point = path.getPointAtLength(path.getTotalLength() / 3).matrixTransform(path.getScreenCTM());
+    return [point.x, point.y];
+}"""
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Served]:
+    with serving("--max-wait-ms", 0) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as p:
+        opened = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Browser, service: Served) -> Iterator[Page]:
+    """The page, opened; afterwards: nothing was asked of anybody else, and the console stayed silent."""
+    yield from opened(browser, service)
+
+
+def opened(browser: Browser, service: Served) -> Iterator[Page]:
+    context = browser.new_context(locale="zh-CN", viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    asked, said = list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(service.url)
+    yield page
+    context.close()
+    assert asked
+    assert [url for url in asked if not url.startswith((service.url + "/", "data:"))] == []
+    assert [line for line in said if "status of 401" not in line and "status of 422" not in line] == []
+
+
+def type_text(page: Page, text: str) -> None:
+    page.fill("#text", text)
+    expect(page.locator("#count")).to_contain_text(f"{len(text)} /")
+    expect(page.locator("#answer")).not_to_have_attribute("aria-busy", "true")
+    page.wait_for_function(
+        "n => [...document.querySelector('#marked').childNodes].length > 0 || n === 0", arg=len(text)
+    )
+
+
+def entities(page: Page) -> list[tuple[str, str]]:
+    """Text and label of each entity that is marked; only their first and last pieces are looked at."""
+    marks = page.locator("#marked mark").all()
+    return [
+        (re.sub(r"[A-Z]+$", "", m.text_content() or ""), m.locator("small").text_content() or "") for m in marks
+    ]
+
+
+def arcs(page: Page) -> Locator:
+    return page.locator("#picture .arc")
+
+
+def test_typing_marks_entities_in_the_colours_of_their_labels(page: Page) -> None:
+    page.fill("#text", "")
+    page.locator("#text").press_sequentially("王小红和上海")
+    expect(page.locator(LABELS)).to_have_text(["PER", "LOC"])
+    type_text(page, SENTENCE)
+    expect(page.locator(LABELS)).to_have_text(["PER", "LOC"])
+    assert entities(page) == [("李明", "PER"), ("北京", "LOC")]
+    style = "e => { const s = getComputedStyle(e); return [s.color, s.backgroundColor, s.borderBottomColor]; }"
+    person, place = (mark.evaluate(style) for mark in page.locator("#marked mark").all())
+    assert person[1] != place[1]
+    assert person[2] != place[2]
+    for ink, ground, _ in (person, place):
+        assert contrast(ink, ground) > 7
+    expect(page.locator("#legend li")).to_have_text(["人名 PER × 1", "地名 LOC × 1"])
+    expect(page.locator("#status")).to_contain_text("找到 2 个实体")
+
+
+def contrast(*colours: str) -> float:
+    """Of two computed colours, as WCAG 2 defines it."""
+    lights = sorted(map(luminance, colours))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
+def luminance(colour: str) -> float:
+    scale = 255 if colour.startswith("rgb") else 1
+    shares = [float(x) / scale for x in re.findall(r"[\d.]+", colour)[:3]]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares]
+    return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_scores_show_on_hover_and_by_keyboard(page: Page) -> None:
+    type_text(page, SENTENCE)
+    first, second = page.locator("#marked mark").all()
+    hint = page.locator("#hint")
+    first.hover()
+    expect(hint).to_contain_text(re.compile(r"李明.*人名 PER.*置信度 \d+\.\d%.*第 1 至 2 字"))
+    page.mouse.move(5, 5)
+    expect(hint).to_be_hidden()
+    first.focus()
+    expect(hint).to_contain_text("李明")
+    page.keyboard.press("ArrowRight")
+    expect(second).to_be_focused()
+    expect(hint).to_contain_text("北京")
+    page.keyboard.press("ArrowRight")
+    expect(second).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(hint).to_be_hidden()
+    assert [mark.get_attribute("tabindex") for mark in (first, second)] == ["-1", "0"]
+    assert "李明,人名 PER,置信度" in (first.get_attribute("aria-label") or "")
+
+
+def test_the_lattice_draws_what_was_attended_to_stronger(page: Page) -> None:
+    type_text(page, SENTENCE)
+    expect(arcs(page)).to_have_count(3)
+    expect(page.locator("#measure")).to_contain_text("注意")
+    widths = [float(line.get_attribute("stroke-width") or 0) for line in page.locator("#picture .line").all()]
+    assert max(widths) == 5
+    assert len(set(widths)) == 3
+    assert page.locator("#picture .char").all_text_contents() == list(SENTENCE)
+    assert "李明, 北京, 工作" in (page.locator("#picture svg").get_attribute("aria-label") or "")
+    page.locator("summary").click()
+    rows = page.locator("#words tr")
+    expect(rows).to_have_count(3)
+    shares = [float((row.locator("td").nth(1).text_content() or "").rstrip("%")) for row in rows.all()]
+    assert shares == sorted(shares, reverse=True)
+    x, y = arcs(page).first.locator(".reach").evaluate(ON_THE_ARC)
+    page.mouse.move(x, y)
+    expect(page.locator("#hint")).to_contain_text("注意力")
+
+
+def test_editing_the_lexicon_changes_the_answer(page: Page, service: Served) -> None:
+    type_text(page, SENTENCE)
+    expect(arcs(page)).to_have_count(3)
+    page.fill("#word", "工作")
+    page.select_option("#label", "ORG")
+    page.check("#always")
+    page.press("#word", "Enter")
+    expect(page.locator(LABELS)).to_have_text(["PER", "LOC", "ORG"])
+    expect(page.locator("#edits li")).to_have_count(1)
+    expect(page.locator("#picture .arc.new")).to_have_count(1)
+    expect(page.locator("#word")).to_be_focused()
+    page.get_by_role("button", name="撤销:工作").click()
+    expect(page.locator(LABELS)).to_have_text(["PER", "LOC"])
+    page.locator("summary").click()
+    page.get_by_role("button", name="去掉“北京”").click()
+    expect(arcs(page)).to_have_count(2)
+    expect(page.locator("#edits li.left")).to_contain_text("北京")
+    page.fill("#word", "在北京工")
+    page.press("#word", "Enter")
+    expect(arcs(page)).to_have_count(3)
+    page.get_by_role("button", name="撤销:北京").click()
+    expect(arcs(page)).to_have_count(4)
+    page.locator("#threshold").fill("1")
+    sure = service.entities(SENTENCE, threshold=1.0, lexicon=[{"text": "在北京工", "label": "ORG"}])
+    assert len(sure) < 2
+    expect(page.locator(LABELS)).to_have_count(len(sure))
+
+
+def test_long_texts_are_marked_whole_and_drawn_passage_by_passage(page: Page, service: Served) -> None:
+    text = SENTENCE * 1100
+    type_text(page, text)
+    found = service.entities(text)
+    expect(page.locator(LABELS)).to_have_count(len(found), timeout=20_000)
+    which, drawn = page.locator("#which"), page.locator("#picture .char")
+    expect(which).to_have_text("第 1 段,共 92 段")
+    expect(drawn).to_have_count(96)
+    expect(page.locator("#measure")).to_contain_text("逐段")
+    expect(page.locator("#previous")).to_be_disabled()
+    page.locator("#next").click()
+    expect(which).to_have_text("第 2 段,共 92 段")
+    page.locator("#marked mark").last.click()
+    expect(which).to_have_text("第 92 段,共 92 段")
+    expect(drawn).to_have_count(len(text) - 91 * 96)
+    page.fill("#text", SENTENCE * 1300)
+    expect(page.locator("#problem")).to_have_text("文本太长")
+    type_text(page, SENTENCE)
+    expect(page.locator("#problem")).to_be_hidden()
+    expect(page.locator(LABELS)).to_have_count(2)
+
+
+def test_emoji_move_no_offset(page: Page, service: Served) -> None:
+    text = "😀李明在🇨🇳北京👨‍👩‍👧工作。\n王小红👍🏽在上海"
+    type_text(page, text)
+    expected = [(e["text"], e["label"]) for e in service.entities(text)]
+    assert ("王小红", "PER") in expected
+    expect(page.locator(LABELS)).to_have_count(len(expected))
+    assert entities(page) == expected
+    shown = "".join(page.locator("#marked").evaluate("e => [...e.childNodes].map(n => n.textContent)"))
+    assert re.sub("PER|LOC|ORG", "", shown) == text
+    drawn = page.locator("#picture .char")
+    expect(drawn.filter(has_text="工")).to_have_count(1)
+    assert {"😀", "🇨🇳", "👨‍👩‍👧", "👍🏽", "↵"} <= set(drawn.all_text_contents())
+
+
+def test_nothing_that_is_typed_becomes_markup(page: Page) -> None:
+    attack = (
+        "<img src=x onerror=\"window.hit=1\">李明</textarea><script>hit=1</script><svg onload='hit=1'>&lt;b&gt;"
+    )
+    page.fill("#word", attack[:60])
+    page.select_option("#label", "PER")
+    page.check("#always")
+    page.press("#word", "Enter")
+    type_text(page, attack)
+    expect(page.locator("#picture svg")).to_have_count(1)
+    expect(page.locator("#marked mark").first).to_be_visible()
+    page.locator("summary").click()
+    page.locator("#marked mark").first.hover()
+    expect(page.locator("#hint")).to_be_visible()
+    assert page.evaluate("window.hit") is None
+    assert page.locator("#marked, #edits, #hint, #picture, #words, #legend").locator("img, script, b").count() == 0
+    assert "<img" in (page.locator("#marked").text_content() or "")
+
+
+def test_both_languages(page: Page) -> None:
+    html = page.locator("html")
+    expect(html).to_have_attribute("lang", "zh-CN")
+    page.get_by_role("button", name="English").click()
+    expect(html).to_have_attribute("lang", "en")
+    expect(page.get_by_role("heading", name="Lexicon")).to_be_visible()
+    assert re.findall("[一-鿿]", page.locator("main h2, main label, #status, #measure").all_inner_texts()[0]) == []
+    page.reload()
+    expect(html).to_have_attribute("lang", "en")
+
+
+def test_everything_has_a_name(page: Page) -> None:
+    """For those who do not see the page; and no id stands twice."""
+    type_text(page, SENTENCE)
+    page.locator("summary").click()
+    unnamed = """() => [...document.querySelectorAll("button, input, select, textarea, a, svg, [role]")]
+        .filter((e) => !e.closest("[hidden]") && e.id !== "hint" && !["status", "alert"].includes(e.role))
+        .filter((e) => !(e.ariaLabel || e.textContent.trim() || (e.labels && e.labels.length)))
+        .map((e) => e.outerHTML)"""
+    assert page.evaluate(unnamed) == []
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_the_documentation_lists_every_route(page: Page, service: Served) -> None:
+    page.goto(f"{service.url}/docs")
+    description = service.client.get("/openapi.json").json()
+    headings = page.locator("#routes h2")
+    expect(headings).to_have_count(
+        sum(map(len, description["paths"].values())) + len(description["components"]["schemas"])
+    )
+    expect(headings.filter(has_text="POST /v1/entities")).to_have_count(1)
+
+
+def test_a_token_is_asked_for(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("open-sesame\n")
+    with serving("--token-file", tmp_path / "token", "--max-chars", 20) as guarded:
+        for page in opened(browser, guarded):
+            expect(page.locator("#token")).to_be_visible()
+            page.fill("#token", "wrong-token")
+            page.press("#token", "Enter")
+            expect(page.locator("#problem")).to_contain_text("token")
+            page.fill("#token", "open-sesame")
+            page.press("#token", "Enter")
+            expect(page.locator("#token")).to_be_hidden()
+            expect(page.locator("#count")).to_contain_text("/ 20")
+            expect(page.locator("#picture svg")).to_have_count(1)
