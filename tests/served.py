@@ -86,10 +86,8 @@ def serving(*options: object, model: Path | None = None) -> Iterator[Served]:
 def _url_when_ready(process: "subprocess.Popen[bytes]", log: Path) -> str:
     until = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < until:
-        events = {}
-        for line in log.read_text("utf-8").splitlines():
-            row = json.loads(line)
-            events[row["event"]] = row
+        lines = [line for line in log.read_text("utf-8").splitlines() if line.startswith("{")]
+        events = {row["event"]: row for row in map(json.loads, lines)}
         if "ready" in events:
             return events["listening"]["url"]
         time.sleep(0.05)

@@ -78,7 +78,7 @@ def test_a_batch_has_one_key_and_the_first_that_came_leads() -> None:
 def test_heavy_ones_go_alone() -> None:
     async def run() -> None:
         work = Work()
-        async with batcher(work, weigh=len, max_weight=3) as b:
+        async with batcher(work, weigh=lambda key, item: len(item), max_weight=3) as b:
             await b.submit("k", ["a", "bb", "c", "dddddd", "e"])
         assert [items for _, items in work.batches] == [["a", "bb"], ["c", "e"], ["dddddd"]]
 
@@ -163,7 +163,7 @@ def test_leaving_answers_those_that_wait() -> None:
 def test_answers_are_those_of_each_alone(asked: list[tuple[str, list[str]]], most: int, weight: int) -> None:
     async def run() -> None:
         work = Work()
-        options = {"max_batch": most, "weigh": len, "max_weight": weight, "max_wait": 0.0}
+        options = {"max_batch": most, "weigh": lambda key, item: len(item), "max_weight": weight, "max_wait": 0.0}
         async with batcher(work, **options) as b:
             answers = await asyncio.gather(*(b.submit(key, items) for key, items in asked))
         assert answers == [[f"{key}:{item}" for item in items] for key, items in asked]

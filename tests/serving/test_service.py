@@ -245,6 +245,24 @@ class TestMistakes:
         assert service.client.get("/v1/../etc/passwd").status_code == 404
         assert service.client.get("/page/../app.py").status_code == 404
 
+    @pytest.mark.parametrize(
+        "body",
+        [
+            '{"texts": [' + "1," * 1_000_000 + "1]}",
+            '{"text": "a", "lexicon": [' + "1," * 1_000_000 + "1]}",
+            '{"text": "a", "lexicon": {' + ",".join(f'"{i}":0' for i in range(250_000)) + "}}",
+            '{"text": "a", "force": {' + ",".join(f'"{i}":0' for i in range(250_000)) + "}}",
+            "{" + ",".join(f'"{i}":0' for i in range(250_000)) + "}",
+            '{"text": "a", "block": {"a": [' + "1," * 1_000_000 + "1]}}",
+        ],
+        ids=["texts", "words", "edits", "rules", "fields", "labels"],
+    )
+    def test_a_million_of_them_cost_no_more_than_one(self, service: Served, body: str) -> None:
+        began = time.monotonic()
+        answer = service.client.post("/v1/entities", content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, len(answer.content) < 2000) == (422, True)
+        assert time.monotonic() - began < 5
+
     def test_leave_the_service_as_it_was(self, service: Served, ner: NER) -> None:
         assert same(service.entities(SENTENCE), offline(ner, SENTENCE))
 

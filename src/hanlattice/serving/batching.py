@@ -46,7 +46,7 @@ class Batcher(Generic[Key, Item, Answer]):
 
     Args:
         max_queue: items that may wait; ``submit`` raises :class:`Full` beyond.
-        weigh: of an item, at least 0.
+        weigh: an item under its key, at least 0.
         observe: told the items, the seconds and what is still waiting after each batch.
     """
 
@@ -57,7 +57,7 @@ class Batcher(Generic[Key, Item, Answer]):
         max_batch: int,
         max_wait: float,
         max_queue: int,
-        weigh: Callable[[Item], int] = lambda item: 0,
+        weigh: Callable[[Key, Item], int] = lambda key, item: 0,
         max_weight: int = 0,
         observe: Callable[[int, float, int], None] = lambda size, seconds, waiting: None,
     ):
@@ -97,7 +97,7 @@ class Batcher(Generic[Key, Item, Answer]):
         if self._closing or len(self._jobs) + len(items) > self._max_queue:
             raise Full(max(1, ceil(len(self._jobs) * self._pace)))
         loop = asyncio.get_running_loop()
-        jobs = [_Job(key, item, self._weigh(item), loop.time(), loop.create_future()) for item in items]
+        jobs = [_Job(key, item, self._weigh(key, item), loop.time(), loop.create_future()) for item in items]
         self._jobs.extend(jobs)
         self._came.set()
         return list(await asyncio.gather(*(job.answer for job in jobs)))

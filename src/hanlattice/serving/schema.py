@@ -1,11 +1,22 @@
 """What goes in and out of the service, as the OpenAPI description tells it."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
 
 LONGEST_WORD, LONGEST_LABEL = 256, 64
+MOST_RULES = 1000  # texts that a request can force, and block
+T = TypeVar("T")
 ID = r"^[A-Za-z0-9_-]{1,64}$"
 
 # NUL is what the matcher puts between words; nothing that a person writes holds one.
@@ -16,10 +27,30 @@ LexiconId = Annotated[str, StringConstraints(pattern=ID)]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
+# One mistake of a list is told, and few of an object, so that a body of a million mistakes costs no more than one.
+List = Annotated[list[T], Field(fail_fast=True)]
+
+
+def _not_too_many(value: Any) -> Any:
+    if isinstance(value, dict) and len(value) > MOST_RULES:
+        raise ValueError(f"at most {MOST_RULES:,} texts, not {len(value):,}")
+    return value
+
+
+Rules = Annotated[dict[Name, T], BeforeValidator(_not_too_many), Field(max_length=MOST_RULES)]
+
+
 class _Body(BaseModel):
     """What is not named is an error, and nothing is guessed: 1 is no text."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > 2 * len(cls.model_fields):
+            raise ValueError(f"has {len(value):,} fields; there are {', '.join(cls.model_fields)}")
+        return value
 
 
 class LabelledWord(_Body):
@@ -42,8 +73,8 @@ Word = Annotated[
 class Edits(_Body):
     """Words that are read besides, or instead of, those of the model."""
 
-    words: list[Word] = Field(default=[], description="Words to read by.", examples=[["人和药店"]])
-    remove: list[Name] = Field(default=[], description="Words of the model to leave out.")
+    words: List[Word] = Field(default=[], description="Words to read by.", examples=[["人和药店"]])
+    remove: List[Name] = Field(default=[], description="Words of the model to leave out.")
     extends: bool = Field(default=True, description="Whether the model's own words stay.")
 
 
@@ -52,12 +83,12 @@ def _kind_of_lexicon(value: Any) -> str:
 
 
 AnyLexicon = Annotated[
-    Annotated[LexiconId, Tag("<id>")] | Annotated[list[Word], Tag("<words>")] | Annotated[Edits, Tag("<edits>")],
+    Annotated[LexiconId, Tag("<id>")] | Annotated[List[Word], Tag("<words>")] | Annotated[Edits, Tag("<edits>")],
     Discriminator(_kind_of_lexicon),
 ]
 
 AnyEdits = Annotated[
-    Annotated[list[Word], Tag("<words>")] | Annotated[Edits, Tag("<edits>")], Discriminator(_kind_of_lexicon)
+    Annotated[List[Word], Tag("<words>")] | Annotated[Edits, Tag("<edits>")], Discriminator(_kind_of_lexicon)
 ]
 
 
@@ -65,10 +96,10 @@ class _Asked(_Body):
     lexicon: AnyLexicon | None = Field(
         default=None, description="The id of a stored lexicon, words to add to the model's own, or edits of them."
     )
-    force: dict[Name, Label] | None = Field(
+    force: Rules[Label] | None = Field(
         default=None, description="Texts that are always an entity of the label given.", examples=[{"鹅厂": "ORG"}]
     )
-    block: dict[Name, Label | list[Label] | None] | None = Field(
+    block: Rules[Label | List[Label] | None] | None = Field(
         default=None,
         description="Texts that are never an entity (null), or never one of the label or labels given.",
     )
@@ -81,7 +112,7 @@ class Question(_Asked):
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]})
 
     text: Text | None = Field(default=None, examples=["重庆人和药店在渝中区开业"])
-    texts: list[Text] | None = Field(default=None, examples=[["李明去了上海", "他在南京"]])
+    texts: List[Text] | None = Field(default=None, examples=[["李明去了上海", "他在南京"]])
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:

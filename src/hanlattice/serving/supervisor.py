@@ -148,7 +148,9 @@ class _Supervisor:
                 continue
             if not worker.is_ready:
                 if not any(other.is_ready for other in self._workers):
-                    raise HanlatticeError(worker.told or f"a worker died at its start ({worker.process.exitcode})")
+                    raise HanlatticeError(
+                        worker.told or f"a worker died at its start (status {worker.process.exitcode})"
+                    )
                 time.sleep(PAUSE)
             logs.say(
                 "worker died", level=logging.WARNING, worker=worker.process.pid, status=worker.process.exitcode
