@@ -31,6 +31,7 @@ class Fault(NamedTuple):
 FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader"))
 LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "encoders/lattice_recurrence.py"
 TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "pointers"))
+CALIBRATION = "tests/test_calibration.py"
 WORD_PAIRS, SPANS = "tests/oracles/test_word_pairs.py", "tests/test_spans.py"
 CHAIN, DECODING = "structs/linear_chain.py", "structs/decoding.py"
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
@@ -330,6 +331,15 @@ FAULTS = {
     ),
     "a softened table keeps its threshold": Fault(
         "decoders/table/cells.py", "self.lowest /= temperature", "pass", TABLES
+    ),
+    "a temperature by the likelihood of the opposite": Fault(
+        "calibration.py", "np.where(self.right, p, 1 - p)", "np.where(self.right, 1 - p, p)", CALIBRATION
+    ),
+    "a calibrated copy of old settings": Fault(
+        "calibration.py", "decoder.with_settings(changed)", "decoder.with_settings({})", CALIBRATION
+    ),
+    "types that a model was not built for are learnt as none": Fault(
+        "tagger.py", "self.decoder.refuse_unknown(gold)", "pass", "tests/test_decoder_limits.py"
     ),
     "the match is not softened": Fault(
         "decoders/mrc.py", "*self.ends.parameters(), *self.match.parameters()", "*self.ends.parameters()", POINTERS
