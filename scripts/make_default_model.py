@@ -8,6 +8,8 @@ stopped goes on where it was. The traditional variant of the test needs the extr
 
 import argparse
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -19,8 +21,9 @@ from hanlattice.cli.progress import Lines
 from hanlattice.config import load_config
 from hanlattice.document import Document, Entity
 from hanlattice.evaluation import Report
+from hanlattice.export import export
 from hanlattice.lexicon import Lexicon
-from hanlattice.model_folder import CARD, DEFAULT
+from hanlattice.model_folder import CARD, DEFAULT, GRAPH
 from hanlattice.pipeline import NER
 from hanlattice.text import Normaliser
 from hanlattice.training import evaluate, train
@@ -144,6 +147,9 @@ def main() -> None:
     model.save_model(
         arguments.output, ner.tagger, vocabulary, ner.lexicon, config, precision="int8", card="being scored"
     )
+    with tempfile.TemporaryDirectory() as place:
+        graph = export(arguments.output, Path(place) / "exported").folder / GRAPH
+        shutil.copy(graph, arguments.output / GRAPH)
     packed = model.load_model(arguments.output)
     scored = {name: (evaluate(packed, docs), len(docs)) for name, docs in variants(documents).items()}
     run_card = (arguments.run / CARD).read_text(encoding="utf-8")

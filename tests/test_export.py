@@ -80,7 +80,7 @@ def same(a: hanlattice.Document, b: hanlattice.Document) -> bool:
 
 
 def test_the_same_entities(trained: Path, exported: Path) -> None:
-    torchs, onnxs = hanlattice.load(trained), hanlattice.load(exported)
+    torchs, onnxs = hanlattice.load(trained, engine="torch"), hanlattice.load(exported, engine="onnx")
     assert hanlattice.load(exported, engine="torch").tagger is not None
     with pytest.raises(HanlatticeError, match="engine='torch'"):
         _ = onnxs.tagger
@@ -94,7 +94,7 @@ def test_the_same_entities(trained: Path, exported: Path) -> None:
 
 def test_the_lexicon_is_live(trained: Path, exported: Path) -> None:
     """Words of lengths that the graph never met, many of them and one of a window's length."""
-    torchs, onnxs = hanlattice.load(trained), hanlattice.load(exported)
+    torchs, onnxs = hanlattice.load(trained, engine="torch"), hanlattice.load(exported, engine="onnx")
     text = "人和药店的长江大桥局很好赵子龙说" * 4
     words = [text[i : i + n] for n in range(1, 12) for i in range(0, 16, 3)] + [text[:64], text[5:60]]
     for ner in (torchs, onnxs):
@@ -106,10 +106,10 @@ def test_the_lexicon_is_live(trained: Path, exported: Path) -> None:
 def test_without_torch(exported: Path, trained: Path) -> None:
     code = """
 import hanlattice
-ner = hanlattice.load(sys.argv[1])
+ner = hanlattice.load(sys.argv[1], engine="onnx")
 print([(e.text, e.label) for e in ner(sys.argv[2]).entities])
 print(hanlattice.evaluate(ner, sys.argv[4]).micro.f1 > 0.9, "torch" in sys.modules)
-for verb in (lambda: hanlattice.load(sys.argv[3]), lambda: hanlattice.train(output="x")):
+for verb in (lambda: hanlattice.load(sys.argv[3], engine="torch"), lambda: hanlattice.train(output="x")):
     try:
         verb()
     except hanlattice.HanlatticeError as error:
@@ -120,7 +120,7 @@ for verb in (lambda: hanlattice.load(sys.argv[3]), lambda: hanlattice.train(outp
     entities, scored, load, train = done.stdout.splitlines()
     assert entities == "[('李明', 'PER'), ('北京', 'LOC')]"
     assert scored == "True False"
-    assert load == f"{trained} is not exported, and needs torch: pip install 'hanlattice[train]'"
+    assert load == "engine='torch' needs torch: pip install 'hanlattice[train]'"
     assert train == "training needs torch: pip install 'hanlattice[train]'"
 
 
@@ -141,10 +141,10 @@ def test_weights_of_another_model(exported: Path, tmp_path: Path) -> None:
     state["decoder.emission.bias"] += 1
     save_weights(state, tmp_path / WEIGHTS, precision="float16")
     with pytest.raises(ModelError, match="not of one model"):
-        hanlattice.load(tmp_path)
+        hanlattice.load(tmp_path, engine="onnx")
     (tmp_path / GRAPH).write_bytes(b"no graph")
     with pytest.raises(ModelError, match="export the model again"):
-        hanlattice.load(tmp_path)
+        hanlattice.load(tmp_path, engine="onnx")
 
 
 def test_eight_bits_behind_a_gate(trained: Path, tmp_path: Path) -> None:
@@ -152,7 +152,10 @@ def test_eight_bits_behind_a_gate(trained: Path, tmp_path: Path) -> None:
     done = exported_by_command(trained, tmp_path / "int8", "--int8", "--dev", corpus, "--most-lost", "5")
     assert done.returncode == 0, done.stderr
     assert "in 8 bits" in done.stdout
-    assert {e.text for e in hanlattice.load(tmp_path / "int8")(TEXTS[0]).entities} == {"李明", "北京"}
+    assert {e.text for e in hanlattice.load(tmp_path / "int8", engine="onnx")(TEXTS[0]).entities} == {
+        "李明",
+        "北京",
+    }
     done = exported_by_command(trained, tmp_path / "none", "--int8")
     assert "name a corpus with --dev" in done.stderr
     code = """

@@ -1,15 +1,18 @@
 """The three verbs of the library: load, train, evaluate."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hanlattice.config import Config, load_config
 from hanlattice.document import Document
 from hanlattice.errors import ConfigError, DataError, ModelError
 from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.model_folder import GRAPH, ModelFolder
+from hanlattice.native.library import can_multiply_bytes
+from hanlattice.native.tagger import NativeTagger
 from hanlattice.pipeline import NER
 from hanlattice.runtime import ExportedTagger
 
@@ -17,32 +20,53 @@ if TYPE_CHECKING:
     from hanlattice.training import Run, Watcher
 
 
+EngineName = Literal["auto", "native", "onnx", "torch"]
+
+
 def load(
     model_folder: str | Path | None = None,
     *,
     device: str = "cpu",
-    engine: Literal["auto", "onnx", "torch"] = "auto",
+    engine: EngineName = "auto",
     threads: int = 0,
+    int8: bool | None = None,
 ) -> NER:
     """The model of a folder, or the one inside the package; never a network access.
 
-    ``engine``: ``onnx`` runs an exported model on ONNX Runtime, without torch; ``torch`` runs any model, on any
-    ``device``; ``auto`` is the first where the folder holds an exported model and the device is the CPU.
-    ``threads`` are those of ONNX Runtime for one call, 0 its own choice; torch has ``torch.set_num_threads``.
+    ``engine``: ``native`` reads by kernels in C, ``onnx`` an exported model by ONNX Runtime, both without torch;
+    ``torch`` reads any model, on any ``device``; ``auto`` is the first of them that can read the model there.
+    ``threads`` are those of one call of the first two, 0 for one a core; torch has ``torch.set_num_threads``.
+    ``int8`` has the kernels multiply in 8 bits; None does as the model's settings say.
 
     Raises:
         ConfigError: there is no such engine.
         ModelError: the folder is missing, broken, or no model of this library, or the engine is not installed.
     """
-    if engine not in ("auto", "onnx", "torch"):
-        raise ConfigError(f"engine must be 'auto', 'onnx' or 'torch', not {engine!r}")
+    if engine not in get_args(EngineName):
+        raise ConfigError(f"engine must be one of {', '.join(map(repr, get_args(EngineName)))}, not {engine!r}")
     folder = ModelFolder.open(model_folder)
+    if engine == "native" or (engine == "auto" and device == "cpu"):
+        try:
+            return folder.read_by(_native(folder, threads, int8))
+        except ModelError:
+            if engine == "native":
+                raise
     if engine == "onnx" or (engine == "auto" and device == "cpu" and (folder.path / GRAPH).is_file()):
         return folder.read_by(ExportedTagger(folder, threads=threads))
-    need_torch(f"{folder.path} is not exported, and")
+    need_torch("engine='torch'" if engine == "torch" else f"{folder.path} is not exported, and")
     from hanlattice import model
 
     return model.load_model(folder.path, device=device)
+
+
+def _native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagger:
+    wanted = folder.config.prediction.precision == "int8" if int8 is None else int8
+    if wanted and not can_multiply_bytes():
+        warnings.warn(
+            "this processor has no products of bytes (AVX-512 VNNI): read in 32 bits instead", stacklevel=3
+        )
+        wanted = False
+    return NativeTagger(folder, threads=threads, int8=wanted)
 
 
 def need_torch(purpose: str) -> None:

@@ -126,18 +126,20 @@ def _laid_over(
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule`` after the share ``warmup``
-    of all steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate`` multiplies the rate of embedding
-    tables, ``crf_rate`` that of transitions, ``pretrained_rate`` that of language models, which is also
-    multiplied by ``layer_decay`` for each layer further from the last one. Epochs before ``pretrained_from``
-    leave them as they are. ``patience``: epochs without a better dev F1 until the end (0: never). ``average``:
-    decay of the moving average of the weights that is evaluated and saved (0: none). ``start``: the
-    folder of a model, or ``default``, with whose weights training begins. ``initialisation``: ``xavier`` for every
-    matrix outside tables and CRF, or ``default`` (torch's).
+    """``batch_size`` sentences make a step: they are shared among the processes that train, and each reads its own
+    in ``accumulate`` pieces. ``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule``
+    after the share ``warmup`` of all steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate``
+    multiplies the rate of embedding tables, ``crf_rate`` that of transitions, ``pretrained_rate`` that of
+    language models, which is also multiplied by ``layer_decay`` for each layer further from the last one. Epochs
+    before ``pretrained_from`` leave them as they are. ``patience``: epochs without a better dev F1 until the end
+    (0: never). ``average``: decay of the moving average of the weights that is evaluated and saved (0: none).
+    ``start``: the folder of a model, or ``default``, with whose weights training begins. ``initialisation``:
+    ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
     """
 
     epochs: int = 50
     batch_size: int = 10
+    accumulate: int = 1
     optimiser: Literal["sgd", "adamw", "adamax"] = "sgd"
     learning_rate: float = 1e-3
     table_rate: float = 1.0
@@ -163,9 +165,18 @@ class TrainingConfig:
     tensorboard: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
+        for name in ("epochs", "batch_size", "accumulate"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"training.{name} must be at least 1, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class PredictionConfig:
+    """``precision`` of products with weights when a model is read by what needs no torch: ``int8`` is for models
+    whose scores were seen to bear it, as ``hanlattice export --int8`` does.
+    """
+
+    precision: Literal["float32", "int8"] = "float32"
 
 
 @dataclass(frozen=True)
@@ -180,6 +191,7 @@ class Config:
     encoder: Part = field(default_factory=lambda: Part("flat"))
     decoder: Part = field(default_factory=lambda: Part("crf"))
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    prediction: PredictionConfig = field(default_factory=PredictionConfig)
 
     def with_settings(self, settings: Mapping[str, Any], source: str = "settings") -> Config:
         """This configuration with nested ``settings`` laid over it.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
@@ -15,7 +15,17 @@ from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.lexicon import Lexicon
-from hanlattice.model_folder import CARD, CONFIG, GRAPH, LEXICON, SCALE, VOCABULARY, WEIGHTS, ModelFolder
+from hanlattice.model_folder import (
+    CARD,
+    CONFIG,
+    GRAPH,
+    LEXICON,
+    SCALE,
+    VOCABULARY,
+    WEIGHTS,
+    ModelFolder,
+    stored_weights,
+)
 from hanlattice.pipeline import NER
 from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
@@ -103,12 +113,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     Raises:
         ModelError: the file is missing, cut short or no safetensors file.
     """
-    try:
-        stored = load_tensors(path.read_bytes())
-    except FileNotFoundError:
-        raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?") from None
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
+    stored = stored_weights(path, load_tensors)
     return {
         name: tensor.float() * stored[name + SCALE].float() if name + SCALE in stored else _widened(tensor)
         for name, tensor in stored.items()

@@ -1,9 +1,17 @@
 """The folder of a model: what its files are called, and what every engine reads of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Shaped
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
 
 from hanlattice.config import Config, load_config
+from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER, Engine
@@ -19,7 +27,22 @@ CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
 LOG = "log.jsonl"  # one line an epoch, of a model that training made
 GRAPH = "model.onnx"  # of an exported model; its tables lie in the weights
 SCALE = "::scale"  # ends the name of the scales of a table that is stored in 8 bits
+Stored = TypeVar("Stored")  # an array of whatever library reads it
 DEFAULT = Path(__file__).parent / "models" / "default"
+
+
+def stored_weights(path: Path, load: Callable[[bytes], dict[str, Stored]]) -> dict[str, Stored]:
+    """The tensors of a file of weights.
+
+    Raises:
+        ModelError: it is missing, cut short or no safetensors file.
+    """
+    try:
+        return load(path.read_bytes())
+    except FileNotFoundError:
+        raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?") from None
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
 
 
 @dataclass(frozen=True)
@@ -49,6 +72,29 @@ class ModelFolder:
             return cls(path, load_config(path / CONFIG), vocabulary)
         except ConfigError as error:
             raise ModelError(f"{path}: {error}") from error
+
+    def tags(self) -> tuple[TagRules, TagScores]:
+        """What the tags of a model that decodes by them mean, and the scores of their chain."""
+        settings = self.config.decoder.settings
+        rules = TagRules(
+            self.vocabulary.labels, settings.get("scheme", "BMES"), extra=settings.get("extra_tags", 0)
+        )
+        constrained = settings.get("constrained", True)
+        allowed = (np.where(x | (not constrained), 0.0, -np.inf) for x in (rules.start, rules.pair, rules.end))
+        scores = [x.astype(np.float32) for x in allowed]
+        weights = self.weights()
+        for i, name in enumerate(("decoder.start", "decoder.transitions", "decoder.end")):
+            if name in weights:
+                scores[i] += weights[name]
+        return rules, TagScores(*scores)
+
+    def weights(self) -> dict[str, Shaped[np.ndarray, "*S"]]:
+        """As they are stored: tables in 8 bits have their scales beside them, under their names and `SCALE`.
+
+        Raises:
+            ModelError: they are missing, cut short or no safetensors.
+        """
+        return stored_weights(self.path / WEIGHTS, load_arrays)
 
     def read_by(self, engine: Engine) -> NER:
         """The model, run by an engine."""

@@ -177,7 +177,7 @@ class NER:
 
     def _predict(self, texts: Sequence[str], overrides: Overrides, batch_size: int) -> list[Document]:
         lexicon = self.lexicon if overrides.lexicon is None else overrides.lexicon
-        normalised = [self.normaliser(text) for text in texts]
+        normalised = self.normaliser.all(texts)
         size, overlap = self.config.text.window, self.config.text.overlap
         cut = [windows(n.text, size, overlap) for n in normalised]
         pieces = [n.text[w.start : w.end] for n, ws in zip(normalised, cut, strict=True) for w in ws]
@@ -220,13 +220,18 @@ class NER:
 
 
 def _joined(ws: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nested: bool) -> list[ScoredSpan]:
+    if len(ws) == 1:
+        return list(found[0])
     scores = {s.span.moved(w.start): s.score for w, spans in zip(ws, found, strict=True) for s in spans}
     merged = merge(ws, [[s.span for s in spans] for spans in found], nested)
     return [ScoredSpan.of(span, scores[span]) for span in merged]
 
 
 def _entity(text: str, plain: Normalised, span: ScoredSpan) -> Entity:
-    return Entity.of(text, span.span.mapped(plain.original), span.score)
+    if span.gaps:
+        return Entity.of(text, span.span.mapped(plain.original), span.score)
+    start, end = plain.original(span.start, span.end)
+    return Entity(text[start:end], span.label, start, end, span.score)
 
 
 def _apart(entities: Sequence[Entity]) -> list[Entity]:

@@ -1,6 +1,7 @@
 """Texts as arrays of ids: characters, bigrams, and the words of a lexicon that match."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -44,30 +45,26 @@ class Reader:
         rows = self._word_rows(lexicon, matches.word)
         label_ids = lexicon.label_ids[matches.word]  # before the labels, to which other threads may add
         labels = self._label_rows(lexicon)[label_ids]
-        codes = [_codes(text) for text in texts]
-        encoded = []
-        for i, chars in enumerate(codes):
-            found = slice(*matches.offsets[i : i + 2])
-            encoded.append(
-                Encoded(
-                    self._char_rows[chars],
-                    self._bigrams(chars),
-                    rows[found],
-                    matches.start[found].astype(np.int64),
-                    matches.end[found].astype(np.int64) - 1,
-                    labels[found],
-                    texts[i],
-                )
-            )
-        return encoded
+        codes = _codes("".join(texts))
+        ends = list(accumulate(map(len, texts)))
+        chars, bigrams = self._char_rows[codes], self._bigrams(codes, [end for end in ends if end])
+        head, tail = matches.start.astype(np.int64), matches.end.astype(np.int64) - 1
+        offsets = matches.offsets.tolist()
+        return [
+            Encoded(chars[a:b], bigrams[a:b], rows[c:d], head[c:d], tail[c:d], labels[c:d], text)
+            for text, a, b, c, d in zip(texts, [0, *ends], ends, offsets, offsets[1:], strict=False)
+        ]
 
-    def _bigrams(self, chars: NDArray[np.uint32]) -> NDArray[np.int64]:
+    def _bigrams(self, codes: NDArray[np.uint32], ends: Sequence[int]) -> NDArray[np.int64]:
+        """Of texts laid end to end, the last bigram of each with the sign of an end."""
         if not len(self._bigram_keys):
-            return np.full(len(chars), UNKNOWN, np.int64)
-        following = np.append(chars[1:], np.uint32(ord(END)))[: len(chars)]
-        exact = self._look_up(_keys(chars, following))
-        lower = self._look_up(_keys(self._lower[chars], self._lower[following]))
-        return np.where(exact == UNKNOWN, lower, exact)
+            return np.full(len(codes), UNKNOWN, np.int64)
+        following = np.append(codes[1:], np.uint32(0))[: len(codes)]
+        following[np.array(ends, np.int64) - 1] = ord(END)
+        found = self._look_up(_keys(codes, following))
+        again = np.flatnonzero(found == UNKNOWN)
+        found[again] = self._look_up(_keys(self._lower[codes[again]], self._lower[following[again]]))
+        return found
 
     def _look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         at = np.searchsorted(self._bigram_keys, keys).clip(max=len(self._bigram_keys) - 1)

@@ -1,14 +1,13 @@
 """Exported models on ONNX Runtime: sentences in, spans out, without torch."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from hanlattice.decoders.tag_rules import TagRules
 from hanlattice.encoded import Encoded
 from hanlattice.errors import ModelError
 from hanlattice.model_folder import GRAPH, WEIGHTS, ModelFolder
@@ -53,7 +52,7 @@ class ExportedTagger:
         if made_for != digest(folder.path / WEIGHTS):
             raise ModelError(f"{folder.path}: {GRAPH} and {WEIGHTS} are not of one model; export it again")
         self._inputs = [given.name for given in self._session.get_inputs()]
-        self._tags = _tags(folder)
+        self._rules, self._scores = folder.tags()
 
     def eval(self) -> None:
         """It only reads."""
@@ -63,7 +62,8 @@ class ExportedTagger:
         emissions, n_chars = zip(*(self.emissions(some) for some in _cut(sentences)), strict=True)
         width = max(scores.shape[1] for scores in emissions)
         padded = [np.pad(scores, ((0, 0), (0, width - scores.shape[1]), (0, 0))) for scores in emissions]
-        return self._tags(np.concatenate(padded), np.concatenate(n_chars))
+        start, pair, end = self._scores
+        return self._rules.best(Potentials(np.concatenate(padded), pair, start, end, np.concatenate(n_chars)))
 
     def emissions(self, sentences: Sequence[Encoded]) -> tuple[Float[np.ndarray, "B N Y"], Int[np.ndarray, "B"]]:
         """Scores of tags, padded, and how many characters each sentence has."""
@@ -105,29 +105,6 @@ def _onnxruntime(path: Path) -> Any:
             " (with hanlattice[train], load it by torch: engine='torch')"
         ) from None
     return onnxruntime
-
-
-def _tags(folder: ModelFolder) -> Callable[[np.ndarray, np.ndarray], list[list[ScoredSpan]]]:
-    """From emissions and lengths to spans, by the folder's decoder."""
-    from safetensors import safe_open
-
-    settings = folder.config.decoder.settings
-    rules = TagRules(folder.vocabulary.labels, settings.get("scheme", "BMES"), extra=settings.get("extra_tags", 0))
-    constrained = settings.get("constrained", True)
-    scores = {
-        name: np.where(getattr(rules, name) | (not constrained), 0.0, -np.inf).astype(np.float32)
-        for name in ("pair", "start", "end")
-    }
-    with safe_open(folder.path / WEIGHTS, framework="numpy") as weights:
-        names = set(weights.keys())
-        for name, key in (("pair", "transitions"), ("start", "start"), ("end", "end")):
-            if f"decoder.{key}" in names:
-                scores[name] = scores[name] + weights.get_tensor(f"decoder.{key}").astype(np.float32)
-
-    def decoded(emissions: np.ndarray, lengths: np.ndarray) -> list[list[ScoredSpan]]:
-        return rules.best(Potentials(emissions, scores["pair"], scores["start"], scores["end"], lengths))
-
-    return decoded
 
 
 def feeds(sentences: Sequence[Encoded]) -> Feeds:

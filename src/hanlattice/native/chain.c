@@ -1,0 +1,170 @@
+/* The best sequence of tags of a sentence, the entities that it tells of, and how sure each is.
+ *
+ * As in structs/decoding.py: sums run in probability space with rescaling at every step. Y tags; their rows are filled
+ * up to whole vectors of floats (`stride`) with tags that nothing leads to.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "vectors.h"
+
+typedef struct { /* the same structure is in chain.py; tables are from rows to columns, those "back" the other way */
+    int64_t n_tags, stride;
+    const float *start, *end, *transitions, *transitions_back; /* scores */
+    const double *opening, *closing;                           /* exponentials of start and end */
+    const double *moves, *moves_back;                          /* exponentials of transitions */
+    const double *joined, *between, *between_back;             /* of those within an entity, and of all others */
+    const int64_t *label;                                      /* of a tag, -1 for none */
+} Chain;
+
+typedef struct {
+    int64_t *sentence, *start, *end, *label;
+    double *probability;
+} Found;
+
+static const double LARGEST = 1e30; /* as in structs/decoding.py */
+
+/* The index of the largest of a few. */
+static int64_t best_of(const float *x, int64_t n) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
+/* `score`: memory for n rows. */
+static void best_tags(const Chain *c, const float *emissions, int64_t width, int64_t n, float *score, int64_t *tags) {
+    int64_t y = c->stride;
+    for (int64_t k = 0; k < y; k += LANES) V(score + k) = CV(c->start + k) + CV(emissions + k);
+    for (int64_t t = 1; t < n; t++) {
+        const float *before = score + (t - 1) * y;
+        for (int64_t k = 0; k < y; k += LANES) {
+            vec best = spread(before[0]) + CV(c->transitions + k);
+            for (int64_t from = 1; from < c->n_tags; from++)
+                best = larger(best, spread(before[from]) + CV(c->transitions + from * y + k));
+            V(score + t * y + k) = best + CV(emissions + t * width + k);
+        }
+    }
+    float *last = score + (n - 1) * y;
+    for (int64_t k = 0; k < y; k += LANES) V(last + k) += CV(c->end + k);
+    tags[n - 1] = best_of(last, c->n_tags);
+    for (int64_t t = n - 1; t > 0; t--) {
+        float *before = score + (t - 1) * y;
+        for (int64_t k = 0; k < y; k += LANES) V(before + k) += CV(c->transitions_back + tags[t] * y + k);
+        tags[t - 1] = best_of(before, c->n_tags);
+    }
+}
+
+/* out = row * table, and times `by` where there is one. */
+INLINE void step(const double *row, const double *table, int64_t n, int64_t y, const double *by, double *out) {
+    for (int64_t k = 0; k < y; k += HALF) {
+        dvec sum = {0};
+        for (int64_t i = 0; i < n; i++) sum += row[i] * CD(table + i * y + k);
+        if (by) sum *= CD(by + k);
+        D(out + k) = sum;
+    }
+}
+
+static double scaled(double *x, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    for (int64_t i = 0; i < n; i++) x[i] /= sum;
+    return sum;
+}
+
+typedef struct { /* n rows each */
+    double *alpha, *beta, *emissions;
+} Messages;
+
+static void messages(const Chain *c, const float *emissions, int64_t width, int64_t n, Messages m) {
+    int64_t y = c->stride;
+    double product[y];
+    for (int64_t t = 0; t < n; t++) {
+        const float *e = emissions + t * width;
+        double *share = m.emissions + t * y, *alpha = m.alpha + t * y;
+        vec most = spread(e[best_of(e, c->n_tags)]);
+        for (int64_t k = 0; k < y; k += LANES) {
+            float row[LANES];
+            V(row) = exponential(CV(e + k) - most);
+            for (int l = 0; l < LANES; l++) share[k + l] = row[l];
+        }
+        if (t)
+            step(alpha - y, c->moves, c->n_tags, y, share, alpha);
+        else
+            for (int64_t k = 0; k < y; k++) alpha[k] = c->opening[k] * share[k];
+        double sum = scaled(alpha, y);
+        for (int64_t k = 0; k < y; k++) share[k] /= sum;
+    }
+    double *beta = m.beta + (n - 1) * y, closing = 0;
+    const double *alpha = m.alpha + (n - 1) * y;
+    for (int64_t k = 0; k < c->n_tags; k++) closing += alpha[k] * c->closing[k];
+    for (int64_t k = 0; k < y; k++) beta[k] = c->closing[k] / closing;
+    for (int64_t t = n - 1; t > 0; t--, beta -= y) {
+        for (int64_t k = 0; k < y; k++) product[k] = beta[k] * m.emissions[t * y + k];
+        step(product, c->moves_back, c->n_tags, y, NULL, beta - y);
+        for (int64_t k = 0; k < y; k++)
+            if (beta[k - y] > LARGEST) beta[k - y] = LARGEST;
+    }
+}
+
+/* That just the characters [start, end) are one entity of the label. */
+static double probability(const Chain *c, Messages m, int64_t n, int64_t start, int64_t end, int64_t label) {
+    int64_t y = c->stride;
+    double state[y], next[y], closed[y];
+    if (start)
+        step(m.alpha + (start - 1) * y, c->between, c->n_tags, y, m.emissions + start * y, state);
+    else
+        memcpy(state, m.alpha, sizeof(state));
+    for (int64_t k = 0; k < c->n_tags; k++)
+        if (c->label[k] != label) state[k] = 0;
+    for (int64_t t = start + 1; t < end; t++) {
+        step(state, c->joined, c->n_tags, y, m.emissions + t * y, next);
+        memcpy(state, next, sizeof(state));
+    }
+    if (end < n) {
+        for (int64_t k = 0; k < y; k++) next[k] = m.emissions[end * y + k] * m.beta[end * y + k];
+        step(next, c->between_back, c->n_tags, y, NULL, closed);
+    } else {
+        memcpy(closed, m.beta + (n - 1) * y, sizeof(closed));
+    }
+    double sum = 0;
+    for (int64_t k = 0; k < c->n_tags; k++) sum += state[k] * closed[k];
+    return sum < 0 ? 0 : sum > 1 ? 1 : sum;
+}
+
+/* Entities of all sentences, in order, into memory for as many as there are characters; their number, or -1 where
+ * memory is short. `width`: of a row of emissions, at least `stride`. */
+int64_t chain_find(const Chain *c, int64_t n_sentences, const int64_t *first_char, const float *emissions,
+                   int64_t width, const Found *found) {
+    int64_t longest = 1, y = c->stride, count = 0;
+    for (int64_t i = 0; i < n_sentences; i++)
+        if (first_char[i + 1] - first_char[i] > longest) longest = first_char[i + 1] - first_char[i];
+    float *score = malloc(sizeof(float) * longest * y);
+    int64_t *tags = malloc(sizeof(int64_t) * longest);
+    double *sums = malloc(sizeof(double) * 3 * longest * y);
+    if (!score || !tags || !sums) count = -1;
+    Messages m = {sums, sums + longest * y, sums + 2 * longest * y};
+    for (int64_t i = 0; i < n_sentences && count >= 0; i++) {
+        const float *e = emissions + first_char[i] * width;
+        int64_t n = first_char[i + 1] - first_char[i], first = count;
+        best_tags(c, e, width, n, score, tags);
+        for (int64_t t = 0; t < n; t++) {
+            if (t && c->joined[tags[t - 1] * y + tags[t]] > 0) {
+                found->end[count - 1] = t + 1;
+            } else if (c->label[tags[t]] >= 0) {
+                found->sentence[count] = i;
+                found->start[count] = t;
+                found->end[count] = t + 1;
+                found->label[count++] = c->label[tags[t]];
+            }
+        }
+        if (count > first) messages(c, e, width, n, m);
+        for (int64_t k = first; k < count; k++)
+            found->probability[k] = probability(c, m, n, found->start[k], found->end[k], found->label[k]);
+    }
+    free(score);
+    free(tags);
+    free(sums);
+    return count;
+}

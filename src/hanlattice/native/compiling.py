@@ -1,0 +1,67 @@
+"""The kernels compiled, once for each generation of processors; run when the package is built, or by hand::
+
+    python -m hanlattice.native.compiling
+
+Nothing of the package is imported here, so that a build can run this file by itself.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from platform import machine
+
+HERE = Path(__file__).parent
+SOURCES = ("flat.c", "chain.c", "level.c")
+# What a library is compiled for, by its level, from the oldest processors on; level.c tells which there are.
+AVX512 = ("-march=x86-64-v4", "-mprefer-vector-width=512", "-mavx512vnni")
+LEVELS = {"avx2": ("-march=x86-64-v3",), "avx512": AVX512, "avx512bf16": (*AVX512, "-mavx512bf16")}
+FLAGS = ("-O3", "-std=gnu11", "-fno-math-errno", "-shared", "-fPIC")
+
+
+def library(level: str) -> Path:
+    """Where the library of a level lies, if it was compiled."""
+    return HERE / f"kernels_{level}.so"
+
+
+def compiler() -> list[str] | None:
+    """The command of the system's C compiler, or that of ``CC``."""
+    named = shlex.split(os.environ.get("CC", ""))
+    for command in (named, ["cc"], ["gcc"], ["clang"]):
+        if command and shutil.which(command[0]):
+            return command
+    return None
+
+
+def compile_all() -> list[Path]:
+    """The libraries that could be compiled; none where no compiler can, or for other processors than those of x86.
+
+    Each is written beside its place and put there when it is whole.
+    """
+    command = compiler()
+    if command is None or sys.platform == "win32" or machine().lower() not in ("x86_64", "amd64"):
+        return []
+    return [made for level, flags in LEVELS.items() if (made := _compiled(command, library(level), flags))]
+
+
+def _compiled(command: Sequence[str], target: Path, flags: Sequence[str]) -> Path | None:
+    with tempfile.TemporaryDirectory(dir=HERE) as beside:
+        draft = Path(beside) / target.name
+        sources = [str(HERE / source) for source in SOURCES]
+        done = subprocess.run(
+            [*command, *FLAGS, *flags, "-o", str(draft), *sources], capture_output=True, check=False
+        )
+        if done.returncode:
+            return None
+        draft.replace(target)
+    return target
+
+
+if __name__ == "__main__":
+    made = compile_all()
+    print("\n".join(map(str, made)) or "no C compiler that compiles the kernels was found: install gcc or clang")
+    sys.exit(not made)

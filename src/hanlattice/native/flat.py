@@ -1,0 +1,325 @@
+"""The weights of a FLAT of one layer as its kernel takes them, and sentences laid end to end.
+
+What is linear and follows on something linear is multiplied out beforehand: keys, values and queries come straight
+from embeddings, and so does the share that a character has in a word composed of it. Where a key stands enters as a
+row of a table by its length and its distance; the tables are filled when a length is first met.
+"""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from ctypes import CDLL, c_int64, c_void_p
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int, Int8, Shaped
+
+from hanlattice.encoded import Encoded
+from hanlattice.errors import ModelError
+from hanlattice.native.library import needed, pointer, structure
+
+ROWS = 12  # that are written at once, at most: as in flat.c
+
+Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
+Matrix = Float[np.ndarray, "Out In"]
+
+_TABLE = structure("Table", rows=c_void_p, scale=c_void_p, width=c_int64)
+_LINEAR = structure(
+    "Linear", panels=c_void_p, bias=c_void_p, scale=c_void_p, zero=c_void_p, n_in=c_int64, n_out=c_int64
+)
+_FLAT = structure(
+    "Flat",
+    **dict.fromkeys(("chars", "bigrams", "words"), _TABLE),
+    **dict.fromkeys(("of_chars", "of_words", "output", "inner", "outer", "emission"), _LINEAR),
+    **dict.fromkeys(("u", "v", "attention_norm", "feed_forward_norm"), c_void_p),
+    **dict.fromkeys(("word_length", "word_label", "encodings"), c_void_p),
+    **dict.fromkeys(
+        ("d_model", "heads", "window", "longest", "has_bigrams", "has_output", "carries_input", "halves"), c_int64
+    ),
+)
+_SENTENCES = structure(
+    "Sentences",
+    n=c_int64,
+    **dict.fromkeys(("chars", "bigrams", "first_char", "words", "head", "length", "label", "first_word"), c_void_p),
+)
+
+
+class Affine(NamedTuple):
+    """``x -> weight x + bias``."""
+
+    weight: Matrix
+    bias: Float[np.ndarray, "Out"]
+
+    def after(self, first: "Affine") -> "Affine":
+        return Affine(self.weight @ first.weight, self.weight @ first.bias + self.bias)
+
+    def times(self, by: float) -> "Affine":
+        return Affine(self.weight * by, self.bias * by)
+
+
+def beside(*parts: Affine) -> Affine:
+    """All of the same input, one after another."""
+    return Affine(np.concatenate([p.weight for p in parts]), np.concatenate([p.bias for p in parts]))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the weights of a FLAT do not tell of it."""
+
+    window: int
+    residual: str = "input"
+    scaled: bool = False
+    origin: int = 0
+
+
+class FlatKernel:
+    """``read(sentences)``: emissions of all characters, and where each sentence begins.
+
+    ``weights`` are those of a model's folder, by their names there; a table in 8 bits has its scales beside it
+    under the name that ends with ``scale_suffix``. With ``int8`` products are done in 8 bits.
+
+    Raises:
+        ModelError: the kernels are not compiled, or not made for a model like this.
+    """
+
+    def __init__(
+        self,
+        weights: Weights,
+        settings: Settings,
+        *,
+        scale_suffix: str,
+        int8: bool = False,
+        library: CDLL | None = None,
+    ):
+        self._library, self._kept = library or needed(), list[Any]()
+        self.int8, self._lanes = int8, self._library.lanes()
+        self._columns = 2 * self._lanes
+        if int8 and not self._library.has_bytes():
+            raise ModelError("no products of bytes (AVX-512 VNNI) on this processor; load the model without int8")
+        self.settings, self._suffix = settings, scale_suffix
+        self._encoder = _Part(weights, "encoder.")
+        self._layer = self._encoder.part("layers.0.")
+        attention = self._layer.part("attention.")
+        self.heads, d_head = attention["u"].shape
+        self.d_model = self.heads * d_head
+        refuse_unlike(weights, self._lanes)
+        # Of a vector of the model the kernels have the heads innermost.
+        self._order = np.arange(self.d_model).reshape(self.heads, d_head).T.ravel()
+        self._flat = _FLAT(halves=int8 and self._library.has_halves())
+        self._set_tables(weights)
+        self._set_attention(attention, d_head**-0.5 if settings.scaled else 1.0)
+        self._set_rest(_Part(weights, "decoder."))
+        self._encodings = (c_void_p * (settings.window + 1))()
+        self._flat.encodings = ctypes.cast(self._encodings, c_void_p)
+        self._met = {0}
+        self._learn(range(1, 5))
+
+    def read(self, sentences: Sequence[Encoded]) -> tuple[Float[np.ndarray, "N W"], Int[np.ndarray, "B+1"]]:
+        """Emissions of the characters of all sentences, their rows filled up to W, and where each sentence begins.
+
+        Every sentence has a character, and no more than the window.
+        """
+        length = np.concatenate([s.tail - s.head for s in sentences]) + 1
+        self._learn(np.unique(length).tolist())
+        first_char, first_word = (
+            np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+            for rows in ([s.chars for s in sentences], [s.words for s in sentences])
+        )
+        given = {
+            "chars": np.concatenate([s.chars for s in sentences]),
+            "bigrams": np.concatenate([s.bigrams for s in sentences]),
+            "first_char": first_char,
+            "words": np.concatenate([s.words for s in sentences]),
+            "head": np.concatenate([s.head for s in sentences]),
+            "length": length,
+            "label": np.concatenate([s.word_labels for s in sentences]),
+            "first_word": first_word,
+        }
+        batch = _SENTENCES(len(sentences), **{name: pointer(array) for name, array in given.items()})
+        width = self._flat.emission.n_out
+        emissions = np.empty(first_char[-1] * width + ROWS * width, np.float32)
+        if self._library.flat_emissions(ctypes.byref(self._flat), ctypes.byref(batch), pointer(emissions)):
+            raise MemoryError("too little memory to read a batch")
+        return emissions[: first_char[-1] * width].reshape(-1, width), first_char
+
+    def _keep(self, array: np.ndarray) -> c_void_p:
+        self._kept.append(array := aligned(array))
+        return pointer(array)
+
+    def _set_tables(self, weights: Weights) -> None:
+        flat = self._flat
+        flat.chars = self._table(weights, "embedding.chars.weight")
+        if "embedding.bigrams.weight" in weights:
+            flat.bigrams, flat.has_bigrams = self._table(weights, "embedding.bigrams.weight"), 1
+        flat.words = self._table(weights, "encoder.words.table.weight")
+
+    def _table(self, weights: Weights, name: str) -> ctypes.Structure:
+        rows, scale = weights[name], weights.get(name + self._suffix)
+        if scale is None:
+            rows = np.ascontiguousarray(rows, np.float32)
+        self._kept.append(rows)  # as it is stored, so that what was mapped into memory stays so
+        scales = None if scale is None else self._keep(scale.astype(np.float32).ravel())
+        return _TABLE(pointer(rows), scales, rows.shape[1])
+
+    def _set_attention(self, attention: "_Part", scale: float) -> None:
+        flat, encoder, order = self._flat, self._encoder, self._order
+        of_char, of_word = encoder.affine("char_projection"), encoder.affine("word_projection")
+        key = attention.affine("key") if attention.has("key") else _identity(self.d_model)
+        query, value = attention.affine("query").times(scale), attention.affine("value")
+        key, query, value = (_ordered(part, order) for part in (key, query, value))
+        parts = [part.after(of_char) for part in (query, key, value)]
+        carries_input = self.settings.residual == "input"
+        if carries_input:
+            parts.append(_ordered(of_char, order))
+        if encoder.has("words.composition.project"):
+            composed = encoder.affine("words.composition.project")
+            parts += [Affine(w, np.zeros(len(w), np.float32)) for w in np.split(composed.weight, 3, 1)]
+            flat.word_length = self._keep(encoder["words.composition.length.weight"] + composed.bias)
+            flat.word_label = self._keep(encoder["words.composition.label.weight"])
+            flat.longest = len(encoder["words.composition.length.weight"]) - 1
+        flat.of_chars = self._linear(beside(*parts))
+        flat.of_words = self._linear(beside(key.after(of_word), value.after(of_word)))
+        if attention.has("output"):
+            flat.output, flat.has_output = self._linear(_ordered(attention.affine("output"), order, order)), 1
+        flat.u, flat.v = (self._keep(attention[name].ravel()[order] * np.float32(scale)) for name in "uv")
+        flat.d_model, flat.heads, flat.window = self.d_model, self.heads, self.settings.window
+        flat.carries_input = carries_input
+        self._position = _ordered(attention.affine("position"), order)
+        self._to_head, self._to_tail = _distances(encoder.affine("distances.fuse"), self.d_model, self.settings)
+
+    def _set_rest(self, decoder: "_Part") -> None:
+        flat, layer, order = self._flat, self._layer, self._order
+        flat.inner = self._linear(_ordered(layer.affine("feed_forward.inner"), None, order))
+        flat.outer = self._linear(_ordered(layer.affine("feed_forward.outer"), order))
+        flat.emission = self._linear(_ordered(decoder.affine("emission"), None, order))
+        flat.attention_norm = self._norm("attention_norm")
+        shared = self.settings.residual == "self"
+        flat.feed_forward_norm = flat.attention_norm if shared else self._norm("feed_forward_norm")
+
+    def _norm(self, name: str) -> c_void_p:
+        norm = self._layer.affine(name)
+        return self._keep(np.concatenate([norm.weight[self._order], norm.bias[self._order]]))
+
+    def _linear(self, affine: Affine) -> ctypes.Structure:
+        weight, bias = affine
+        n_out = -(-len(weight) // self._columns) * self._columns
+        biases = self._keep(np.pad(bias, (0, n_out - len(bias))))
+        weight = np.pad(weight, ((0, n_out - len(weight)), (0, 0)))
+        if not self.int8:
+            floats = weight.reshape(-1, self._columns, weight.shape[1]).transpose(0, 2, 1)
+            return _LINEAR(self._keep(floats), biases, None, None, weight.shape[1], n_out)
+        n_in = -(-weight.shape[1] // 4) * 4
+        values, scale = in_8_bits(np.pad(weight, ((0, 0), (0, n_in - weight.shape[1]))))
+        panels = values.reshape(-1, self._columns, n_in // 4, 4).transpose(0, 2, 1, 3)
+        zero = -128 * values.sum(1, dtype=np.int32)
+        return _LINEAR(self._keep(panels), biases, self._keep(scale), self._keep(zero), n_in, n_out)
+
+    def _learn(self, lengths: Sequence[int] | range) -> None:
+        """Encodings of keys of lengths that were not met before."""
+        for length in lengths:
+            if length in self._met:
+                continue
+            reach = self.settings.window
+            distance = np.arange(2 * reach)
+            met = np.maximum(self._to_head + self._to_tail[np.maximum(distance - (length - 1), 0)], 0)
+            encodings = met @ self._position.weight.T + self._position.bias
+            self._encodings[length] = self._keep(
+                in_halves(encodings, self._lanes) if self._flat.halves else encodings
+            ).value
+            self._met.add(length)
+
+
+class _Part:
+    """The weights whose names begin alike, in 32 bits."""
+
+    def __init__(self, weights: Weights, prefix: str):
+        self._weights, self._prefix = weights, prefix
+
+    def part(self, prefix: str) -> "_Part":
+        return _Part(self._weights, self._prefix + prefix)
+
+    def has(self, name: str) -> bool:
+        return f"{self._prefix}{name}.weight" in self._weights
+
+    def __getitem__(self, name: str) -> Float[np.ndarray, "*S"]:
+        return self._weights[self._prefix + name].astype(np.float32)
+
+    def affine(self, name: str) -> Affine:
+        return Affine(self[f"{name}.weight"], self[f"{name}.bias"])
+
+
+def refuse_unlike(weights: Weights, lanes: int) -> None:
+    """
+    Raises:
+        ModelError: the kernels are not made for a model with these weights.
+    """
+    layers = {name.split(".")[2] for name in weights if name.startswith("encoder.layers.")}
+    if layers != {"0"} or "encoder.distances.fuse.weight" not in weights:
+        raise ModelError(
+            "the kernels in C read a FLAT of one layer; export the model, or load it with engine='torch'"
+        )
+    heads, d_head = weights["encoder.layers.0.attention.u"].shape
+    if lanes % heads or (heads * d_head) % (2 * lanes):
+        raise ModelError(
+            f"the kernels in C want heads that divide {lanes} and a multiple of {2 * lanes} features, not {heads}"
+            f" heads of {d_head}; load the model with engine='torch'"
+        )
+
+
+def aligned(array: Shaped[np.ndarray, "*S"]) -> Shaped[np.ndarray, "*S"]:
+    """The same in one piece that begins where a line of the cache does, so that no vector lies across two."""
+    line = 64
+    room = np.empty(array.nbytes + line, np.uint8)
+    first = -room.ctypes.data % line
+    out = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    out[...] = array
+    return out
+
+
+def _identity(d: int) -> Affine:
+    return Affine(np.eye(d, dtype=np.float32), np.zeros(d, np.float32))
+
+
+def _ordered(
+    affine: Affine, outputs: Int[np.ndarray, "Out"] | None, inputs: Int[np.ndarray, "In"] | None = None
+) -> Affine:
+    """The same of vectors in another order."""
+    weight, bias = affine
+    if inputs is not None:
+        weight = weight[:, inputs]
+    return Affine(weight, bias) if outputs is None else Affine(weight[outputs], bias[outputs])
+
+
+def in_8_bits(weight: Matrix) -> tuple[Int8[np.ndarray, "Out In"], Float[np.ndarray, "Out"]]:
+    """Whole numbers and what they are multiplied by, output by output."""
+    largest = np.abs(weight).max(1)
+    scale = np.where(largest > 0, largest / 127, 1).astype(np.float32)
+    return np.rint(weight / scale[:, None]).astype(np.int8), scale
+
+
+def in_halves(rows: Float[np.ndarray, "S D"], lanes: int) -> Int[np.ndarray, "S D/2"]:
+    """In bfloat16, of every two vectors the first in the lower halves and the second in the higher."""
+    bits = rows.astype(np.float32).view(np.uint32) + 0x8000
+    low, high = np.moveaxis(bits.reshape(len(rows), -1, 2, lanes), 2, 0)
+    return ((low >> 16) | (high & 0xFFFF0000)).reshape(len(rows), -1)
+
+
+def _distances(fuse: Affine, d_model: int, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+    """What a distance from a character to a key's head adds to the encoding, and one to its tail.
+
+    The row is the distance plus the window. Of the four distances two are equal to the others, as the length of a
+    character is 1.
+    """
+    place = np.arange(-settings.window, settings.window) + settings.origin
+    encoded = sinusoid(place, d_model)
+    tables = [encoded @ part.T for part in np.split(fuse.weight, fuse.weight.shape[1] // d_model, 1)]
+    to_head, to_tail = (tables[0] + tables[2], tables[1] + tables[3]) if len(tables) == 4 else tables
+    return to_head + fuse.bias, to_tail
+
+
+def sinusoid(positions: Int[np.ndarray, "S"], d: int) -> Float[np.ndarray, "S D"]:
+    """As :func:`hanlattice.encoders.positions.absolute.sinusoid`."""
+    half = d // 2
+    rates = np.exp(np.arange(half) * (-np.log(10000.0) / max(half - 1, 1)))
+    angles = positions[:, None] * rates
+    return np.concatenate([np.sin(angles), np.cos(angles)], -1).astype(np.float32)

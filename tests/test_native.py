@@ -1,0 +1,227 @@
+"""The kernels in C: the same numbers as the modules of torch, on every processor that can run them."""
+
+import shutil
+from ctypes import CDLL
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import hanlattice
+import tiny
+from hanlattice.batch import collate
+from hanlattice.decoders.tag_rules import TagRules, TagScores
+from hanlattice.encoded import Encoded
+from hanlattice.errors import ModelError
+from hanlattice.model import save_weights
+from hanlattice.model_folder import SCALE, WEIGHTS
+from hanlattice.native import library, tagger
+from hanlattice.native.chain import ChainKernel
+from hanlattice.native.flat import FlatKernel, Settings
+from hanlattice.pipeline import NER
+from hanlattice.structs.decoding import Potentials
+from hanlattice.training import Silent
+from hanlattice.training.loop import prepare
+
+LEVELS = library.levels()
+TEXTS = [
+    "李明在北京工作。",
+    "",
+    "王",
+    "王小红和渝中区",
+    "人和药店的长江大桥局很好,赵子龙说" * 9,  # more than a window
+    "Ａ公司 \t今天天气很好😀",
+    "没有一个词认得",
+]
+
+pytestmark = pytest.mark.skipif(not LEVELS, reason="no C compiler, or no processor of x86 with AVX2")
+
+
+@pytest.fixture(params=LEVELS)
+def kernels(request: pytest.FixtureRequest) -> CDLL:
+    return library.opened(request.param)
+
+
+def untrained(**encoder: object) -> NER:
+    torch.manual_seed(0)
+    settings = {"d_model": 32, "heads": 4, "d_feed_forward": 40, **encoder}
+    ner = prepare(tiny.config().with_settings({"encoder": settings}), "cpu", Silent()).ner
+    for parameter in ner.tagger.parameters():  # what begins with 0 would hide what reads it
+        torch.nn.init.normal_(parameter, std=0.3)
+    return ner
+
+
+def encoded(ner: NER, texts: list[str]) -> list[Encoded]:
+    return ner.reader.read(texts, ner.lexicon)
+
+
+def kernel_of(ner: NER, library: CDLL, *, int8: bool = False) -> FlatKernel:
+    weights = {name: tensor.numpy() for name, tensor in ner.tagger.state_dict().items()}
+    given = {k: v for k, v in ner.config.encoder.settings.items() if k in ("residual", "scaled", "origin")}
+    settings = Settings(ner.config.text.window, **given)
+    return FlatKernel(weights, settings, scale_suffix=SCALE, int8=int8, library=library)
+
+
+def emissions(ner: NER, sentences: list[Encoded]) -> np.ndarray:
+    """Of the modules, the rows of all characters."""
+    batch = collate(sentences)
+    with torch.inference_mode():
+        found: np.ndarray = ner.tagger(batch)[batch.mask].numpy()
+    return found
+
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "paper": {},
+    "code": {"residual": "self", "distances": "ends", "key_projection": False, "origin": 178},
+    "scaled": {"scaled": True, "output_projection": True},
+    "heads that fill a vector": {"heads": 8, "d_model": 64, "d_feed_forward": 100},
+    "sizes of the packaged model": {"heads": 8, "d_model": 160, "d_feed_forward": 64},
+    "one head": {"heads": 1},
+    "words from vectors only": {"composition": False},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_the_same_emissions(variant: dict[str, object], kernels: CDLL) -> None:
+    ner = untrained(**variant)
+    ner.lexicon.update(["人和药店的长江大桥局很好", "长江大桥局很好,赵子龙说人和药店"])
+    kernel = kernel_of(ner, kernels)
+    texts = [text for text in [*TEXTS, TEXTS[4][:64], TEXTS[4][3:40]] if 0 < len(text) <= 64]
+    for some in (texts, texts[:1], texts[1:2], texts[-1:], texts * 20):
+        sentences = encoded(ner, some)
+        found, first = kernel.read(sentences)
+        expected = emissions(ner, sentences)
+        assert first.tolist() == [0, *np.cumsum([len(text) for text in some])]
+        np.testing.assert_allclose(found[:, : expected.shape[1]], expected, atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("variant", [VARIANTS["paper"], VARIANTS["code"], VARIANTS["sizes of the packaged model"]])
+def test_in_8_bits(variant: dict[str, object], kernels: CDLL) -> None:
+    ner = untrained(**variant)
+    if not kernels.has_bytes():
+        with pytest.raises(ModelError, match="no products of bytes"):
+            kernel_of(ner, kernels, int8=True)
+        return
+    sentences = encoded(ner, [text for text in TEXTS if 0 < len(text) <= 64] * 30)
+    expected = emissions(ner, sentences)
+    found, _ = kernel_of(ner, kernels, int8=True).read(sentences)
+    again, _ = kernel_of(ner, kernels, int8=True).read(sentences)
+    assert (found == again)[:, : expected.shape[1]].all()  # nothing is read that was not written
+    error = found[:, : expected.shape[1]] - expected
+    assert 0 < np.sqrt((error**2).mean()) < 0.03 * expected.std()
+
+
+def test_chains(kernels: CDLL) -> None:
+    """The best tags and their probabilities, against those of numpy."""
+    draw = np.random.default_rng(0)
+    for labels, scheme, constrained in (
+        (["A"], "BIO", True),
+        (["A", "B", "C", "D"], "BMES", True),
+        (["A"], "BMES", False),
+    ):
+        rules = TagRules(labels, scheme)
+        n = len(rules.names)
+        forbidden = [np.where(x | (not constrained), 0, -np.inf) for x in (rules.start, rules.pair, rules.end)]
+        scores = TagScores(*((draw.normal(size=x.shape) + x).astype(np.float32) for x in forbidden))
+        lengths = [1, 2, 7, 30, 3]
+        first = np.cumsum([0, *lengths])
+        flat = np.zeros((first[-1], 32), np.float32)
+        flat[:, :n] = draw.normal(size=(first[-1], n)) * 3
+        padded = np.zeros((len(lengths), max(lengths), n), np.float32)
+        for i, (a, b) in enumerate(pairwise(first)):
+            padded[i, : b - a] = flat[a:b, :n]
+        expected = rules.best(Potentials(padded, scores.pair, scores.start, scores.end, np.array(lengths)))
+        found = ChainKernel(rules, scores, library=kernels).read(flat, first)
+        assert sum(map(len, expected)) > 5
+        assert [[s.span for s in spans] for spans in found] == [[s.span for s in spans] for spans in expected]
+        p, q = ([s.score for spans in some for s in spans] for some in (found, expected))
+        np.testing.assert_allclose(p, q, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that the kernels can read, its tables in 8 bits."""
+    place = tmp_path_factory.mktemp("native") / "model"
+    given = tiny.settings(epochs=8)
+    given["encoder"] |= {"d_model": 32, "heads": 4}
+    hanlattice.train(output=place, settings=given)
+    save_weights(hanlattice.load(place, engine="torch").tagger.state_dict(), place / WEIGHTS, precision="int8")
+    return place
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_same_entities(folder: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tagger, "NODES_OF_A_THREAD", 20)
+    torchs = hanlattice.load(folder, engine="torch")
+    natives = hanlattice.load(folder, engine="native", threads=threads)
+    texts = TEXTS * 5
+    for a, b in zip(torchs(texts), natives(texts), strict=True):
+        assert a.spans == b.spans
+        assert np.allclose([e.score for e in a.entities], [e.score for e in b.entities], atol=1e-3)
+    assert sum(len(d.entities) for d in natives(texts)) > 30
+    for ner in (torchs, natives):
+        ner.lexicon.update(["人和药店的长江大桥局很好,赵子龙说" * 3, "天气很好"])
+    assert torchs(TEXTS[4]).spans == natives(TEXTS[4]).spans
+
+
+def test_chosen_by_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(hanlattice.load(folder).engine, tagger.NativeTagger)
+    monkeypatch.setattr(tagger, "FlatKernel", _not_compiled)
+    assert hanlattice.load(folder).tagger is not None
+    with pytest.raises(ModelError, match=r"python -m hanlattice[.]native[.]compiling"):
+        hanlattice.load(folder, engine="native")
+
+
+def _not_compiled(*_: object, **__: object) -> None:
+    raise ModelError(library.MISSING)
+
+
+def test_in_8_bits_where_the_settings_say_so(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "model")
+    settings = tmp_path / "model" / "config.toml"
+    text = settings.read_text(encoding="utf-8")
+    assert 'precision = "float32"' in text.split("[prediction]")[1]
+    settings.write_text(text.replace('[prediction]\nprecision = "float32"', '[prediction]\nprecision = "int8"'))
+    if not library.can_multiply_bytes():
+        with pytest.warns(UserWarning, match="reading in 32 bits"):
+            hanlattice.load(tmp_path / "model")
+        return
+    engine = hanlattice.load(tmp_path / "model").engine
+    assert isinstance(engine, tagger.NativeTagger)
+    assert engine.flat.int8
+    other = hanlattice.load(tmp_path / "model", int8=False).engine
+    assert isinstance(other, tagger.NativeTagger)
+    assert not other.flat.int8
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"decoder": {"name": "biaffine"}}, "no kernel in C reads the decoder 'biaffine'"),
+        ({"encoder": {"d_model": 32, "heads": 4, "layers": 2}}, "of one layer only|know nothing of"),
+        ({"encoder": {"d_model": 16, "heads": 1, "d_feed_forward": 24}}, "want heads that divide"),
+    ],
+    ids=["decoder", "layers", "sizes"],
+)
+def test_what_it_does_not_read(settings: dict[str, dict[str, object]], reason: str, tmp_path: Path) -> None:
+    given = tiny.settings(epochs=1)
+    for part, changes in settings.items():
+        given[part] = changes if "name" in changes else given[part] | changes
+    hanlattice.train(output=tmp_path / "model", settings=given)
+    if "want heads" in reason and library.needed().lanes() == 8:
+        pytest.skip("16 features fill whole vectors on this processor")
+    with pytest.raises(ModelError, match=reason):
+        hanlattice.load(tmp_path / "model", engine="native")
+    assert hanlattice.load(tmp_path / "model").tagger is not None
+
+
+def test_tables_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
+    """In C nobody would notice."""
+    shutil.copytree(folder, tmp_path / "model")
+    state = hanlattice.load(folder, engine="torch").tagger.state_dict()
+    state["embedding.chars.weight"] = state["embedding.chars.weight"][:-1]
+    save_weights(state, tmp_path / "model" / WEIGHTS, precision="int8")
+    with pytest.raises(ModelError, match=r"weights do not fit the vocabulary .embedding[.]chars[.]weight has"):
+        hanlattice.load(tmp_path / "model", engine="native")
