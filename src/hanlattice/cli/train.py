@@ -48,9 +48,11 @@ def train(
     """Train a model on a corpus.
 
     Any setting can be given as a dotted option, such as --encoder.layers 2 or --training.epochs 20. A run that
-    was stopped, even by a crash, goes on with --resume to the result it would have had.
+    was stopped, even by a crash, goes on with --resume to the result it would have had. Under torchrun several
+    processes train one model.
     """
     from hanlattice.config import load_config, overridden
+    from hanlattice.training.distributed import is_first
     from hanlattice.training.loop import train as run_training
     from hanlattice.training.start import settings_to_go_on
 
@@ -72,7 +74,8 @@ def train(
             run = run_training(settings, output, resume=resume, watcher=watcher)
     except KeyboardInterrupt:
         raise Interrupted(_how_to_go_on(output)) from None
-    _print_scores(run, quiet)
+    if is_first():
+        _print_scores(run, quiet)
 
 
 def _settings_file(config: Path | None, paper: str | None, resumed: Path | None) -> Path | None:

@@ -31,6 +31,7 @@ from hanlattice.text import Normaliser
 from hanlattice.training import data
 from hanlattice.training.card import card
 from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from hanlattice.training.distributed import ALONE, Group, joined, own_gpu
 from hanlattice.training.memory import keep_freed_memory
 from hanlattice.training.optimiser import Average, clip, hold, initialise, optimisers, rate, set_rate
 from hanlattice.training.reach import named, out_of_reach, with_ceiling
@@ -77,38 +78,51 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
 
     A run that was stopped, even by a crash, goes on with ``resume`` from its last whole epoch to the result it
     would have had. The folder holds a checkpoint until the run is done, and ``log.jsonl``, one line an epoch.
+    Several processes that ``torchrun`` started train one model together; the first of them scores and writes.
 
     Raises:
         ConfigError: a setting does not fit, or the folder already holds a run and ``resume`` is not asked for.
         DataError: a corpus, lexicon or vectors cannot be read.
     """
-    watcher = watcher or Silent()
-    output = Path(output)
+    with joined() as group:
+        watcher = watcher if watcher is not None and group.is_writer else Silent()
+        if group.is_writer:
+            _check_output(Path(output), resume)
+        return _train(config, Path(output), resume, watcher, group)
+
+
+def _check_output(output: Path, resume: bool) -> None:
     if output.exists() and not output.is_dir():
         raise ConfigError(f"{output} is a file; name a folder for the run")
     if (output / CONFIG).exists() and not resume:
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
     if resume and (output / CONFIG).exists() and (output / CARD).exists():
         raise ConfigError(f"{output} holds a finished run: there is nothing to resume; name another folder")
+
+
+def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: Group) -> Run:
     check(config)
     keep_freed_memory()
     device = device_of(config.training)
     torch.manual_seed(config.training.seed)
     run = prepare(config, device, watcher)
+    if not group.is_writer:
+        _fit(run, config.training, output, resume, watcher, group)
+        return group.told(None)
     output.mkdir(parents=True, exist_ok=True)
     with _nothing_without_a_checkpoint(output):
         save_config(config, output / CONFIG)
         run.vocabularies.full.save(output / VOCABULARY)
         model.save_lexicon(run.ner.lexicon, output / LEXICON)
         model.save_files(run.ner.tagger, output)
-        progress = _fit(run, config.training, output, resume, watcher)
+        progress = _fit(run, config.training, output, resume, watcher, group)
     best = model.load_model(output, device=str(run.ner.tagger.device))
     dev, test = (evaluate(best, documents) if documents else None for documents in (run.dev, run.test))
     assert dev is not None
     with atomic_write(output / CARD) as stream:
         stream.write(card(config, best, progress, dev, test))
     (output / CHECKPOINT).unlink(missing_ok=True)
-    return Run(output, progress, dev, test)
+    return group.told(Run(output, progress, dev, test))
 
 
 @contextmanager
@@ -256,13 +270,14 @@ def device_of(config: TrainingConfig) -> str:
         ConfigError: it does not exist here.
     """
     if config.device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return own_gpu() if torch.cuda.is_available() else "cpu"
+    device = own_gpu() if config.device == "cuda" else config.device
     try:
-        torch.empty(0, device=config.device)
+        torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"training.device {config.device!r} cannot be used here ({reason}); try 'auto'") from None
-    return config.device
+    return device
 
 
 def _autocast(config: TrainingConfig, device: torch.device) -> AbstractContextManager[None]:
@@ -276,7 +291,9 @@ def _autocast(config: TrainingConfig, device: torch.device) -> AbstractContextMa
     return torch.autocast(device.type, kinds[config.precision])
 
 
-def _fit(run: Prepared, config: TrainingConfig, output: Path, resume: bool, watcher: Watcher) -> Progress:
+def _fit(
+    run: Prepared, config: TrainingConfig, output: Path, resume: bool, watcher: Watcher, group: Group
+) -> Progress:
     tagger = run.ner.tagger
     chosen = optimisers(tagger, config)
     average = Average(tagger, config.average) if config.average else None
@@ -285,10 +302,11 @@ def _fit(run: Prepared, config: TrainingConfig, output: Path, resume: bool, watc
         progress = load_checkpoint(output / CHECKPOINT, tagger, chosen, average)
         watcher.say(f"going on after epoch {progress.epoch}")
     total = run.steps(config)
-    board = _board(config)
+    board = _board(config) if group.is_writer else None
     while progress.epoch < config.epochs and not _patience_over(progress, config):
         began = time.perf_counter()
-        loss = one_epoch(run, config, chosen, average, progress, total, watcher)
+        group.seed(config.seed, progress.epoch)
+        loss = one_epoch(run, config, chosen, average, progress, total, watcher, group)
         if not math.isfinite(loss) and config.precision != "float16":  # whose scaler skips steps that overflow
             raise HanlatticeError(
                 f"the loss of epoch {progress.epoch + 1} is {loss}, so nothing more is learnt; train into another"
@@ -296,20 +314,22 @@ def _fit(run: Prepared, config: TrainingConfig, output: Path, resume: bool, watc
             )
         progress.epoch += 1
         progress.seconds += time.perf_counter() - began
-        row: dict[str, Any] = {
-            "epoch": progress.epoch,
-            "loss": round(loss, 4),
-            "seconds": round(progress.seconds, 1),
-        }
-        if progress.epoch >= min(config.evaluate_from, config.epochs):
-            row |= _evaluate_and_keep(run, average, progress, output)
-        _log(output / LOG, row)
-        if board is not None:
-            board.add_scalar("loss", loss, progress.epoch)
-            if "dev_f1" in row:
-                board.add_scalar("dev F1", row["dev_f1"], progress.epoch)
-        save_checkpoint(output / CHECKPOINT, tagger, chosen, average, progress)
-        watcher.epoch(row)
+        if group.is_writer:
+            row: dict[str, Any] = {
+                "epoch": progress.epoch,
+                "loss": round(loss, 4),
+                "seconds": round(progress.seconds, 1),
+            }
+            if progress.epoch >= min(config.evaluate_from, config.epochs):
+                row |= _evaluate_and_keep(run, average, progress, output)
+            _log(output / LOG, row)
+            if board is not None:
+                board.add_scalar("loss", loss, progress.epoch)
+                if "dev_f1" in row:
+                    board.add_scalar("dev F1", row["dev_f1"], progress.epoch)
+            save_checkpoint(output / CHECKPOINT, tagger, chosen, average, progress)
+            watcher.epoch(row)
+        progress = group.told(progress)
     return progress
 
 
@@ -321,8 +341,9 @@ def one_epoch(
     progress: Progress,
     total: int,
     watcher: Watcher,
+    group: Group = ALONE,
 ) -> float:
-    """One pass over the examples; the mean loss a sentence."""
+    """One pass over the examples, all of those of the group; the mean loss a sentence."""
     hold(run.ner.tagger, config, progress.epoch + 1)
     tagger = run.ner.tagger.train()
     parameters = [p for p in tagger.parameters() if p.requires_grad]
@@ -332,12 +353,17 @@ def one_epoch(
     examples = data.as_read(run.examples_of(progress.epoch), run.settings.unpunctuated, draw)
     batches = data.batches(examples, config.batch_size, config.bucket, draw)
     for done, indices in enumerate(batches, 1):
-        chosen_examples = [examples[i] for i in indices]
-        batch = collate([e.encoded for e in chosen_examples]).to(tagger.device)
         set_rate(chosen, rate(config, progress.step / total))
-        with _autocast(config, tagger.device):
-            loss = tagger.loss(batch, [e.spans for e in chosen_examples])
-        scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        own = group.share(indices)
+        for piece in (own[i :: config.accumulate] for i in range(min(config.accumulate, len(own)))):
+            chosen_examples = [examples[i] for i in piece]
+            batch = collate([e.encoded for e in chosen_examples]).to(tagger.device)
+            with _autocast(config, tagger.device):
+                loss = tagger.loss(batch, [e.spans for e in chosen_examples])
+            # The mean over all sentences of the step, wherever they are read.
+            scaler.scale(loss * (len(piece) / len(indices))).backward()  # type: ignore[no-untyped-call]
+            summed += loss.detach() * len(piece)
+        group.sum_gradients(parameters)
         for optimiser in chosen:
             scaler.unscale_(optimiser)
         clip(parameters, config)
@@ -347,12 +373,12 @@ def one_epoch(
         scaler.update()
         if average is not None:
             average.update(tagger)
-        summed += loss.detach() * len(indices)
         progress.step += 1
         if done % 20 == 0 or done == len(batches):
-            watcher.step(progress.epoch + 1, done, len(batches), summed.item() / (done * config.batch_size))
+            mean = group.size * summed.item() / (done * config.batch_size)
+            watcher.step(progress.epoch + 1, done, len(batches), mean)
     tagger.eval()
-    return summed.item() / len(examples)
+    return group.summed(summed).item() / len(examples)
 
 
 def _evaluate_and_keep(run: Prepared, average: Average | None, progress: Progress, output: Path) -> dict[str, Any]:
