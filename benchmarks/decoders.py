@@ -1,6 +1,6 @@
 """Every decoder beside the CRF: speed of prediction, and memory on a long text, on a CPU.
 
-python benchmarks/decoders.py [--corpus FILE] [--texts 120] [--epochs 40] [--rounds 9] [--clock cpu|wall]
+python benchmarks/decoders.py [--corpus FILE] [--texts 80] [--epochs 30] [--rounds 9] [--clock cpu|wall]
     [--no-speed] [--no-memory]
 
 Speed: every decoder with its settings in decoders/NAME, on the encoder that they share there (a small FLAT), learns
@@ -160,8 +160,8 @@ def report_memory(threads: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", help="the test corpus of decoders/common by default")
-    parser.add_argument("--texts", type=int, default=120, help="that are drawn from it")
-    parser.add_argument("--epochs", type=int, default=40, help="in which each decoder learns them")
+    parser.add_argument("--texts", type=int, default=80, help="that are drawn from it")
+    parser.add_argument("--epochs", type=int, default=30, help="in which each decoder learns them")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--clock", choices=("cpu", "wall"), default="cpu")
