@@ -1,12 +1,13 @@
 """What a worker does: a model, loaded once, and chunks to parts."""
 
+import sys
+
 from hanlattice.annotation.chunk import Chunk, Part
 from hanlattice.annotation.forms import FORMS
 from hanlattice.annotation.job import Job
 from hanlattice.annotation.output import OUTPUTS
 from hanlattice.api import load
 from hanlattice.lexicon import Lexicon
-from hanlattice.model_folder import GRAPH, ModelFolder
 
 
 class Annotator:
@@ -19,10 +20,8 @@ class Annotator:
     def __init__(self, job: Job):
         self.job = job
         self.ner = load(job.model, device=job.device, threads=job.threads)
-        if job.device != "cpu" or not (ModelFolder.open(job.model).path / GRAPH).is_file():
-            import torch
-
-            torch.set_num_threads(job.threads)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(job.threads)
         for path in job.lexicons:
             self.ner.lexicon.update(Lexicon.open(path).entries())
 

@@ -1,0 +1,167 @@
+"""What a lexicon of a hundred thousand, a million and ten million words costs.
+
+python benchmarks/lexicon_scale.py [--words 100000 1000000 10000000] [--characters 1000000]
+
+Words are invented: two to five characters, drawn as often as those of Chinese are; so is the text, half of it words
+of the lexicon, the commoner the likelier, and half stray characters. Building, and then opening, matching and
+sharing, are measured in fresh processes of one thread.
+
+``build`` is from a word list to the compiled file, with the most memory that takes. ``open`` is the time until the
+lexicon can be asked. ``own`` is memory that a process has to itself, before and after it matched the text;
+``shared`` what it has in common with every other process that reads the file. ``us/50`` is for one sentence of 50
+characters.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+SENTENCE = 50  # characters
+CHARACTERS = (0x4E00 + np.random.default_rng(7).permutation(7000)[:4095]).astype(np.uint32)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--words", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
+    parser.add_argument("--characters", type=int, default=1_000_000, help="characters to match")
+    parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        name, *arguments = options.step
+        print(json.dumps(STEPS[name](*arguments)))
+        return
+    print(f"{'words':>12}{'build s':>9}{'build MB':>10}{'file MB':>9}{'open ms':>9}{'own MB':>8}{'after':>7}"
+          f"{'shared':>8}{'Mchar/s':>9}{'ratio':>7}{'us/50':>7}")  # fmt: skip
+    first = None
+    for n in options.words:
+        with tempfile.TemporaryDirectory() as folder:
+            words, text, compiled = (
+                str(Path(folder) / name) for name in ("words.txt", "text.txt", "words.lexicon")
+            )
+            in_process("write", words, text, str(n), str(options.characters))
+            built = in_process("build", words, compiled)
+            read = in_process("read", compiled, text)
+            first = first or read["rate"]
+            print(
+                f"{built['words']:12,}{built['seconds']:9.1f}{built['megabytes']:10,.0f}"
+                f"{Path(compiled).stat().st_size / 1e6:9,.0f}{1e3 * read['open']:9.1f}{read['own']:8,.0f}"
+                f"{read['own_after']:7,.0f}{read['shared']:8,.0f}{read['rate'] / 1e6:9.2f}"
+                f"{read['rate'] / first:7.2f}{read['single']:7.1f}",
+                flush=True,
+            )
+
+
+def in_process(*step: str) -> dict[str, float]:
+    done = subprocess.run([sys.executable, __file__, "--step", *step], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def write(words: str, text: str, n: str, characters: str) -> dict[str, float]:
+    """The word list, in the order of falling frequency, and the text."""
+    rng = np.random.default_rng(1)
+    codes, offsets = invented_words(int(n), rng)
+    lines = np.insert(codes, offsets[1:], ord("\n"))
+    Path(words).write_bytes(lines.astype("<u4").tobytes().decode("utf-32-le").encode())
+    wanted = int(characters)
+    rank = (len(offsets) - 1) * rng.random(wanted // 2) ** 3  # the commoner, the likelier
+    picked = rank.astype(np.int64)
+    strays = CHARACTERS[ranks(rng, wanted)]
+    pieces = []
+    for i, word in enumerate(picked.tolist()):
+        pieces.append(codes[offsets[word] : offsets[word + 1]])
+        pieces.append(strays[3 * i % wanted : 3 * i % wanted + 3])
+    joined = np.concatenate(pieces)[:wanted]
+    Path(text).write_text(joined.astype("<u4").tobytes().decode("utf-32-le"), encoding="utf-8")
+    return {}
+
+
+def invented_words(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """``n`` different words in the order they came, end to end, and where each begins."""
+    keys = np.empty(0, np.uint64)
+    while len(keys) < n:
+        more = int((n - len(keys)) * 1.3) + 1000
+        sizes = rng.choice([2, 3, 4, 5], more, p=[0.25, 0.3, 0.35, 0.1])
+        drawn = np.zeros(more, np.uint64)
+        for place in range(5):  # twelve bits a character
+            chosen = np.where(place < sizes, ranks(rng, more) + 1, 0).astype(np.uint64)
+            drawn |= chosen << np.uint64(12 * place)
+        keys = np.concatenate([keys, drawn])
+        _, kept = np.unique(keys, return_index=True)
+        keys = keys[np.sort(kept)]
+    keys = keys[:n]
+    found = np.stack([(keys >> np.uint64(12 * place)) & np.uint64(4095) for place in range(5)], 1).astype(np.uint16)
+    offsets = np.concatenate([[0], np.cumsum((found != 0).sum(1))])
+    return CHARACTERS[found[found != 0] - 1], offsets
+
+
+def ranks(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Of 4,095 characters, as often as Zipf and Mandelbrot would have them."""
+    share = 1 / (np.arange(len(CHARACTERS)) + 60.0)
+    return np.searchsorted(np.cumsum(share / share.sum()), rng.random(n)).clip(0, len(CHARACTERS) - 1)
+
+
+def build(words: str, compiled: str) -> dict[str, float]:
+    from hanlattice.lexicon import Lexicon
+
+    began = time.perf_counter()
+    lexicon = Lexicon.from_files(words)
+    lexicon.save(compiled)
+    seconds = time.perf_counter() - began
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return {"words": len(lexicon), "seconds": seconds, "megabytes": most}
+
+
+def read(compiled: str, text: str) -> dict[str, float]:
+    from hanlattice.lexicon import Lexicon
+
+    sentences = Path(text).read_text(encoding="utf-8")
+    before, _ = memory()
+    began = time.perf_counter()
+    lexicon = Lexicon.open(compiled)
+    opened = time.perf_counter() - began
+    own, _ = memory()
+    whole = best(lambda: lexicon.match(sentences))
+    own_after, shared = memory()
+    few = [sentences[i : i + SENTENCE] for i in range(0, min(len(sentences), 100_000), SENTENCE)]
+    single = best(lambda: [lexicon.match(sentence) for sentence in few]) / len(few)
+    return {
+        "open": opened,
+        "own": own - before,
+        "own_after": own_after - before,
+        "shared": shared,
+        "rate": len(sentences) / whole,
+        "single": single * 1e6,
+    }
+
+
+def memory() -> tuple[float, float]:
+    """Of this process, in megabytes: what is its own, and what it has in common with its file."""
+    text = Path(f"/proc/{os.getpid()}/smaps_rollup").read_text(encoding="ascii")
+    sizes = {line.split(":")[0]: int(line.split()[-2]) / 1e3 for line in text.splitlines()[1:]}
+    return sizes["Anonymous"], sizes["Rss"] - sizes["Anonymous"]
+
+
+def best(run: Callable[[], object], rounds: int = 5) -> float:
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+STEPS: dict[str, Callable[..., dict[str, float]]] = {"write": write, "build": build, "read": read}
+
+if __name__ == "__main__":
+    main()
