@@ -1,6 +1,6 @@
 """What a lexicon of a hundred thousand, a million and ten million words costs.
 
-python benchmarks/lexicon_scale.py [--words 100000 1000000 10000000] [--characters 1000000]
+python benchmarks/lexicon_scale.py [--words 100000 1000000 10000000] [--characters 1000000] [--dimension 50]
 
 Words are invented: two to five characters, drawn as often as those of Chinese are; so is the text, half of it words
 of the lexicon, the commoner the likelier, and half stray characters. Building, and then opening, matching and
@@ -33,6 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--words", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
     parser.add_argument("--characters", type=int, default=1_000_000, help="characters to match")
+    parser.add_argument("--dimension", type=int, default=50, help="numbers of a word vector, in 16 bits; 0: none")
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:
@@ -41,7 +42,7 @@ def main() -> None:
         return
     print(f"{'words':>12}{'build s':>9}{'build MB':>10}{'file MB':>9}{'open ms':>9}{'own MB':>8}{'after':>7}"
           f"{'shared':>8}{'Mchar/s':>9}{'ratio':>7}{'us/50':>7}")  # fmt: skip
-    first = None
+    first, vectors = None, []
     for n in options.words:
         with tempfile.TemporaryDirectory() as folder:
             words, text, compiled = (
@@ -51,6 +52,9 @@ def main() -> None:
             built = in_process("build", words, compiled)
             read = in_process("read", compiled, text)
             first = first or read["rate"]
+            if options.dimension:
+                in_process("vectors", words, str(Path(folder) / "vectors"), str(options.dimension))
+                vectors.append((built["words"], in_process("read_vectors", str(Path(folder) / "vectors"))))
             print(
                 f"{built['words']:12,}{built['seconds']:9.1f}{built['megabytes']:10,.0f}"
                 f"{Path(compiled).stat().st_size / 1e6:9,.0f}{1e3 * read['open']:9.1f}{read['own']:8,.0f}"
@@ -58,6 +62,10 @@ def main() -> None:
                 f"{read['rate'] / first:7.2f}{read['single']:7.1f}",
                 flush=True,
             )
+    if vectors:
+        print(f"\n{'vectors':>12}{'file MB':>9}{'open ms':>9}{'own MB':>8}{'after':>7}   after: a thousand rows")
+    for n, read in vectors:
+        print(f"{n:12,}{read['file']:9,.0f}{1e3 * read['open']:9.1f}{read['own']:8,.0f}{read['own_after']:7,.0f}")
 
 
 def in_process(*step: str) -> dict[str, float]:
@@ -145,6 +153,41 @@ def read(compiled: str, text: str) -> dict[str, float]:
     }
 
 
+def vectors(words: str, path: str, dimension: str) -> dict[str, float]:
+    """A file of vectors of these words and of no characters, written as the library would."""
+    from safetensors.numpy import save_file
+
+    from hanlattice.vectors.storage import HEADER
+
+    names = np.fromfile(words, np.uint8)[:-1]
+    n = int((names == ord("\n")).sum()) + 1
+    rows = np.zeros((n, int(dimension)), np.float16)
+    rows[:] = np.random.default_rng(1).normal(size=int(dimension))
+    none = {"chars": rows[:0], "bigrams": rows[:0]}
+    tensors = {f"{kind}.rows": of_kind for kind, of_kind in none.items()} | {"words.rows": rows}
+    tensors |= {f"{kind}.names": names[:0] for kind in none} | {"words.names": names}
+    save_file(tensors, path, {HEADER: json.dumps({"version": 1, "meta": {}})})
+    return {}
+
+
+def read_vectors(path: str) -> dict[str, float]:
+    from hanlattice.vectors import VectorSet
+
+    before, _ = memory()
+    began = time.perf_counter()
+    loaded = VectorSet.load(path).words
+    opened = time.perf_counter() - began
+    own, _ = memory()
+    loaded.at(np.random.default_rng(2).integers(0, len(loaded), 1000))
+    own_after, _ = memory()
+    return {
+        "file": Path(path).stat().st_size / 1e6,
+        "open": opened,
+        "own": own - before,
+        "own_after": own_after - before,
+    }
+
+
 def memory() -> tuple[float, float]:
     """Of this process, in megabytes: what is its own, and what it has in common with its file."""
     text = Path(f"/proc/{os.getpid()}/smaps_rollup").read_text(encoding="ascii")
@@ -161,7 +204,13 @@ def best(run: Callable[[], object], rounds: int = 5) -> float:
     return min(times)
 
 
-STEPS: dict[str, Callable[..., dict[str, float]]] = {"write": write, "build": build, "read": read}
+STEPS: dict[str, Callable[..., dict[str, float]]] = {
+    "write": write,
+    "build": build,
+    "read": read,
+    "vectors": vectors,
+    "read_vectors": read_vectors,
+}
 
 if __name__ == "__main__":
     main()

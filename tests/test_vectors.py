@@ -26,7 +26,7 @@ from hanlattice.cli.vectors import app
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.lexicon import Lexicon
 from hanlattice.vectors import Vectors, VectorSet, default_vectors, storage, train_vectors
-from hanlattice.vectors.storage import HEADER, KINDS
+from hanlattice.vectors.storage import HEADER, KINDS, Precision
 from hanlattice.vectors.texts import RUN, STRETCH, Counts, runs, stretches
 
 WORDS = [
@@ -193,6 +193,20 @@ def test_missing_broken_and_foreign_files(small: VectorSet, tmp_path: Path) -> N
         VectorSet.load(path)
 
 
+@pytest.mark.parametrize("precision", ["float16", "int8"])
+def test_a_file_is_mapped_and_rows_are_read_one_by_one(
+    precision: Precision, small: VectorSet, tmp_path: Path
+) -> None:
+    small.save(tmp_path / "v", precision)
+    loaded = VectorSet.load(tmp_path / "v").words
+    assert not loaded.rows.flags.owndata
+    assert not loaded.rows.flags.writeable
+    chosen = np.array([len(loaded) - 1, 0, 0])
+    np.testing.assert_array_equal(loaded.at(chosen), loaded.matrix[chosen])
+    small.save(tmp_path / "v", precision)  # in place of the one that is open
+    assert loaded.names == small.words.names
+
+
 HEADERS = {
     "header is broken": ["[]", "{", '{"version": 1}', '{"version": 1, "meta": 3}'],
     "version 9": ['{"version": 9, "meta": {}}'],
@@ -211,7 +225,6 @@ def test_headers_that_are_not_ours(message: str, header: str, tmp_path: Path) ->
     ("names", "rows"),
     [
         (b"a\nb\nc", np.zeros((2, 3), np.float16)),
-        (b"\xff\nb", np.zeros((2, 3), np.float16)),
         (b"a\nb", np.zeros(2, np.float16)),
         (b"a\nb", np.zeros((2, 3), np.int8)),
     ],
@@ -222,6 +235,15 @@ def test_tensors_that_do_not_fit_together(names: bytes, rows: np.ndarray, tmp_pa
     save_file(tensors, tmp_path / "v", {HEADER: '{"version": 1, "meta": {}}'})
     with pytest.raises(DataError, match="chars are broken"):
         VectorSet.load(tmp_path / "v")
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    tensors: dict[str, np.ndarray] = {f"{kind}.names": np.frombuffer(b"\xff\nb", np.uint8) for kind in KINDS}
+    tensors |= {f"{kind}.rows": np.zeros((2, 3), np.float16) for kind in KINDS}
+    save_file(tensors, tmp_path / "v", {HEADER: '{"version": 1, "meta": {}}'})
+    loaded = VectorSet.load(tmp_path / "v")
+    with pytest.raises(DataError, match="v: its names are broken"):
+        loaded.words.ids(["b"])
 
 
 def test_the_packaged_set_is_told_when_missing(

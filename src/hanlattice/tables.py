@@ -88,7 +88,7 @@ def _rows(
     weight = draw.uniform(-bound, bound, (len(names) + reserved, vectors.dimension)).astype(np.float32)
     ids = vectors.ids(names)
     known = np.flatnonzero(ids >= 0)
-    weight[known + reserved] = vectors.matrix[ids[known]]
+    weight[known + reserved] = vectors.at(ids[known])
     if normalise:
         norms = np.linalg.norm(weight, axis=1, keepdims=True)
         weight /= np.where(norms > 0, norms, 1.0)

@@ -21,6 +21,8 @@ Precision = Literal["float16", "int8"]
 KINDS = ("chars", "bigrams", "words")
 HEADER = "hanlattice vectors"  # the file's one metadata key: several would be written in no fixed order
 VERSION = 1
+DTYPES = {"U8": "|u1", "I8": "|i1", "F16": "<f2", "F32": "<f4"}
+PIECE = 1 << 20  # bytes of names that are counted at once
 DEFAULT = Path(__file__).parents[1] / "data" / "vectors.safetensors"
 
 
@@ -37,8 +39,11 @@ class Vectors:
     scale: NDArray[np.float16] | None = None
 
     def __post_init__(self) -> None:
-        if self.rows.ndim != 2 or len(self.rows) != len(self.names):
-            raise DataError(f"{len(self.names)} names need as many rows of vectors, not {self.rows.shape}")
+        self._check(len(self.names))
+
+    def _check(self, n: int) -> None:
+        if self.rows.ndim != 2 or len(self.rows) != n:
+            raise DataError(f"{n} names need as many rows of vectors, not {self.rows.shape}")
         if (self.rows.dtype == np.int8) != (self.scale is not None):
             raise DataError("rows of int8, and no others, need a scale")
 
@@ -53,7 +58,7 @@ class Vectors:
         return _read_text(path)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.rows)
 
     @property
     def dimension(self) -> int:
@@ -66,6 +71,11 @@ class Vectors:
         if self.scale is not None:
             matrix *= self.scale.astype(np.float32)[:, None]
         return matrix
+
+    def at(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of some rows; no others are read."""
+        vectors = self.rows[ids].astype(np.float32)
+        return vectors if self.scale is None else vectors * self.scale[ids].astype(np.float32)[:, None]
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -96,6 +106,32 @@ class Vectors:
             name = self.names[int(np.argwhere(~finite)[0, 0])]
             raise DataError(f"the vector of {name!r} holds a number that {precision} cannot; remove or scale it")
         return stored
+
+
+class _Stored(Vectors):
+    """Vectors in a file: nothing is in memory, and names are no strings, before somebody asks for them."""
+
+    _blob: NDArray[np.uint8]
+    _path: str | Path
+
+    def __init__(
+        self, blob: NDArray[np.uint8], rows: NDArray[Any], scale: NDArray[np.float16] | None, path: str | Path
+    ):
+        for name, value in (("_blob", blob), ("rows", rows), ("scale", scale), ("_path", path)):
+            object.__setattr__(self, name, value)
+        breaks = sum(int(np.count_nonzero(blob[i : i + PIECE] == ord("\n"))) for i in range(0, len(blob), PIECE))
+        self._check(breaks + 1 if len(rows) else 0)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """
+        Raises:
+            DataError: they are not UTF-8.
+        """
+        try:
+            return tuple(self._blob.tobytes().decode().split("\n")) if len(self) else ()
+        except UnicodeDecodeError as error:
+            raise DataError(f"its names are broken: {error}; make or fetch the file again", self._path) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +180,7 @@ class VectorSet:
 
     @classmethod
     def load(cls, path: str | Path) -> "VectorSet":
-        """Read a file of ``save``.
+        """Open a file of ``save``; vectors are mapped into memory and read when they are used.
 
         Raises:
             DataError: the file is missing, broken, of another kind or of another version.
@@ -152,7 +188,7 @@ class VectorSet:
         try:
             with safe_open(path, framework="numpy") as file:
                 meta = _meta(file.metadata(), path)
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+            tensors = _mapped(path)
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror or error}", path) from None
         except SafetensorError as error:
@@ -191,6 +227,18 @@ def _tensors(vectors: Vectors) -> dict[str, NDArray[Any]]:
     return tensors if vectors.scale is None else {**tensors, "scale": vectors.scale}
 
 
+def _mapped(path: str | Path) -> dict[str, NDArray[Any]]:
+    """The tensors of a safetensors file that is known to be whole, as views of the file."""
+    data = np.memmap(path, np.uint8, "r").view(np.ndarray)
+    begin = 8 + int(data[:8].view("<u8")[0])
+    header = json.loads(data[8:begin].tobytes())
+    return {
+        name: np.ndarray(told["shape"], DTYPES[told["dtype"]], data, begin + told["data_offsets"][0])
+        for name, told in header.items()
+        if told.get("dtype") in DTYPES
+    }
+
+
 def _meta(metadata: Mapping[str, str] | None, path: str | Path) -> dict[str, str]:
     if not metadata or HEADER not in metadata:
         raise DataError("a safetensors file, but not of vectors; make one with: hanlattice vectors train", path)
@@ -206,12 +254,10 @@ def _meta(metadata: Mapping[str, str] | None, path: str | Path) -> dict[str, str
 
 def _vectors(tensors: Mapping[str, NDArray[Any]], kind: str, path: str | Path) -> Vectors:
     try:
-        blob, rows = tensors[f"{kind}.names"].tobytes().decode(), tensors[f"{kind}.rows"]
-        names = tuple(blob.split("\n")) if len(rows) else ()
-        return Vectors(names, rows, tensors.get(f"{kind}.scale"))
+        return _Stored(tensors[f"{kind}.names"], tensors[f"{kind}.rows"], tensors.get(f"{kind}.scale"), path)
     except KeyError as error:
         raise DataError(f"the tensor {error} is missing; make or fetch the file again", path) from None
-    except (DataError, UnicodeDecodeError) as error:
+    except DataError as error:
         raise DataError(f"its {kind} are broken: {error}; make or fetch the file again", path) from None
 
 
