@@ -26,6 +26,7 @@ ROWS = (
     ("serving",),
     ("integrations",),
     ("annotation",),
+    ("measuring",),
     ("api", "comparison"),
     ("training",),
     ("calibration", "export"),

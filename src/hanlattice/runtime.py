@@ -38,6 +38,8 @@ class ExportedTagger:
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0):
         runtime = _onnxruntime(folder.path)
+        if not (folder.path / GRAPH).is_file():
+            raise ModelError(f"{folder.path} is not exported: hanlattice export {folder.path} FOLDER")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
         options.enable_mem_pattern = False  # which would keep a plan of memory for every size of a batch

@@ -28,6 +28,7 @@ VERBS = {
     "annotate": "Annotate files of any size; resumable.",
     "explain": "Show what a model read, and what each word did.",
     "export": "Make a model that runs without torch.",
+    "benchmark": "How fast a model reads on this machine.",
     "serve": "A model over HTTP, and a page to try it.",
     "info": "Show versions, and what a model is made of.",
 }

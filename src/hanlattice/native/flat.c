@@ -186,6 +186,17 @@ INLINE void look_up(const Table *table, int64_t id, float *out) {
     }
 }
 
+/* Rows lie far apart in tables larger than caches: they are asked for some steps before they are needed. */
+#define AHEAD 12
+INLINE void ask_for(const Table *table, const int64_t *ids, int64_t at, int64_t end) {
+    if (at + AHEAD >= end) return;
+    int64_t id = ids[at + AHEAD], width = table->width * (table->scale ? 1 : sizeof(float));
+    const char *row = (const char *)table->rows + id * width;
+    __builtin_prefetch(row);
+    __builtin_prefetch(row + width - 1);
+    if (table->scale) __builtin_prefetch(table->scale + id);
+}
+
 /* Bytes are taken four at a time. */
 INLINE void fill_up(float *row, int64_t n, int64_t end) {
     for (; n < end; n++) row[n] = 0;
@@ -240,7 +251,7 @@ INLINE void pack(const float *x, const float *plus, int64_t parts, const int hal
 INLINE vec with_product(vec sum, vec x, vec y, const int halves) {
 #if HALVES
     if (halves) {
-        __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
+        __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "vm"(y));
         return sum;
     }
 #endif
@@ -268,7 +279,7 @@ INLINE vec score(const float *content, const float *position, const Key *keys, i
             other = with_product(other, by_position[p], CV(encoding + p * LANES), halves);
         }
         vec sum = gathered(one + other, heads);
-        V(scores + j * heads) = sum; /* what is written beyond this key is written over by the next */
+        memcpy(scores + j * heads, &sum, heads * sizeof(float));
         largest = larger(largest, sum);
     }
     return largest;
@@ -406,6 +417,7 @@ static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sent
     int64_t w0 = b->first_word[sentence], w1 = b->first_word[sentence + 1];
     for (int64_t w = w0; w < w1; w++) {
         float *out = s->word + (w - w0) * m->of_words.n_in;
+        ask_for(&m->words, b->words, w, b->first_word[b->n]);
         look_up(&m->words, b->words[w], out);
         fill_up(out, width, m->of_words.n_in);
         if (!m->word_length) continue;
@@ -431,6 +443,7 @@ static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t 
     int64_t base = b->first_char[from], rows = b->first_char[to] - base, d = m->d_model;
     int64_t n_in = m->of_chars.n_in, stride = m->of_chars.n_out;
     for (int64_t i = 0; i < rows; i++) {
+        if (m->has_bigrams) ask_for(&m->bigrams, b->bigrams + base, i, rows);
         look_up(&m->chars, b->chars[base + i], s->x + i * n_in);
         if (m->has_bigrams) look_up(&m->bigrams, b->bigrams[base + i], s->x + i * n_in + m->chars.width);
         fill_up(s->x + i * n_in, m->chars.width + (m->has_bigrams ? m->bigrams.width : 0), n_in);

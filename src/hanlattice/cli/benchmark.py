@@ -1,0 +1,98 @@
+"""``hanlattice benchmark``: how fast a model reads on this machine."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hanlattice.cli.tables import Column, print_table
+from hanlattice.errors import DataError, HanlatticeError
+
+CHARACTERS = 20_000  # that are read over and over, at least once
+
+if TYPE_CHECKING:
+    from hanlattice.measuring import Latency, Start, Throughput
+
+
+def benchmark(
+    model: Annotated[str, typer.Argument(help="Folder of a model, or default for the packaged one.")] = "default",
+    text: Annotated[Path | None, typer.Option(help="Text to read; by default some is made up.")] = None,
+    lengths: Annotated[str, typer.Option(help="Characters of a text, such as 20,50,200.")] = "20,50,200",
+    batch_sizes: Annotated[str, typer.Option(help="Texts that are read together.")] = "1,16,64",
+    engine: Annotated[str, typer.Option(help="native, onnx, torch, or auto for the first that can.")] = "auto",
+    int8: Annotated[bool, typer.Option("--int8", help="Products with weights in 8 bits.")] = False,
+    threads: Annotated[int, typer.Option(min=0, help="Of one call; 0 for one a core.")] = 1,
+    seconds: Annotated[float, typer.Option(min=0.01, help="For each figure.")] = 1.0,
+    format: Annotated[str, typer.Option(help="table or jsonl.")] = "table",  # noqa: A002
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but figures and errors.")] = False,
+) -> None:
+    """Measure characters and sentences a second, latency, start-up time and memory.
+
+    Figures are of this machine at this moment: compare only what was measured side by side.
+    """
+    from hanlattice import measuring
+    from hanlattice.api import load
+
+    sizes, batches = _numbers(lengths, "--lengths"), _numbers(batch_sizes, "--batch-sizes")
+    if format not in ("table", "jsonl"):
+        raise HanlatticeError(f"--format must be table or jsonl, not {format!r}")
+    settings = {
+        "model_folder": None if model == "default" else model,
+        "engine": engine,
+        "threads": threads,
+        "int8": int8 or None,
+    }
+    ner = load(**settings)  # type: ignore[arg-type]  # which load checks
+    source = _text(text) if text else measuring.invented_text(ner.lexicon, CHARACTERS)
+    texts = {length: measuring.cut(source, length, -(-CHARACTERS // length)) for length in sizes}
+    if not quiet:
+        typer.echo(f"{type(ner.engine).__name__}, {threads or 'all'} threads", err=True)
+    speeds = [measuring.throughput(ner, texts[n], size, seconds) for n in sizes for size in batches]
+    latencies = [measuring.latency(ner, texts[n][:200], seconds) for n in sizes]
+    started = measuring.start(settings, texts[sizes[0]][:500])
+    if format == "jsonl":
+        rows = [*map(asdict, speeds), *map(asdict, latencies), asdict(started)]
+        typer.echo("\n".join(map(json.dumps, rows)))
+    else:
+        _print(speeds, latencies, started)
+
+
+def _numbers(given: str, option: str) -> list[int]:
+    parts = [part.strip() for part in given.split(",")]
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise HanlatticeError(f"{option} must be whole numbers above 0 with commas between, not {given!r}")
+    return [int(part) for part in parts]
+
+
+def _text(path: Path) -> str:
+    try:
+        found = "".join(path.read_text(encoding="utf-8").split("\n"))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"not UTF-8 ({error.reason})", path) from None
+    if not found:
+        raise DataError("holds no text", path)
+    return found
+
+
+def _print(speeds: "list[Throughput]", latencies: "list[Latency]", started: "Start") -> None:
+    print_table(
+        [Column(title, True) for title in ("characters", "batch", "characters/s", "sentences/s")],
+        [
+            (str(s.length), str(s.batch_size), f"{s.characters_per_second:,.0f}", f"{s.sentences_per_second:,.0f}")
+            for s in speeds
+        ],
+        sys.stdout,
+    )
+    typer.echo()
+    print_table(
+        [Column(title, True) for title in ("characters", "p50 ms", "p95 ms", "p99 ms")],
+        [(str(x.length), f"{x.p50:.2f}", f"{x.p95:.2f}", f"{x.p99:.2f}") for x in latencies],
+        sys.stdout,
+    )
+    typer.echo(f"\nfirst answer {started.first_answer:.2f} s after the start of a process")
+    typer.echo(f"memory       {started.memory:.0f} MB then, {started.memory_in_use:.0f} MB in use")

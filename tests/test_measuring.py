@@ -1,0 +1,88 @@
+"""Figures of speed: what is counted, and by which command it is printed."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tiny
+from hanlattice import measuring
+from hanlattice.cli import benchmark, main
+from hanlattice.errors import ModelError
+from hanlattice.lexicon import Lexicon
+
+
+def test_texts_of_a_length() -> None:
+    text = measuring.invented_text(Lexicon(tiny.WORDS), 1000)
+    assert len(text) == 1000
+    assert sum(word in text for word in tiny.WORDS) > 10
+    assert text == measuring.invented_text(Lexicon(tiny.WORDS), 1000)
+    assert measuring.cut(text, 300, 5) == [text[:300], text[300:600], text[600:900]]
+    assert measuring.cut(text, 300, 2) == [text[:300], text[300:600]]
+    assert measuring.cut("李明在", 8, 9) == ["李明在李明在李明"]
+
+
+class Slow:
+    """Takes a hundredth of a second for a text."""
+
+    def pipe(self, texts: list[str], batch_size: int) -> Any:
+        for text in texts:
+            yield self(text)
+
+    def __call__(self, text: str) -> None:
+        time.sleep(0.01)
+
+
+def test_throughput_and_latency() -> None:
+    ner: Any = Slow()
+    speed = measuring.throughput(ner, ["一二三四"] * 10, 2, seconds=0.2)
+    assert 50 < speed.sentences_per_second <= 100
+    assert speed.characters_per_second == pytest.approx(4 * speed.sentences_per_second)
+    late = measuring.latency(ner, ["一二三四"] * 10, seconds=0.2)
+    assert 10 <= late.p50 <= late.p95 <= late.p99 < 100
+
+
+def test_start() -> None:
+    started = measuring.start({}, [d.text for d in tiny.documents()])
+    assert 0.05 < started.first_answer < 60
+    assert 20 < started.memory <= started.memory_in_use < 4000
+    with pytest.raises(ModelError, match="no such folder"):
+        measuring.start({"model_folder": "nowhere"}, ["一"])
+
+
+def status(*options: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["benchmark", *options])
+    return int(left.value.code or 0)
+
+
+def test_the_verb(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "text.txt").write_text("李明在北京工作。" * 40, encoding="utf-8")
+    monkeypatch.setattr(benchmark, "CHARACTERS", 320)
+    options = [f"--text={tmp_path / 'text.txt'}", "--lengths=8,20", "--batch-sizes=1,4", "--seconds=0.01"]
+    assert status(*options) == 0
+    shown = capsys.readouterr().out
+    assert "characters/s" in shown
+    assert "p99 ms" in shown
+    assert "first answer" in shown
+    assert status(*options, "--format", "jsonl") == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["length"], row["batch_size"]) for row in rows[:4]] == [(8, 1), (8, 4), (20, 1), (20, 4)]
+    assert [row["length"] for row in rows[4:6]] == [8, 20]
+    assert rows[6].keys() == {"first_answer", "memory", "memory_in_use"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--lengths", "0"], "--lengths must be whole numbers above 0"),
+        (["--format", "xml"], "--format must be table or jsonl, not 'xml'"),
+        (["--engine", "abacus"], "engine must be one of"),
+        (["--text", "nowhere.txt"], "nowhere.txt: cannot be read: No such file"),
+    ],
+)
+def test_wrong_options(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(*options) == 1
+    assert message in capsys.readouterr().err
