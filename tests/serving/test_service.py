@@ -1,5 +1,6 @@
 """The service over HTTP, in real processes: right answers, and clear ones to whatever is wrong."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -186,7 +187,7 @@ MISTAKES: list[tuple[object, str, str]] = [
     ({"text": 1}, "text", "valid string"),
     ({"text": None}, "body", "either text or texts"),
     ({"texts": ["字", None]}, "texts[1]", "valid string"),
-    ({"texts": "字"}, "texts", "valid list"),
+    ({"texts": "字"}, "texts", "valid array"),
     ({"text": "字", "txt": 1}, "txt", "no such field"),
     ({"text": "a\0b"}, "text", "NUL"),
     ({"text": "字", "threshold": "0.5"}, "threshold", "valid number"),
@@ -199,7 +200,7 @@ MISTAKES: list[tuple[object, str, str]] = [
     ({"text": "字", "lexicon": [{"text": "词", "labl": "X"}]}, "lexicon[0].labl", "no such field"),
     ({"text": "字", "lexicon": {"words": [1]}}, "lexicon.words[0]", "an object"),
     ({"text": "字", "lexicon": ["词" * 257]}, "lexicon[0]", "at most 256"),
-    ({"text": "字", "force": ["字"]}, "force", "valid dictionary"),
+    ({"text": "字", "force": ["字"]}, "force", "an object"),
     ({"text": "字", "force": {"字": None}}, "force.字", "valid string"),
     ({"text": "字", "force": {"": "X"}}, "force", "nothing at all"),
     ({"text": "字", "block": {"字": 1}}, "block.字", ""),
@@ -220,21 +221,40 @@ class TestMistakes:
         ("body", "says"),
         [
             (b"", "is no JSON"),
-            (b"{", "at character 1"),
-            (b'{"text": "a"', "at character"),
+            (b"{", "line 1 column 1"),
+            (b'{"text": "a"', "line 1 column 12"),
             (b"[" * 100_000, "is no JSON"),
-            (b'{"text": "\xff\xfe"}', "is no JSON in UTF-8"),
-            ('{"text": "字"}'.encode("gb18030"), "is no JSON in UTF-8"),
+            (b'{"text": "\xff\xfe"}', "invalid unicode code point at line 1 column 11"),
+            ('{"text": "字"}'.encode("gb18030"), "invalid unicode code point"),
+            (b'{"text": "\\ud83d"}', "hex escape"),
+            (b"{'text': 1}", "line 1"),
         ],
     )
     def test_of_json(self, service: Served, body: bytes, says: str) -> None:
         answer = service.client.post("/v1/entities", content=body, headers={"content-type": "application/json"})
         assert (answer.status_code, says in answer.json()["error"]) == (400, True), answer.text
 
-    @pytest.mark.parametrize("body", [b'{"text": "\\ud83d"}', b'{"text": "a", "threshold": NaN}'])
-    def test_of_what_is_json_for_some_only(self, service: Served, body: bytes) -> None:
-        answer = service.client.post("/v1/entities", content=body, headers={"content-type": "application/json"})
-        assert answer.status_code == 422
+    def test_of_numbers_that_are_none(self, service: Served) -> None:
+        for number in (b"NaN", b"Infinity", b"1e999"):
+            content = b'{"text": "a", "threshold": %s}' % number
+            answer = service.client.post(
+                "/v1/entities", content=content, headers={"content-type": "application/json"}
+            )
+            assert (answer.status_code, answer.json()["fields"][0]["field"]) == (422, "threshold")
+
+    def test_of_stored_lexicons(self, service: Served) -> None:
+        """They come by another way, and are told alike."""
+        for content, status in (
+            (b"{", 400),
+            (b"[1]", 422),
+            (b'"a"', 422),
+            (b'{"words": ["\xff"]}', 400),
+            (b"", 400),
+        ):
+            headers = {"content-type": "application/json"}
+            answer = service.client.put("/v1/lexicons/x", content=content, headers=headers)
+            assert answer.status_code == status, answer.text
+        assert service.client.put("/v1/lexicons/x", content=b"[]").status_code == 415
 
     def test_of_the_kind_the_method_and_the_path(self, service: Served) -> None:
         plain = service.client.post(
@@ -278,6 +298,26 @@ class TestLimits:
             huge = post("/v1/entities", content=content, headers={"content-type": "application/json"})
             assert (huge.status_code, huge.json()["error"]) == (413, "a body has at most 2,000 bytes here")
         assert strict.entities("字" * 50) is not None
+
+    @pytest.mark.parametrize(("requests", "times"), [(25, 10), (5000, 1)])
+    def test_of_clients_that_take_no_answers(self, strict: Served, requests: int, times: int) -> None:
+        """Those that fill all buffers, and those that ask for far more than they wait for."""
+        one = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+        size = len(strict.client.get("/openapi.json").content)
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(10)
+            connection.connect(("127.0.0.1", strict.port))
+            received = 0
+            with contextlib.suppress(ConnectionError):
+                for _ in range(times):
+                    connection.sendall(one * requests)
+                    time.sleep(0.1)
+                time.sleep(2)
+                while chunk := connection.recv(65536):
+                    received += len(chunk)
+        assert received < times * requests * size
+        assert strict.entities(SENTENCE)
 
     def test_let_nobody_in_without_the_token(self, strict: Served) -> None:
         with httpx2.Client(base_url=strict.url) as stranger:
@@ -342,15 +382,32 @@ class TestLimits:
 
 
 class TestDescription:
-    def test_names_everything_that_was_answered(self, service: Served) -> None:
-        """Every route and status in the log of all these tests stands in the description."""
-        description = service.client.get("/openapi.json").json()
-        answered = {(row["route"], row["method"].lower(), str(row["status"])) for row in service.events("request")}
-        for route, method, status in answered:
-            if route in description["paths"] and status not in ("405", "0"):
-                assert status in description["paths"][route][method]["responses"], (route, method, status)
-        routes = {route for route, _, _ in answered}
-        assert {"/v1/entities", "/v1/explain", "/v1/lexicons/{id}", "/v1/lexicons"} <= routes
+    def test_names_every_answer(self, service: Served) -> None:
+        """Each status that a route gives here stands in the description."""
+        description = service.client.get("/openapi.json").json()["paths"]
+        questions = [{"text": "字"}, {"text": 1}, {"text": "字", "lexicon": "none"}]
+        asked: list[tuple[str, str, str, Any]] = [
+            *(("POST", path, path, q) for path in ("/v1/entities", "/v1/explain") for q in questions),
+            *(
+                (m, "/v1/lexicons/{id}", f"/v1/lexicons/{i}", None)
+                for m in ("GET", "DELETE")
+                for i in ("no", "n.o")
+            ),
+            *(("PUT", "/v1/lexicons/{id}", "/v1/lexicons/described", body) for body in (["字"], ["词"], 1)),
+            ("GET", "/v1/lexicons/{id}", "/v1/lexicons/described", None),
+            ("DELETE", "/v1/lexicons/{id}", "/v1/lexicons/described", None),
+            *(
+                ("GET", path, path, None)
+                for path in ("/v1/lexicons", "/v1/model", "/healthz", "/readyz", "/metrics")
+            ),
+        ]
+        met = set()
+        for method, route, path, body in asked:
+            status = str(service.client.request(method, path, json=body).status_code)
+            assert status in description[route][method.lower()]["responses"], (route, method, status)
+            met.add((route, status))
+        assert {status for _, status in met} == {"200", "201", "204", "404", "422"}
+        assert {route for route, _ in met} == set(description)
 
     def test_tells_limits_and_token(self, strict: Served) -> None:
         description = strict.client.get("/openapi.json").json()
@@ -378,12 +435,13 @@ class TestLog:
         service.client.post("/v1/entities", json={"text": secret, "wrong": secret, "force": {secret: "X"}})
         service.client.get(f"/v1/lexicons/{secret}?q={secret}")
         service.client.get(f"/{secret}", headers={"x-request-id": "abc-1"})
-        service.entities(secret, force={secret: secret})
+        question = {"text": secret, "force": {secret: secret}}
+        assert service.client.post("/v1/entities", json=question, headers={"x-request-id": "counted"}).is_success
         log = service.log.read_text("utf-8")
         assert "秘密" not in log
         assert json.dumps("秘密")[1:-1] not in log
         assert "秘密" not in service.client.get("/metrics").text
-        last = service.events("request")[-2]
+        last = next(row for row in service.events("request") if row["id"] == "counted")
         assert {"time", "level", "event", "pid", "id", "method", "route", "status", "ms"} <= last.keys()
         assert (last["texts"], last["characters"], last["entities"]) == (1, 6, 1)
         assert [row for row in service.events() if row["level"] in ("warning", "error")] == []

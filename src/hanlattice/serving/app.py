@@ -2,15 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
 from hanlattice import __version__
@@ -24,8 +24,9 @@ from hanlattice.serving.description import described
 from hanlattice.serving.guarding import Guarding
 from hanlattice.serving.lexicons import Lexicons, UnknownLexicon
 from hanlattice.serving.metrics import CONTENT_TYPE, Metrics
+from hanlattice.serving.questions import Questions, is_json
 from hanlattice.serving.recording import Recording
-from hanlattice.serving.refusals import Refused, wrong_field
+from hanlattice.serving.refusals import FAILED, Refused, not_understood, wrong_field
 from hanlattice.serving.settings import Settings
 
 _HTML, _SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
@@ -38,6 +39,15 @@ PAGE = {
         f"/page/{name}": (name, _SCRIPT)
         for name in ("page.js", "marked.js", "lattice.js", "text.js", "words.js", "docs.js")
     },
+}
+
+# The page loads nothing from elsewhere, sends nothing elsewhere, and nobody frames it.
+_PAGE_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
+        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "referrer-policy": "no-referrer",
 }
 
 _WHY = {
@@ -79,7 +89,8 @@ class Service:
         self._draining = False
         self.metrics = Metrics(ner.labels)
         self.app = self._application()
-        self.asgi: ASGIApp = Recording(Guarding(self.app, settings), self.metrics)
+        questions = Questions(self.app, "/v1/entities", "/v1/explain")
+        self.asgi: ASGIApp = Recording(Guarding(questions, settings), self.metrics)
 
     @asynccontextmanager
     async def _life(self, app: FastAPI) -> AsyncIterator[None]:
@@ -143,31 +154,33 @@ class Service:
         route("GET", "/metrics", self.figures, 401, response_class=_Figures)
         for path, (name, kind) in PAGE.items():
             content = files("hanlattice.serving").joinpath("page", name).read_bytes()
-            app.add_api_route(path, _file(content, kind), methods=["GET", "HEAD"], include_in_schema=False)
+            app.add_api_route(
+                path, _file(content, kind, _PAGE_HEADERS), methods=["GET", "HEAD"], include_in_schema=False
+            )
 
     def drain(self) -> None:
         """From now on nobody should come."""
         self._draining = True
 
-    async def entities(self, question: schema.Question, request: Request) -> JSONResponse:
+    async def entities(self, question: schema.Question, request: Request) -> Response:
         """The entities of a text, or of several."""
         if question.text is not None:
             (answer,) = await self._answers(request, question, {"text": question.text})
-            return JSONResponse(answer)
+            return _json(answer)
         texts = question.texts or []
         if len(texts) > self._settings.max_texts:
             raise wrong_field(
                 "texts", f"a request has at most {self._settings.max_texts} texts, not {len(texts):,}"
             )
         answers = await self._answers(request, question, {f"texts[{i}]": text for i, text in enumerate(texts)})
-        return JSONResponse({"entities": [answer["entities"] for answer in answers]})
+        return _json({"entities": [answer["entities"] for answer in answers]})
 
-    async def explain(self, question: schema.Explain, request: Request) -> JSONResponse:
+    async def explain(self, question: schema.Explain, request: Request) -> Response:
         """A text with the words that were read with it, and how strong each was."""
         if question.by == "influence" and len(question.text) > QUICK:
             raise wrong_field("text", f"influence takes at most {QUICK} characters, not {len(question.text):,}")
         (answer,) = await self._answers(request, question, {"text": question.text})
-        return JSONResponse(answer)
+        return _json(answer)
 
     async def _answers(
         self, request: Request, question: schema.Question | schema.Explain, texts: dict[str, str]
@@ -248,13 +261,17 @@ class Service:
         return _Figures(self.metrics.exposition())
 
 
+def _json(answer: Answer) -> Response:
+    return Response(to_json(answer), media_type="application/json")
+
+
 class _Figures(Response):
     media_type = CONTENT_TYPE
 
 
-def _file(content: bytes, kind: str) -> Any:
+def _file(content: bytes, kind: str, headers: Mapping[str, str] | None = None) -> Any:
     async def file() -> Response:
-        return Response(content, media_type=kind)
+        return Response(content, media_type=kind, headers=headers)
 
     return file
 
@@ -267,17 +284,9 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _not_understood(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = error.errors()
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    is_body = any(e["loc"][:1] == ("body",) for e in errors)
-    broken = next((e for e in errors if e["type"] == "json_invalid"), None)
-    if is_body and kind != "application/json":
+    if any(e["loc"][:1] == ("body",) for e in errors) and not is_json(request):
         return await _refused(request, Refused(415, "send JSON: Content-Type: application/json"))
-    if any(e["loc"] == ("body",) and e["type"] == "missing" for e in errors):
-        return await _refused(request, Refused(400, "the body is no JSON: it is empty"))
-    if broken is not None:
-        where = f"{broken['ctx']['error']} at character {broken['loc'][1]}"
-        return await _refused(request, Refused(400, f"the body is no JSON: {where}"))
-    return await _refused(request, Refused(422, "the request cannot be understood", schema.mistakes(errors)))
+    return await _refused(request, not_understood(errors))
 
 
 async def _no_such_route(request: Request, error: Exception) -> Response:
@@ -288,4 +297,4 @@ async def _no_such_route(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return await _refused(request, Refused(500, "something went wrong here; the log knows more by the request id"))
+    return await _refused(request, FAILED)

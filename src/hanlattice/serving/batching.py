@@ -100,6 +100,8 @@ class Batcher(Generic[Key, Item, Answer]):
         jobs = [_Job(key, item, self._weigh(key, item), loop.time(), loop.create_future()) for item in items]
         self._jobs.extend(jobs)
         self._came.set()
+        if len(jobs) == 1:
+            return [await jobs[0].answer]
         return list(await asyncio.gather(*(job.answer for job in jobs)))
 
     async def _run(self) -> None:

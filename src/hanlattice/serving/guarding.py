@@ -12,6 +12,7 @@ from hanlattice.serving.settings import Settings
 # Of a body that is too big so much is taken in and thrown away, so that the client gets to read why.
 _DISCARDED = 64 * 2**20
 _CLOSE = {"connection": "close"}
+_OPEN = frozenset(("/", "/docs", "/openapi.json", "/healthz", "/readyz"))
 
 
 class Guarding:
@@ -24,19 +25,19 @@ class Guarding:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        timely = self._timely(send)
         try:
             self._check_token(scope)
             body = await self._body(scope, receive)
         except Refused as refused:
-            await refused.response(scope["state"]["request_id"])(scope, receive, timely)
+            await refused.response(scope["state"]["request_id"])(scope, receive, send)
             return
         if body is not None:
-            await self._app(scope, _once(body, receive), timely)
+            await self._app(scope, _once(body, receive), send)
 
     def _check_token(self, scope: Scope) -> None:
         token = self._settings.token
-        if token is None or not is_guarded(scope["path"].removeprefix(scope.get("root_path", ""))):
+        # A proxy may leave its prefix in place or take it away; the routes are found in both cases.
+        if token is None or not is_guarded(scope["path"].removeprefix(self._settings.root_path)):
             return
         kind, _, shown = Headers(scope=scope).get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not hmac.compare_digest(shown.strip().encode(), token.encode()):
@@ -68,18 +69,10 @@ class Guarding:
             raise Refused(413, f"a body has at most {limit:,} bytes here", headers=_CLOSE)
         return b"".join(chunks)
 
-    def _timely(self, send: Send) -> Send:
-        """A client that does not take its answer is left."""
-
-        async def sending(message: Message) -> None:
-            async with asyncio.timeout(self._settings.client_timeout):
-                await send(message)
-
-        return sending
-
 
 def is_guarded(path: str) -> bool:
-    return path.startswith("/v1/") or path == "/metrics"
+    """All is but the page, which asks for the token itself, the documentation, and whether the service is well."""
+    return path not in _OPEN and not path.startswith("/page/")
 
 
 def _once(body: bytes, receive: Receive) -> Receive:

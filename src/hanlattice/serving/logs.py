@@ -6,20 +6,22 @@ import os
 import sys
 import traceback
 from datetime import UTC, datetime
+from time import time
 from typing import Any
 
-_LOGGER = logging.getLogger("hanlattice.serving")
+_NAMES = {number: name.lower() for name, number in logging.getLevelNamesMapping().items()}
+_LEVELS = {
+    "uvicorn": logging.WARNING,
+    "asyncio": logging.ERROR,
+    "py.warnings": logging.WARNING,
+}
 
 
 def set_up() -> None:
     """To stderr; what the server below has to say comes in the same form."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json())
-    for name, level in (
-        ("hanlattice.serving", logging.INFO),
-        ("uvicorn", logging.WARNING),
-        ("asyncio", logging.ERROR),
-    ):
+    logging.captureWarnings(True)
+    handler = _Json()
+    for name, level in _LEVELS.items():
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
@@ -27,21 +29,22 @@ def set_up() -> None:
 
 def say(event: str, *, level: int = logging.INFO, error: Exception | None = None, **facts: Any) -> None:
     """One line. Facts must not hold what a client wrote."""
-    _LOGGER.log(level, event, exc_info=error, extra={"facts": facts})
+    _write(time(), level, event, facts if error is None else {**facts, **_without_message(error)})
 
 
-class _Json(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        row = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "event": record.getMessage().splitlines()[0] if record.msg else "",
-            "pid": os.getpid(),
-            **getattr(record, "facts", {}),
-        }
-        if record.exc_info and record.exc_info[1]:
-            row |= _without_message(record.exc_info[1])
-        return json.dumps(row, ensure_ascii=False)
+def _write(when: float, level: int, event: str, facts: dict[str, Any]) -> None:
+    moment = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
+    row = {"time": moment, "level": _NAMES[level], "event": event, "pid": os.getpid(), **facts}
+    sys.stderr.write(f"{json.dumps(row, ensure_ascii=False)}\n")  # in one piece, as all workers write here
+
+
+class _Json(logging.Handler):
+    """What other packages have to say."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        facts = {} if error is None else _without_message(error)
+        _write(record.created, record.levelno, record.getMessage().partition("\n")[0], facts)
 
 
 def _without_message(error: BaseException) -> dict[str, Any]:

@@ -21,11 +21,12 @@ class Metrics:
     def __init__(self, labels: Collection[str]):
         self._labels = frozenset(labels)
         self._registry = registry = CollectorRegistry()
-        self.requests = Counter(
+        self._of: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # looking labels up takes time
+        self._requests = Counter(
             "hanlattice_requests", "Requests by route, method and status.", ["route", "method", "status"],
             registry=registry,
         )  # fmt: skip
-        self.seconds = Histogram(
+        self._seconds = Histogram(
             "hanlattice_request_seconds", "From the first byte to the last.", ["route"], buckets=_SECONDS,
             registry=registry,
         )  # fmt: skip
@@ -45,6 +46,14 @@ class Metrics:
         self.entities = Counter(
             "hanlattice_entities", "Entities that were found, by label.", ["label"], registry=registry
         )
+
+    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+        key = (route, method, status)
+        if key not in self._of:
+            self._of[key] = self._requests.labels(route, method, str(status)), self._seconds.labels(route)
+        requests, histogram = self._of[key]
+        requests.inc()
+        histogram.observe(seconds)
 
     def batch(self, size: int, seconds: float, waiting: int) -> None:
         self.batch_size.observe(size)

@@ -4,27 +4,19 @@ import logging
 import os
 import re
 import time
+from itertools import count
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hanlattice.serving.logs import say
 from hanlattice.serving.metrics import Metrics
 
-REQUEST_ID = "x-request-id"
-_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-# The page loads nothing from elsewhere and nobody frames it; answers are what they say they are.
-_HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
-        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
-}
+_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_START, _NUMBERS = os.urandom(6).hex(), count(1)  # of this process: asking for randomness each time takes time
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"))
+# What is answered is what it says it is, and is nobody's to keep.
+_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
 class Recording:
@@ -38,8 +30,7 @@ class Recording:
             await self._app(scope, receive, send)
             return
         began, status = time.perf_counter(), 0
-        given = Headers(scope=scope).get(REQUEST_ID, "")
-        request_id = given if _ID.fullmatch(given) else os.urandom(8).hex()
+        request_id = _request_id(scope)
         facts: dict[str, Any] = {}
         scope.setdefault("state", {}).update(request_id=request_id, facts=facts)
 
@@ -47,10 +38,7 @@ class Recording:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers[REQUEST_ID] = request_id
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode()), *_HEADERS]
             await send(message)
 
         try:
@@ -61,13 +49,17 @@ class Recording:
             self._record(scope, status, time.perf_counter() - began, request_id, facts)
 
     def _record(self, scope: Scope, status: int, seconds: float, request_id: str, facts: dict[str, Any]) -> None:
-        """By the route, as a path that is none may hold anything. Status 0: the client left, or took no answer."""
-        route = getattr(scope.get("route"), "path_format", None) or "unknown"
+        """By the route, as a path that is none may hold anything. Status 0: the client left before its answer."""
+        route = getattr(scope.get("route"), "path_format", "unknown")
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-        self._metrics.requests.labels(route, method, str(status)).inc()
-        self._metrics.seconds.labels(route).observe(seconds)
+        self._metrics.answered(route, method, status, seconds)
         ms = round(1000 * seconds, 1)
         say("request", id=request_id, method=method, route=route, status=status, ms=ms, **facts)
 
 
-_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"))
+def _request_id(scope: Scope) -> str:
+    """The client's, or a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _ID.fullmatch(value):
+            return str(value, "ascii")
+    return f"{_START}-{next(_NUMBERS):x}"

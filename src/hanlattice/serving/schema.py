@@ -224,12 +224,12 @@ def mistakes(errors: Iterable[Any]) -> list[Mistake]:
 
 
 def _path(place: Iterable[str | int]) -> str:
-    """``texts[3]`` for ``("body", "texts", 3)``; names in angle brackets are those of alternatives."""
+    """``texts[3]`` for ``("texts", 3)``; where it comes from is left out, and so are names in angle brackets."""
     path = ""
-    for step in list(place)[1:]:
+    for step in place:
         if isinstance(step, int):
             path += f"[{step}]"
-        elif step and step != "[key]" and not step.startswith("<"):
+        elif step not in ("", "[key]", "body", "path") and not step.startswith("<"):
             path += f".{step}" if path else step
     return path or "body"
 

@@ -78,6 +78,8 @@ class Settings:
                 f"a request of {self.max_texts} texts never fits into a queue of {self.max_queue};"
                 " raise max_queue or lower max_texts"
             )
+        if self.root_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", self.root_path):
+            raise ConfigError(f"a root path begins with / and does not end with it, unlike {self.root_path!r}")
         if self.token is not None and not re.fullmatch(r"[\x21-\x7e]{8,}", self.token):
             raise ConfigError("a token has at least 8 characters, all of them ASCII and none a space")
 

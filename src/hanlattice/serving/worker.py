@@ -26,7 +26,7 @@ def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
         raise SystemExit(1) from None
 
     class Timely(Connection):
-        head_timeout = settings.client_timeout
+        patience = settings.client_timeout
 
     config = uvicorn.Config(
         service.asgi,
@@ -34,6 +34,7 @@ def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
         ws="none",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=max(1, round(settings.drain_timeout)),
     )
