@@ -214,7 +214,7 @@ def test_saved_and_mapped_it_is_the_same(tmp_path_factory, words, edit, text):
 def test_mapped_lexicons_are_not_read_until_used(tmp_path):
     Lexicon(random_words(6, 5_000)).save(tmp_path / "a.bin")
     layer = Lexicon.load(tmp_path / "a.bin")._snapshot().layers[0]
-    for array in (layer.trie.keys, layer.trie.values, layer.words.codes):
+    for array in (layer.trie.cells, layer.words.codes):
         assert not array.flags.owndata
         assert not array.flags.writeable
 
@@ -282,11 +282,11 @@ def test_foreign_and_broken_compiled_files(tmp_path):
     header_end = whole.index(b"\n", whole.index(b"\n") + 1)
     cases = {
         b"\x89PNG\r\n": "not a compiled lexicon",
-        whole.replace(b"v1", b"v0", 1): "another version",
+        whole.replace(b"v2", b"v1", 1): "another version",
         whole[: header_end - 5]: "header is broken",
         whole[:-1]: "bytes where",
         whole + b"\0": "bytes where",
-        whole.replace(b'"keys"', b'"kegs"', 1): "header is broken",
+        whole.replace(b'"cells"', b'"calls"', 1): "header is broken",
     }
     for content, message in cases.items():
         path.write_bytes(content)

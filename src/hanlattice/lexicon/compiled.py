@@ -13,15 +13,14 @@ from hanlattice.lexicon.layers import Layer, Snapshot
 from hanlattice.lexicon.trie import Trie
 from hanlattice.lexicon.words import WordTable
 
-MAGIC = b"hanlattice lexicon v1\n"
+MAGIC = b"hanlattice lexicon v2\n"
 FAMILY = b"hanlattice lexicon "
 FILE_NAME = "lexicon.bin"  # its name inside a model folder
 ALIGNMENT = 64
 DTYPES = {
     "codes": "<u4",
     "offsets": "<i8",
-    "keys": "<u8",
-    "values": "<i4",
+    "cells": "<u8",
     "first": "<i4",
     "label_ids": "<i4",
     "weights": "<f4",
@@ -43,8 +42,7 @@ def write(snapshot: Snapshot, path: Path) -> None:
     arrays: dict[str, NDArray[Any]] = {
         "codes": layer.words.codes,
         "offsets": layer.words.offsets,
-        "keys": layer.trie.keys,
-        "values": layer.trie.values,
+        "cells": layer.trie.cells.reshape(-1),
         "first": layer.trie.first,
     }
     if snapshot.labels:
@@ -101,7 +99,7 @@ def _read(path: Path) -> Snapshot:
     if not len(words):
         return Snapshot()
     return Snapshot(
-        (Layer(0, words, Trie(arrays["keys"], arrays["values"], arrays["first"])),),
+        (Layer(0, words, Trie(arrays["cells"].reshape(-1, 2), arrays["first"])),),
         labels,
         arrays.get("label_ids", np.broadcast_to(np.int32(-1), len(words))),
         arrays.get("weights", np.broadcast_to(np.float32(np.nan), len(words))),

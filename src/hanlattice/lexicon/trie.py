@@ -2,8 +2,12 @@
 
 A state of the trie *is* its slot in an open-addressing table, and the slot holds the key it was reached by,
 ``parent << 21 | character``. One gather therefore both checks a transition and names the next state,
-and nothing has to be numbered or sorted to build it. All start positions of a text advance one character a
-round; those that fall off the trie drop out. A short text is walked in plain Python, which is quicker there.
+and nothing has to be numbered or sorted to build it. Beside the key, in the same line of the cache, is what to do
+there: the word that ends, and which characters may go on, told by the last five bits of their codes. Those bits
+spare most of the looks into the table that find nothing, each of which is a miss of the cache where it is large.
+
+All start positions of a text advance one character a round; those that fall off the trie drop out. A short text is
+walked in plain Python, which is quicker there.
 """
 
 from dataclasses import dataclass
@@ -19,7 +23,9 @@ UInt64 = NDArray[np.uint64]
 
 CHARACTER_BITS = 21  # Unicode ends at 0x10FFFF
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: Fibonacci hashing
-GOLDEN64, HALF64, FULL = np.uint64(GOLDEN), np.uint64(32), (1 << 64) - 1
+GOLDEN64, FULL = np.uint64(GOLDEN), (1 << 64) - 1
+HALF = np.uint64(32)  # bits
+FURTHER = np.uint32(31)  # the bits of a character that tell whether it may go on
 SLOTS_PER_STATE = 2.5  # fewer save memory, more save a second look where two keys want one slot
 BOUNDARY = "\0"  # matches nothing: no word may hold it
 WINDOW = 1 << 16  # start positions searched together: they fit uint16 (radix sort) and the cache
@@ -42,14 +48,13 @@ class Piece(NamedTuple):
 class Trie:
     """Immutable arrays; they may be memory-mapped and shared.
 
-    ``keys [slots]``: the transition that leads to each slot, 0 where the slot is free. The root has no slot;
-    as a parent it is the number after the last one.
-    ``values [slots]``: ``(word + 1) << 1 | has_children``.
+    ``cells [slots 2]``: the transition that leads to each slot, 0 where the slot is free, and
+    ``further << 32 | word + 1``, where bit ``c`` of ``further`` tells that characters ending with ``c`` may go on.
+    The root has no slot; as a parent it is the number after the last one.
     ``first [largest first character + 2]``: the state after a first character, or -1; the last entry is -1.
     """
 
-    keys: UInt64
-    values: Int32
+    cells: UInt64
     first: Int32
 
     @classmethod
@@ -57,25 +62,26 @@ class Trie:
         """The trie of the distinct, non-empty words ``codes[offsets[i]:offsets[i + 1]]``, level by level."""
         lengths = np.diff(offsets)
         slots = int(_count_states(codes, offsets) * SLOTS_PER_STATE) + 8
-        keys, values = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
+        cells = np.zeros((slots, 2), np.uint64)
+        keys, values = cells.T
         keys[0] = 1  # taken, so that no state is 0, and no transition has the key 0 of a free slot
         states = np.full(len(lengths), slots, np.int64)
         words = np.arange(len(lengths))
         for depth in range(int(lengths.max(initial=0))):
             words = words[lengths[words] > depth]
-            parents = states[words]
+            parents, characters = states[words], codes[offsets[words] + depth]
             if depth:
-                values[parents] |= 1
-            reached = _insert(keys, _key(parents, codes[offsets[words] + depth]))
+                _mark_further(values, parents, characters)
+            reached = _insert(keys, _key(parents, characters))
             states[words] = reached
             ends = lengths[words] == depth + 1
-            values[reached[ends]] |= (words[ends].astype(np.int32) + 1) << 1
+            values[reached[ends]] |= (words[ends] + 1).astype(np.uint64)
         firsts = codes[offsets[:-1]]
         first = np.full(int(firsts.max(initial=0)) + 2, -1, np.int32)
         if len(firsts):
             used = np.unique(firsts)
             first[used] = _insert(keys, _key(np.full(len(used), slots), used))
-        return cls(keys, values, first)
+        return cls(cells, first)
 
     def search(self, codes: UInt32, low: int, high: int, min_length: int = 1) -> list[Piece]:
         """Every word that starts in ``codes[low:high]``, a piece a length; ``codes`` ends with a boundary."""
@@ -83,24 +89,26 @@ class Trie:
         reached = self.first.take(window, mode="clip")  # larger characters read the last entry, -1
         starts = np.flatnonzero(reached >= 0)
         states = reached[starts].astype(np.int64)
+        values = self._whole.take(states).view(np.uint64)[1::2]
         pieces = []
         length = 1
         while len(starts):
-            values = self.values.take(states)
             if length >= min_length:
-                ends = np.flatnonzero(values > 1)
+                words = values.astype(np.uint32)
+                ends = np.flatnonzero(words)
                 if len(ends):
-                    pieces.append(Piece(length, starts[ends], (values[ends] >> 1) - 1))
-            inner = np.flatnonzero(values & 1)
-            starts, states = starts[inner], states[inner]
-            states, hits = self._probe(_key(states, codes.take(starts + (low + length))))
-            starts, states = starts[hits], states[hits]
+                    pieces.append(Piece(length, starts[ends], words[ends].astype(np.int32) - np.int32(1)))
+            following = codes.take(starts + (low + length))
+            inner = np.flatnonzero(values >> ((following & FURTHER) + np.uint32(32)) & np.uint64(1))
+            starts = starts[inner]
+            hits, states, values = self._probe(_key(states[inner], following[inner]))
+            starts = starts[hits]
             length += 1
         return pieces
 
     def walk(self, text: str, min_length: int = 1) -> list[tuple[int, int, int]]:
         """Every word in a short ``text``, as (start, end, word) in this order."""
-        keys, values, first, slots = self.keys.data, self.values.data, self.first.data, len(self.keys)
+        cells, first, slots = self.cells.reshape(-1).data, self.first.data, len(self.cells)
         codes = [*map(ord, text)]
         found = []
         for start, code in enumerate(codes):
@@ -108,14 +116,14 @@ class Trie:
                 continue
             end = start + 1
             while True:
-                value = values[state]
-                if value > 1 and end - start >= min_length:
-                    found.append((start, end, (value >> 1) - 1))
-                if not value & 1 or end == len(codes):
+                value = cells[2 * state + 1]
+                if (word := value & 0xFFFFFFFF) and end - start >= min_length:
+                    found.append((start, end, word - 1))
+                if end == len(codes) or not value >> ((codes[end] & 31) + 32) & 1:
                     break
                 key = state << CHARACTER_BITS | codes[end]
                 state = ((key * GOLDEN & FULL) >> 32) * slots >> 32  # as _home
-                while (seen := keys[state]) != key and seen:
+                while (seen := cells[2 * state]) != key and seen:
                     state = state + 1 if state + 1 < slots else 0
                 if not seen:
                     break
@@ -127,30 +135,40 @@ class Trie:
         lengths = np.diff(offsets)
         found = np.full(len(lengths), -1, np.int32)
         words = np.flatnonzero(lengths > 0)
-        states = np.full(len(words), len(self.keys), np.int64)
+        states = np.full(len(words), len(self.cells), np.int64)
         depth = 0
         while len(words):
-            states, hits = self._probe(_key(states, codes[offsets[words] + depth]))
-            words, states = words[hits], states[hits]
+            hits, states, values = self._probe(_key(states, codes[offsets[words] + depth]))
+            words = words[hits]
             depth += 1
             ends = lengths[words] == depth
-            found[words[ends]] = (self.values[states[ends]] >> 1) - 1
+            found[words[ends]] = values[ends].astype(np.uint32).astype(np.int32) - np.int32(1)
             words, states = words[~ends], states[~ends]
         return found
 
-    def _probe(self, keys: UInt64) -> tuple[Int64, NDArray[np.intp]]:
-        """The slot where the search for each key ended, and the indices of the keys that are there."""
-        slots = _home(keys, len(self.keys))
-        seen = self.keys.take(slots)
+    @property
+    def _whole(self) -> NDArray[np.complex128]:
+        """The cells as things to fetch in one piece; no array with gaps can be taken from without being copied."""
+        return self.cells.view(np.complex128)[:, 0]
+
+    def _probe(self, keys: UInt64) -> tuple[NDArray[np.intp], Int64, UInt64]:
+        """The indices of the keys that are there, and for each of them its slot and the value in it."""
+        whole = self._whole
+        slots = _home(keys, len(whole))
+        cells = whole.take(slots)
+        seen = cells.view(np.uint64)[::2]
         hit = seen == keys
         open_ = np.flatnonzero(~hit & (seen != 0))
         while len(open_):
-            slots[open_] = _after(slots[open_], len(self.keys))
-            seen = self.keys.take(slots[open_])
+            slots[open_] = tried = _after(slots[open_], len(whole))
+            next_cells = whole.take(tried)
+            seen = next_cells.view(np.uint64)[::2]
             found = seen == keys[open_]
-            hit[open_[found]] = True
+            reached = open_[found]
+            hit[reached], cells[reached] = True, next_cells[found]
             open_ = open_[~found & (seen != 0)]
-        return slots, np.flatnonzero(hit)
+        hits = np.flatnonzero(hit)
+        return hits, slots[hits], cells.view(np.uint64)[1::2].take(hits)
 
 
 def _key(states: Int64, characters: UInt32) -> UInt64:
@@ -159,7 +177,14 @@ def _key(states: Int64, characters: UInt32) -> UInt64:
 
 def _home(keys: UInt64, slots: int) -> Int64:
     """The preferred slot of each key: the high half of its hash, scaled to the table."""
-    return ((keys * GOLDEN64 >> HALF64) * np.uint64(slots) >> HALF64).view(np.int64)
+    return ((keys * GOLDEN64 >> HALF) * np.uint64(slots) >> HALF).view(np.int64)
+
+
+def _mark_further(values: UInt64, parents: Int64, characters: UInt32) -> None:
+    """One bit after the other: what is set twice by one statement is set."""
+    bits = characters & FURTHER
+    for bit in range(32):
+        values[parents[bits == bit]] |= np.uint64(1 << (32 + bit))
 
 
 def _after(slots: Int64, count: int) -> Int64:
