@@ -24,7 +24,7 @@ ON_THE_ARC = """(path) => {
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Served]:
-    with serving("--max-wait-ms", 0) as served:
+    with serving("--max-wait-ms", 0, "--engine", "torch") as served:
         yield served
 
 

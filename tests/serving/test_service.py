@@ -26,7 +26,7 @@ def ner() -> NER:
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Served]:
-    with serving("--workers", 2, "--max-wait-ms", 20) as served:
+    with serving("--workers", 2, "--max-wait-ms", 20, "--engine", "torch") as served:
         yield served
 
 

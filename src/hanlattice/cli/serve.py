@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from hanlattice.api import EngineName
 from hanlattice.serving.settings import Settings
 
 DEFAULT = Settings()
@@ -13,6 +14,9 @@ DEFAULT = Settings()
 
 def serve(
     model: Annotated[str | None, typer.Option(help="Folder of a model; the packaged one by default.")] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="What reads the model; torch tells attention to the page.")
+    ] = DEFAULT.engine,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = DEFAULT.host,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any that is free.")] = DEFAULT.port,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each with the model.")] = DEFAULT.workers,
@@ -53,6 +57,7 @@ def serve(
 
     settings = Settings(
         model=model,
+        engine=engine,
         host=host,
         port=port,
         workers=workers,

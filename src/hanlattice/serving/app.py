@@ -75,7 +75,9 @@ def create_app(settings: Settings) -> ASGIApp:
         ModelError: the model cannot be loaded.
         ConfigError: the folder of lexicons cannot be used.
     """
-    return Service(settings, load(settings.model, threads=settings.threads_of_a_worker)).asgi
+    return Service(
+        settings, load(settings.model, engine=settings.engine, threads=settings.threads_of_a_worker)
+    ).asgi
 
 
 class Service:

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hanlattice.api import EngineName
 from hanlattice.errors import ConfigError
 
 
@@ -20,6 +21,7 @@ class Settings:
 
     Attributes:
         model: folder of a model; the packaged one where it is None.
+        engine: what reads it, as in :func:`hanlattice.load`.
         lexicons: folder of the named lexicons.
         token: what clients must show as ``Authorization: Bearer …``; None lets everybody in.
         threads: of each worker's model; 0 shares the cores out among the workers.
@@ -38,6 +40,7 @@ class Settings:
     """
 
     model: str | None = None
+    engine: EngineName = "auto"
     host: str = "127.0.0.1"
     port: int = 8000
     root_path: str = ""

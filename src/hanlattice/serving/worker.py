@@ -20,7 +20,8 @@ def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
     """Answer until SIGTERM, or until nobody holds the other end of the pipe."""
     set_up()
     try:
-        service = Service(settings, load(settings.model, threads=settings.threads_of_a_worker))
+        ner = load(settings.model, engine=settings.engine, threads=settings.threads_of_a_worker)
+        service = Service(settings, ner)
     except HanlatticeError as error:
         parent.send(str(error))
         raise SystemExit(1) from None

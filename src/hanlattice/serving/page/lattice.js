@@ -98,7 +98,7 @@ function arc(r, word, i, y, share, isNew) {
   const d = `M${left + 3} ${y}C${left + 3} ${top} ${right - 3} ${top} ${right - 3} ${y}`;
   const whole = r.start <= word.start && word.end <= r.end;
   const force = share === null || share === undefined ? 0.35 : Math.sqrt(share);
-  const line = draw("path", { d, class: "line", "stroke-width": 1 + 4 * force, "stroke-opacity": 0.3 + 0.7 * force });
+  const line = draw("path", { d, class: "line", "stroke-width": Math.max(1 + 4 * force, isNew ? 2 : 0), "stroke-opacity": 0.3 + 0.7 * force });
   if (!whole) line.setAttribute("stroke-dasharray", "5 4");
   const made = draw("g", { class: isNew ? "arc new" : "arc", "data-word": i }, line, draw("path", { d, class: "reach" }));
   return made;
