@@ -31,7 +31,8 @@ class Fault(NamedTuple):
 FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader"))
 LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "encoders/lattice_recurrence.py"
 TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "pointers"))
-CALIBRATION = "tests/test_calibration.py"
+BATCHING, SERVICE = (f"tests/serving/test_{name}.py" for name in ("batching", "service"))
+CALIBRATION, NATIVE = "tests/test_calibration.py", "tests/test_native.py"
 WORD_PAIRS, SPANS = "tests/oracles/test_word_pairs.py", "tests/test_spans.py"
 CHAIN, DECODING = "structs/linear_chain.py", "structs/decoding.py"
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
@@ -46,7 +47,9 @@ BASELINES, IDCNN, SEGMENTATION = (
 )
 
 FAULTS = {
-    "a word ends one character late": Fault("reader.py", ".astype(np.int64) - 1,", ".astype(np.int64),", READER),
+    "a word ends one character late": Fault(
+        "reader.py", "matches.end.astype(np.int64) - 1", "matches.end.astype(np.int64)", READER
+    ),
     "padding marked as real": Fault("batch.py", "< lengths[:, None]", "<= lengths[:, None]", READER),
     "node lengths off by one": Fault("encoders/positions/lattice.py", "tail - head + 1", "tail - head", FLAT),
     "distances with the other sign": Fault(
@@ -367,9 +370,55 @@ FAULTS = {
     ),
     "lexicon matches end early": Fault(
         "lexicon/trie.py",
-        "found.append((start, end, (value >> 1) - 1))",
-        "found.append((start, end - 1, (value >> 1) - 1))",
+        "found.append((start, end, word - 1))",
+        "found.append((start, end - 1, word - 1))",
         "tests/test_lexicon.py",
+    ),
+    "kernels: a key stands at its tail": Fault(
+        "native/flat.c", "(m->window - head) * width", "(m->window - head - length + 1) * width", NATIVE
+    ),
+    "kernels: a composed word without its last character": Fault(
+        "native/flat.c", "(head + length - 1) * stride + width", "(head + length - 2) * stride + width", NATIVE
+    ),
+    "kernels: u and v swapped": Fault(
+        "native/flat.c", "m->u, parts, halves, content", "m->v, parts, halves, content", NATIVE
+    ),
+    "kernels: bytes are not around 128": Fault("native/flat.py", "-128 * values.sum", "-127 * values.sum", NATIVE),
+    "kernels: an entity may go on after its end": Fault(
+        "native/chain.c", "step(next, c->between_back,", "step(next, c->moves_back,", NATIVE
+    ),
+    "kernels: transitions backward": Fault(
+        "native/chain.py", "(scores.pair, scores.pair.T)", "(scores.pair.T, scores.pair)", NATIVE
+    ),
+    "hard characters of one text in the next": Fault(
+        "text.py",
+        "np.searchsorted(hard, starts) < np.searchsorted(hard, ends)",
+        "np.searchsorted(hard, starts) < len(hard)",
+        "tests/test_text.py",
+    ),
+    "the last bigram of a text with the next text": Fault(
+        "reader.py", "[end for end in ends if end]", "ends[-1:]", READER
+    ),
+    "words whose characters are not said to go on": Fault(
+        "lexicon/trie.py",
+        "bits = characters & FURTHER",
+        "bits = (characters + 1) & FURTHER",
+        "tests/test_lexicon.py",
+    ),
+    "rows of a stopped run done again": Fault(
+        "annotation/run.py", "if rows is None:", "if rows is None or chunk.number == 0:", "tests/test_annotation.py"
+    ),
+    "parts joined as they came": Fault(
+        "annotation/run.py",
+        "key=lambda marker: int(marker.stem)",
+        "key=lambda marker: marker.stat().st_mtime_ns",
+        "tests/test_annotation.py",
+    ),
+    "gradients of the other processes left out": Fault(
+        "training/distributed.py", "        dist.all_reduce(flat)\n", "", "tests/test_distributed.py"
+    ),
+    "a step of the sentences of one process": Fault(
+        "training/loop.py", "(len(piece) / len(indices))", "(len(piece) / len(own))", "tests/test_distributed.py"
     ),
     "tags of a span end early": Fault(
         "spans.py", "tags[span.end - 1] =", "tags[max(span.end - 2, 0)] =", "tests/test_spans.py"
@@ -393,6 +442,37 @@ FAULTS = {
     "groups by length off by one": Fault(
         "explain/analysis.py", "_length(span))", "_length(span) + 1)", "tests/test_explain_analysis.py"
     ),
+    "a batch of several keys": Fault("serving/batching.py", "job.key == taken[0].key and ", "", BATCHING),
+    "a batch heavier than allowed": Fault(
+        "serving/batching.py", "weight + job.weight <= self._max_weight", "weight <= self._max_weight", BATCHING
+    ),
+    "all fail with one": Fault(
+        "serving/batching.py", "if len(jobs) == 1:\n                if", "if True:\n                if", BATCHING
+    ),
+    "worked for those who left": Fault(
+        "serving/batching.py",
+        "if job.answer.cancelled():\n                continue",
+        "if False:\n                continue",
+        BATCHING,
+    ),
+    "a queue without an end": Fault(
+        "serving/batching.py",
+        "if self._closing or len(self._jobs) + len(items) > self._max_queue:",
+        "if self._closing:",
+        BATCHING,
+    ),
+    "what was taken out of the queue is lost": Fault(
+        "serving/batching.py", "left.extend(self._jobs)", "", BATCHING
+    ),
+    "a replaced lexicon is read as it was": Fault(
+        "serving/lexicons.py", "(found.st_ino, found.st_mtime_ns, found.st_size)", "(0, 0, 0)", SERVICE
+    ),
+    "everybody is let in": Fault(
+        "serving/guarding.py", "if token is None or not is_guarded", "if True or not is_guarded", SERVICE
+    ),
+    "threshold of one request for all": Fault(
+        "serving/answering.py", "            question.threshold,\n", "            None,\n", SERVICE
+    ),
 }
 
 
@@ -411,6 +491,8 @@ def noticed_by(fault: Fault) -> str | None:
             raise ValueError(f"{fault.file} holds {fault.right!r} {source.count(fault.right)} times, not once")
         (copy / fault.file).unlink()
         (copy / fault.file).write_text(source.replace(fault.right, fault.wrong), encoding="utf-8")
+        if fault.file.endswith(".c"):
+            subprocess.run([sys.executable, str(copy / "native" / "compiling.py")], check=True, capture_output=True)
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", fault.test]
         environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
