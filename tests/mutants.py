@@ -392,8 +392,8 @@ FAULTS = {
     ),
     "hard characters of one text in the next": Fault(
         "text.py",
-        "np.searchsorted(hard, starts) < np.searchsorted(hard, ends)",
-        "np.searchsorted(hard, starts) < len(hard)",
+        "self._stretched(text, target[start:end], joins",
+        "self._stretched(text, target[: end - start], joins",
         "tests/test_text.py",
     ),
     "the last bigram of a text with the next text": Fault(
@@ -447,7 +447,7 @@ FAULTS = {
         "serving/batching.py", "weight + job.weight <= self._max_weight", "weight <= self._max_weight", BATCHING
     ),
     "all fail with one": Fault(
-        "serving/batching.py", "if len(jobs) == 1:\n                if", "if True:\n                if", BATCHING
+        "serving/batching.py", "await self._answer([job])", "job.answer.set_exception(error)", BATCHING
     ),
     "worked for those who left": Fault(
         "serving/batching.py",
@@ -461,8 +461,8 @@ FAULTS = {
         "if self._closing:",
         BATCHING,
     ),
-    "what was taken out of the queue is lost": Fault(
-        "serving/batching.py", "left.extend(self._jobs)", "", BATCHING
+    "the queue is turned around": Fault(
+        "serving/batching.py", "left.extend(self._jobs)", "left.extendleft(self._jobs)", BATCHING
     ),
     "a replaced lexicon is read as it was": Fault(
         "serving/lexicons.py", "(found.st_ino, found.st_mtime_ns, found.st_size)", "(0, 0, 0)", SERVICE
