@@ -66,6 +66,17 @@ def test_each_piece_normalises_to_what_it_is_mapped_to(text):
     assert "".join(unicodedata.normalize("NFKC", text[start:end]) for start, end in ranges) == normal.text
 
 
+@given(st.lists(texts, max_size=5))
+@example(["e", "\u0301", "", "㎏", "中"])
+def test_many_texts_at_once_are_as_one_by_one(several):
+    for many, one in zip(
+        Normaliser(simplify=True).all(several), map(Normaliser(simplify=True), several), strict=True
+    ):
+        assert many.text == one.text
+        assert many.starts.tolist() == one.starts.tolist()
+        assert many.ends.tolist() == one.ends.tolist()
+
+
 @given(texts, st.data())
 def test_spans_go_back_and_forth(text, data):
     normal = Normaliser()(text)
