@@ -48,7 +48,7 @@ class Settings:
     threads: int = 0
     lexicons: Path = field(default_factory=lexicon_folder)
     token: str | None = None
-    max_batch: int = 32
+    max_batch: int = 64
     max_batch_chars: int = 8192
     max_wait_ms: float = 5.0
     max_queue: int = 512
