@@ -12,7 +12,7 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.vocab import END, UNKNOWN, Vocabulary
 
 _CODE_POINTS = 0x110000
-_NOT_MET = -1
+_NOT_MET = 0
 FIRST_ROW = 2  # of characters and bigrams, after padding and unknown
 
 
@@ -73,15 +73,17 @@ class Reader:
     def _word_rows(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
         """Rows of the word table for word ids of a lexicon; 0 where the table has none.
 
-        Every word is looked up once, when it is first met, so that any lexicon can be read by at once.
+        Every word is looked up once, when it is first met, so that any lexicon can be read by at once; what is kept
+        of it is one more than the row, as zeros take no memory before something else is written there.
         """
-        rows = self._rows_of.get(lexicon, np.zeros(0, np.int64))
-        if len(rows) < lexicon.id_count:
-            rows = np.append(rows, np.full(lexicon.id_count - len(rows), _NOT_MET))
-            self._rows_of[lexicon] = rows
-        for word in np.unique(words[rows[words] == _NOT_MET]).tolist():
-            rows[word] = self._row_of_word.get(lexicon.word(word), 0)
-        return rows[words]
+        met = self._rows_of.get(lexicon, np.zeros(0, np.int64))
+        if len(met) < lexicon.id_count:
+            longer = np.zeros(lexicon.id_count, np.int64)
+            longer[: len(met)] = met
+            self._rows_of[lexicon] = met = longer
+        for word in np.unique(words[met[words] == _NOT_MET]).tolist():
+            met[word] = self._row_of_word.get(lexicon.word(word), 0) + 1
+        return met[words] - 1
 
     def _label_rows(self, lexicon: Lexicon) -> NDArray[np.int64]:
         """Row of the gazetteer labels for every label of the lexicon, and last, for none, 0."""
