@@ -16,6 +16,7 @@ from hanlattice import api
 from hanlattice.config import Config, save_config
 from hanlattice.errors import ConfigError
 from hanlattice.model_folder import LOG
+from hanlattice.training import Silent
 from hanlattice.training.loop import CHECKPOINT
 
 WEIGHTS = "model.safetensors"
@@ -79,6 +80,19 @@ def test_two_processes_equal_one(alone: Path, tmp_path: Path) -> None:
     assert done.stderr.count("documents in") == 1
     assert_alike(tmp_path / "model", alone, "table.weight", within=2e-3)
     assert not (tmp_path / "model" / CHECKPOINT).exists()
+
+
+def test_two_go_on_with_what_one_began(alone: Path, tmp_path: Path) -> None:
+    class Stop(Silent):
+        def epoch(self, row: dict[str, Any]) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        api.train(config(), output=tmp_path / "model", watcher=Stop())
+    assert len(rows(tmp_path / "model")) == 1
+    done = torchrun(config(), tmp_path / "model", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert_alike(tmp_path / "model", alone, "table.weight", within=2e-3)
 
 
 def test_pieces_equal_the_whole(alone: Path, tmp_path: Path) -> None:

@@ -122,6 +122,9 @@ def joined() -> Iterator[Group]:
     if size == 1 or "RANK" not in os.environ:
         yield ALONE
         return
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if local < torch.cuda.device_count():
+        torch.cuda.set_device(local)
     try:
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:

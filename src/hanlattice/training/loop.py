@@ -269,14 +269,18 @@ def device_of(config: TrainingConfig) -> str:
     Raises:
         ConfigError: it does not exist here.
     """
-    if config.device == "auto":
-        return own_gpu() if torch.cuda.is_available() else "cpu"
-    device = own_gpu() if config.device == "cuda" else config.device
+    device = config.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda":
+        device = own_gpu()
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"training.device {config.device!r} cannot be used here ({reason}); try 'auto'") from None
+        raise ConfigError(
+            f"training.device {device!r} cannot be used here ({reason}); try 'auto' or 'cpu'"
+        ) from None
     return device
 
 
