@@ -101,7 +101,8 @@ def test_killed_workers_are_replaced_and_none_outlives_its_parent() -> None:
         assert "hanlattice_workers 2.0" in figures
         last = served.workers
         served.process.kill()
-        assert eventually(lambda: not any(_runs(pid) for pid in last))
+        left = eventually(lambda: not any(_runs(pid) for pid in last), 90)
+        assert left, served.events()[-6:]
 
 
 def _runs(pid: int) -> bool:

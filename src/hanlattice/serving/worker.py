@@ -11,7 +11,7 @@ from hanlattice.api import load
 from hanlattice.errors import HanlatticeError
 from hanlattice.serving.app import Service
 from hanlattice.serving.connection import Connection
-from hanlattice.serving.logs import set_up
+from hanlattice.serving.logs import say, set_up
 from hanlattice.serving.settings import Settings
 from hanlattice.serving.supervisor import READY
 
@@ -65,6 +65,7 @@ class _Server(uvicorn.Server):
         self._service.drain()
         for listener in sockets or []:
             await self._accept_the_rest(listener)
+        say("draining", connections=len(self.server_state.connections), requests=len(self.server_state.tasks))
         await super().shutdown(sockets)
 
     async def _accept_the_rest(self, listener: socket.socket) -> None:
