@@ -56,7 +56,7 @@ FAULTS = {
         "encoders/positions/lattice.py", "torch.arange(-reach, reach + 1,", "-torch.arange(-reach, reach + 1,", FLAT
     ),
     "two of the four distances swapped": Fault(
-        "encoders/positions/lattice.py", '("hh", "ht", "th", "tt")', '("hh", "th", "ht", "tt")', FLAT
+        "encoders/positions/lattice.py", "hh, ht, th, tt = tables", "hh, th, ht, tt = tables", FLAT
     ),
     "sines and cosines swapped": Fault(
         "encoders/positions/absolute.py",
@@ -64,9 +64,15 @@ FAULTS = {
         "torch.cat([angles.cos(), angles.sin()]",
         FLAT,
     ),
-    "rare lengths left unmended": Fault("encoders/flat.py", "if not len(sentence):", "if True:", FLAT),
+    "rare lengths left unmended": Fault("encoders/flat.py", "if len(sentence):", "if False:", FLAT),
     "mask ignored in attention": Fault(
-        "encoders/flat.py", ".masked_fill_(~mask[:, None, None], torch.finfo(bias.dtype).min)", "", FLAT
+        "encoders/flat.py", "            ~mask,\n", "            ~mask & False,\n", FLAT
+    ),
+    "a later block takes the rare words of the first": Fault(
+        "encoders/flat.py", "row = own + first -", "row = own -", FLAT
+    ),
+    "attention dropped anew for the backward pass": Fault(
+        "encoders/flat.py", "preserve_rng_state=self.dropout > 0", "preserve_rng_state=False", FLAT
     ),
     "keys and values swapped": Fault(
         "encoders/flat.py",
@@ -74,7 +80,7 @@ FAULTS = {
         "v, k = self._by_head(self.key(x)), self._by_head(self.value(x))",
         FLAT,
     ),
-    "biases u and v swapped": Fault("encoders/flat.py", "(q + self.u)", "(q + self.v)", FLAT),
+    "biases u and v swapped": Fault("encoders/flat.py", "(q + self.u[", "(q + self.v[", FLAT),
     "residual forgotten": Fault(
         "encoders/flat.py",
         'attended + (asked if self.residual == "input" else attended)',
@@ -423,7 +429,9 @@ FAULTS = {
     "tags of a span end early": Fault(
         "spans.py", "tags[span.end - 1] =", "tags[max(span.end - 2, 0)] =", "tests/test_spans.py"
     ),
-    "attention told unscaled": Fault("encoders/flat.py", "@ k.mT * self.scale", "@ k.mT", EXPLAIN),
+    "attention told unscaled": Fault(
+        "encoders/flat.py", "self._weights(asking, k, self._of", "1.1 * self._weights(asking, k, self._of", EXPLAIN
+    ),
     "a word's strength from all characters": Fault(
         "explain/attending.py", "mean[head : tail + 1, n + i]", "mean[:, n + i]", EXPLAIN
     ),

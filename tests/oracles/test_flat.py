@@ -11,7 +11,9 @@ from torch.testing import assert_close
 from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
-from hanlattice.encoders.flat import QUERY_BLOCK, Flat
+from hanlattice.encoders import flat
+from hanlattice.encoders.flat import QUERY_BLOCK as BLOCK
+from hanlattice.encoders.flat import Flat
 from hanlattice.encoders.positions import FourDistances, Nodes, sinusoid
 from oracles import naive_flat
 
@@ -32,12 +34,14 @@ BATCHES: dict[str, list[Sentence]] = {
         (2, []),
     ],
     "every length rare": [(12, [(3, 5)]), *[(12, [])] * 6],
+    "more lengths rare than common": [(20, [(0, 1), (1, 3), (2, 6), (9, 16), (17, 19)]), *[(20, [(4, 5)])] * 9],
     "a word of 18 characters": [(20, [(1, 18), (1, 2), (17, 18)]), (4, [(0, 3)])],
     "no words": [(5, []), (3, [])],
     "one character": [(1, [])],
     "longer than a block of queries": [
-        (QUERY_BLOCK + 9, [(i, i + 1) for i in range(0, QUERY_BLOCK + 8, 3)]),
+        (2 * BLOCK + 9, [(i, i + 1) for i in range(0, 2 * BLOCK + 8, 3)]),
         (3, [(0, 2)]),
+        *[(BLOCK + 1, [(0, 3), (BLOCK - 3, BLOCK)])] * 2,
     ],
 }
 
@@ -115,6 +119,26 @@ def test_same_as_the_paper(name: str, distances: str, layers: int) -> None:
 )
 def test_same_in_every_setting(settings: dict[str, object]) -> None:
     assert_same(encoder_of(**settings), BATCHES["lengths 2 common, 4 and 5 rare"])
+
+
+@pytest.mark.parametrize("settings", [{}, {"layers": 2}, {"layers": 2, "scaled": True}], ids=str)
+@pytest.mark.parametrize("name", BATCHES)
+def test_same_if_computed_again(name: str, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the attention of long sentences is, for the backward pass."""
+    monkeypatch.setattr(flat, "KEPT", 0)
+    assert_same(encoder_of(**settings), BATCHES[name])
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_computed_again_with_the_same_dropped(layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = encoder_of(layers=layers, attention_dropout=0.5).train()
+    x, batch = batch_of(BATCHES["longer than a block of queries"])
+    found = []
+    for kept in (flat.KEPT, 0):
+        monkeypatch.setattr(flat, "KEPT", kept)
+        torch.manual_seed(3)
+        found.append(gradients(encoder, x.requires_grad_(), encoder(x, batch), batch.mask))
+    assert_close(found[0], found[1])
 
 
 def test_the_batches_take_both_ways() -> None:

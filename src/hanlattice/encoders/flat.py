@@ -11,11 +11,15 @@ lengths in the batch, which is exact; the pairs only look up their score. Two mo
 characters are read by a decoder, so the last layer asks for characters only, and its feed-forward runs on them.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from hanlattice.batch import Batch
 from hanlattice.dropout import Dropout
@@ -25,8 +29,35 @@ from hanlattice.encoders.feed_forward import FeedForward
 from hanlattice.encoders.positions import FourDistances, Nodes
 
 # Queries are taken in blocks: a block of b queries meets n + b - 1 head distances where all n meet 2n - 1,
-# and the table of scores that is looked up stays small on long sentences.
+# and the table of scores that is looked up stays small on long sentences. Few sentences give larger blocks.
 QUERY_BLOCK = 16
+QUERIES_AT_ONCE = 32
+
+# So many attention weights are kept for the backward pass; if there are more, they are computed again for it.
+KEPT = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What all queries share of where keys stand.
+
+    ``table`` has projected encodings of all head distances to keys of common lengths, ``rare_table`` to those of
+    the others; ``column`` is a key's length among the common ones (any, if it is rare). Keys of rare lengths are
+    listed: the sentence, the key, and its length among the rare ones.
+    """
+
+    nodes: Nodes
+    padding: Bool[Tensor, "B L"]
+    column: Int[Tensor, "B L"]
+    table: Float[Tensor, "A P d"]
+    rare_table: Float[Tensor, "R D"]
+    rare: tuple[Int[Tensor, "W"], Int[Tensor, "W"], Int[Tensor, "W"]]
+
+
+def _blocks(q: Float[Tensor, "A B N d"]) -> Iterator[tuple[Float[Tensor, "A B b d"], int]]:
+    """Blocks of queries, and the number of the first of each."""
+    size = max(QUERY_BLOCK, QUERIES_AT_ONCE // q.shape[1])
+    return ((q[:, :, first : first + size], first) for first in range(0, q.shape[2], size))
 
 
 class LatticeAttention(nn.Module):
@@ -70,92 +101,110 @@ class LatticeAttention(nn.Module):
         only_chars: bool = False,
     ) -> Float[Tensor, "B Q D"]:
         """Q is N with ``only_chars`` (their rows alone are asked for), else L."""
-        q = self._by_head(self.query(x[:, : nodes.n_chars] if only_chars else x))  # [B Q A d]
+        q = self._by_head(self.query(x[:, : nodes.n_chars] if only_chars else x))
         k, v = self._by_head(self.key(x)), self._by_head(self.value(x))
-        attended = nn.functional.scaled_dot_product_attention(
-            (q + self.u).transpose(1, 2),
-            k.transpose(1, 2),
-            v.transpose(1, 2),
-            attn_mask=self._bias(q, nodes, mask, distances),
-            dropout_p=self.dropout if self.training else 0.0,
-            scale=self.scale,
-        )
-        return self.output(attended.transpose(1, 2).flatten(2))
+        places = self._places(nodes, mask, distances)
+
+        def of_chars(asking: Float[Tensor, "A B b d"], first: int) -> Float[Tensor, "A B b d"]:
+            return self._read(asking, k, v, self._of_chars(asking, first, places))
+
+        def of_words(asking: Float[Tensor, "A B M d"]) -> Float[Tensor, "A B M d"]:
+            return self._read(asking, k, v, self._of_words(asking, places, distances))
+
+        n_weights = q[..., 0].numel() * x.shape[1]
+        if torch.is_grad_enabled() and n_weights > KEPT:
+            computed_again = partial(checkpoint, use_reentrant=False, preserve_rng_state=self.dropout > 0)
+            of_chars, of_words = partial(computed_again, of_chars), partial(computed_again, of_words)
+        attended = [of_chars(asking, first) for asking, first in _blocks(q[:, :, : nodes.n_chars])]
+        if not only_chars:
+            attended.append(of_words(q[:, :, nodes.n_chars :]))
+        return self.output(torch.cat(attended, 2).permute(1, 2, 0, 3).flatten(2))
 
     def weights(
         self, x: Float[Tensor, "B L D"], nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances
     ) -> Float[Tensor, "B A N L"]:
         """How much of each node a character reads, for pictures: what :meth:`forward` forgets."""
-        q = self._by_head(self.query(x[:, : nodes.n_chars]))
-        k = self._by_head(self.key(x)).transpose(1, 2)
-        content = (q + self.u).transpose(1, 2) @ k.mT * self.scale
-        return (content + self._bias(q, nodes, mask, distances)).softmax(-1)
+        q, k = self._by_head(self.query(x[:, : nodes.n_chars])), self._by_head(self.key(x))
+        places = self._places(nodes, mask, distances)
+        read = [self._weights(asking, k, self._of_chars(asking, first, places)) for asking, first in _blocks(q)]
+        return torch.cat(read, 2).transpose(0, 1)
 
-    def _bias(
-        self, q: Float[Tensor, "B Q A d"], nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances
-    ) -> Float[Tensor, "B A Q L"]:
-        """What is added to the scaled scores of content; queries are characters, then words if there are more."""
-        n = nodes.n_chars
-        by_position = self._of_chars(q[:, :n] + self.v, nodes, distances)
-        if q.shape[1] > n:
-            by_position = torch.cat([by_position, self._of_words(q[:, n:] + self.v, nodes, distances)], 2)
-        bias = by_position * self.scale if self.scale != 1.0 else by_position
-        return bias.masked_fill_(~mask[:, None, None], torch.finfo(bias.dtype).min)
+    def _by_head(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "A B S d"]:
+        return x.view(*x.shape[:2], self.heads, -1).permute(2, 0, 1, 3).contiguous()
 
-    def _by_head(self, x: Float[Tensor, "*S D"]) -> Float[Tensor, "*S A d"]:
-        return x.view(*x.shape[:-1], self.heads, -1)
+    def _weights(
+        self, q: Float[Tensor, "A B b d"], k: Float[Tensor, "A B L d"], bias: Float[Tensor, "A B b L"]
+    ) -> Float[Tensor, "A B b L"]:
+        """``bias`` is added to the scores of content, and then all is scaled."""
+        asking = (q + self.u[:, None, None]).flatten(0, 1)
+        logits = torch.baddbmm(bias.flatten(0, 1), asking, k.flatten(0, 1).mT, beta=self.scale, alpha=self.scale)
+        return logits.softmax(-1).view_as(bias)
 
-    def _encodings(self, nodes: Nodes, distances: FourDistances, length: Tensor | int) -> Float[Tensor, "S K A d"]:
-        return self._by_head(self.position(distances(nodes.n_chars, nodes.lengths, length)))
+    def _read(
+        self,
+        q: Float[Tensor, "A B b d"],
+        k: Float[Tensor, "A B L d"],
+        v: Float[Tensor, "A B L d"],
+        bias: Float[Tensor, "A B b L"],
+    ) -> Float[Tensor, "A B b d"]:
+        return nn.functional.dropout(self._weights(q, k, bias), self.dropout, self.training) @ v
 
-    def _of_chars(
-        self, q: Float[Tensor, "B N A d"], nodes: Nodes, distances: FourDistances
-    ) -> Float[Tensor, "B A N L"]:
-        """Position scores of queries that are characters.
-
-        Keys of common lengths are looked up in a table of all distances, block by block of queries; those of
-        rare lengths, which would widen the table for the sake of a few words, get their encodings one by one.
-        """
-        n = nodes.n_chars
-        encodings = self._encodings(nodes, distances, 1)
+    def _places(self, nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances) -> _Places:
         common = nodes.common_kinds()
-        column = torch.cumsum(common, 0)[nodes.kind] - 1  # of a key in the table; wrong, then mended, where rare
-        table, width = encodings[:, common].permute(2, 3, 0, 1), int(common.sum())  # [A d S K]
-        blocks = []
-        for first in range(0, n, QUERY_BLOCK):
-            last = min(first + QUERY_BLOCK, n)  # exclusive
-            met = table[:, :, first : last + n - 1].flatten(2)  # head distances first-(n-1) .. last-1
-            scores = q[:, first:last].permute(2, 0, 1, 3).flatten(1, 2) @ met  # [A B*b S*K]
-            row = torch.arange(last - first, device=q.device)[:, None] + n - 1 - nodes.head[:, None]  # [B b L]
-            index = (row * width + column[:, None]).flatten(0, 1)
-            looked_up = scores.gather(2, index.expand(self.heads, -1, -1))
-            blocks.append(looked_up.view(self.heads, len(q), last - first, -1).transpose(0, 1))
-        scores = torch.cat(blocks, 2) if len(blocks) > 1 else blocks[0]
         sentence, key = torch.nonzero(~common[nodes.kind], as_tuple=True)
-        if not len(sentence):
-            return scores
-        row = torch.arange(n, device=q.device) + n - 1 - nodes.head[sentence, key][:, None]  # [W N]
-        met = encodings[row, nodes.kind[sentence, key][:, None]]  # [W N A d]
-        rare = (q[sentence] * met).sum(-1).to(scores.dtype)
-        scores.permute(0, 3, 2, 1).index_put_((sentence, key), rare)
-        return scores
+        return _Places(
+            nodes,
+            ~mask,
+            (torch.cumsum(common, 0) - 1)[nodes.kind],
+            self._encodings(nodes, distances, nodes.lengths[common]).view(-1, *self.v.shape).transpose(0, 1),
+            self._encodings(nodes, distances, nodes.lengths[~common]),
+            (sentence, key, (torch.cumsum(~common, 0) - 1)[nodes.kind[sentence, key]]),
+        )
+
+    def _encodings(
+        self, nodes: Nodes, distances: FourDistances, of_keys: Int[Tensor, "K"], of_query: Tensor | int = 1
+    ) -> Float[Tensor, "P D"]:
+        return self.position(distances(nodes.n_chars, of_keys, of_query)).flatten(0, 1)
+
+    def _of_chars(self, q: Float[Tensor, "A B b d"], first: int, places: _Places) -> Float[Tensor, "A B b L"]:
+        """Position scores of queries that are characters, from ``first`` on; very low for keys that are padding.
+
+        Keys of common lengths are looked up in a table of all distances; those of rare lengths, which would widen
+        the table for the sake of a few words, get their encodings one by one.
+        """
+        q, nodes, n_asking = q + self.v[:, None, None], places.nodes, q.shape[2]
+        n, width = nodes.n_chars, places.table.shape[1] // (2 * nodes.n_chars - 1)
+        met = places.table[:, first * width : (first + n_asking + n - 1) * width]  # of the distances of this block
+        scores = q.flatten(1, 2) @ met.mT  # [A B*b S*K]
+        own = torch.arange(n_asking, device=q.device) + n - 1  # row of a head distance of 0 to the first
+        index = (own[:, None] - nodes.head[:, None]) * width + places.column[:, None]  # [B b L]
+        bias = scores.gather(2, index.flatten(0, 1).expand(self.heads, -1, -1)).view(*q.shape[:3], -1)
+        sentence, key, column = places.rare
+        if len(sentence):
+            row = own + first - nodes.head[sentence, key][:, None]  # [W b]
+            kinds = len(places.rare_table) // (2 * n - 1)
+            encodings = nn.functional.embedding(row * kinds + column[:, None], places.rare_table)
+            by_head = encodings.view(*row.shape, *self.v.shape).permute(2, 0, 1, 3)  # [A W b d]
+            scores = (q.index_select(1, sentence) * by_head).sum(-1).to(bias.dtype)
+            bias.permute(1, 3, 0, 2).index_put_((sentence, key), scores.transpose(0, 1))
+        return bias.masked_fill_(places.padding[:, None], torch.finfo(bias.dtype).min)
 
     def _of_words(
-        self, q: Float[Tensor, "B M A d"], nodes: Nodes, distances: FourDistances
-    ) -> Float[Tensor, "B A M L"]:
-        """Position scores of queries that are words, all of one length at a time."""
+        self, q: Float[Tensor, "A B M d"], places: _Places, distances: FourDistances
+    ) -> Float[Tensor, "A B M L"]:
+        """The same of queries that are words, all of one length at a time."""
+        q, nodes = q + self.v[:, None, None], places.nodes
         n, n_kinds = nodes.n_chars, len(nodes.lengths)
-        out = q.new_zeros(q.shape[0], q.shape[1], self.heads, nodes.head.shape[1])
+        bias = q.new_zeros(*q.shape[:3], nodes.head.shape[1])
         for kind, length in enumerate(nodes.lengths):
             sentence, word = torch.nonzero(nodes.kind[:, n:] == kind, as_tuple=True)
-            scores = q[sentence, word].transpose(0, 1) @ self._encodings(nodes, distances, length).permute(
-                2, 3, 0, 1
-            ).flatten(2)
+            table = self._encodings(nodes, distances, nodes.lengths, length).view(-1, *self.v.shape)
+            scores = q[:, sentence, word] @ table.permute(1, 2, 0)  # [A W S*K]
             row = nodes.head[sentence, word + n][:, None] - nodes.head[sentence] + n - 1  # [W L]
             index = row * n_kinds + nodes.kind[sentence]
-            looked_up = scores.gather(2, index.expand(self.heads, -1, -1))  # [A W L]
-            out = out.index_put((sentence, word), looked_up.transpose(0, 1))
-        return out.transpose(1, 2)
+            looked_up = scores.gather(2, index.expand(self.heads, -1, -1)).to(bias.dtype)  # [A W L]
+            bias.permute(1, 2, 0, 3).index_put_((sentence, word), looked_up.transpose(0, 1))
+        return bias.masked_fill_(places.padding[:, None], torch.finfo(bias.dtype).min)
 
 
 class FlatLayer(nn.Module):

@@ -82,18 +82,18 @@ class FourDistances(nn.Module):
         reach = n_chars - 1
         distance = torch.arange(-reach, reach + 1, device=lengths.device)
         encoded = sinusoid(distance + self.origin, self.d_model).to(self.fuse.weight.dtype)
-        tables = (encoded @ w.T for w in self.fuse.weight.chunk(self.fuse.in_features // self.d_model, 1))
-        shift = query_length - 1
-        back = distance[:, None] - (lengths - 1)  # head of the query to tail of the key  [S K]
-        look = {
-            "hh": distance[:, None].expand_as(back),
-            "ht": back,
-            "th": distance[:, None].expand_as(back) + shift,
-            "tt": back + shift,
-        }
-        parts = ("hh", "ht", "th", "tt") if self.distances == "four" else ("hh", "tt")
-        rows = [
-            nn.functional.embedding(look[part].clamp(-reach, reach) + reach, table)
-            for part, table in zip(parts, tables, strict=True)
-        ]
-        return torch.relu(sum(rows[1:], rows[0]) + self.fuse.bias)
+        tables = [encoded @ w.T for w in self.fuse.weight.chunk(self.fuse.in_features // self.d_model, 1)]
+
+        def at(distance: Int[Tensor, "*S"], table: Float[Tensor, "S D"]) -> Float[Tensor, "*S D"]:
+            return nn.functional.embedding(distance.clamp(-reach, reach) + reach, table)
+
+        # A query's tail is at one distance from its head, so that each end of a key needs one look-up for both.
+        from_tail = distance + query_length - 1
+        if self.distances == "four":
+            hh, ht, th, tt = tables
+            to_head, to_tail = hh + at(from_tail, th), ht + at(from_tail, tt)
+        else:
+            to_head, to_tail = tables[0], at(from_tail, tables[1])
+        met = at(distance[:, None] - (lengths - 1), to_tail)  # [S K D]
+        met += (to_head + self.fuse.bias)[:, None]
+        return met.relu_()
