@@ -4,6 +4,7 @@ Each reads its share of the sentences of every step, and gradients are summed ov
 done with them, so that every process takes the step that one alone would. Sparse gradients travel as their rows.
 """
 
+import gc
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -135,6 +136,7 @@ def joined() -> Iterator[Group]:
         dist.barrier()  # whoever leaves first would pull the connection from under the others
     finally:
         dist.destroy_process_group()
+        gc.collect()  # threads of gloo that outlive the group must not meet an interpreter that is going down
 
 
 def is_first() -> bool:
