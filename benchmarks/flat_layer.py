@@ -1,19 +1,16 @@
-"""The FLAT layer beside the formula of its paper and beside plain attention: time and memory on a CPU.
+"""The FLAT layer beside the formula of its paper and beside plain attention: time on a CPU.
 
-python benchmarks/flat_layer.py [--threads 1] [--clock cpu|wall] [--rounds 9] [--no-memory]
+python benchmarks/flat_layer.py [--threads 1] [--clock cpu|wall] [--rounds 9]
 
-Time: one layer (attention and feed-forward) on a batch of 16 lattices of 50 characters and 20 to 40 words, width
+One layer (attention and feed-forward) on a batch of 16 lattices of 50 characters and 20 to 40 words, width
 160, 8 heads, feed-forward 480. All contenders take turns within each round, and ratios are medians over the
 rounds; the CPU clock leaves out what else runs on the machine (with several threads take the wall clock).
 "naive" is the paper's formula (tests/oracles/naive_flat.py) with the weights of ours; "encoder layer" is
 torch.nn.TransformerEncoderLayer, "plain attention" the same by hand with scaled dot products, both over the same
-padded characters and words and answering for all of them.
-
-Memory: one training step in a fresh process, peak resident memory above that of the idle process.
+padded characters and words and answering for all of them. Memory: benchmarks/memory.py.
 """
 
 import argparse
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -31,10 +28,7 @@ from oracles import naive_flat
 
 D, HEADS, D_HIDDEN = 160, 8, 480
 WORD_LENGTHS, SHARES = (2, 3, 4, 5, 6, 7, 8), (0.60, 0.20, 0.13, 0.03, 0.02, 0.01, 0.01)
-MEMORY_SIZES = ((50, 10), (100, 10), (200, 10), (300, 10), (500, 1), (1000, 1))  # characters, batch
-WORDS_A_CHARACTER = 0.45
 CALLS = 5  # in a row of what takes milliseconds; one of the naive formula
-NAIVE_COPIES = 8  # of B L L D floats that the formula holds at once: the four parts, and them in a row
 
 
 class Lattices:
@@ -178,63 +172,14 @@ def report_time(rounds: int, clock: Callable[[], float]) -> None:
             )
 
 
-def resident(field: str) -> float:
-    """Megabytes of this process, of Linux: VmRSS is what it holds, VmHWM the most it ever held.
-
-    resource.getrusage would do elsewhere, but a new process begins with the peak of the one that started it.
-    """
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:")) / 1024
-
-
-def peak_megabytes(name: str, n: int, batch: int) -> float:
-    """Peak resident memory of one training step above that of this process, which has done a small one before."""
-    module = CONTENDERS[name]()
-    forward_and_backward(module, Lattices(1, 4, 1, 1))
-    n_words = int(n * WORDS_A_CHARACTER)
-    lattices = Lattices(batch, n, n_words, n_words)
-    idle = resident("VmRSS")
-    forward_and_backward(module, lattices)
-    return resident("VmHWM") - idle
-
-
-def measured_apart(name: str, n: int, batch: int, threads: int) -> str:
-    command = [sys.executable, __file__, "--threads", str(threads), "--step", name, str(n), str(batch)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else "failed"
-
-
-def report_memory(threads: int, limit: float) -> None:
-    print(f"\nMemory of one training step in MB; — where the formula alone would hold over {limit:g} GB.\n")
-    print("| characters | words | batch | " + " | ".join(CONTENDERS) + " |")
-    print("|---|---|---|" + "---|" * len(CONTENDERS))
-    for n, batch in MEMORY_SIZES:
-        n_words = int(n * WORDS_A_CHARACTER)
-        naive = NAIVE_COPIES * 4 * D * batch * (n + n_words) ** 2 / 1e9
-        cells = [
-            "—" if name == "naive" and naive > limit else measured_apart(name, n, batch, threads)
-            for name in CONTENDERS
-        ]
-        print(f"| {n} | {n_words} | {batch} | " + " | ".join(cells) + " |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--clock", choices=("cpu", "wall"), default="cpu")
-    parser.add_argument("--no-memory", action="store_true", help="time only")
-    parser.add_argument("--memory-limit", type=float, default=12.0, help="GB; the naive formula is left out beyond")
-    parser.add_argument("--step", nargs=3, metavar=("NAME", "CHARACTERS", "BATCH"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    if options.step:
-        name, n, batch = options.step
-        print(f"{peak_megabytes(name, int(n), int(batch)):.0f}")
-        return
     report_time(options.rounds, time.process_time if options.clock == "cpu" else time.perf_counter)
-    if not options.no_memory:
-        report_memory(options.threads, options.memory_limit)
 
 
 if __name__ == "__main__":

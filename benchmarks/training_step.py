@@ -1,0 +1,169 @@
+"""A training step of a whole FLAT beside that of a plain Transformer-CRF of the same size, on a CPU.
+
+python benchmarks/training_step.py [--threads 1] [--clock cpu|wall] [--rounds 9] [--paper flat/weibo]
+
+A step is all from ids to changed weights: embeddings, encoder, CRF, backward, clipping and optimiser, with the
+settings of --paper. "plain" has copies of the same tables, projections and CRF, and in place of FLAT's layer
+torch.nn.TransformerEncoderLayer of the same width, heads and feed-forward, over the same characters and words,
+padded alike. It has no dropout in its layer, so that its attention is fused; "plain, 0.1" has torch's own default.
+
+With HANLATTICE_DATA the sentences are those of the corpus that the settings name, in batches of like length as in
+training; without it, lattices of 50 characters are invented. All take turns within each round, on the same batches,
+and ratios are medians over the rounds.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import hanlattice
+from flat_layer import Lattices, ratio
+from hanlattice.batch import Batch, Words, collate
+from hanlattice.build import build
+from hanlattice.config import Config, load_config
+from hanlattice.encoders.base import Encoder
+from hanlattice.encoders.flat import Flat
+from hanlattice.spans import Span
+from hanlattice.tables import Tables
+from hanlattice.tagger import Tagger
+from hanlattice.training import Silent
+from hanlattice.training.data import batches
+from hanlattice.training.loop import prepare
+from hanlattice.training.memory import keep_freed_memory
+from hanlattice.training.optimiser import clip, initialise, optimisers, set_rate
+
+PAPERS = Path(hanlattice.__file__).parent / "papers"
+BATCH_SIZES = (10, 16)
+BATCHES = 8  # of each size in a round
+LABELS = ("LOC", "ORG", "PER")
+N_CHARS, N_BIGRAMS, N_WORDS, WIDTH = 4_000, 40_000, 15_000, 50  # of invented tables, about as Weibo's
+Step = tuple[Batch, list[tuple[Span, ...]]]
+
+
+class Plain(Encoder):
+    """FLAT with a layer of torch's in place of its own, which knows nothing of positions."""
+
+    def __init__(self, flat: Flat, *, dropout: float):
+        super().__init__()
+        heads, d_hidden = flat.layers[0].attention.heads, flat.layers[0].feed_forward.inner.out_features
+        self.d_out, self.words = flat.d_out, flat.words
+        self.char_projection, self.word_projection = flat.char_projection, flat.word_projection
+        self.layer = nn.TransformerEncoderLayer(flat.d_out, heads, d_hidden, dropout, batch_first=True)
+        self.dropout = flat.dropout
+
+    def forward(self, x: Tensor, batch: Batch) -> Tensor:
+        words = self.words(x, batch.words)
+        mask = torch.cat([batch.mask, words.mask], 1)
+        h = torch.cat([self.char_projection(x), self.word_projection(words.vectors)], 1)
+        return self.dropout(self.layer(h, src_key_padding_mask=~mask)[:, : x.shape[1]])
+
+
+class Contender:
+    def __init__(self, tagger: Tagger, config: Config):
+        self.tagger, self.settings = tagger.train(), config.training
+        self.parameters = [p for p in tagger.parameters() if p.requires_grad]
+        self.optimisers = optimisers(tagger, self.settings)
+        set_rate(self.optimisers, 1.0)
+
+    def step(self, batch: Batch, gold: list[tuple[Span, ...]]) -> None:
+        self.tagger.loss(batch, gold).backward()
+        clip(self.parameters, self.settings)
+        for optimiser in self.optimisers:
+            optimiser.step()
+            optimiser.zero_grad()
+
+
+def contenders(tagger: Tagger, config: Config) -> dict[str, Contender]:
+    taggers = {"FLAT": tagger}
+    for name, dropout in (("plain", 0.0), ("plain, 0.1", 0.1)):
+        other = deepcopy(tagger)
+        assert isinstance(other.encoder, Flat)
+        taggers[name] = Tagger(other.embedding, Plain(other.encoder, dropout=dropout), other.decoder)
+    return {name: Contender(each, config) for name, each in taggers.items()}
+
+
+def invented(config: Config) -> Tagger:
+    tables = Tables(
+        *(torch.randn(n, WIDTH) for n in (N_CHARS, N_BIGRAMS, N_WORDS)), torch.ones(N_WORDS, dtype=torch.long), 0
+    )
+    tagger = build(config, tables, LABELS)
+    initialise(tagger, config.training.initialisation)
+    return tagger
+
+
+def invented_step(size: int) -> Step:
+    lattices = Lattices(size, n=50, low=20, high=40)
+    chars, bigrams = (torch.randint(2, n, (size, 50)) for n in (N_CHARS, N_BIGRAMS))
+    ids = torch.randint(1, N_WORDS, lattices.head.shape)
+    words = Words(ids, lattices.head, lattices.tail, torch.zeros_like(ids), lattices.mask[:, 50:])
+    gold = [(Span(3, 5, "LOC"), Span(20, 23, "PER"), Span(40, 44, "ORG"))] * size
+    return Batch(chars, bigrams, lattices.mask[:, :50], words), gold
+
+
+def prepared(config: Config) -> tuple[Tagger, Callable[[int], list[Step]]]:
+    """The model, and batches for it by their size."""
+    if not os.environ.get("HANLATTICE_DATA"):
+        return invented(config), lambda size: [invented_step(size) for _ in range(BATCHES)]
+    run = prepare(config, "cpu", Silent())
+
+    def steps(size: int) -> list[Step]:
+        chosen = batches(run.examples, size, config.training.bucket, np.random.default_rng(0))[:BATCHES]
+        read = [[run.examples[i] for i in indices] for indices in chosen]
+        return [(collate([e.encoded for e in some]), [e.spans for e in some]) for some in read]
+
+    return run.ner.tagger, steps
+
+
+def measure(
+    each: dict[str, Contender], steps: list[Step], rounds: int, clock: Callable[[], float]
+) -> list[dict[str, float]]:
+    """Seconds of all the steps, round by round, after one that does not count."""
+    rows = []
+    for _ in range(rounds + 1):
+        row = dict.fromkeys(each, 0.0)
+        for step in steps:
+            for name, contender in each.items():
+                began = clock()
+                contender.step(*step)
+                row[name] += clock() - began
+        rows.append(row)
+    return rows[1:]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--clock", choices=("cpu", "wall"), default="cpu")
+    parser.add_argument("--paper", default="flat/weibo", help="settings inside the package, of a FLAT of one layer")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    keep_freed_memory()  # as training does, for all contenders
+    clock = time.process_time if options.clock == "cpu" else time.perf_counter
+    config = load_config(PAPERS / f"{options.paper}.toml")
+    tagger, steps_of = prepared(config)
+    each = contenders(tagger, config)
+    print("| batch | characters | nodes, padded | " + " | ".join(f"{name}, ms" for name in each), end=" | ")
+    print(" | ".join(f"FLAT / {name}" for name in each if name != "FLAT") + " |")
+    print("|---|---|---|" + "---|" * (2 * len(each) - 1))
+    for size in BATCH_SIZES:
+        steps = steps_of(size)
+        rows = measure(each, steps, options.rounds, clock)
+        characters = sum(int(batch.mask.sum()) for batch, _ in steps)
+        padded = sum(batch.mask.numel() + batch.words.mask.numel() for batch, _ in steps)
+        times = [f"{1e3 * median(row[name] for row in rows) / len(steps):.1f}" for name in each]
+        ratios = [ratio(rows, "FLAT", name) for name in each if name != "FLAT"]
+        print(f"| {size} | {characters:,} | {padded:,} | " + " | ".join([*times, *ratios]) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
