@@ -68,6 +68,7 @@ def test_each_piece_normalises_to_what_it_is_mapped_to(text):
 
 @given(st.lists(texts, max_size=5))
 @example(["e", "\u0301", "", "㎏", "中"])
+@example([])
 def test_many_texts_at_once_are_as_one_by_one(several):
     for many, one in zip(
         Normaliser(simplify=True).all(several), map(Normaliser(simplify=True), several), strict=True

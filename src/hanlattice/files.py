@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -66,7 +66,8 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
         raise DataError(f"cannot be written: {error.strerror or error}", path) from error
     finally:
         if temporary is not None:
-            os.unlink(temporary)
+            with suppress(FileNotFoundError):  # interrupted just after it took its place
+                os.unlink(temporary)
 
 
 @contextmanager

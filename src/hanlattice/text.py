@@ -74,8 +74,8 @@ class Normaliser:
         table = _table(self)
         table.learn(codes)
         target, joins = table.target[codes], table.joins[codes]
-        ends = list(accumulate(map(len, texts)))
-        starts = [0, *ends[:-1]]
+        bounds = list(accumulate(map(len, texts), initial=0))
+        starts, ends = bounds[:-1], bounds[1:]
         joins[[start for start, end in zip(starts, ends, strict=True) if start < end]] = False
         hard = np.flatnonzero(joins | (target < 0))
         has_hard = (np.searchsorted(hard, starts) < np.searchsorted(hard, ends)).tolist()
