@@ -37,7 +37,7 @@ from hanlattice.config import Config, load_config, located
 from hanlattice.training import Silent
 from hanlattice.training.checkpoint import Progress
 from hanlattice.training.loop import one_epoch, prepare
-from hanlattice.training.memory import keep_freed_memory
+from hanlattice.allocator import keep_freed_memory
 from hanlattice.training.optimiser import optimisers
 
 PAPERS = Path(hanlattice.__file__).parent / "papers" / "decoders"

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hanlattice
+from hanlattice.allocator import return_freed_memory
 from hanlattice.measuring import COMMON
 
 FIRST = 10_000  # sentences after which memory should have found its size
@@ -62,6 +63,7 @@ def main() -> None:
     parser.add_argument("--engine", default="auto", help="as of hanlattice.load")
     options = parser.parse_args()
 
+    return_freed_memory()  # as `hanlattice predict`, annotate and serve do
     ner = hanlattice.load(options.model, engine=options.engine)
     stream = Stream(list(ner.lexicon))
     print(f"read by {type(ner.engine).__name__}, in batches of {options.batch_size}\n")

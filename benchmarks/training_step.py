@@ -37,7 +37,7 @@ from hanlattice.tagger import Tagger
 from hanlattice.training import Silent
 from hanlattice.training.data import batches
 from hanlattice.training.loop import prepare
-from hanlattice.training.memory import keep_freed_memory
+from hanlattice.allocator import keep_freed_memory
 from hanlattice.training.optimiser import clip, initialise, optimisers, set_rate
 
 PAPERS = Path(hanlattice.__file__).parent / "papers"

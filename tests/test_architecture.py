@@ -43,7 +43,7 @@ ROWS = (
     ("config", "corpus", "lexicon", "evaluation"),
     ("text", "document"),
     ("spans",),
-    ("files",),
+    ("files", "allocator"),
     ("errors",),
     ("__init__",),
 )

@@ -2,6 +2,7 @@
 
 import sys
 
+from hanlattice.allocator import return_freed_memory
 from hanlattice.annotation.chunk import Chunk, Part
 from hanlattice.annotation.forms import FORMS
 from hanlattice.annotation.job import Job
@@ -19,6 +20,7 @@ class Annotator:
 
     def __init__(self, job: Job):
         self.job = job
+        return_freed_memory()
         self.ner = load(job.model, device=job.device, threads=job.threads)
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(job.threads)

@@ -139,8 +139,10 @@ def _load(model: str | None, lexicons: Iterable[Path]) -> "NER":
     from hanlattice.lexicon import Lexicon
 
     added = [Lexicon.open(path) for path in lexicons]
+    from hanlattice.allocator import return_freed_memory
     from hanlattice.api import load
 
+    return_freed_memory()
     ner = load(model)
     for lexicon in filter(len, added):
         ner.lexicon.update(lexicon.entries())

@@ -7,6 +7,7 @@ from multiprocessing.connection import Connection as Pipe
 
 import uvicorn
 
+from hanlattice.allocator import return_freed_memory
 from hanlattice.api import load
 from hanlattice.errors import HanlatticeError
 from hanlattice.serving.app import Service
@@ -19,6 +20,7 @@ from hanlattice.serving.supervisor import READY
 def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
     """Answer until SIGTERM, or until nobody holds the other end of the pipe."""
     set_up()
+    return_freed_memory()
     try:
         ner = load(settings.model, engine=settings.engine, threads=settings.threads_of_a_worker)
         service = Service(settings, ner)

@@ -1,0 +1,34 @@
+"""Memory that is given back: a process that reads without end stays as large as it is."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+# Large arrays are freed, and a small one that came after them stays: in a heap it holds what is before it.
+READING = """
+import numpy as np
+from pathlib import Path
+from hanlattice.allocator import return_freed_memory
+{call}
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * {page}
+np.ones(2**22, np.uint8)  # freed at once: from now on the heap would do
+before = resident()
+large = [np.ones(2**20, np.uint8) for _ in range(50)]
+small = np.ones(2**16, np.uint8)
+del large
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc and glibc are Linux's")
+def test_large_arrays_leave_nothing_behind_small_ones():
+    def grown(call: str) -> int:
+        program = READING.format(call=call, page=os.sysconf("SC_PAGE_SIZE"))
+        return int(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout)
+
+    by_itself, returned = grown(""), grown("return_freed_memory()")
+    assert by_itself > 40 * 2**20
+    assert returned < 4 * 2**20
