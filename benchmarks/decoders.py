@@ -31,13 +31,13 @@ from torch import Tensor
 
 import hanlattice
 from hanlattice import corpus
+from hanlattice.allocator import keep_freed_memory
 from hanlattice.batch import collate
 from hanlattice.build import DECODERS
 from hanlattice.config import Config, load_config, located
 from hanlattice.training import Silent
 from hanlattice.training.checkpoint import Progress
 from hanlattice.training.loop import one_epoch, prepare
-from hanlattice.allocator import keep_freed_memory
 from hanlattice.training.optimiser import optimisers
 
 PAPERS = Path(hanlattice.__file__).parent / "papers" / "decoders"

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 import hanlattice
 from flat_layer import Lattices, ratio
+from hanlattice.allocator import keep_freed_memory
 from hanlattice.batch import Batch, Words, collate
 from hanlattice.build import build
 from hanlattice.config import Config, load_config
@@ -37,7 +38,6 @@ from hanlattice.tagger import Tagger
 from hanlattice.training import Silent
 from hanlattice.training.data import batches
 from hanlattice.training.loop import prepare
-from hanlattice.allocator import keep_freed_memory
 from hanlattice.training.optimiser import clip, initialise, optimisers, set_rate
 
 PAPERS = Path(hanlattice.__file__).parent / "papers"

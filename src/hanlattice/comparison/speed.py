@@ -12,11 +12,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from hanlattice.allocator import keep_freed_memory
 from hanlattice.config import Config
 from hanlattice.training import Silent
 from hanlattice.training.checkpoint import Progress
 from hanlattice.training.loop import Prepared, device_of, one_epoch, prepare
-from hanlattice.allocator import keep_freed_memory
 from hanlattice.training.optimiser import Average, optimisers
 
 Item = TypeVar("Item")

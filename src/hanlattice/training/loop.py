@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from hanlattice import model
+from hanlattice.allocator import keep_freed_memory
 from hanlattice.batch import collate
 from hanlattice.build import build, check
 from hanlattice.config import Config, DataConfig, TrainingConfig, save_config
@@ -32,7 +33,6 @@ from hanlattice.training import data
 from hanlattice.training.card import card
 from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from hanlattice.training.distributed import ALONE, Group, joined, own_gpu
-from hanlattice.allocator import keep_freed_memory
 from hanlattice.training.optimiser import Average, clip, hold, initialise, optimisers, rate, set_rate
 from hanlattice.training.reach import named, out_of_reach, with_ceiling
 from hanlattice.training.spelling import spell
