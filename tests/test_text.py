@@ -175,6 +175,8 @@ def test_piled_up_marks_do_not_take_forever():
         ("（真的！）好；行", ["（真的！）", "好；", "行"]),
         ("标题\r\n\r\n  正文。\n“引", ["标题\r\n\r\n  ", "正文。\n", "“引"]),
         ("\n\n", ["\n\n"]),
+        ("我们11个\n中国学生\r\n和老师。\n来", ["我们11个\n中国学生\r\n和老师。\n", "来"]),
+        ("第一章\r\n　　某年\u2029某月", ["第一章\r\n　　", "某年\u2029", "某月"]),
     ],
 )
 def test_sentences(text, pieces):
@@ -225,6 +227,17 @@ def test_short_sentences_are_packed_and_long_ones_cut_at_a_comma():
     text = "一二三四五六，八九十一二三四五"
     assert windows(text, 10, 2) == [Window(0, 8, 0, 7), Window(6, 15, 7, 15)]
     assert windows("", 10, 2) == []
+
+
+def test_a_name_across_a_wrapped_line_is_seen_whole():
+    lines = "今天我和小王去看了住在河边的王\n国维和他的朋友，后来又一起去城里的一家\n老书店坐了一个下午"
+    at = lines.index("王\n国维")
+    for size in range(18, 40):
+        assert any(
+            w.start <= at and at + 4 <= w.end and w.core_start <= at + 1 < w.core_end
+            for w in windows(lines, size, 8)
+        )
+    assert windows(lines, 20, 2)[0].core_end == lines.index("\n") + 1
 
 
 def test_a_span_with_gaps_is_moved_piece_by_piece():

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Span
 
-_SENTENCE_END = re.compile(r"""[。｡！？!?；…]+[”’」』）)】》〉〕］\]"']*\s*|[\n\r\u2028\u2029]\s*""")
-_PAUSES = "，,、：:；; \t\u3000"
+_PUNCTUATED = r"""[。｡！？!?；…]+[”’」』）)】》〉〕］\]"']*\s*"""
+_PARAGRAPH = r"(?>\r\n|[\n\r\u2028])\s+|\u2029\s*"
+_SENTENCE_END = re.compile(f"{_PUNCTUATED}|{_PARAGRAPH}")
+_PAUSES = ("\n\r\u2028", "，,、：:；; \t\u3000")  # the better ones first
 
 _CODE_POINTS = 0x110000
 _UNKNOWN, _EXPANDS = -1, -2
@@ -200,9 +202,10 @@ def _simplified() -> dict[int, str]:
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Ranges that cover the text without a gap, cut after ``。！？!?；…`` and line ends.
+    """Ranges that cover the text without a gap, cut after ``。！？!?；…`` and between paragraphs.
 
-    Closing quotes and brackets stay with the sentence they close, and so does white space.
+    Closing quotes and brackets stay with the sentence they close, and so does white space. A line end is one of a
+    paragraph where an empty or an indented line follows; else the text may have been wrapped there, amid a word.
     """
     cuts = [0, *(match.end() for match in _SENTENCE_END.finditer(text))]
     if cuts[-1] < len(text):
@@ -222,8 +225,8 @@ class Window(NamedTuple):
 def windows(text: str, size: int, overlap: int) -> list[Window]:
     """Cuts a text into windows of at most ``size`` characters whose cores follow one another without a gap.
 
-    Whole sentences are packed together. A sentence longer than ``size`` is cut, at a comma or a space where
-    there is one in the later half, into windows that share ``overlap`` characters around each cut: so every
+    Whole sentences are packed together. A sentence longer than ``size`` is cut, at a line end or else at a comma
+    or a space where there is one in the later half, into windows that share ``overlap`` characters around each cut: so every
     span of at most ``overlap`` characters in a sentence lies whole in the window that answers for it.
 
     Raises:
@@ -257,8 +260,11 @@ def _cut(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[W
 
 def _pause(text: str, low: int, high: int) -> int:
     """The last place in ``[low, high]`` that follows a pause, or ``high``."""
-    last = max(text.rfind(pause, low - 1, high) for pause in _PAUSES)
-    return high if last < 0 else last + 1
+    for pauses in _PAUSES:
+        last = max(text.rfind(pause, low - 1, high) for pause in pauses)
+        if last >= 0:
+            return last + 1
+    return high
 
 
 def merge(windows: Sequence[Window], found: Iterable[Iterable[Span]], nested: bool = False) -> list[Span]:
