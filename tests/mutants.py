@@ -396,6 +396,7 @@ FAULTS = {
     "kernels: transitions backward": Fault(
         "native/chain.py", "(scores.pair, scores.pair.T)", "(scores.pair.T, scores.pair)", NATIVE
     ),
+    "every line end is the end of a sentence": Fault("text.py", "u2028])\\s+", "u2028])\\s*", "tests/test_text.py"),
     "hard characters of one text in the next": Fault(
         "text.py",
         "self._stretched(text, target[start:end], joins",

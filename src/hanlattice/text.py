@@ -226,8 +226,8 @@ def windows(text: str, size: int, overlap: int) -> list[Window]:
     """Cuts a text into windows of at most ``size`` characters whose cores follow one another without a gap.
 
     Whole sentences are packed together. A sentence longer than ``size`` is cut, at a line end or else at a comma
-    or a space where there is one in the later half, into windows that share ``overlap`` characters around each cut: so every
-    span of at most ``overlap`` characters in a sentence lies whole in the window that answers for it.
+    or a space where there is one in the later half, into windows that share ``overlap`` characters around each cut:
+    so every span of at most ``overlap`` characters in a sentence lies whole in the window that answers for it.
 
     Raises:
         HanlatticeError: the overlap is negative or not smaller than the size.
