@@ -2,7 +2,7 @@
 
 import pytest
 
-from mutants import FAULTS, noticed_by
+from mutants import FAULTS, PACKAGE, noticed_by
 
 
 @pytest.mark.parametrize(
@@ -11,3 +11,11 @@ from mutants import FAULTS, noticed_by
 )
 def test_a_planted_fault_is_noticed(name: str) -> None:
     assert noticed_by(FAULTS[name])
+
+
+def test_every_fault_can_be_planted() -> None:
+    places = {
+        name: (PACKAGE / fault.file).read_text(encoding="utf-8").count(fault.right)
+        for name, fault in FAULTS.items()
+    }
+    assert {name: n for name, n in places.items() if n != 1} == {}
