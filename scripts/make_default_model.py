@@ -1,15 +1,18 @@
 """Remake the packaged model: train, score, store in 8 bits, score again, write the card.
 
-    HANLATTICE_DATA=… python scripts/make_default_model.py --run runs/default
+    python scripts/label_words.py TEXT… --output labels.txt
+    HANLATTICE_DATA=… WORD_LABELS=labels.txt python scripts/make_default_model.py --run runs/default
 
-``HANLATTICE_DATA`` is a folder with ``labelled/msra`` and ``lexicons`` as docs/results.md describes. A run that was
-stopped goes on where it was. The traditional variant of the test needs the extra ``dev`` (opencc).
+``HANLATTICE_DATA`` is a folder with ``labelled/msra`` and ``labelled/people_daily_199801`` as docs/results.md
+describes, TEXT raw text, in which the packaged model finds what type a word is of. A run that was stopped goes on
+where it was. The traditional variant of the test needs the extra ``dev`` (opencc).
 """
 
 import argparse
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -22,12 +25,10 @@ from hanlattice.config import load_config
 from hanlattice.document import Document, Entity
 from hanlattice.evaluation import Report
 from hanlattice.export import export
-from hanlattice.lexicon import Lexicon
 from hanlattice.model_folder import CARD, DEFAULT, GRAPH
 from hanlattice.pipeline import NER
 from hanlattice.text import Normaliser
 from hanlattice.training import evaluate, train
-from hanlattice.vectors import default_vectors
 from hanlattice.vocab import Vocabulary
 
 TYPES = {"NR": "PER", "NS": "LOC", "NT": "ORG"}  # the test file's names of the types
@@ -86,6 +87,7 @@ def card(ner: NER, whole: Report, packed: dict[str, tuple[Report, int]], run_car
         for name, (r, n) in packed.items()
     ]
     as_published = next(iter(packed.values()))[0]
+    labels = [entry.label for entry in ner.lexicon.entries() if entry.label]
     return f"""# The packaged model: people, places, organisations in modern Chinese
 
 FLAT over characters, bigrams and words, with a CRF: `PER`, `LOC`, `ORG`. Simplified and traditional script, full
@@ -93,15 +95,15 @@ and half width. Weights in 8 bits (tables, one scale a row) and float16.
 
 ## Data
 
-- Labelled: MSRA NER (SIGHAN 2006 bakeoff 3, Microsoft Research Asia), its training file, a tenth of it dev, chosen
-  by seed; and the People's Daily of January 1998 (PFR corpus, Peking University and Fujitsu), of nested names the
-  outermost. Texts that share 20 characters with the MSRA test file are left out, and so are those of the People's
-  Daily that share them with dev. No licence covers these data; they were released for research, so check whether
-  your use is covered before you rely on this model commercially.
+- Labelled: MSRA NER (SIGHAN 2006 bakeoff 3, Microsoft Research Asia), its training file, a twentieth of it dev,
+  chosen by seed; and the People's Daily of January 1998 (PFR corpus, Peking University and Fujitsu), of nested
+  names the outermost. Texts that share 20 characters with the MSRA test file are left out, and so are those of the
+  People's Daily that share them with dev. No licence covers these data; they were released for research, so check
+  whether your use is covered before you rely on this model commercially.
 - Vectors: `data/VECTORS.md` in the package.
-- Lexicon: the {len(ner.lexicon):,} words of the vectors. In training the words of open lists were beside them
-  (THUOCL place names and historic persons, MIT licence; administrative divisions of China), from which some words
-  have a gazetteer label; the lists themselves are not handed on.
+- Lexicon: the {len(ner.lexicon):,} words of the vectors. {len(labels):,} of them have a label
+  ({", ".join(f"{n:,} {label}" for label, n in sorted(Counter(labels).items()))}): what the packaged model before this one found them to be in
+  raw text, news above all.
 
 ## Scores
 
@@ -121,7 +123,8 @@ lower.
 
 ## How it was made
 
-    HANLATTICE_DATA=… python scripts/make_default_model.py
+    python scripts/label_words.py TEXT… --output labels.txt
+    HANLATTICE_DATA=… WORD_LABELS=labels.txt python scripts/make_default_model.py
 
 The settings are `config.toml` beside this file. From the training run's own card:
 
@@ -138,8 +141,6 @@ def main() -> None:
     if not (arguments.run / CARD).exists():
         train(config, arguments.run, resume=True, watcher=Lines(config.training.epochs))
     ner = model.load_model(arguments.run)
-    known = set(default_vectors().words.names)  # lists of others are trained with, but not handed on
-    ner.lexicon = Lexicon(entry for entry in ner.lexicon.entries() if entry.text in known)
     documents = msra_test()
     whole = evaluate(ner, documents)
     print(whole)

@@ -432,6 +432,18 @@ class TestEvaluate:
             f"{tiny.trained()}: 30 documents, 55 gold entities read leniently, exact matches"
         )
 
+    def test_words_added_to_the_lexicon(self, run: Run, tmp_path: Path):
+        gold = file_of(tmp_path / "gold.jsonl", '{"text": "蔚来发布了新车", "entities": [[0, 2, "ORG"]]}\n')
+        words = file_of(tmp_path / "words.txt", "蔚来\tORG\n")
+        micro = [
+            [line.split() for line in run("evaluate", "default", gold, *added).out.splitlines() if "micro" in line]
+            for added in ([], ["--lexicon", words])
+        ]
+        assert [row[0][-1] for row in micro] == ["0", "1"]
+        one_error(
+            run("evaluate", "default", gold, "--lexicon", tmp_path / "none.txt"), r"none\.txt: cannot be read"
+        )
+
     def test_thresholds_trade_recall_for_precision(self, run: Run, gold: Path):
         documents = [tiny.ner()(d.text) for d in tiny.documents()]
         scores = sorted(e.score for d in documents for e in d.entities)

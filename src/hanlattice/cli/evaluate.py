@@ -15,6 +15,7 @@ from hanlattice.errors import DataError
 if TYPE_CHECKING:
     from hanlattice.document import Document, Entity
     from hanlattice.evaluation import Comparison, Report, Score
+    from hanlattice.lexicon import Lexicon
     from hanlattice.pipeline import NER
     from hanlattice.spans import Span
 
@@ -60,6 +61,9 @@ def evaluate(
     rename: Annotated[
         str, typer.Option("--map", help="Gold labels under the model's names, such as NR=PER,NS=LOC.")
     ] = "",
+    lexicon: Annotated[
+        list[Path] | None, typer.Option(help="Words to add to the models' lexicons; may be repeated.")
+    ] = None,
     threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave out less certain entities.")] = 0.0,
     errors: Annotated[
         Path | None, typer.Option(help="Page of scores and errors to write (.html), of the first model.")
@@ -84,6 +88,7 @@ def evaluate(
     from hanlattice import corpus
     from hanlattice.evaluation import compare as compare_spans
     from hanlattice.evaluation import evaluate_spans
+    from hanlattice.lexicon import Lexicon
     from hanlattice.training.reach import named, out_of_reach, with_ceiling
 
     names, steps = _renaming(rename), _steps(thresholds)
@@ -95,7 +100,8 @@ def evaluate(
     texts = [document.text for document in documents]
     gold = [[span._replace(label=names.get(span.label, span.label)) for span in d.spans] for d in documents]
     models = [model] if compare is None else [model, compare]
-    ners = [_loaded(name, gold) for name in models]
+    added = [Lexicon.open(path) for path in lexicon or []]
+    ners = [_loaded(name, gold, added) for name in models]
     lost = [list(out_of_reach(ner, texts, gold)) for ner in ners]
     answers = [_predictions(ner, documents, batch_size, quiet, lattices=errors is not None) for ner in ners]
     read = [[document.entities for document in answer] for answer in answers]
@@ -161,10 +167,12 @@ def _renaming(text: str) -> dict[str, str]:
     return names
 
 
-def _loaded(model: str, gold: "Sequence[Sequence[Span]]") -> "NER":
+def _loaded(model: str, gold: "Sequence[Sequence[Span]]", added: "Iterable[Lexicon]") -> "NER":
     from hanlattice.api import load
 
     ner = load(None if model == "default" else model)
+    for words in filter(len, added):
+        ner.lexicon.update(words.entries())
     strange = sorted({span.label for spans in gold for span in spans} - set(ner.labels))
     if strange:
         typer.echo(
