@@ -88,6 +88,7 @@ def card(ner: NER, whole: Report, packed: dict[str, tuple[Report, int]], run_car
     ]
     as_published = next(iter(packed.values()))[0]
     labels = [entry.label for entry in ner.lexicon.entries() if entry.label]
+    kinds = ", ".join(f"{n:,} {label}" for label, n in sorted(Counter(labels).items()))
     return f"""# The packaged model: people, places, organisations in modern Chinese
 
 FLAT over characters, bigrams and words, with a CRF: `PER`, `LOC`, `ORG`. Simplified and traditional script, full
@@ -102,7 +103,7 @@ and half width. Weights in 8 bits (tables, one scale a row) and float16.
   whether your use is covered before you rely on this model commercially.
 - Vectors: `data/VECTORS.md` in the package.
 - Lexicon: the {len(ner.lexicon):,} words of the vectors. {len(labels):,} of them have a label
-  ({", ".join(f"{n:,} {label}" for label, n in sorted(Counter(labels).items()))}): what the packaged model before this one found them to be in
+  ({kinds}): what the packaged model before this one found them to be in
   raw text, news above all.
 
 ## Scores
