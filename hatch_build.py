@@ -6,7 +6,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-COMPILING = "src/hanlattice/native/compiling.py"
+COMPILING = "src/hanlattice/kernels/compiling.py"
 
 
 class Kernels(BuildHookInterface):

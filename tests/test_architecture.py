@@ -43,7 +43,7 @@ ROWS = (
     ("config", "corpus", "lexicon", "evaluation"),
     ("text", "document"),
     ("spans",),
-    ("files", "allocator"),
+    ("files", "allocator", "kernels"),
     ("errors",),
     ("__init__",),
 )

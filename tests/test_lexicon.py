@@ -1,6 +1,9 @@
 """The lexicon finds every word and nothing else, however it was made, edited, stored or shared."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
 
 import ahocorasick
 import daachorse
@@ -10,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hanlattice.errors import DataError, ModelError
+from hanlattice.kernels.library import levels, opened
 from hanlattice.lexicon import Lattice, Lexicon, Word
 from hanlattice.lexicon.layers import SHORT_TEXT, SMALL_LAYER
 from hanlattice.lexicon.trie import WINDOW
@@ -48,17 +52,31 @@ def random_words(seed: int, count: int) -> list[str]:
     return list({text[start : start + size] for start, size in zip(starts, rng.integers(1, 8, count), strict=True)})
 
 
-@given(word_lists, texts, st.integers(1, 3))
-@settings(deadline=None)
-def test_a_short_text_against_all_substrings(words, text, min_length):
-    assert found(Lexicon(words), text, min_length) == every_word(set(words), text, min_length)
+@contextmanager
+def searched_by(level: str | None) -> Iterator[None]:
+    """The kernel of a level, or none: then numpy, and short texts in plain Python."""
+    library = opened(level) if level else None
+    with (
+        mock.patch("hanlattice.lexicon.trie.kernels", return_value=library),
+        mock.patch("hanlattice.lexicon.layers.kernels", return_value=library),
+    ):
+        yield
 
 
-@given(word_lists, texts, st.integers(1, 3))
+@pytest.mark.parametrize("level", [*levels(), None])
+@pytest.mark.parametrize("padding", ["", "四" * SHORT_TEXT])
+@given(words=word_lists, text=texts, min_length=st.integers(1, 3))
 @settings(deadline=None)
-def test_a_long_text_against_all_substrings(words, text, min_length):
-    text += "四" * SHORT_TEXT
-    assert found(Lexicon(words), text, min_length) == every_word(set(words), text, min_length)
+def test_a_text_against_all_substrings(level, padding, words, text, min_length):
+    with searched_by(level):
+        assert found(Lexicon(words), text + padding, min_length) == every_word(set(words), text, min_length)
+
+
+@pytest.mark.parametrize("level", [*levels(), None])
+def test_more_words_than_characters(level):
+    words, text = ["一" * n for n in range(1, 60)], "一" * 300
+    with searched_by(level):
+        assert found(Lexicon(words), text, 2) == every_word(set(words), text, 2)
 
 
 @pytest.mark.parametrize("padding", ["", "四" * SHORT_TEXT])
@@ -97,10 +115,12 @@ def test_edits_take_effect_at_once_and_keep_ids(words, rounds, text):
             assert lexicon.word(identity) == word
 
 
-def test_agrees_with_daachorse_and_pyahocorasick():
+@pytest.mark.parametrize("level", [*levels(), None])
+def test_agrees_with_daachorse_and_pyahocorasick(level):
     words, text = random_words(1, 20_000), random_text(2, 150_000)
     lexicon = Lexicon(words)
-    matches = lexicon.match(text)
+    with searched_by(level):
+        matches = lexicon.match(text)
     ours = sorted(zip(matches.start.tolist(), matches.end.tolist(), matches.word.tolist(), strict=True))
     assert len(ours) > len(text)
     ids = [lexicon.id(word) for word in words]
@@ -262,9 +282,9 @@ def test_unreadable_files(tmp_path):
     (tmp_path / "words.txt").write_bytes("一\n药".encode() + b"\xff")
     with pytest.raises(DataError, match=r"words.txt:2: byte 0xff"):
         Lexicon.open(tmp_path / "words.txt")
-    for opened in (Lexicon.open, Lexicon.load, Lexicon.from_files):
+    for read in (Lexicon.open, Lexicon.load, Lexicon.from_files):
         with pytest.raises(DataError, match=r"none: cannot be read: No such file"):
-            opened(tmp_path / "none")
+            read(tmp_path / "none")
     with pytest.raises(DataError, match="cannot be written"):
         Lexicon(["一"]).save(tmp_path / "no" / "such")
 

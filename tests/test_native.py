@@ -15,9 +15,10 @@ from hanlattice.batch import collate
 from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.encoded import Encoded
 from hanlattice.errors import ModelError
+from hanlattice.kernels import library
 from hanlattice.model import save_weights
 from hanlattice.model_folder import SCALE, WEIGHTS
-from hanlattice.native import library, tagger
+from hanlattice.native import tagger
 from hanlattice.native.chain import ChainKernel
 from hanlattice.native.flat import FlatKernel, Settings
 from hanlattice.pipeline import NER
@@ -170,7 +171,7 @@ def test_chosen_by_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert isinstance(hanlattice.load(folder).engine, tagger.NativeTagger)
     monkeypatch.setattr(tagger, "FlatKernel", _not_compiled)
     assert hanlattice.load(folder).tagger is not None
-    with pytest.raises(ModelError, match=r"python -m hanlattice[.]native[.]compiling"):
+    with pytest.raises(ModelError, match=r"python -m hanlattice[.]kernels[.]compiling"):
         hanlattice.load(folder, engine="native")
 
 

@@ -10,8 +10,8 @@ from hanlattice.config import Config, load_config
 from hanlattice.document import Document
 from hanlattice.errors import ConfigError, DataError, ModelError
 from hanlattice.evaluation import Report, evaluate_spans
+from hanlattice.kernels.library import can_multiply_bytes
 from hanlattice.model_folder import GRAPH, ModelFolder
-from hanlattice.native.library import can_multiply_bytes
 from hanlattice.native.tagger import NativeTagger
 from hanlattice.pipeline import NER
 from hanlattice.runtime import ExportedTagger

@@ -2,10 +2,11 @@
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
@@ -192,7 +193,7 @@ class NER:
             entities = [_entity(text, plain, span) for span in spans]
             if not self.engine.nested:
                 entities = _apart(entities)
-            lattice = _lattice(text, plain, ws, list(islice(read, len(ws))), lexicon)
+            lattice = partial(_lattice, text, plain, ws, list(islice(read, len(ws))), lexicon)  # if somebody looks
             documents.append(Document(text, tuple(entities), read_lattice=lattice))
         return documents
 
@@ -270,19 +271,15 @@ def _longest(rules: Lexicon, text: str) -> list[ScoredSpan]:
 
 def _lattice(
     text: str, plain: Normalised, ws: Sequence[Window], encoded: Sequence[Encoded], lexicon: Lexicon
-) -> Callable[[], Lattice]:
-    """The lattice that was read, put together only if somebody looks."""
-
-    def put_together() -> Lattice:
-        met: dict[tuple[int, int], None] = {}
-        for window, sentence in zip(ws, encoded, strict=True):
-            for head, tail in zip(sentence.head.tolist(), sentence.tail.tolist(), strict=True):
-                met[window.start + head, window.start + tail + 1] = None
-        spans = sorted(met)
-        words = tuple(plain.text[start:end] for start, end in spans)
-        ids = [lexicon.id(word) for word in words]
-        labels = tuple(None if i is None else lexicon.label(i) for i in ids)
-        starts, ends = zip(*(plain.original(*span) for span in spans), strict=True) if spans else ((), ())
-        return Lattice(text, starts, ends, words, labels)
-
-    return put_together
+) -> Lattice:
+    """The lattice that was read."""
+    met: dict[tuple[int, int], None] = {}
+    for window, sentence in zip(ws, encoded, strict=True):
+        for head, tail in zip(sentence.head.tolist(), sentence.tail.tolist(), strict=True):
+            met[window.start + head, window.start + tail + 1] = None
+    spans = sorted(met)
+    words = tuple(plain.text[start:end] for start, end in spans)
+    ids = [lexicon.id(word) for word in words]
+    labels = tuple(None if i is None else lexicon.label(i) for i in ids)
+    starts, ends = zip(*(plain.original(*span) for span in spans), strict=True) if spans else ((), ())
+    return Lattice(text, starts, ends, words, labels)

@@ -62,13 +62,20 @@ class Reader:
         following = np.append(codes[1:], np.uint32(0))[: len(codes)]
         following[np.array(ends, np.int64) - 1] = ord(END)
         found = self._look_up(_keys(codes, following))
-        again = np.flatnonzero(found == UNKNOWN)
-        found[again] = self._look_up(_keys(self._lower[codes[again]], self._lower[following[again]]))
+        unknown = np.flatnonzero(found == UNKNOWN)
+        first, second = codes[unknown], following[unknown]
+        lower, lower_next = self._lower[first], self._lower[second]
+        has_case = (lower != first) | (lower_next != second)
+        found[unknown[has_case]] = self._look_up(_keys(lower[has_case], lower_next[has_case]))
         return found
 
     def _look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        order = np.argsort(keys)  # neighbours are found near each other, in what the cache holds already
+        keys = keys[order]
         at = np.searchsorted(self._bigram_keys, keys).clip(max=len(self._bigram_keys) - 1)
-        return np.where(self._bigram_keys[at] == keys, self._bigram_rows[at], UNKNOWN)
+        rows = np.empty(len(keys), np.int64)
+        rows[order] = np.where(self._bigram_keys[at] == keys, self._bigram_rows[at], UNKNOWN)
+        return rows
 
     def _word_rows(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
         """Rows of the word table for word ids of a lexicon; 0 where the table has none.

@@ -43,7 +43,7 @@ class Normalised:
         A character that became several, or several that became one, are taken whole.
         """
         if start < end:
-            return int(self.starts[start]), int(self.ends[end - 1])
+            return self.starts.item(start), self.ends.item(end - 1)
         place = int(self.starts[start] if start < len(self.starts) else self.ends[-1] if start else 0)
         return place, place
 

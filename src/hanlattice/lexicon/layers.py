@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hanlattice.lexicon.matches import BatchMatches, Matches
-from hanlattice.lexicon.trie import BOUNDARY, WINDOW, Int32, Piece, Trie, UInt32, codes_of
+from hanlattice.kernels.library import kernels
+from hanlattice.lexicon.matches import BatchMatches, Int32, Matches
+from hanlattice.lexicon.trie import BOUNDARY, WINDOW, Trie, UInt32, codes_of
 from hanlattice.lexicon.words import Traits, WordTable
 
 T = TypeVar("T", bound=np.generic)
@@ -127,10 +128,10 @@ class Snapshot:
 
     def match(self, text: str, min_length: int) -> Matches:
         """Every word of ``text``, ordered by (start, end)."""
-        if len(text) <= SHORT_TEXT:
+        if len(text) <= SHORT_TEXT and kernels() is None:
             return self._walked(text, min_length)
         codes = codes_of(text + BOUNDARY)
-        windows = range(0, len(text), WINDOW)
+        windows = range(0, max(len(text), 1), WINDOW)
         parts = [self._window(codes, low, min(low + WINDOW, len(text)), min_length) for low in windows]
         return Matches(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
@@ -155,25 +156,20 @@ class Snapshot:
         return Matches(*np.array(found, np.int32).reshape(-1, 3).T.copy())
 
     def _window(self, codes: UInt32, low: int, high: int, min_length: int) -> Matches:
-        pieces: list[Piece] = []
-        for layer in self.layers:
-            pieces += (
-                piece._replace(words=piece.words + np.int32(layer.start)) if layer.start else piece
-                for piece in layer.trie.search(codes, low, high, min_length)
-            )
-        if not pieces:
+        found = [layer.trie.search(codes, low, high, min_length) for layer in self.layers]
+        if not found:
             return Matches(*(np.empty(0, np.int32) for _ in Matches._fields))
-        if len(self.layers) > 1:
-            pieces.sort(key=lambda piece: piece.length)
-        starts = np.concatenate([piece.starts for piece in pieces])
-        words = np.concatenate([piece.words for piece in pieces])
-        lengths = np.repeat([piece.length for piece in pieces], [len(piece.starts) for piece in pieces])
-        # Pieces come shortest first, so a stable sort by start alone orders by (start, end).
-        order = np.argsort(starts.astype(np.uint16), kind="stable")
+        starts, ends, words = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        words += np.repeat([layer.start for layer in self.layers], [len(part.start) for part in found]).astype(
+            np.int32
+        )
         if self.present is not None:
-            order = order[self.present[words[order]]]
-        starts = starts[order].astype(np.int32) + np.int32(low)
-        return Matches(starts, starts + lengths[order].astype(np.int32), words[order])
+            kept = self.present[words]
+            starts, ends, words = starts[kept], ends[kept], words[kept]
+        if len(found) > 1:
+            order = np.lexsort((ends, starts))
+            starts, ends, words = starts[order], ends[order], words[order]
+        return Matches(starts, ends, words)
 
 
 def _assigned(old: NDArray[T], total: int, missing: float, rows: Int32, values: NDArray[Any]) -> NDArray[T]:

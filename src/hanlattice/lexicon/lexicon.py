@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from hanlattice.errors import DataError
 from hanlattice.lexicon import compiled
 from hanlattice.lexicon.layers import Snapshot
-from hanlattice.lexicon.matches import BatchMatches, Matches
-from hanlattice.lexicon.trie import BOUNDARY, Int32
+from hanlattice.lexicon.matches import BatchMatches, Int32, Matches
+from hanlattice.lexicon.trie import BOUNDARY
 from hanlattice.lexicon.wordlist import read_words
 from hanlattice.lexicon.words import PLAIN, Entry, Traits, Word, WordTable
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hanlattice.lexicon.trie import Int32, Int64
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
 
 
 class Matches(NamedTuple):

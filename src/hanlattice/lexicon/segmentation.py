@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.lexicon.lexicon import Lexicon
-from hanlattice.lexicon.matches import Matches
-from hanlattice.lexicon.trie import BOUNDARY, Int32, Int64
+from hanlattice.lexicon.matches import Int32, Int64, Matches
+from hanlattice.lexicon.trie import BOUNDARY
 
 CHUNK = 1 << 20  # characters handled together
 NO_EDGES = np.empty(0, np.intp)

@@ -6,18 +6,22 @@ and nothing has to be numbered or sorted to build it. Beside the key, in the sam
 there: the word that ends, and which characters may go on, told by the last five bits of their codes. Those bits
 spare most of the looks into the table that find nothing, each of which is a miss of the cache where it is large.
 
-All start positions of a text advance one character a round; those that fall off the trie drop out. A short text is
-walked in plain Python, which is quicker there.
+All start positions of a text advance one character a round; those that fall off the trie drop out: by a kernel in C
+a few dozen at a time, and where there is none by numpy, all at once. Without the kernel a short text is walked in
+plain Python, which is quicker there.
 """
 
+from collections.abc import Sequence
+from ctypes import CDLL, byref, c_void_p
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
+from hanlattice.kernels.library import kernels, pointer, structure
+from hanlattice.lexicon.matches import Int32, Int64, Matches
+
 UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]
 
@@ -27,6 +31,7 @@ GOLDEN64, FULL = np.uint64(GOLDEN), (1 << 64) - 1
 HALF = np.uint64(32)  # bits
 FURTHER = np.uint32(31)  # the bits of a character that tell whether it may go on
 SLOTS_PER_STATE = 2.5  # fewer save memory, more save a second look where two keys want one slot
+_MATCHES = structure("Matches", start=c_void_p, end=c_void_p, word=c_void_p)
 BOUNDARY = "\0"  # matches nothing: no word may hold it
 WINDOW = 1 << 16  # start positions searched together: they fit uint16 (radix sort) and the cache
 
@@ -83,8 +88,33 @@ class Trie:
             first[used] = _insert(keys, _key(np.full(len(used), slots), used))
         return cls(cells, first)
 
-    def search(self, codes: UInt32, low: int, high: int, min_length: int = 1) -> list[Piece]:
-        """Every word that starts in ``codes[low:high]``, a piece a length; ``codes`` ends with a boundary."""
+    def search(self, codes: UInt32, low: int, high: int, min_length: int = 1) -> Matches:
+        """Every word from ``codes[low:high]`` on, ordered by (start, end); ``codes`` ends with a boundary."""
+        library = kernels()
+        if library is not None:
+            return self._by_kernel(library, codes, low, high, min_length)
+        return in_order(self._pieces(codes, low, high, min_length), low)
+
+    def _by_kernel(self, library: CDLL, codes: UInt32, low: int, high: int, min_length: int) -> Matches:
+        given = pointer(self.cells), len(self.cells), pointer(self.first), len(self.first)
+        room, count = -1, 2 * (high - low)
+        while room < count:  # there were more than expected: again, with room for all
+            room = count
+            met, found = np.empty((3, room), np.int32), np.empty((3, room), np.int32)
+            count = library.trie_search(
+                *given,
+                pointer(codes),
+                low,
+                high,
+                min_length,
+                room,
+                byref(_MATCHES(*map(pointer, met))),
+                byref(_MATCHES(*map(pointer, found))),
+            )
+        return Matches(*found[:, :count])
+
+    def _pieces(self, codes: UInt32, low: int, high: int, min_length: int) -> list[Piece]:
+        """A piece a length."""
         window = codes[low:high]
         reached = self.first.take(window, mode="clip")  # larger characters read the last entry, -1
         starts = np.flatnonzero(reached >= 0)
@@ -169,6 +199,18 @@ class Trie:
             open_ = open_[~found & (seen != 0)]
         hits = np.flatnonzero(hit)
         return hits, slots[hits], cells.view(np.uint64)[1::2].take(hits)
+
+
+def in_order(pieces: Sequence[Piece], low: int) -> Matches:
+    """The matches of pieces, which come shortest first, ordered by (start, end)."""
+    if not pieces:
+        return Matches(*(np.empty(0, np.int32) for _ in Matches._fields))
+    starts = np.concatenate([piece.starts for piece in pieces])
+    words = np.concatenate([piece.words for piece in pieces])
+    lengths = np.repeat([piece.length for piece in pieces], [len(piece.starts) for piece in pieces])
+    order = np.argsort(starts.astype(np.uint16), kind="stable")
+    starts = starts[order].astype(np.int32) + np.int32(low)
+    return Matches(starts, starts + lengths[order].astype(np.int32), words[order])
 
 
 def _key(states: Int64, characters: UInt32) -> UInt64:

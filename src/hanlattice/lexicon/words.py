@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hanlattice.lexicon.trie import Int64, UInt32, codes_of
+from hanlattice.lexicon.matches import Int64
+from hanlattice.lexicon.trie import UInt32, codes_of
 
 
 class Word(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hanlattice.decoders.tag_rules import TagRules, TagScores
-from hanlattice.native.library import needed, pointer, structure
+from hanlattice.kernels.library import needed, pointer, structure
 from hanlattice.spans import ScoredSpan
 
 LANES = 16  # as in vectors.h

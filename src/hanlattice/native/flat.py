@@ -6,17 +6,18 @@ row of a table by its length and its distance; the tables are filled when a leng
 """
 
 import ctypes
+import threading
 from collections.abc import Mapping, Sequence
 from ctypes import CDLL, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Int8, Shaped
+from jaxtyping import Float, Int, Int8, Shaped, UInt8
 
 from hanlattice.encoded import Encoded
 from hanlattice.errors import ModelError
-from hanlattice.native.library import needed, pointer, structure
+from hanlattice.kernels.library import needed, pointer, structure
 
 ROWS = 12  # that are written at once, at most: as in flat.c
 
@@ -91,7 +92,7 @@ class FlatKernel:
         int8: bool = False,
         library: CDLL | None = None,
     ):
-        self._library, self._kept = library or needed(), list[Any]()
+        self._library, self._kept, self._memory = library or needed(), list[Any](), _Memory()
         self.int8, self._lanes = int8, self._library.lanes()
         self._columns = 2 * self._lanes
         if int8 and not self._library.has_bytes():
@@ -138,8 +139,9 @@ class FlatKernel:
         batch = _SENTENCES(len(sentences), **{name: pointer(array) for name, array in given.items()})
         width = self._flat.emission.n_out
         emissions = np.empty(first_char[-1] * width + ROWS * width, np.float32)
-        if self._library.flat_emissions(ctypes.byref(self._flat), ctypes.byref(batch), pointer(emissions)):
-            raise MemoryError("too little memory to read a batch")
+        asked = ctypes.byref(self._flat), ctypes.byref(batch)
+        memory = self._memory.of(self._library.flat_memory(*asked))
+        self._library.flat_emissions(*asked, pointer(memory), pointer(emissions))
         return emissions[: first_char[-1] * width].reshape(-1, width), first_char
 
     def _keep(self, array: np.ndarray) -> c_void_p:
@@ -229,6 +231,18 @@ class FlatKernel:
             self._met.add(length)
 
 
+class _Memory(threading.local):
+    """Memory that a thread works in, kept for its next batch."""
+
+    def __init__(self) -> None:
+        self._room = _room(0)
+
+    def of(self, size: int) -> UInt8[np.ndarray, "S"]:
+        if len(self._room) < size:
+            self._room = _room(size)
+        return self._room
+
+
 class _Part:
     """The weights whose names begin alike, in 32 bits."""
 
@@ -268,12 +282,16 @@ def refuse_unlike(weights: Weights, lanes: int) -> None:
 
 def aligned(array: Shaped[np.ndarray, "*S"]) -> Shaped[np.ndarray, "*S"]:
     """The same in one piece that begins where a line of the cache does, so that no vector lies across two."""
-    line = 64
-    room = np.empty(array.nbytes + line, np.uint8)
-    first = -room.ctypes.data % line
-    out = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    out = _room(array.nbytes).view(array.dtype).reshape(array.shape)
     out[...] = array
     return out
+
+
+def _room(size: int) -> UInt8[np.ndarray, "S"]:
+    line = 64
+    room = np.empty(size + line, np.uint8)
+    first = -room.ctypes.data % line
+    return room[first : first + size]
 
 
 def _identity(d: int) -> Affine:

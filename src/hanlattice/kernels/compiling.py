@@ -1,6 +1,6 @@
 """The kernels compiled, once for each generation of processors; run when the package is built, or by hand::
 
-    python -m hanlattice.native.compiling
+    python -m hanlattice.kernels.compiling
 
 Nothing of the package is imported here, so that a build can run this file by itself.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from platform import machine
 
 HERE = Path(__file__).parent
-SOURCES = ("flat.c", "chain.c", "level.c")
+SOURCES = ("trie.c", "flat.c", "chain.c", "level.c")
 # What a library is compiled for, by its level, from the oldest processors on; level.c tells which there are.
 AVX512 = ("-march=x86-64-v4", "-mprefer-vector-width=512", "-mavx512vnni")
 LEVELS = {"avx2": ("-march=x86-64-v3",), "avx512": AVX512, "avx512bf16": (*AVX512, "-mavx512bf16")}

@@ -7,7 +7,6 @@
  * Letters: N characters and M words of all sentences together, D features, A heads.
  */
 
-#include <stdlib.h>
 #include <string.h>
 #if defined(__AVX512VNNI__)
 #include <immintrin.h>
@@ -475,8 +474,8 @@ static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t 
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Emissions, N rows of `emission.n_out` and memory for ROWS more; 0, or 1 where memory is short. */
-int flat_emissions(const Flat *m, const Sentences *b, float *emissions) {
+/* Bytes of memory to work in; laid out there, unless there is none yet. */
+static int64_t lay_out(const Flat *m, const Sentences *b, float *memory, Scratch *s, Key **keys) {
     int64_t longest = 0, most_words = 0;
     for (int64_t i = 0; i < b->n; i++) {
         longest = most(longest, b->first_char[i + 1] - b->first_char[i]);
@@ -493,25 +492,29 @@ int flat_emissions(const Flat *m, const Sentences *b, float *emissions) {
     enum { ARRAYS = sizeof(sizes) / sizeof(*sizes) };
     int64_t all = 0;
     for (int i = 0; i < ARRAYS; i++) all += sizes[i] = whole(sizes[i], LANES) + LANES;
-    float *memory = aligned_alloc(SIZE, all * sizeof(float));
-    Key *keys = malloc(sizeof(Key) * (longest + most_words + 1));
-    if (!memory || !keys) {
-        free(memory);
-        free(keys);
-        return 1;
+    if (memory) {
+        float *parts[ARRAYS], *at = memory;
+        for (int i = 0; i < ARRAYS; at += sizes[i], i++) parts[i] = at;
+        *s = (Scratch){parts[0], parts[1], parts[2], parts[3], parts[4], parts[5],
+                       parts[6], parts[7], parts[8], parts[9], parts[10], parts[11], (uint8_t *)parts[12]};
+        *keys = (Key *)at;
+        memset(s->zeros, 0, sizeof(float) * d);
     }
-    float *parts[ARRAYS], *at = memory;
-    for (int i = 0; i < ARRAYS; at += sizes[i], i++) parts[i] = at;
-    Scratch s = {parts[0], parts[1], parts[2], parts[3], parts[4], parts[5],
-                 parts[6], parts[7], parts[8], parts[9], parts[10], parts[11], (uint8_t *)parts[12]};
-    memset(s.zeros, 0, sizeof(float) * d);
+    return all * sizeof(float) + sizeof(Key) * (longest + most_words + 1);
+}
+
+int64_t flat_memory(const Flat *m, const Sentences *b) { return lay_out(m, b, NULL, NULL, NULL); }
+
+/* Emissions, N rows of `emission.n_out` and memory for ROWS more; `memory` is of as many bytes as `flat_memory` says,
+ * whatever they hold, and begins where a line of the cache does. */
+void flat_emissions(const Flat *m, const Sentences *b, float *memory, float *emissions) {
+    Scratch s;
+    Key *keys;
+    lay_out(m, b, memory, &s, &keys);
     for (int64_t from = 0, to; from < b->n; from = to) {
         for (to = from + 1; to < b->n && b->first_char[to + 1] - b->first_char[from] <= TOGETHER; to++) {}
         read_group(m, b, from, to, keys, &s, emissions);
     }
-    free(memory);
-    free(keys);
-    return 0;
 }
 
 /* Whether products of bytes, and of halves, are to be had. */

@@ -1,7 +1,7 @@
 """The compiled kernels, opened for the processor at hand."""
 
 import ctypes
-from ctypes import CDLL, c_int, c_int64, c_void_p
+from ctypes import CDLL, c_int64, c_void_p
 from functools import cache
 from typing import Any
 
@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Shaped
 
 from hanlattice.errors import ModelError
-from hanlattice.native.compiling import LEVELS, library
+from hanlattice.kernels.compiling import LEVELS, library
 
 MISSING = (
     "the kernels in C are not compiled, or not for this processor (x86 with AVX2); install a C compiler and then:"
-    " python -m hanlattice.native.compiling (without them ONNX Runtime or torch reads the model)"
+    " python -m hanlattice.kernels.compiling (without them ONNX Runtime or torch reads the model)"
 )
 
 
@@ -30,7 +30,13 @@ def levels() -> list[str]:
 def opened(level: str) -> CDLL:
     """The library of a level."""
     found = CDLL(str(library(level)))
-    found.flat_emissions.restype, found.flat_emissions.argtypes = c_int, (c_void_p, c_void_p, c_void_p)
+    found.flat_memory.restype, found.flat_memory.argtypes = c_int64, (c_void_p, c_void_p)
+    found.flat_emissions.restype, found.flat_emissions.argtypes = None, (c_void_p, c_void_p, c_void_p, c_void_p)
+    found.trie_search.restype = c_int64
+    found.trie_search.argtypes = (
+        *(c_void_p, c_int64, c_void_p, c_int64, c_void_p),
+        *(c_int64, c_int64, c_int64, c_int64, c_void_p, c_void_p),
+    )
     found.chain_find.restype = c_int64
     found.chain_find.argtypes = (c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p)
     return found
