@@ -4,7 +4,7 @@
 
 #define CHARACTER_BITS 21
 #define GOLDEN 0x9E3779B97F4A7C15u
-#define TOGETHER 32 /* places from where words are looked for at once: one waits for memory while others go on */
+#define TOGETHER 64 /* places from where words are looked for at once: one waits for memory while others go on */
 
 typedef struct {
     uint64_t key, value;
