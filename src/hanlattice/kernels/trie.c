@@ -4,16 +4,18 @@
 
 #define CHARACTER_BITS 21
 #define GOLDEN 0x9E3779B97F4A7C15u
-#define TOGETHER 64 /* places from where words are looked for at once: one waits for memory while others go on */
+#define LINE 4        /* cells that are looked at together, those of a line of the cache */
+#define TOGETHER 64   /* walkers on their way at once: one waits for memory while others go on */
+#define STRETCH 1024  /* places whose words are put in order together */
 
 typedef struct {
     uint64_t key, value;
 } Cell;
 
-typedef struct { /* from the start of a word: to the cell reached, or to that where the key should be */
+typedef struct { /* `length` characters from place `from`: at the cell `slot`, or asking for `key` in the line of it */
     int64_t slot;
     uint64_t key;
-    int32_t from;
+    int32_t from, length;
 } Walker;
 
 typedef struct {
@@ -22,45 +24,50 @@ typedef struct {
 
 static inline int64_t home(uint64_t key, uint64_t slots) { return ((key * GOLDEN >> 32) * slots) >> 32; }
 
-/* Matches of some neighbouring places, from short to long, put in the order of their starts. */
-static void sort(const Matches *met, int64_t n, int64_t low, const int32_t *at_each, const Matches *found) {
-    int32_t next[TOGETHER], sum = 0;
-    for (int i = 0; i < TOGETHER; sum += at_each[i], i++) next[i] = sum;
+/* Matches from some neighbouring places, of each from short to long, put in the order of the places. */
+static void sort(const Matches *met, int64_t n, int64_t low, int32_t *at_each, int64_t places, const Matches *found) {
+    for (int32_t i = 0, sum = 0; i < places; i++) {
+        int32_t here = at_each[i];
+        at_each[i] = sum;
+        sum += here;
+    }
     for (int64_t m = 0; m < n; m++) {
-        int32_t from = met->start[m], place = next[from]++;
-        found->start[place] = low + from;
-        found->end[place] = low + from + met->end[m];
-        found->word[place] = met->word[m];
+        int32_t from = met->start[m], row = at_each[from]++;
+        found->start[row] = low + from;
+        found->end[row] = low + from + met->end[m];
+        found->word[row] = met->word[m];
     }
 }
 
 /* How many words of at least `shortest` characters begin in `codes[low:high]`, whose end a code that no word holds marks.
- * They are written in the order of (start, end) if there is room for all of them. */
+ * They are written in the order of (start, end) if there is room for all of them.
+ *
+ * Whether a key is found is as good as chance. A branch for it would be mistaken as often, so a walker is written down
+ * as arrived before that is known, and then counted or not. */
 int64_t trie_search(const Cell *cells, int64_t slots, const int32_t *first, int64_t n_first, const uint32_t *codes,
                     int64_t low, int64_t high, int64_t shortest, int64_t room, const Matches *met,
                     const Matches *found) {
     int64_t count = 0;
-    for (; low < high; low += TOGETHER) {
-        Walker walkers[TOGETHER];
-        int32_t at_each[TOGETHER] = {0};
-        int64_t n = 0, n_met = 0;
-        for (int32_t i = 0; i < TOGETHER && low + i < high; i++) {
-            uint32_t code = codes[low + i];
-            int32_t state = code < n_first ? first[code] : -1;
-            if (state < 0) continue;
-            __builtin_prefetch(cells + state);
-            walkers[n++] = (Walker){state, 0, i};
-        }
-        for (int64_t length = 1; n; length++) {
-            int64_t going = 0, left = 0;
-            for (int64_t w = 0; w < n; w++) {
-                Walker one = walkers[w];
+    for (; low < high; low += STRETCH) {
+        Walker arrived[TOGETHER + 1], asking[TOGETHER + 1];
+        int32_t at_each[STRETCH], places = high - low < STRETCH ? high - low : STRETCH;
+        int64_t n_arrived = 0, n_asking = 0, n_met = 0;
+        for (int32_t i = 0; i < places; i++) at_each[i] = 0;
+        for (int32_t i = 0;;) {
+            for (; i < places && n_arrived + n_asking < TOGETHER; i++) {
+                uint32_t code = codes[low + i];
+                int32_t state = code < n_first ? first[code] : -1;
+                if (state >= 0) arrived[n_arrived++] = (Walker){state, 0, i, 1};
+            }
+            if (!n_arrived && !n_asking) break;
+            for (int64_t w = 0; w < n_arrived; w++) {
+                Walker one = arrived[w];
                 uint64_t value = cells[one.slot].value;
-                uint32_t word = value, next = codes[low + one.from + length];
-                if (word && length >= shortest) {
+                uint32_t word = value, next = codes[low + one.from + one.length];
+                if (word && one.length >= shortest) {
                     if (count + n_met < room) {
                         met->start[n_met] = one.from;
-                        met->end[n_met] = length;
+                        met->end[n_met] = one.length;
                         met->word[n_met] = word - 1;
                     }
                     n_met++;
@@ -69,20 +76,32 @@ int64_t trie_search(const Cell *cells, int64_t slots, const int32_t *first, int6
                 if (!(value >> (32 + (next & 31)) & 1)) continue;
                 one.key = (uint64_t)one.slot << CHARACTER_BITS | next;
                 one.slot = home(one.key, slots);
+                one.length++;
                 __builtin_prefetch(cells + one.slot);
-                walkers[going++] = one;
+                asking[n_asking++] = one;
             }
-            for (int64_t w = 0; w < going; w++) {
-                Walker one = walkers[w];
-                uint64_t seen;
-                while ((seen = cells[one.slot].key) != one.key && seen)
-                    one.slot = one.slot + 1 < slots ? one.slot + 1 : 0;
-                if (seen) walkers[left++] = one;
+            int64_t still = n_arrived = 0;
+            for (int64_t w = 0; w < n_asking; w++) {
+                Walker one = asking[w];
+                int64_t line = one.slot & -LINE;
+                unsigned hit = 0, free = 0;
+                for (int i = 0; i < LINE; i++) {
+                    hit |= (unsigned)(cells[line + i].key == one.key) << i;
+                    free |= cells[line + i].key == 0;
+                }
+                one.slot = line + __builtin_ctz(hit | 1 << LINE);
+                arrived[n_arrived] = one;
+                n_arrived += hit != 0;
+                if (hit | free) continue;
+                one.slot = line + LINE < slots ? line + LINE : 0;
+                __builtin_prefetch(cells + one.slot);
+                asking[still++] = one;
             }
-            n = left;
+            n_asking = still;
         }
         if (count + n_met <= room)
-            sort(met, n_met, low, at_each, &(Matches){found->start + count, found->end + count, found->word + count});
+            sort(met, n_met, low, at_each, places,
+                 &(Matches){found->start + count, found->end + count, found->word + count});
         count += n_met;
     }
     return count;

@@ -13,7 +13,7 @@ from hanlattice.lexicon.layers import Layer, Snapshot
 from hanlattice.lexicon.trie import Trie
 from hanlattice.lexicon.words import WordTable
 
-MAGIC = b"hanlattice lexicon v2\n"
+MAGIC = b"hanlattice lexicon v3\n"
 FAMILY = b"hanlattice lexicon "
 FILE_NAME = "lexicon.bin"  # its name inside a model folder
 ALIGNMENT = 64

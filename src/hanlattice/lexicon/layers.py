@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from hanlattice.kernels.library import kernels
 from hanlattice.lexicon.matches import BatchMatches, Int32, Matches
-from hanlattice.lexicon.trie import BOUNDARY, WINDOW, Trie, UInt32, codes_of
+from hanlattice.lexicon.trie import BOUNDARY, Trie, UInt32, codes_of
 from hanlattice.lexicon.words import Traits, WordTable
 
 T = TypeVar("T", bound=np.generic)
 
 SHORT_TEXT = 200  # characters; below it the overhead of array operations outweighs their speed
+WINDOW = 1 << 20  # characters searched at once: the memory for their matches is small
 SMALL_LAYER = 1024  # words; layers below it are rebuilt at every edit, in a few milliseconds
 GROWTH = 4  # a layer is merged with the next one unless it is this many times as large
 
@@ -133,7 +134,7 @@ class Snapshot:
         codes = codes_of(text + BOUNDARY)
         windows = range(0, max(len(text), 1), WINDOW)
         parts = [self._window(codes, low, min(low + WINDOW, len(text)), min_length) for low in windows]
-        return Matches(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return _joined(parts)
 
     def match_batch(self, texts: Sequence[str], min_length: int) -> BatchMatches:
         """Every word of each text, which are joined with boundaries and searched as one."""
@@ -157,19 +158,22 @@ class Snapshot:
 
     def _window(self, codes: UInt32, low: int, high: int, min_length: int) -> Matches:
         found = [layer.trie.search(codes, low, high, min_length) for layer in self.layers]
+        for layer, part in zip(self.layers, found, strict=True):
+            np.add(part.word, layer.start, out=part.word)
         if not found:
             return Matches(*(np.empty(0, np.int32) for _ in Matches._fields))
-        starts, ends, words = (np.concatenate(columns) for columns in zip(*found, strict=True))
-        words += np.repeat([layer.start for layer in self.layers], [len(part.start) for part in found]).astype(
-            np.int32
-        )
+        starts, ends, words = _joined(found)
+        if len(found) > 1:
+            order = np.argsort(starts.astype(np.int64) << 32 | ends, kind="stable")  # quick: each part is in order
+            starts, ends, words = starts[order], ends[order], words[order]
         if self.present is not None:
             kept = self.present[words]
             starts, ends, words = starts[kept], ends[kept], words[kept]
-        if len(found) > 1:
-            order = np.lexsort((ends, starts))
-            starts, ends, words = starts[order], ends[order], words[order]
         return Matches(starts, ends, words)
+
+
+def _joined(parts: Sequence[Matches]) -> Matches:
+    return parts[0] if len(parts) == 1 else Matches(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _assigned(old: NDArray[T], total: int, missing: float, rows: Int32, values: NDArray[Any]) -> NDArray[T]:

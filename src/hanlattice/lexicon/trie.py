@@ -5,10 +5,12 @@ A state of the trie *is* its slot in an open-addressing table, and the slot hold
 and nothing has to be numbered or sorted to build it. Beside the key, in the same line of the cache, is what to do
 there: the word that ends, and which characters may go on, told by the last five bits of their codes. Those bits
 spare most of the looks into the table that find nothing, each of which is a miss of the cache where it is large.
+A key whose slot is taken goes to another one in the same line of the cache, and only where that is full to the next
+line: so one fetch from memory tells nearly always whether a key is there.
 
-All start positions of a text advance one character a round; those that fall off the trie drop out: by a kernel in C
-a few dozen at a time, and where there is none by numpy, all at once. Without the kernel a short text is walked in
-plain Python, which is quicker there.
+The start positions of a text advance side by side; those that fall off the trie drop out: by a kernel in C
+a few dozen at a time, and where there is none by numpy, all at once, one character a round. Without the kernel a
+short text is walked in plain Python, which is quicker there.
 """
 
 from collections.abc import Sequence
@@ -31,9 +33,10 @@ GOLDEN64, FULL = np.uint64(GOLDEN), (1 << 64) - 1
 HALF = np.uint64(32)  # bits
 FURTHER = np.uint32(31)  # the bits of a character that tell whether it may go on
 SLOTS_PER_STATE = 2.5  # fewer save memory, more save a second look where two keys want one slot
+LINE = 4  # slots in a line of the cache
 _MATCHES = structure("Matches", start=c_void_p, end=c_void_p, word=c_void_p)
 BOUNDARY = "\0"  # matches nothing: no word may hold it
-WINDOW = 1 << 16  # start positions searched together: they fit uint16 (radix sort) and the cache
+WINDOW = 1 << 16  # start positions that numpy searches together: they fit uint16 (radix sort) and the cache
 
 
 def codes_of(text: str) -> UInt32:
@@ -53,7 +56,7 @@ class Piece(NamedTuple):
 class Trie:
     """Immutable arrays; they may be memory-mapped and shared.
 
-    ``cells [slots 2]``: the transition that leads to each slot, 0 where the slot is free, and
+    ``cells [slots 2]``, whole lines of them: the transition that leads to each slot, 0 where the slot is free, and
     ``further << 32 | word + 1``, where bit ``c`` of ``further`` tells that characters ending with ``c`` may go on.
     The root has no slot; as a parent it is the number after the last one.
     ``first [largest first character + 2]``: the state after a first character, or -1; the last entry is -1.
@@ -66,8 +69,8 @@ class Trie:
     def build(cls, codes: UInt32, offsets: Int64) -> "Trie":
         """The trie of the distinct, non-empty words ``codes[offsets[i]:offsets[i + 1]]``, level by level."""
         lengths = np.diff(offsets)
-        slots = int(_count_states(codes, offsets) * SLOTS_PER_STATE) + 8
-        cells = np.zeros((slots, 2), np.uint64)
+        slots = (int(_count_states(codes, offsets) * SLOTS_PER_STATE / LINE) + 2) * LINE
+        cells = _lines_of_zeros(slots)
         keys, values = cells.T
         keys[0] = 1  # taken, so that no state is 0, and no transition has the key 0 of a free slot
         states = np.full(len(lengths), slots, np.int64)
@@ -93,7 +96,9 @@ class Trie:
         library = kernels()
         if library is not None:
             return self._by_kernel(library, codes, low, high, min_length)
-        return in_order(self._pieces(codes, low, high, min_length), low)
+        windows = [(start, min(start + WINDOW, high)) for start in range(low, high, WINDOW)]
+        parts = [in_order(self._pieces(codes, *window, min_length), window[0]) for window in windows]
+        return parts[0] if len(parts) == 1 else Matches(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _by_kernel(self, library: CDLL, codes: UInt32, low: int, high: int, min_length: int) -> Matches:
         given = pointer(self.cells), len(self.cells), pointer(self.first), len(self.first)
@@ -152,9 +157,11 @@ class Trie:
                 if end == len(codes) or not value >> ((codes[end] & 31) + 32) & 1:
                     break
                 key = state << CHARACTER_BITS | codes[end]
-                state = ((key * GOLDEN & FULL) >> 32) * slots >> 32  # as _home
+                home, look = ((key * GOLDEN & FULL) >> 32) * slots >> 32, 0  # as _home
+                state = home
                 while (seen := cells[2 * state]) != key and seen:
-                    state = state + 1 if state + 1 < slots else 0
+                    look += 1
+                    state = ((home & -LINE) + (look & -LINE)) % slots | (home + look) % LINE  # as _place
                 if not seen:
                     break
                 end += 1
@@ -189,8 +196,10 @@ class Trie:
         seen = cells.view(np.uint64)[::2]
         hit = seen == keys
         open_ = np.flatnonzero(~hit & (seen != 0))
+        homes, look = slots.copy(), 0
         while len(open_):
-            slots[open_] = tried = _after(slots[open_], len(whole))
+            look += 1
+            slots[open_] = tried = _place(homes[open_], look, len(whole))
             next_cells = whole.take(tried)
             seen = next_cells.view(np.uint64)[::2]
             found = seen == keys[open_]
@@ -213,6 +222,14 @@ def in_order(pieces: Sequence[Piece], low: int) -> Matches:
     return Matches(starts, starts + lengths[order].astype(np.int32), words[order])
 
 
+def _lines_of_zeros(slots: int) -> UInt64:
+    """``[slots 2]``, beginning with a line of the cache."""
+    size = 16 * slots
+    memory = np.zeros(size + 16 * LINE, np.uint8)
+    start = -memory.ctypes.data % (16 * LINE)
+    return memory[start : start + size].view(np.uint64).reshape(slots, 2)
+
+
 def _key(states: Int64, characters: UInt32) -> UInt64:
     return (states << CHARACTER_BITS | characters).view(np.uint64)
 
@@ -229,23 +246,27 @@ def _mark_further(values: UInt64, parents: Int64, characters: UInt32) -> None:
         values[parents[bits == bit]] |= np.uint64(1 << (32 + bit))
 
 
-def _after(slots: Int64, count: int) -> Int64:
-    following = slots + 1
-    following[following == count] = 0
-    return following
+def _place(homes: Int64, look: int, count: int) -> Int64:
+    """Where a key is looked for after ``look`` other places: around the line of its home, then around the next."""
+    lines = (homes & -LINE) + (look & -LINE)
+    lines[lines >= count] -= count
+    return lines | (homes + look & LINE - 1)
 
 
 def _insert(table: UInt64, keys: UInt64) -> Int64:
     """Put every key in the table once, and return its slot: equal keys probe alike, so they meet."""
-    slots = _home(keys, len(table))
+    homes = _home(keys, len(table))
+    slots = homes.copy()
     open_ = np.arange(len(keys))
+    look = 0
     while len(open_):
         tried, wanted = slots[open_], keys[open_]
         free = table[tried] == 0
         table[tried[free]] = wanted[free]
         missed = table[tried] != wanted
         open_ = open_[missed]
-        slots[open_] = _after(slots[open_], len(table))
+        look += 1
+        slots[open_] = _place(homes[open_], look, len(table))
     return slots
 
 
