@@ -95,6 +95,11 @@ def test_typing_marks_entities_in_the_colours_of_their_labels(page: Page) -> Non
     expect(page.locator("#status")).to_contain_text("找到 2 个实体")
 
 
+def test_an_example_is_shown_to_its_first_pause(page: Page) -> None:
+    expect(page.locator("#examples")).to_contain_text("飛往臺北")
+    expect(page.locator("#examples")).not_to_contain_text("，")
+
+
 def contrast(*colours: str) -> float:
     """Of two computed colours, as WCAG 2 defines it."""
     lights = sorted(map(luminance, colours))
@@ -126,7 +131,7 @@ def test_scores_show_on_hover_and_by_keyboard(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(hint).to_be_hidden()
     assert [mark.get_attribute("tabindex") for mark in (first, second)] == ["-1", "0"]
-    assert "李明,人名 PER,置信度" in (first.get_attribute("aria-label") or "")
+    assert "李明，人名 PER，置信度" in (first.get_attribute("aria-label") or "")
 
 
 def test_the_lattice_draws_what_was_attended_to_stronger(page: Page) -> None:
@@ -159,7 +164,7 @@ def test_editing_the_lexicon_changes_the_answer(page: Page, service: Served) -> 
     expect(page.locator("#edits li")).to_have_count(1)
     expect(page.locator("#picture .arc.new")).to_have_count(1)
     expect(page.locator("#word")).to_be_focused()
-    page.get_by_role("button", name="撤销:工作").click()
+    page.get_by_role("button", name="撤销：工作").click()
     expect(page.locator(LABELS)).to_have_text(["PER", "LOC"])
     page.locator("summary").click()
     page.get_by_role("button", name="去掉“北京”").click()
@@ -168,7 +173,7 @@ def test_editing_the_lexicon_changes_the_answer(page: Page, service: Served) -> 
     page.fill("#word", "在北京工")
     page.press("#word", "Enter")
     expect(arcs(page)).to_have_count(3)
-    page.get_by_role("button", name="撤销:北京").click()
+    page.get_by_role("button", name="撤销：北京").click()
     expect(arcs(page)).to_have_count(4)
     page.locator("#threshold").fill("1")
     sure = service.entities(SENTENCE, threshold=1.0, lexicon=[{"text": "在北京工", "label": "ORG"}])
@@ -182,20 +187,26 @@ def test_long_texts_are_marked_whole_and_drawn_passage_by_passage(page: Page, se
     found = service.entities(text)
     expect(page.locator(LABELS)).to_have_count(len(found), timeout=20_000)
     which, drawn = page.locator("#which"), page.locator("#picture .char")
-    expect(which).to_have_text("第 1 段,共 92 段")
+    expect(which).to_have_text("第 1 段，共 92 段")
     expect(drawn).to_have_count(96)
     expect(page.locator("#measure")).to_contain_text("逐段")
     expect(page.locator("#previous")).to_be_disabled()
     page.locator("#next").click()
-    expect(which).to_have_text("第 2 段,共 92 段")
+    expect(which).to_have_text("第 2 段，共 92 段")
     page.locator("#marked mark").last.click()
-    expect(which).to_have_text("第 92 段,共 92 段")
+    expect(which).to_have_text("第 92 段，共 92 段")
     expect(drawn).to_have_count(len(text) - 91 * 96)
     page.fill("#text", SENTENCE * 1300)
     expect(page.locator("#problem")).to_have_text("文本太长")
     type_text(page, SENTENCE)
     expect(page.locator("#problem")).to_be_hidden()
     expect(page.locator(LABELS)).to_have_count(2)
+
+
+def test_a_passage_ends_with_its_sentence(page: Page) -> None:
+    for size, end in enumerate("。！？；!?;", 50):
+        type_text(page, "一" * size + end + "二" * 60)
+        expect(page.locator("#picture .char")).to_have_count(size + 1)
 
 
 def test_emoji_move_no_offset(page: Page, service: Served) -> None:

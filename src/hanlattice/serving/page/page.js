@@ -9,7 +9,7 @@ const EXAMPLES = [
   "重庆人和药店在渝中区开业",
   "周末我们去了江北嘴看灯光秀",
   "李明昨天从北京大学来到南京市长江大桥。",
-  "香港中文大學的陳教授上週飛往臺北,在國立故宮博物院演講。",
+  "香港中文大學的陳教授上週飛往臺北，在國立故宮博物院演講。",
   "😀张伟在上海开了一家叫“鹅厂”的咖啡馆。",
 ];
 // Okabe and Ito 2008, which stay apart for colour-blind readers; the label stands beside every entity all the same.
@@ -362,7 +362,7 @@ async function begin() {
 
 speak(remembered());
 for (const text of EXAMPLES) {
-  const [first] = text.split(/[,,]/u);
+  const [first] = text.split(/[，,]/u);
   $("examples").append(element("button", { type: "button", lang: "zh", textContent: first, onclick: () => {
     $("text").value = text;
     state.passage = 0;

@@ -5,7 +5,7 @@ export const characters = (text) => Array.from(text);
 // Letters for a lone surrogate, which no service takes: it becomes U+FFFD, one code point as well.
 export const wellFormed = (text) => text.toWellFormed ? text.toWellFormed() : text.replace(/\p{Cs}/gu, "\ufffd");
 
-const ENDS = new Set("。!?!?;;\n");
+const ENDS = new Set("。！？；!?;\n");
 const LONGEST = 100;
 
 // Stretches [start, end) of whole sentences, each short enough to be drawn; a longer sentence is cut.
