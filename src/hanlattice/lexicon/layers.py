@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.kernels.library import kernels
-from hanlattice.lexicon.matches import BatchMatches, Int32, Matches
+from hanlattice.lexicon.matches import BatchMatches, Int32, Matches, joined
 from hanlattice.lexicon.trie import BOUNDARY, Trie, UInt32, codes_of
 from hanlattice.lexicon.words import Traits, WordTable
 
@@ -134,7 +134,7 @@ class Snapshot:
         codes = codes_of(text + BOUNDARY)
         windows = range(0, max(len(text), 1), WINDOW)
         parts = [self._window(codes, low, min(low + WINDOW, len(text)), min_length) for low in windows]
-        return _joined(parts)
+        return joined(parts)
 
     def match_batch(self, texts: Sequence[str], min_length: int) -> BatchMatches:
         """Every word of each text, which are joined with boundaries and searched as one."""
@@ -162,7 +162,7 @@ class Snapshot:
             np.add(part.word, layer.start, out=part.word)
         if not found:
             return Matches(*(np.empty(0, np.int32) for _ in Matches._fields))
-        starts, ends, words = _joined(found)
+        starts, ends, words = joined(found)
         if len(found) > 1:
             order = np.argsort(starts.astype(np.int64) << 32 | ends, kind="stable")  # quick: each part is in order
             starts, ends, words = starts[order], ends[order], words[order]
@@ -170,10 +170,6 @@ class Snapshot:
             kept = self.present[words]
             starts, ends, words = starts[kept], ends[kept], words[kept]
         return Matches(starts, ends, words)
-
-
-def _joined(parts: Sequence[Matches]) -> Matches:
-    return parts[0] if len(parts) == 1 else Matches(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _assigned(old: NDArray[T], total: int, missing: float, rows: Int32, values: NDArray[Any]) -> NDArray[T]:

@@ -1,5 +1,6 @@
 """What a search hands back: arrays, one row a matched word."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +20,11 @@ class Matches(NamedTuple):
     start: Int32
     end: Int32
     word: Int32
+
+
+def joined(parts: Sequence[Matches]) -> Matches:
+    """The matches of one part after those of the other; at least one part."""
+    return parts[0] if len(parts) == 1 else Matches(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

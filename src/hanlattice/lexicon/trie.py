@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.kernels.library import kernels, pointer, structure
-from hanlattice.lexicon.matches import Int32, Int64, Matches
+from hanlattice.lexicon.matches import Int32, Int64, Matches, joined
 
 UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]
@@ -96,9 +96,8 @@ class Trie:
         library = kernels()
         if library is not None:
             return self._by_kernel(library, codes, low, high, min_length)
-        windows = [(start, min(start + WINDOW, high)) for start in range(low, high, WINDOW)]
-        parts = [in_order(self._pieces(codes, *window, min_length), window[0]) for window in windows]
-        return parts[0] if len(parts) == 1 else Matches(*map(np.concatenate, zip(*parts, strict=True)))
+        windows = [(start, min(start + WINDOW, high)) for start in range(low, max(high, low + 1), WINDOW)]
+        return joined([in_order(self._pieces(codes, *window, min_length), window[0]) for window in windows])
 
     def _by_kernel(self, library: CDLL, codes: UInt32, low: int, high: int, min_length: int) -> Matches:
         given = pointer(self.cells), len(self.cells), pointer(self.first), len(self.first)
