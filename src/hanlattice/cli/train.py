@@ -52,7 +52,7 @@ def train(
     processes train one model.
     """
     from hanlattice.config import load_config, overridden
-    from hanlattice.training.distributed import is_first
+    from hanlattice.training.distributed import is_first, leave
     from hanlattice.training.loop import train as run_training
     from hanlattice.training.start import settings_to_go_on
 
@@ -76,6 +76,7 @@ def train(
         raise Interrupted(_how_to_go_on(output)) from None
     if is_first():
         _print_scores(run, quiet)
+    leave()
 
 
 def _settings_file(config: Path | None, paper: str | None, resumed: Path | None) -> Path | None:

@@ -6,6 +6,7 @@ done with them, so that every process takes the step that one alone would. Spars
 
 import gc
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,8 +120,8 @@ def joined() -> Iterator[Group]:
     Raises:
         ConfigError: the others cannot be reached.
     """
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1 or "RANK" not in os.environ:
+    size = _size()
+    if size == 1:
         yield ALONE
         return
     local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -144,9 +145,26 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def leave() -> None:
+    """End a process of several whose work is done, at once.
+
+    A thread of gloo or autograd that lets go of a tensor while the interpreter is going down would abort it
+    (https://github.com/pytorch/pytorch/issues/190489). A process that is alone goes on.
+    """
+    if _size() > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
 def own_gpu() -> str:
     """The GPU of this process among those that ``torchrun`` started on this machine."""
     return f"cuda:{os.environ['LOCAL_RANK']}" if "LOCAL_RANK" in os.environ else "cuda"
+
+
+def _size() -> int:
+    """Of the group that this process was started in."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
 
 
 def _kind(p: nn.Parameter) -> int:
