@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from hanlattice.errors import DataError, ModelError
 from hanlattice.kernels.library import levels, opened
-from hanlattice.lexicon import Lattice, Lexicon, Word
+from hanlattice.lexicon import Lattice, Lexicon, Word, layers, trie
 from hanlattice.lexicon.layers import SHORT_TEXT, SMALL_LAYER
-from hanlattice.lexicon.trie import WINDOW
 
 ALPHABET = "一二三A😀\U00020000"
 word_lists = st.lists(st.text(ALPHABET, min_size=1, max_size=5), max_size=12)
@@ -149,14 +148,16 @@ def test_layers_of_large_additions_against_one_lexicon():
     np.testing.assert_array_equal(grown.ids(words), np.arange(len(words)))
 
 
-def test_a_million_characters_and_words_across_windows():
-    text = random_text(5, 1_000_000)
-    word = "囍囍囍"
-    place = WINDOW - 1
-    text = text[:place] + word + text[place + 3 : -3] + word
-    matches = Lexicon([word]).match(text)
-    assert len(text) == 1_000_000
-    assert (matches.start.tolist(), matches.end.tolist()) == ([place, 999_997], [place + 3, 1_000_000])
+@pytest.mark.parametrize("level", [*levels()[-1:], None])
+def test_over_a_million_characters_and_words_across_windows(level: str | None):
+    text, word = random_text(5, 1_100_000), "囍囍囍"
+    places = [trie.WINDOW - 1, layers.WINDOW - 1, len(text) - 3]
+    for place in places:
+        text = text[:place] + word + text[place + 3 :]
+    with searched_by(level):
+        matches = Lexicon([word]).match(text)
+    assert len(text) == 1_100_000
+    assert (matches.start.tolist(), matches.end.tolist()) == (places, [place + 3 for place in places])
 
 
 def test_nothing_in_nothing():
