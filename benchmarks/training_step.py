@@ -113,10 +113,11 @@ def prepared(config: Config) -> tuple[Tagger, Callable[[int], list[Step]]]:
     if not os.environ.get("HANLATTICE_DATA"):
         return invented(config), lambda size: [invented_step(size) for _ in range(BATCHES)]
     run = prepare(config, "cpu", Silent())
+    examples = run.tasks[0].examples
 
     def steps(size: int) -> list[Step]:
-        chosen = batches(run.examples, size, config.training.bucket, np.random.default_rng(0))[:BATCHES]
-        read = [[run.examples[i] for i in indices] for indices in chosen]
+        chosen = batches(examples, size, config.training.bucket, np.random.default_rng(0))[:BATCHES]
+        read = [[examples[i] for i in indices] for indices in chosen]
         return [(collate([e.encoded for e in some]), [e.spans for e in some]) for some in read]
 
     return run.ner.tagger, steps

@@ -19,7 +19,7 @@ from typer.main import get_command
 import tiny
 from hanlattice import build, corpus
 from hanlattice.cli import app
-from hanlattice.config import Config, Part
+from hanlattice.config import AuxiliaryConfig, Config, Part
 
 ROOT = Path(__file__).parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
@@ -170,7 +170,7 @@ def _settings() -> dict[tuple[str, str], Any]:
                 known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
                 found |= {(f"{room.name} {name}", f"{room.name}.{key}"): value for key, value in known.items()}
         else:
-            part = getattr(Config(), room.name)
+            part = AuxiliaryConfig() if room.name == "auxiliary" else getattr(Config(), room.name)
             found |= {("", f"{room.name}.{s.name}"): getattr(part, s.name) for s in fields(part)}
     return found
 

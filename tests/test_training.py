@@ -484,7 +484,7 @@ def test_words_are_counted_where_no_longer_one_holds_them(where: str, shop: int,
     texts = ["去药店,人和药店。药店", "人和药店"], ["药店和东方公司"]
     train, test = ([data.Piece(text, ()) for text in split] for split in texts)
     config = Config().with_settings({"lexicon": {"counts": where}})
-    found = data.vocabularies(train, test, Lexicon(tiny.WORDS), tiny.vectors(), config)
+    found = data.vocabularies(train, test, (), Lexicon(tiny.WORDS), tiny.vectors(), config)
     counts = dict(zip(found.seen.words, found.word_counts.tolist(), strict=True))
     assert counts == {"药店": shop, "人和药店": 2, "东方公司": 1, "公司": firm}
 

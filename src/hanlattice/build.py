@@ -265,6 +265,21 @@ def build(config: Config, tables: Tables, labels: tuple[str, ...]) -> Tagger:
     return tagger(embedding, encoder, decoder)
 
 
+def build_auxiliary(config: Config, name: str, d_in: int, labels: tuple[str, ...]) -> Decoder:
+    """The decoder of an auxiliary corpus, for vectors ``[B N d_in]``.
+
+    Raises:
+        ConfigError: see :func:`build`.
+    """
+    decoder: Decoder = _construct(_room_of(name), config.auxiliary[name].decoder, DECODERS, d_in, labels)
+    return decoder
+
+
+def _room_of(auxiliary: str) -> str:
+    """Where the settings of its decoder stand."""
+    return f"auxiliary.{auxiliary}.decoder"
+
+
 def check(config: Config) -> None:
     """Find what is wrong with the names and types of the parts' settings, before anything is read or built.
 
@@ -274,6 +289,8 @@ def check(config: Config) -> None:
     _chosen("embedding", config.embedding, EMBEDDINGS)
     _chosen("encoder", config.encoder, ENCODERS)
     _chosen("decoder", config.decoder, DECODERS)
+    for name, auxiliary in config.auxiliary.items():
+        _chosen(_room_of(name), auxiliary.decoder, DECODERS)
 
 
 def _construct(room: str, part: Part, builders: Mapping[str, Callable[..., Any]], *arguments: Any) -> Any:

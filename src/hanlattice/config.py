@@ -37,10 +37,8 @@ class DataConfig:
     that cannot be read as they stand are passed over, and counted, instead of being an error. ``exclude`` lists
     corpora: documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested
     entities in train those that no other holds, for decoders that cannot express nesting; dev and test keep all.
-    With ``auxiliary_epochs`` the second and further training corpora, whose conventions may differ, are used in so
-    many epochs only, the first ones. ``unpunctuated`` is the share of train that is read, anew in each epoch,
-    without punctuation and space between entities, as lists of names and careless writers have it; dev then counts
-    both ways.
+    ``unpunctuated`` is the share of train that is read, anew in each epoch, without punctuation and space between
+    entities, as lists of names and careless writers have it; dev then counts both ways.
     """
 
     train: tuple[str, ...] = ()
@@ -52,7 +50,6 @@ class DataConfig:
     drop: bool = False
     exclude: tuple[str, ...] = ()
     outermost: bool = False
-    auxiliary_epochs: int = 0
     unpunctuated: float = 0.0
 
 
@@ -125,6 +122,20 @@ def _laid_over(
 
 
 @dataclass(frozen=True)
+class AuxiliaryConfig:
+    """A ``corpus`` that is annotated in another way, such as with parts of speech or by other conventions.
+
+    Its ``decoder`` reads what the embedding and the encoder of the model make of it, so that they learn from it,
+    and is thrown away in the end. ``weight`` multiplies its loss; it is read in the first ``epochs`` (0: in all).
+    """
+
+    corpus: str = ""
+    decoder: Part = field(default_factory=lambda: Part("softmax"))
+    weight: float = 1.0
+    epochs: int = 0
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
     """``batch_size`` sentences make a step: they are shared among the processes that train, and each reads its own
     in ``accumulate`` pieces. ``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule``
@@ -190,6 +201,7 @@ class Config:
     embedding: Part = field(default_factory=lambda: Part("characters"))
     encoder: Part = field(default_factory=lambda: Part("flat"))
     decoder: Part = field(default_factory=lambda: Part("crf"))
+    auxiliary: Mapping[str, AuxiliaryConfig] = field(default_factory=dict)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     prediction: PredictionConfig = field(default_factory=PredictionConfig)
 
@@ -266,8 +278,11 @@ def save_config(config: Config, path: str | Path) -> None:
 def to_dict(config: Config) -> dict[str, Any]:
     """The configuration as nested dictionaries: a part's settings stand beside its name."""
     nested = asdict(config)
-    for room in ("embedding", "encoder", "decoder"):
-        nested[room] = {"name": nested[room]["name"], **nested[room]["settings"]}
+    for holder, room in (
+        *((nested, room) for room in ("embedding", "encoder", "decoder")),
+        *((auxiliary, "decoder") for auxiliary in nested["auxiliary"].values()),
+    ):
+        holder[room] = {"name": holder[room]["name"], **holder[room]["settings"]}
     return nested
 
 
@@ -291,11 +306,30 @@ def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str
             raise ConfigError(f"{source}: {dotted!r} is a table of settings, not a single value")
         if isinstance(old, Part):
             changes[key] = old.with_settings(value)
+        elif hints[key] == Mapping[str, AuxiliaryConfig]:
+            changes[key] = {**old, **_auxiliary(old, value, source, dotted)}
         elif is_dataclass(old):
             changes[key] = _overlay(old, value, source, f"{dotted}.")
         else:
             changes[key] = coerced(value, hints[key], f"{source}: {dotted!r}")
     return replace(current, **changes)
+
+
+def _auxiliary(
+    old: Mapping[str, AuxiliaryConfig], value: Any, source: str, dotted: str
+) -> dict[str, AuxiliaryConfig]:
+    """Settings of auxiliary corpora, each under a name of its own, laid over the old ones of that name."""
+    tables = value if isinstance(value, Mapping) else {"": value}
+    for table in tables.values():
+        if not isinstance(table, Mapping):
+            raise ConfigError(
+                f"{source}: {dotted!r} holds a table of settings for each corpus, such as {dotted}.words.corpus,"
+                f" not {table!r}"
+            )
+    return {
+        name: _overlay(old.get(name, AuxiliaryConfig()), table, source, f"{dotted}.{name}.")
+        for name, table in tables.items()
+    }
 
 
 def coerced(value: Any, hint: Any, where: str) -> Any:

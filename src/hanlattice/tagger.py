@@ -28,16 +28,19 @@ class Tagger(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         return self.decoder.scores(self.encoder(self.embedding(batch), batch))
 
-    def loss(self, batch: Batch, gold: Gold) -> Tensor:
+    def loss(self, batch: Batch, gold: Gold, decoder: Decoder | None = None) -> Tensor:
         """Mean loss a sentence; of the gold spans those count that the decoder can express.
+
+        Another ``decoder`` than the tagger's own has embedding and encoder learn from other annotation.
 
         Raises:
             ModelError: a gold span is of a label that the decoder was not built for.
         """
-        self.decoder.refuse_unknown(gold)
-        gold = [self.decoder.expressible(spans) for spans in gold]
+        decoder = decoder or self.decoder
+        decoder.refuse_unknown(gold)
+        gold = [decoder.expressible(spans) for spans in gold]
         outputs, mask = self.encoder.outputs(self.embedding(batch), batch), self.mask(batch)
-        losses = [weight * self.decoder.loss(self.decoder.scores(h), mask, gold) for weight, h in outputs]
+        losses = [weight * decoder.loss(decoder.scores(h), mask, gold) for weight, h in outputs]
         return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
 
     @torch.inference_mode()
@@ -75,8 +78,8 @@ class WordTagger(Tagger):
 
     encoder: WordEncoder
 
-    def loss(self, batch: Batch, gold: Gold) -> Tensor:
-        return super().loss(batch, _in_words(self.encoder.words_of(batch), gold))
+    def loss(self, batch: Batch, gold: Gold, decoder: Decoder | None = None) -> Tensor:
+        return super().loss(batch, _in_words(self.encoder.words_of(batch), gold), decoder)
 
     def mask(self, batch: Batch) -> Tensor:
         return self.encoder.words_of(batch).mask

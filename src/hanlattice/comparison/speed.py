@@ -63,8 +63,8 @@ def measure(
 class _Contestant:
     def __init__(self, config: Config, sentences: int):
         run = prepare(config, device_of(config.training), Silent())
-        examples = _drawn(run.own_examples, sentences)
-        self.run: Prepared = replace(run, examples=examples, own_examples=examples, further_rows={})
+        task = replace(run.tasks[0], examples=_drawn(run.tasks[0].examples, sentences))
+        self.run: Prepared = replace(run, tasks=[task], further_rows={})
         self.texts = _drawn([d.text for d in run.test or run.dev], sentences)
         self.config = config.training
         tagger = run.ner.tagger
@@ -76,7 +76,7 @@ class _Contestant:
         began = time.perf_counter()
         total = self.run.steps(self.config)
         one_epoch(self.run, self.config, self.optimisers, self.average, Progress(), total, Silent())
-        return sum(len(e.encoded) for e in self.run.examples) / (time.perf_counter() - began)
+        return sum(len(e.encoded) for e in self.run.tasks[0].examples) / (time.perf_counter() - began)
 
     def predict(self) -> float:
         """Characters a second."""

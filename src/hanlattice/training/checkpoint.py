@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from hanlattice.errors import ModelError
 from hanlattice.files import atomic_write
-from hanlattice.tagger import Tagger
 from hanlattice.training.optimiser import Average
 
 
@@ -30,10 +29,10 @@ class Progress:
 
 
 def save_checkpoint(
-    path: Path, tagger: Tagger, optimisers: Sequence[Optimizer], average: Average | None, progress: Progress
+    path: Path, learner: nn.Module, optimisers: Sequence[Optimizer], average: Average | None, progress: Progress
 ) -> None:
     """Write weights, optimiser states, average and random state, whole or not at all."""
-    tensors = {f"model/{name}": tensor for name, tensor in tagger.state_dict().items()}
+    tensors = {f"model/{name}": tensor for name, tensor in learner.state_dict().items()}
     for i, optimiser in enumerate(optimisers):
         for index, state in optimiser.state_dict()["state"].items():
             for key, value in state.items():
@@ -50,7 +49,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: Path, tagger: Tagger, optimisers: Sequence[Optimizer], average: Average | None
+    path: Path, learner: nn.Module, optimisers: Sequence[Optimizer], average: Average | None
 ) -> Progress:
     """Bring everything back to where the checkpoint was written.
 
@@ -61,7 +60,7 @@ def load_checkpoint(
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             progress = Progress(**json.loads(file.metadata()["progress"]))
-        tagger.load_state_dict(_under("model/", tensors))
+        learner.load_state_dict(_under("model/", tensors))
         for i, optimiser in enumerate(optimisers):
             states: dict[int, dict[str, Any]] = {}
             for name, tensor in _under(f"optimiser/{i}/", tensors).items():

@@ -44,13 +44,14 @@ class Example:
 
 @dataclass(frozen=True)
 class Corpora:
-    """``train`` begins with ``n_first`` documents of the first training corpus. ``leaked`` counts the documents of
-    train left out because they share 20 characters with an excluded corpus or with dev, ``inner`` its entities left
-    out because another holds them. ``dropped`` are the defects of all corpora that were passed over.
+    """``auxiliary`` are the corpora annotated in other ways, by the names that the settings give them. ``leaked``
+    counts the documents of train and of these left out because they share 20 characters with an excluded corpus or
+    with dev, ``inner`` the entities left out because another holds them. ``dropped`` are the defects of all corpora
+    that were passed over.
     """
 
     train: list[Document]
-    n_first: int
+    auxiliary: dict[str, list[Document]]
     dev: list[Document]
     test: list[Document]
     leaked: int
@@ -62,8 +63,8 @@ def load_corpora(config: Config) -> Corpora:
     """Read train, dev and test; a share of the first training corpus becomes dev where there is no dev file.
 
     Documents that share 20 characters with an excluded corpus are left out of train, and so are those of the
-    second and further training corpora that share them with dev. Dev and test keep the entities inside others, even
-    where train does not, so that scores say what a decoder of flat ones misses.
+    second and further training corpora, and of auxiliary ones, that share them with dev. Dev and test keep the
+    entities inside others, even where train does not, so that scores say what a decoder of flat ones misses.
 
     Raises:
         ConfigError: no training corpus is named.
@@ -72,32 +73,38 @@ def load_corpora(config: Config) -> Corpora:
     data = config.data
     if not data.train:
         raise ConfigError("no training corpus: give --train FILE, or data.train in the settings")
+    for name, auxiliary in config.auxiliary.items():
+        if not auxiliary.corpus:
+            raise ConfigError(f"auxiliary.{name}.corpus is empty: name a file, or take {name!r} away")
     dropped: list[Defect] = []
     read = partial(_read, config=config, dropped=dropped)
     banned = _runs(document for path in data.exclude for document in read(path))
-    first, leaked = _without(banned, read(data.train[0]))
+    train, leaked = _without(banned, read(data.train[0]))
     dev = read(data.dev) if data.dev else []
     test = read(data.test) if data.test else []
     if not dev:
-        chosen = np.random.default_rng(config.training.seed).random(len(first)) < data.dev_share
-        dev = [d for d, is_dev in zip(first, chosen, strict=True) if is_dev]
-        first = [d for d, is_dev in zip(first, chosen, strict=True) if not is_dev]
-    train, n_first = first, len(first)
-    if len(data.train) > 1:
+        chosen = np.random.default_rng(config.training.seed).random(len(train)) < data.dev_share
+        dev = [d for d, is_dev in zip(train, chosen, strict=True) if is_dev]
+        train = [d for d, is_dev in zip(train, chosen, strict=True) if not is_dev]
+    others = [*data.train[1:], *(other.corpus for other in config.auxiliary.values())]
+    if others:
         banned = banned | _runs(dev)
-        for path in data.train[1:]:
-            kept, shared = _without(banned, read(path))
-            train, leaked = train + kept, leaked + shared
+    parts = [train]
+    for path in others:
+        kept, shared = _without(banned, read(path))
+        parts, leaked = [*parts, kept], leaked + shared
     inner = 0
     if data.outermost:
-        entities = sum(len(d.entities) for d in train)
-        train = [_outermost(d) for d in train]
-        inner = entities - sum(len(d.entities) for d in train)
+        entities = sum(len(d.entities) for part in parts for d in part)
+        parts = [list(map(_outermost, part)) for part in parts]
+        inner = entities - sum(len(d.entities) for part in parts for d in part)
+    train = list(chain.from_iterable(parts[: len(data.train)]))
     if not train or not dev:
         raise DataError("too few documents for training and development; name more files", data.train[0])
     if not any(document.entities for document in train):
         raise DataError("holds no entity to learn from; name an annotated corpus", data.train[0])
-    return Corpora(train, n_first, dev, test, leaked, inner, dropped)
+    auxiliary_parts = dict(zip(config.auxiliary, parts[len(data.train) :], strict=True))
+    return Corpora(train, auxiliary_parts, dev, test, leaked, inner, dropped)
 
 
 def _read(path: str, config: Config, dropped: list[Defect]) -> list[Document]:
@@ -140,6 +147,11 @@ def _outermost(document: Document) -> Document:
         if not kept or kept[-1].end <= entity.start:
             kept.append(entity)
     return replace(document, entities=tuple(kept))
+
+
+def without_shared(banned: Iterable[Document], documents: list[Document]) -> list[Document]:
+    """The documents that share no 20 characters in a row with those banned."""
+    return _without(_runs(banned), documents)[0]
 
 
 def _without(banned: set[str], documents: list[Document]) -> tuple[list[Document], int]:
@@ -226,7 +238,12 @@ class Vocabularies:
 
 
 def vocabularies(
-    train: Sequence[Piece], others: Sequence[Piece], lexicon: Lexicon, vectors: VectorSet, config: Config
+    train: Sequence[Piece],
+    others: Sequence[Piece],
+    labels: tuple[str, ...],
+    lexicon: Lexicon,
+    vectors: VectorSet,
+    config: Config,
 ) -> Vocabularies:
     """Names met in train (with a vector, or often enough to learn a random one), names with a vector met in
     ``others``, then the rest of the vectors up to the limits of the settings."""
@@ -245,10 +262,15 @@ def vocabularies(
         merged(pairs_met, pairs[: limit.bigrams or None]),
         merged(words_met, vectors.words.names[: limit.words or None]),
         lexicon.labels,
-        tuple(sorted({span.label for p in train for span in p.spans})),
+        labels,
     )
     seen = full.first(len(chars_met), len(pairs_met), len(words_met))
     return Vocabularies(seen, full, _occurrences(matches, counted, lexicon.id_count)[known])
+
+
+def labels_of(found: Iterable[Piece]) -> tuple[str, ...]:
+    """Those of their spans, in order."""
+    return tuple(sorted({span.label for piece in found for span in piece.spans}))
 
 
 def _occurrences(matches: BatchMatches, n_texts: int, n_words: int) -> np.ndarray:

@@ -7,17 +7,18 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import nn
 
 from hanlattice import model
 from hanlattice.allocator import keep_freed_memory
 from hanlattice.batch import collate
-from hanlattice.build import build, check
+from hanlattice.build import build, build_auxiliary, check
 from hanlattice.config import Config, DataConfig, TrainingConfig, save_config
 from hanlattice.document import Document
 from hanlattice.errors import ConfigError, HanlatticeError
@@ -37,6 +38,7 @@ from hanlattice.training.optimiser import Average, clip, hold, initialise, optim
 from hanlattice.training.reach import named, out_of_reach, with_ceiling
 from hanlattice.training.spelling import spell
 from hanlattice.training.start import begin_with, folder_of
+from hanlattice.training.tasks import Task, decoders, n_steps, steps
 
 CHECKPOINT = "checkpoint.safetensors"
 NAMED = 3  # defects and entities out of reach; all of them are counted
@@ -167,24 +169,28 @@ def _n_out_of_reach(tagger: Tagger, examples: Sequence[data.Example]) -> int:
 
 @dataclass
 class Prepared:
-    """All that the epochs of a run need: the model, what it learns from, and what it is scored on."""
+    """All that the epochs of a run need: the model, what it learns from, and what it is scored on.
+
+    The first of the ``tasks`` is the model's own.
+    """
 
     ner: NER
-    examples: list[data.Example]
-    own_examples: list[data.Example]
+    tasks: list[Task]
     settings: DataConfig
     vocabularies: data.Vocabularies
     further_rows: dict[str, torch.Tensor]
     dev: list[Document]
     test: list[Document]
 
-    def examples_of(self, epoch: int) -> list[data.Example]:
-        """What is learned from in an epoch, counted from 0: later ones may leave the auxiliary corpora out."""
-        return self.own_examples if 0 < self.settings.auxiliary_epochs <= epoch else self.examples
-
     def steps(self, config: TrainingConfig) -> int:
         """Steps of the whole run, if nothing stops it early."""
-        return sum(math.ceil(len(self.examples_of(i)) / config.batch_size) for i in range(config.epochs))
+        return sum(n_steps(self.tasks, epoch, config.batch_size) for epoch in range(config.epochs))
+
+    @property
+    def learner(self) -> nn.Module:
+        """All that has weights to learn: the tagger, and the decoders beside its own, if there are any."""
+        tagger, others = self.ner.tagger, decoders(self.tasks[1:])
+        return nn.ModuleDict({"tagger": tagger, "auxiliary": others}) if others else tagger
 
 
 def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
@@ -198,14 +204,15 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     text = config.text
     normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
     lexicon = data.load_lexicon(config, vectors, normaliser)
-    own_pieces, cut = data.pieces(corpora.train[: corpora.n_first], config, normaliser)
-    auxiliary_pieces, cut_too = data.pieces(corpora.train[corpora.n_first :], config, normaliser)
-    train_pieces, cut = own_pieces + auxiliary_pieces, cut + cut_too
+    own_pieces, cut = data.pieces(corpora.train, config, normaliser)
+    auxiliary = {name: data.pieces(part, config, normaliser)[0] for name, part in corpora.auxiliary.items()}
+    train_pieces = [*own_pieces, *chain.from_iterable(auxiliary.values())]
     other_pieces, _ = data.pieces([*corpora.dev, *corpora.test], config, normaliser)
     bare = config.data.unpunctuated > 0
     if bare:
         other_pieces += map(data.without_punctuation, train_pieces)
-    found = data.vocabularies(train_pieces, other_pieces, lexicon, vectors, config)
+    labels = data.labels_of(own_pieces)
+    found = data.vocabularies(train_pieces, other_pieces, labels, lexicon, vectors, config)
     seen = found.seen
     full = Tables.from_vectors(
         found.full,
@@ -217,9 +224,15 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     tagger = build(config, full.first(seen), seen.labels).to(device)
     with torch.random.fork_rng(devices=[]):  # whatever is drawn here shall not change the run
         whole = build(config, full, seen.labels)
-    if not tagger.decoder.nested:
-        data.refuse_overlaps(corpora.train)
-    initialise(tagger, config.training.initialisation)
+    heads = {
+        name: build_auxiliary(config, name, tagger.encoder.d_out, data.labels_of(part)).to(device)
+        for name, part in auxiliary.items()
+    }
+    for decoder, documents in [(tagger.decoder, corpora.train), *((heads[k], corpora.auxiliary[k]) for k in heads)]:
+        if not decoder.nested:
+            data.refuse_overlaps(documents)
+    for module in (tagger, *heads.values()):
+        initialise(module, config.training.initialisation)
     if config.vectors.spelled:
         spell(tagger, whole, found.full, config.training.seed)
     if config.training.start:
@@ -227,8 +240,11 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     further = model.further_rows(tagger.state_dict(), whole.state_dict())
     ner = NER(tagger, seen, lexicon, config)
     reader = Reader(seen, min_word_length=config.lexicon.min_word_length)
-    own = data.examples(own_pieces, reader, lexicon, bare=bare)
-    examples = own + data.examples(auxiliary_pieces, reader, lexicon, bare=bare)
+    examples = data.examples(own_pieces, reader, lexicon, bare=bare)
+    tasks = [Task(tagger.decoder, examples)]
+    for name, other in config.auxiliary.items():
+        read = data.examples(auxiliary[name], reader, lexicon, bare=bare)
+        tasks.append(Task(heads[name], read, other.weight, other.epochs))
     lost = _n_out_of_reach(tagger, examples)
     watcher.say(
         f"{len(corpora.train):,} documents in {len(examples):,} pieces,"
@@ -240,6 +256,11 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         + (f"; {cut} entities lie across the border of a window and are not trained on" if cut else "")
         + (f"; {lost:,} entities that this tagger can never find" if lost else "")
     )
+    for name, part in auxiliary.items():
+        watcher.say(
+            f"beside them {len(corpora.auxiliary[name]):,} documents of {name!r} in {len(part):,} pieces,"
+            f" {sum(len(p.spans) for p in part):,} spans of {len(heads[name].labels)} types"
+        )
     for defect in corpora.dropped[:NAMED]:
         watcher.say(f"passed over: {defect.where}: {defect.message}")
     if lost:
@@ -250,7 +271,7 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         f"{len(lexicon):,} words in the lexicon, {len(seen.words):,} of those that occur have a vector;"
         f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
     )
-    return Prepared(ner, examples, own, config.data, found, further, corpora.dev, corpora.test)
+    return Prepared(ner, tasks, config.data, found, further, corpora.dev, corpora.test)
 
 
 def _begin(start: str, tagger: Tagger, whole: Tagger, found: data.Vocabularies, watcher: Watcher) -> None:
@@ -298,12 +319,12 @@ def _autocast(config: TrainingConfig, device: torch.device) -> AbstractContextMa
 def _fit(
     run: Prepared, config: TrainingConfig, output: Path, resume: bool, watcher: Watcher, group: Group
 ) -> Progress:
-    tagger = run.ner.tagger
-    chosen = optimisers(tagger, config)
+    tagger, learner = run.ner.tagger, run.learner
+    chosen = optimisers(learner, config)
     average = Average(tagger, config.average) if config.average else None
     progress = Progress()
     if resume and (output / CHECKPOINT).exists():
-        progress = load_checkpoint(output / CHECKPOINT, tagger, chosen, average)
+        progress = load_checkpoint(output / CHECKPOINT, learner, chosen, average)
         watcher.say(f"going on after epoch {progress.epoch}")
     total = run.steps(config)
     board = _board(config) if group.is_writer else None
@@ -331,7 +352,7 @@ def _fit(
                 board.add_scalar("loss", loss, progress.epoch)
                 if "dev_f1" in row:
                     board.add_scalar("dev F1", row["dev_f1"], progress.epoch)
-            save_checkpoint(output / CHECKPOINT, tagger, chosen, average, progress)
+            save_checkpoint(output / CHECKPOINT, learner, chosen, average, progress)
             watcher.epoch(row)
         progress = group.told(progress)
     return progress
@@ -347,26 +368,27 @@ def one_epoch(
     watcher: Watcher,
     group: Group = ALONE,
 ) -> float:
-    """One pass over the examples, all of those of the group; the mean loss a sentence."""
+    """One pass over the examples, all of those of the group; the mean loss a sentence of the model's own task."""
     hold(run.ner.tagger, config, progress.epoch + 1)
-    tagger = run.ner.tagger.train()
-    parameters = [p for p in tagger.parameters() if p.requires_grad]
+    tagger, learner = run.ner.tagger, run.learner.train()
+    parameters = [p for p in learner.parameters() if p.requires_grad]
     scaler = torch.amp.GradScaler(tagger.device.type, enabled=config.precision == "float16")
     draw = np.random.default_rng((config.seed, progress.epoch))
     summed = torch.zeros((), device=tagger.device)
-    examples = data.as_read(run.examples_of(progress.epoch), run.settings.unpunctuated, draw)
-    batches = data.batches(examples, config.batch_size, config.bucket, draw)
-    for done, indices in enumerate(batches, 1):
+    n_all, n_own = n_steps(run.tasks, progress.epoch, config.batch_size), 0
+    order = steps(run.tasks, progress.epoch, config.batch_size, config.bucket, run.settings.unpunctuated, draw)
+    for done, step in enumerate(order, 1):
         set_rate(chosen, rate(config, progress.step / total))
-        own = group.share(indices)
+        own, is_own = group.share(step.examples), step.task is run.tasks[0]
+        n_own += len(step.examples) if is_own else 0
         for piece in (own[i :: config.accumulate] for i in range(min(config.accumulate, len(own)))):
-            chosen_examples = [examples[i] for i in piece]
-            batch = collate([e.encoded for e in chosen_examples]).to(tagger.device)
+            batch = collate([e.encoded for e in piece]).to(tagger.device)
             with _autocast(config, tagger.device):
-                loss = tagger.loss(batch, [e.spans for e in chosen_examples])
+                loss = tagger.loss(batch, [e.spans for e in piece], step.task.decoder)
             # The mean over all sentences of the step, wherever they are read.
-            scaler.scale(loss * (len(piece) / len(indices))).backward()  # type: ignore[no-untyped-call]
-            summed += loss.detach() * len(piece)
+            share = step.task.weight * len(piece) / len(step.examples)
+            scaler.scale(loss * share).backward()  # type: ignore[no-untyped-call]
+            summed += loss.detach() * len(piece) if is_own else 0
         group.sum_gradients(parameters)
         for optimiser in chosen:
             scaler.unscale_(optimiser)
@@ -378,11 +400,11 @@ def one_epoch(
         if average is not None:
             average.update(tagger)
         progress.step += 1
-        if done % 20 == 0 or done == len(batches):
-            mean = group.size * summed.item() / (done * config.batch_size)
-            watcher.step(progress.epoch + 1, done, len(batches), mean)
-    tagger.eval()
-    return group.summed(summed).item() / len(examples)
+        if done % 20 == 0 or done == n_all:
+            mean = group.size * summed.item() / max(n_own, 1)
+            watcher.step(progress.epoch + 1, done, n_all, mean)
+    learner.eval()
+    return group.summed(summed).item() / len(run.tasks[0].examples)
 
 
 def _evaluate_and_keep(run: Prepared, average: Average | None, progress: Progress, output: Path) -> dict[str, Any]:

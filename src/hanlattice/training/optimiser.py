@@ -17,21 +17,21 @@ from hanlattice.errors import ConfigError
 from hanlattice.tagger import Tagger
 
 
-def optimisers(tagger: Tagger, config: TrainingConfig) -> list[Optimizer]:
+def optimisers(learner: nn.Module, config: TrainingConfig) -> list[Optimizer]:
     """One optimiser, and another beside it for the tables that have sparse gradients.
 
     Raises:
         ConfigError: the optimiser is unknown, or cannot take sparse gradients.
     """
-    tables = {id(m.weight): m for m in tagger.modules() if isinstance(m, Table)}
-    depths = {id(p): depth for m in tagger.modules() if isinstance(m, Pretrained) for p, depth in m.depths()}
-    chain = {id(p) for m in tagger.modules() if isinstance(m, CRF) for p in (m.transitions, m.start, m.end)}
+    tables = {id(m.weight): m for m in learner.modules() if isinstance(m, Table)}
+    depths = {id(p): depth for m in learner.modules() if isinstance(m, Pretrained) for p, depth in m.depths()}
+    chain = {id(p) for m in learner.modules() if isinstance(m, CRF) for p in (m.transitions, m.start, m.end)}
     plain: list[nn.Parameter] = []
     pretrained: defaultdict[tuple[int, bool], list[nn.Parameter]] = defaultdict(list)
     crf: list[nn.Parameter] = []
     dense_tables: list[nn.Parameter] = []
     sparse_tables: list[nn.Parameter] = []
-    for parameter in tagger.parameters():
+    for parameter in learner.parameters():
         if not parameter.requires_grad:
             continue
         table = tables.get(id(parameter))
@@ -117,7 +117,7 @@ def clip(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> None:
             g.mul_(share)
 
 
-def initialise(tagger: Tagger, how: str) -> None:
+def initialise(part: nn.Module, how: str) -> None:
     """``xavier``: uniform Xavier for every matrix, as TENER and FLAT do, but tables, transitions, language models.
 
     Raises:
@@ -127,10 +127,10 @@ def initialise(tagger: Tagger, how: str) -> None:
         raise ConfigError(f"training.initialisation must be 'xavier' or 'default', not {how!r}")
     if how == "default":
         return
-    encoders = [m for m in tagger.modules() if isinstance(m, Encoder) and m.own_initialisation]
+    encoders = [m for m in part.modules() if isinstance(m, Encoder) and m.own_initialisation]
     own = {id(parameter) for encoder in encoders for parameter in encoder.parameters()}
-    own |= {id(m.weight) for m in tagger.modules() if isinstance(m, Table)}
-    for name, parameter in tagger.named_parameters():
+    own |= {id(m.weight) for m in part.modules() if isinstance(m, Table)}
+    for name, parameter in part.named_parameters():
         kept = (
             "table",
             "transitions",
@@ -139,7 +139,7 @@ def initialise(tagger: Tagger, how: str) -> None:
             "label",
             "language_model",
         )
-        if parameter.dim() > 1 and id(parameter) not in own and not any(part in name for part in kept):
+        if parameter.dim() > 1 and id(parameter) not in own and not any(word in name for word in kept):
             nn.init.xavier_uniform_(parameter)
 
 

@@ -1,0 +1,63 @@
+"""The words and entities of a segmented, tagged corpus as one set of spans: an auxiliary corpus.
+
+    python scripts/tag_words.py 199801.txt --output words.jsonl
+
+Spans are the outermost entities, and the words outside them with their parts of speech; punctuation has none. Of the
+parts of speech of the People's Daily those that differ in use only, such as morphemes and words, are one.
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from hanlattice import corpus
+from hanlattice.document import Document, Entity
+
+SAME = {"vd": "d", "ad": "d", "an": "vn", "o": "y", "e": "y", "k": "y", "h": "y"}
+KEPT = frozenset("n v a d m q r t p c u f s b z y i l j nr ns nt nz nx vn".split())
+
+
+def part_of_speech(tag: str) -> str:
+    """The tag itself, or the one it counts as; empty for punctuation."""
+    tag = tag.lower()
+    if tag in ("", "w"):
+        return ""
+    tag = tag[0] if len(tag) == 2 and tag.endswith("g") else tag
+    tag = SAME.get(tag, tag)
+    return tag if tag in KEPT else "n"
+
+
+def tagged(document: Document) -> Document:
+    """The document with outermost entities and words.
+
+    Raises:
+        ValueError: it has no words.
+    """
+    if document.tokens is None:
+        raise ValueError("a corpus without words: name one that is segmented, such as the People's Daily")
+    found: list[Entity] = []
+    for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
+        if not found or found[-1].end <= entity.start:
+            found.append(entity)
+    inside = {i for entity in found for i in range(entity.start, entity.end)}
+    for (start, end), tag in zip(document.tokens, document.meta["pos"], strict=True):
+        if (label := part_of_speech(tag)) and inside.isdisjoint(range(start, end)):
+            found.append(Entity(document.text[start:end], label, start, end))
+    return Document(document.text, tuple(sorted(found, key=lambda e: e.start)), id=document.id)
+
+
+def documents(paths: list[Path]) -> Iterator[Document]:
+    for path in paths:
+        yield from map(tagged, corpus.read(path))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpora", nargs="+", type=Path)
+    parser.add_argument("--output", type=Path, required=True)
+    a = parser.parse_args()
+    corpus.write(documents(a.corpora), a.output, "jsonl")
+
+
+if __name__ == "__main__":
+    main()
