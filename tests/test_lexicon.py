@@ -1,5 +1,7 @@
 """The lexicon finds every word and nothing else, however it was made, edited, stored or shared."""
 
+import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from hanlattice.errors import DataError, ModelError
 from hanlattice.kernels.library import levels, opened
-from hanlattice.lexicon import Lattice, Lexicon, Word, layers, trie
+from hanlattice.lexicon import Lattice, Lexicon, Word, layers, trie, wordlist
 from hanlattice.lexicon.layers import SHORT_TEXT, SMALL_LAYER
 
 ALPHABET = "一二三A😀\U00020000"
@@ -257,6 +259,59 @@ def test_word_lists(tmp_path, caplog):
     lexicon = Lexicon(["一"])
     lexicon.update(path)
     assert len(lexicon) == 6
+
+
+odd_lines = st.text("一二三A\t\u3000 \r\x85\u20287.", max_size=6)
+plain_lines = st.builds(
+    "{}{}".format, st.text(ALPHABET, min_size=1, max_size=3), st.sampled_from(["", "\tLOC", "\t人"])
+)
+
+
+@given(lines=st.lists(st.one_of(plain_lines, plain_lines, plain_lines, odd_lines), max_size=8), end=st.booleans())
+def test_a_list_read_as_arrays_is_the_same_as_word_by_word(tmp_path_factory, lines, end):
+    path = tmp_path_factory.mktemp("lists") / "words.txt"
+    path.write_text("\n".join(lines) + "\n" * end, encoding="utf-8", newline="")
+    with mock.patch("hanlattice.lexicon.lexicon.read_table", return_value=None):
+        try:
+            expected = Lexicon.from_files(path)
+        except DataError as error:
+            with pytest.raises(DataError, match=re.escape(str(error))):
+                Lexicon.from_files(path)
+            return
+    lexicon = Lexicon.from_files(path)
+    assert list(lexicon.entries()) == list(expected.entries())
+    assert lexicon.labels == expected.labels
+    text = "".join(lines)
+    assert found(lexicon, text) == found(expected, text)
+    lexicon.add("三三", "LOC")
+    assert lexicon.label(lexicon.ids(["三三"])[0]) == "LOC"
+
+
+def test_plain_lists_are_read_as_arrays_and_no_others(tmp_path):
+    path = tmp_path / "words.txt"
+    for content, is_plain in [
+        ("\ufeff一二\n三\tLOC\n四\tPER\n五", True),
+        ("一\n一", False),
+        ("一\n\n二", False),
+        ("一\t2.5", False),
+        (" 一", False),
+        ("一\tLOC\t", False),
+        ("一\r\n二", False),
+        ("", False),
+    ]:
+        path.write_text(content, encoding="utf-8", newline="")
+        with mock.patch("hanlattice.lexicon.lexicon.read_words", wraps=wordlist.read_words) as one_by_one:
+            Lexicon.from_files(path)
+        assert one_by_one.called is not is_plain, content
+
+
+def test_a_list_from_a_pipe_is_read_once(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("一二\n三\tLOC\n",), kwargs={"encoding": "utf-8"})
+    writer.start()
+    assert list(Lexicon.from_files(pipe).entries()) == [Word("一二"), Word("三", "LOC")]
+    writer.join()
 
 
 @pytest.mark.parametrize(

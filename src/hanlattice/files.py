@@ -1,15 +1,18 @@
 """Reading text with errors that name the place; writing files whole or not at all."""
 
+import codecs
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
 from hanlattice.errors import DataError
 
 STDIN = "/dev/stdin"
+BLOCK = 1 << 18  # bytes
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -20,25 +23,62 @@ def read_lines(path: str | Path) -> Iterator[str]:
     Raises:
         DataError: the file cannot be read, or a byte is not UTF-8 (the byte and the line are named).
     """
+    return chain.from_iterable(read_blocks(path))
+
+
+def read_blocks(path: str | Path) -> Iterator[list[str]]:
+    """The same lines as they come, many at a time.
+
+    Raises:
+        DataError: see :func:`read_lines`.
+    """
+    done = 0
+    for raw in _whole_lines(path):
+        try:
+            lines = raw.decode("utf-8").split("\n")
+        except UnicodeDecodeError:
+            yield from _up_to_the_error(path, raw.split(b"\n"), done)
+        else:
+            yield [line.removesuffix("\r") for line in lines] if b"\r" in raw else lines
+            done += len(lines)
+
+
+def _whole_lines(path: str | Path) -> Iterator[bytes]:
+    """What can be read at once, cut at ends of lines, the last of which is left out."""
     try:
         # A socket, which standard input may be, cannot be opened by name, and a file would begin anew.
         is_stdin = str(path) == STDIN
         with open(0 if is_stdin else path, "rb", closefd=not is_stdin) as stream:
-            for number, raw in enumerate(stream, 1):
-                raw = raw.removesuffix(b"\n").removesuffix(b"\r")
-                if number == 1:
-                    raw = raw.removeprefix(b"\xef\xbb\xbf")
-                try:
-                    yield raw.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise DataError(
-                        f"byte {raw[error.start]:#04x} at position {error.start + 1} is not UTF-8;"
-                        " convert the file, for example with: iconv -f GB18030 -t UTF-8",
-                        path,
-                        number,
-                    ) from None
+            parts: list[bytes] = []  # of the line that has not ended yet
+            mark = codecs.BOM_UTF8  # that the file may begin with
+            while block := stream.read1(BLOCK):
+                before, end, rest = block.rpartition(b"\n")
+                if end:
+                    yield b"".join((*parts, before)).removeprefix(mark)
+                    parts, mark = [], b""
+                parts.append(rest)
+            if last := b"".join(parts).removeprefix(mark):
+                yield last
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+
+
+def _up_to_the_error(path: str | Path, lines: Sequence[bytes], done: int) -> Iterator[list[str]]:
+    """
+    Raises:
+        DataError: one of the lines is not UTF-8, of which ``done`` are before them.
+    """
+    for number, raw in enumerate(lines, done + 1):
+        raw = raw.removesuffix(b"\r")
+        try:
+            yield [raw.decode("utf-8")]
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"byte {raw[error.start]:#04x} at position {error.start + 1} is not UTF-8;"
+                " convert the file, for example with: iconv -f GB18030 -t UTF-8",
+                path,
+                number,
+            ) from None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hanlattice.kernels.library import kernels
 from hanlattice.lexicon.matches import BatchMatches, Int32, Matches, joined
 from hanlattice.lexicon.trie import BOUNDARY, Trie, UInt32, codes_of
+from hanlattice.lexicon.wordlist import Listed
 from hanlattice.lexicon.words import Traits, WordTable
 
 T = TypeVar("T", bound=np.generic)
@@ -51,6 +52,15 @@ class Snapshot:
     label_ids: Int32 = field(default_factory=lambda: np.empty(0, np.int32))
     weights: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     present: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of(cls, listed: Listed) -> "Snapshot | None":
+        """A lexicon of distinct words; None if there is one twice."""
+        layer = Layer.build(0, listed.words)
+        if layer.trie.n_words < len(listed.words):
+            return None
+        weights = np.full(len(listed.words), np.nan, np.float32)
+        return cls((layer,), listed.labels, listed.label_ids, weights)
 
     @property
     def id_count(self) -> int:

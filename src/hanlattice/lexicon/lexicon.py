@@ -12,7 +12,7 @@ from hanlattice.lexicon import compiled
 from hanlattice.lexicon.layers import Snapshot
 from hanlattice.lexicon.matches import BatchMatches, Int32, Matches
 from hanlattice.lexicon.trie import BOUNDARY
-from hanlattice.lexicon.wordlist import read_words
+from hanlattice.lexicon.wordlist import read_table, read_words
 from hanlattice.lexicon.words import PLAIN, Entry, Traits, Word, WordTable
 
 
@@ -46,6 +46,10 @@ class Lexicon:
         Raises:
             DataError: a file cannot be read, or a line cannot be a word; the message names both.
         """
+        if len(paths) == 1 and (listed := read_table(paths[0])) and (state := Snapshot.of(listed)):
+            lexicon = cls()
+            lexicon._state = state
+            return lexicon
         return cls(word for path in paths for word in read_words(path))
 
     @classmethod
@@ -101,9 +105,12 @@ class Lexicon:
         Raises:
             DataError: a file cannot be read, or an entry cannot be a word.
         """
-        entries = list(map(_edit, read_words(words) if isinstance(words, str | Path) else words))
-        written = self._written([word for word, _ in entries])
-        edits = {word: traits for word, (_, traits) in zip(written, entries, strict=True) if word}
+        entries = list(read_words(words) if isinstance(words, str | Path) else words)
+        texts = [entry if isinstance(entry, str) else entry[0] for entry in entries]
+        traits = [PLAIN if isinstance(entry, str) else (entry[1], entry[2]) for entry in entries]
+        _refuse_no_words(texts)
+        edits = dict(zip(self._written(texts), traits, strict=True))
+        edits.pop("", None)  # a word of which nothing is left as texts are written
         with self._lock:
             self._pending.update(edits)
 
@@ -205,12 +212,14 @@ class Lexicon:
         return self._state
 
 
-def _edit(entry: Entry) -> tuple[str, Traits]:
-    text, traits = (entry, PLAIN) if isinstance(entry, str) else (entry[0], (entry[1], entry[2]))
-    if not text or BOUNDARY in text:
-        problem = "a NUL character" if text else "no characters"
+def _refuse_no_words(texts: list[str]) -> None:
+    """
+    Raises:
+        DataError: a text is empty, or holds the character that stands between texts.
+    """
+    if "" in texts or BOUNDARY in "".join(texts):
+        problem = "no characters" if "" in texts else "a NUL character"
         raise DataError(f"a word of the lexicon has {problem}; remove it from the list")
-    return text, traits
 
 
 def _compiled_file(path: str | Path) -> Path:

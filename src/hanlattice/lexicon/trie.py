@@ -91,6 +91,11 @@ class Trie:
             first[used] = _insert(keys, _key(np.full(len(used), slots), used))
         return cls(cells, first)
 
+    @property
+    def n_words(self) -> int:
+        """How many distinct words there are."""
+        return int(np.count_nonzero(self.cells[:, 1].astype(np.uint32)))
+
     def search(self, codes: UInt32, low: int, high: int, min_length: int = 1) -> Matches:
         """Every word from ``codes[low:high]`` on, ordered by (start, end); ``codes`` ends with a boundary."""
         library = kernels()

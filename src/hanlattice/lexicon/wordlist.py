@@ -2,12 +2,17 @@
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from hanlattice.errors import DataError
-from hanlattice.files import read_lines
-from hanlattice.lexicon.words import Entry, Word
+from hanlattice.files import STDIN, read_blocks
+from hanlattice.lexicon.matches import Int32
+from hanlattice.lexicon.trie import codes_of
+from hanlattice.lexicon.words import Entry, Word, WordTable
 
 LONGEST_LINE = 1000  # characters; a longer line is no word but a file of another kind
 
@@ -22,8 +27,83 @@ def read_words(path: str | Path) -> Iterator[Entry]:
     Raises:
         DataError: the file cannot be read, is not UTF-8, or a line is too long or holds what no word can.
     """
-    blank = 0
-    for number, line in enumerate(read_lines(path), 1):
+    number = blank = 0
+    for lines in read_blocks(path):
+        _refuse_no_words(lines, path, number)
+        for line in lines:
+            number += 1
+            if not (text := line.strip()):
+                blank += 1
+            elif "\t" in line:
+                yield _entry(line, path, number)
+            else:
+                yield text
+    if blank:
+        logger.info("%s: %d blank lines skipped", path, blank)
+
+
+class Listed(NamedTuple):
+    """A word list as arrays: the words, their distinct labels, and of each word the index of its label, or -1."""
+
+    words: WordTable
+    labels: tuple[str, ...]
+    label_ids: Int32
+
+
+def read_table(path: str | Path) -> Listed | None:
+    r"""A word list that holds nothing but lines ``word`` and ``word\tlabel``, many times as fast as word by word.
+
+    None where there is anything else, be it an error, a weight, a blank line or space around a field; words that
+    are there twice are not noticed.
+    """
+    if str(path) == STDIN or not Path(path).is_file():  # what can be read once only
+        return None
+    try:
+        text = Path(path).read_bytes().decode("utf-8").removeprefix("\ufeff")
+    except (OSError, UnicodeDecodeError):
+        return None
+    text += "" if text.endswith("\n") else "\n"
+    codes = codes_of(text)
+    ends = np.flatnonzero(codes == ord("\n"))
+    starts = np.concatenate([ends[:1] * 0, ends[:-1] + 1])
+    tabs = np.flatnonzero(codes == ord("\t"))
+    lines = np.searchsorted(ends, tabs)
+    word_ends = ends.copy()
+    word_ends[lines] = tabs
+    if (
+        (ends - starts).max() > LONGEST_LINE
+        or len(np.unique(lines)) < len(lines)
+        or (word_ends == starts).any()
+        or "\0" in text
+    ):
+        return None
+    listed = [text[start:end] for start, end in zip((tabs + 1).tolist(), ends[lines].tolist(), strict=True)]
+    labels = tuple(dict.fromkeys(listed))
+    edges = "".join([label[0] + label[-1] if label else " " for label in labels])
+    edges += codes[starts].tobytes().decode("utf-32-le") + codes[word_ends - 1].tobytes().decode("utf-32-le")
+    if any(map(str.isspace, set(edges))) or any(_number(label) is not None for label in labels):
+        return None
+    numbers = {label: number for number, label in enumerate(labels)}
+    label_ids = np.full(len(ends), -1, np.int32)
+    label_ids[lines] = [numbers[label] for label in listed]
+    inside = np.zeros(len(codes) + 1, np.int8)
+    inside[starts] += 1
+    inside[word_ends] -= 1
+    offsets = np.zeros(len(ends) + 1, np.int64)
+    np.cumsum(word_ends - starts, out=offsets[1:])
+    return Listed(
+        WordTable(codes[np.cumsum(inside[:-1], dtype=np.int8).view(np.bool_)], offsets), labels, label_ids
+    )
+
+
+def _refuse_no_words(lines: Sequence[str], path: str | Path, done: int) -> None:
+    """
+    Raises:
+        DataError: a line is too long or holds a NUL character; ``done`` are before them.
+    """
+    if max(map(len, lines), default=0) <= LONGEST_LINE and "\0" not in "".join(lines):
+        return
+    for number, line in enumerate(lines, done + 1):
         if len(line) > LONGEST_LINE:
             raise DataError(
                 f"the line has {len(line):,} characters, more than {LONGEST_LINE:,}; write one word a line",
@@ -32,14 +112,6 @@ def read_words(path: str | Path) -> Iterator[Entry]:
             )
         if "\0" in line:
             raise DataError("a NUL character cannot be part of a word; remove it", path, number)
-        if not (text := line.strip()):
-            blank += 1
-        elif "\t" in line:
-            yield _entry(line, path, number)
-        else:
-            yield text
-    if blank:
-        logger.info("%s: %d blank lines skipped", path, blank)
 
 
 def _entry(line: str, path: str | Path, number: int) -> Word:

@@ -1,0 +1,62 @@
+"""Lines come whole, in order and with their places, however a file is cut when it is read."""
+
+import os
+import threading
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hanlattice.errors import DataError
+from hanlattice.files import read_blocks, read_lines
+
+lines_of_text = st.lists(st.text("一A\r\t\u2028\x85😀", max_size=6), max_size=10)
+
+
+@given(lines=lines_of_text, block=st.integers(1, 12), end=st.sampled_from(["", "\n"]), mark=st.booleans())
+def test_lines_in_blocks_of_any_size(tmp_path_factory, lines: list[str], block: int, end: str, mark: bool):
+    path = tmp_path_factory.mktemp("files") / "text"
+    path.write_bytes(b"\xef\xbb\xbf" * mark + ("\n".join(lines) + end).encode())
+    with open(path, encoding="utf-8-sig", newline="\n") as stream:
+        expected = [line.removesuffix("\n").removesuffix("\r") for line in stream]
+    with mock.patch("hanlattice.files.BLOCK", block):
+        assert list(read_lines(path)) == expected
+        assert [line for lines in read_blocks(path) for line in lines] == expected
+
+
+@pytest.mark.parametrize("block", [4, 7, 1 << 18])
+@pytest.mark.parametrize("number", [1, 2, 50])
+def test_a_byte_that_is_no_character_is_named_with_its_line(tmp_path: Path, block: int, number: int):
+    path = tmp_path / "text"
+    good = "重庆\n".encode()
+    path.write_bytes(good * (number - 1) + "重".encode() + b"\xff\n" + good * 3)
+    read = []
+    with (
+        mock.patch("hanlattice.files.BLOCK", block),
+        pytest.raises(DataError, match=rf"text:{number}: byte 0xff at position 4 is not UTF-8"),
+    ):
+        read.extend(read_lines(path))
+    assert all(line == "重庆" for line in read)
+
+
+def test_lines_of_a_pipe_come_while_it_is_written(tmp_path: Path):
+    """Whoever types lines sees each answered before the next."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    answered = threading.Event()
+
+    def write() -> None:
+        with open(pipe, "wb", buffering=0) as stream:
+            stream.write("一\n二".encode())
+            assert answered.wait(10)
+            stream.write("三\n".encode())
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    lines = read_lines(pipe)
+    assert next(lines) == "一"
+    answered.set()
+    assert list(lines) == ["二三"]
+    writer.join()
