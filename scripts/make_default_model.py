@@ -5,9 +5,8 @@
     HANLATTICE_DATA=… WORD_LABELS=labels.txt WORD_TAGS=words.jsonl python scripts/make_default_model.py
 
 ``HANLATTICE_DATA`` is a folder with ``labelled/msra`` as docs/results.md describes. TEXT is raw text, WORDS a large
-lexicon, NESTED the entities of the People's Daily, 199801.txt its words and TEST the test file of MSRA: the packaged
-model finds in TEXT what type a word is of. A run that was stopped goes on where it was. The traditional variant of the
-test needs the extra ``dev`` (opencc).
+lexicon, NESTED the entities of the People's Daily, 199801.txt its words and TEST the test file of MSRA. A run that
+was stopped goes on where it was. The traditional variant of the test needs the extra ``dev`` (opencc).
 """
 
 import argparse
@@ -101,14 +100,14 @@ and half width. Weights in 8 bits (tables, one scale a row) and float16.
 - Labelled: MSRA NER (SIGHAN 2006 bakeoff 3, Microsoft Research Asia), its training file, a twentieth of it dev,
   chosen by seed. Beside it, embedding and encoder learnt the words, parts of speech and outermost names of the
   People's Daily of January 1998 (PFR corpus, Peking University and Fujitsu) by a decoder of their own, so that its
-  conventions are not those of this model. Texts that share 20 characters with the MSRA test file are left out, and so
-  are those of the People's Daily that share them with dev. No licence covers these data; they were released for
+  conventions are not those of this model. Texts that share 20 characters with the MSRA test file are left out, and
+  so are those of the People's Daily that share them with dev. No licence covers these data; they were released for
   research, so check whether your use is covered before you rely on this model commercially.
 - Vectors: `data/VECTORS.md` in the package.
-- Lexicon: {len(ner.lexicon):,} words, those of the vectors and, without a vector of their own, others that were met at
-  least once in the text that the vectors were trained on or in the People's Daily. {len(labels):,} of them have a
-  label ({kinds}): what they are in the People's Daily, or what the packaged model
-  before this one found them to be in raw text, news above all.
+- Lexicon: {len(ner.lexicon):,} words, those of the vectors and, without a vector of their own, others that were met
+  at least once in the text that the vectors were trained on or in the People's Daily. {len(labels):,} of them have
+  a label ({kinds}): what they are in the People's Daily, or what the packaged
+  model before this one found them to be in raw text, news above all.
 
 ## Scores
 

@@ -2,8 +2,8 @@
 
     python scripts/tag_words.py 199801.txt --output words.jsonl
 
-Spans are the outermost entities, and the words outside them with their parts of speech; punctuation has none. Of the
-parts of speech of the People's Daily those that differ in use only, such as morphemes and words, are one.
+Spans are the outermost entities, and the words outside them with their parts of speech; punctuation has none. Of
+the parts of speech of the People's Daily those that differ in use only, such as morphemes and words, are one.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from hanlattice import corpus
 from hanlattice.document import Document, Entity
 
 SAME = {"vd": "d", "ad": "d", "an": "vn", "o": "y", "e": "y", "k": "y", "h": "y"}
-KEPT = frozenset("n v a d m q r t p c u f s b z y i l j nr ns nt nz nx vn".split())
+KEPT = frozenset([*"nvadmqrtpcufsbzyilj", "nr", "ns", "nt", "nz", "nx", "vn"])
 
 
 def part_of_speech(tag: str) -> str:
