@@ -6,8 +6,8 @@ TEXT are files of running text, one a line, plain or compressed by xz, which the
 reads; ANNOTATED are corpora in any of the formats. Of the words in WORDS those that occur in any of them are kept,
 and the words of the packaged vectors in any case. A word gets a label when, as a whole entity, it was annotated, or
 found twice, or once with a confidence of 0.9; if four times out of five or more it had that label; and if it was an
-entity in two of five places or more where it occurs. Documents of ANNOTATED that share 20 characters with TEST count
-for nothing. The output, ``word<TAB>label`` or ``word``, is a lexicon file.
+entity in two of five places or more where it occurs. Documents of ANNOTATED that share 20 characters with TEST
+count for nothing. The output, ``word<TAB>label`` or ``word``, is a lexicon file.
 """
 
 import argparse
