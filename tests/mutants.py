@@ -38,6 +38,7 @@ CHAIN, DECODING = "structs/linear_chain.py", "structs/decoding.py"
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
 AUGMENTED, AUGMENTED_TEST = "encoders/augmented.py", "tests/oracles/test_augmented.py"
 PIECES = "tests/oracles/test_pretrained.py"
+AUXILIARY, LEXICON = "tests/test_auxiliary.py", "tests/test_lexicon.py"
 POSITIONS, TENER = "tests/oracles/test_positions.py", "tests/parity/test_tener.py"
 LATIN, EXPLAIN = "tests/oracles/test_latin.py", "tests/test_explain.py"
 RELATIVE, TRANSFORMER = "encoders/positions/relative.py", "encoders/transformer.py"
@@ -434,7 +435,7 @@ FAULTS = {
         "training/distributed.py", "        dist.all_reduce(flat)\n", "", "tests/test_distributed.py"
     ),
     "a step of the sentences of one process": Fault(
-        "training/loop.py", "(len(piece) / len(indices))", "(len(piece) / len(own))", "tests/test_distributed.py"
+        "training/loop.py", "len(piece) / len(step.examples)", "len(piece) / len(own)", "tests/test_distributed.py"
     ),
     "tags of a span end early": Fault(
         "spans.py", "tags[span.end - 1] =", "tags[max(span.end - 2, 0)] =", "tests/test_spans.py"
@@ -490,6 +491,30 @@ FAULTS = {
     ),
     "threshold of one request for all": Fault(
         "serving/answering.py", "            question.threshold,\n", "            None,\n", SERVICE
+    ),
+    "an auxiliary corpus read an epoch too long": Fault(
+        "training/tasks.py", "0 < self.epochs <= epoch", "0 < self.epochs < epoch", AUXILIARY
+    ),
+    "an auxiliary loss without its weight": Fault(
+        "training/loop.py", "step.task.weight * len(piece)", "len(piece)", AUXILIARY
+    ),
+    "an auxiliary corpus may hold what dev holds": Fault(
+        "training/data.py", "    if others:\n", "    if data.train[1:]:\n", AUXILIARY
+    ),
+    "steps of one corpus after those of another": Fault(
+        "training/tasks.py", "(found[i] for i in draw.permutation(len(found)))", "iter(found)", AUXILIARY
+    ),
+    "words that are listed twice are two": Fault(
+        "lexicon/layers.py", "if layer.trie.n_words < len(listed.words):", "if not len(listed.words):", LEXICON
+    ),
+    "a label that begins with a space": Fault(
+        "lexicon/wordlist.py", 'label[0] + label[-1] if label else " "', '""', LEXICON
+    ),
+    "a file's mark is a character": Fault(
+        "files.py", "(*parts, before)).removeprefix(mark)", "(*parts, before))", "tests/test_files.py"
+    ),
+    "a line across two blocks is two": Fault(
+        "files.py", 'b"".join((*parts, before))', 'b"\\n".join((*parts, before))', "tests/test_files.py"
     ),
 }
 

@@ -295,6 +295,7 @@ def test_plain_lists_are_read_as_arrays_and_no_others(tmp_path):
         ("一\n\n二", False),
         ("一\t2.5", False),
         (" 一", False),
+        ("一\t LOC", False),
         ("一\tLOC\t", False),
         ("一\r\n二", False),
         ("", False),
