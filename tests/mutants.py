@@ -349,7 +349,7 @@ FAULTS = {
         "calibration.py", "decoder.with_settings(changed)", "decoder.with_settings({})", CALIBRATION
     ),
     "types that a model was not built for are learnt as none": Fault(
-        "tagger.py", "self.decoder.refuse_unknown(gold)", "pass", "tests/test_decoder_limits.py"
+        "tagger.py", "decoder.refuse_unknown(gold)", "pass", "tests/test_decoder_limits.py"
     ),
     "the match is not softened": Fault(
         "decoders/mrc.py", "*self.ends.parameters(), *self.match.parameters()", "*self.ends.parameters()", POINTERS
