@@ -100,10 +100,11 @@ def test_pieces_equal_the_whole(alone: Path, tmp_path: Path) -> None:
     assert_alike(folder, alone, "table.weight", within=2e-3)
 
 
-def test_two_processes_in_pieces_with_dense_tables(tmp_path: Path) -> None:
+def test_two_processes_in_pieces_with_dense_tables_and_an_auxiliary_corpus(tmp_path: Path) -> None:
     plain = {"sparse": False, "optimiser": "sgd", "clip_norm": 0.0}  # which tells how long a gradient is
-    whole = api.train(config(**plain), output=tmp_path / "alone").folder
-    done = torchrun(config(**plain, accumulate=2), tmp_path / "model")
+    beside = {"auxiliary": {"again": {"corpus": str(tiny.folder() / "corpus.bmes"), "weight": 0.1, "epochs": 2}}}
+    whole = api.train(config(**plain).with_settings(beside), output=tmp_path / "alone").folder
+    done = torchrun(config(**plain, accumulate=2).with_settings(beside), tmp_path / "model")
     assert done.returncode == 0, done.stderr
     assert_alike(tmp_path / "model", whole)
 

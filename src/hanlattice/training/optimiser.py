@@ -66,7 +66,12 @@ def optimisers(learner: nn.Module, config: TrainingConfig) -> list[Optimizer]:
         raise ConfigError(f"{name} takes no sparse gradients: set sparse = false, or use adamw")
     if config.optimiser == "adamax":
         return [Adamax(groups, lr=0.0)]
-    return [SGD(groups, lr=0.0, momentum=config.momentum, fused=True)]
+    sgd = SGD(groups, lr=0.0, momentum=config.momentum, fused=True)
+    if config.momentum:
+        # A fused step wants them of all or of none, and what another task has no part in has no gradient at first.
+        for parameter in (p for group in sgd.param_groups for p in group["params"]):
+            sgd.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return [sgd]
 
 
 def rate(config: TrainingConfig, progress: float) -> float:
