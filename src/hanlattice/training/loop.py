@@ -245,10 +245,22 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     for name, other in config.auxiliary.items():
         read = data.examples(auxiliary[name], reader, lexicon, bare=bare)
         tasks.append(Task(heads[name], read, other.weight, other.epochs))
+    _tell(watcher, corpora, ner, tasks, cut)
+    for name, task in zip(auxiliary, tasks[1:], strict=True):
+        watcher.say(
+            f"beside them {len(corpora.auxiliary[name]):,} documents of {name!r} in {len(task.examples):,} pieces,"
+            f" {sum(len(e.spans) for e in task.examples):,} spans of {len(task.decoder.labels)} types"
+        )
+    return Prepared(ner, tasks, config.data, found, further, corpora.dev, corpora.test)
+
+
+def _tell(watcher: Watcher, corpora: data.Corpora, ner: NER, tasks: Sequence[Task], cut: int) -> None:
+    """What there is to learn from, what of it cannot be learnt, and how large the model is."""
+    examples, tagger = tasks[0].examples, ner.tagger
     lost = _n_out_of_reach(tagger, examples)
     watcher.say(
         f"{len(corpora.train):,} documents in {len(examples):,} pieces,"
-        f" {sum(len(e.spans) for e in examples):,} entities of {len(seen.labels)} types;"
+        f" {sum(len(e.spans) for e in examples):,} entities of {len(ner.labels)} types;"
         f" dev {len(corpora.dev):,}, test {len(corpora.test):,}"
         + (f"; {corpora.leaked} documents left out that an excluded corpus shares" if corpora.leaked else "")
         + (f"; {corpora.inner:,} entities inside others left out" if corpora.inner else "")
@@ -256,11 +268,6 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         + (f"; {cut} entities lie across the border of a window and are not trained on" if cut else "")
         + (f"; {lost:,} entities that this tagger can never find" if lost else "")
     )
-    for name, part in auxiliary.items():
-        watcher.say(
-            f"beside them {len(corpora.auxiliary[name]):,} documents of {name!r} in {len(part):,} pieces,"
-            f" {sum(len(p.spans) for p in part):,} spans of {len(heads[name].labels)} types"
-        )
     for defect in corpora.dropped[:NAMED]:
         watcher.say(f"passed over: {defect.where}: {defect.message}")
     if lost:
@@ -268,10 +275,9 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         for entity in islice(named(corpora.train, beyond), NAMED):
             watcher.say(f"{entity} is out of reach of this tagger")
     watcher.say(
-        f"{len(lexicon):,} words in the lexicon, {len(seen.words):,} of those that occur have a vector;"
+        f"{len(ner.lexicon):,} words in the lexicon, {len(ner.vocabulary.words):,} of those that occur have a vector;"
         f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
     )
-    return Prepared(ner, tasks, config.data, found, further, corpora.dev, corpora.test)
 
 
 def _begin(start: str, tagger: Tagger, whole: Tagger, found: data.Vocabularies, watcher: Watcher) -> None:
