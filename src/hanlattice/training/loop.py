@@ -275,8 +275,8 @@ def _tell(watcher: Watcher, corpora: data.Corpora, ner: NER, tasks: Sequence[Tas
         for entity in islice(named(corpora.train, beyond), NAMED):
             watcher.say(f"{entity} is out of reach of this tagger")
     watcher.say(
-        f"{len(ner.lexicon):,} words in the lexicon, {len(ner.vocabulary.words):,} of those that occur have a vector;"
-        f" {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
+        f"{len(ner.lexicon):,} words in the lexicon, {len(ner.vocabulary.words):,} of those that occur have a"
+        f" vector; {sum(p.numel() for p in tagger.parameters()):,} parameters while training"
     )
 
 
