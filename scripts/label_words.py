@@ -3,11 +3,11 @@
     python scripts/label_words.py TEXT… --lexicon WORDS… --corpus ANNOTATED… --exclude TEST… --output labels.txt
 
 TEXT are files of running text, one a line, plain or compressed by xz, which the packaged model or ``--model``
-reads; ANNOTATED are corpora in any of the formats. A word gets a label when, as a whole entity, it was annotated,
-or found twice, or once with a confidence of 0.9; if four times out of five or more it had that label; and if it was
-an entity in two of five places or more where it occurs. Documents of ANNOTATED that share 20 characters with TEST
-count for nothing. The output, ``word<TAB>label`` or ``word``, is a lexicon file of the words of the packaged
-vectors and, of those in WORDS, the ones with a label.
+reads; ANNOTATED are corpora in any of the formats. Of the words in WORDS those that occur in any of them are kept,
+and the words of the packaged vectors in any case. A word gets a label when, as a whole entity, it was annotated, or
+found twice, or once with a confidence of 0.9; if four times out of five or more it had that label; and if it was an
+entity in two of five places or more where it occurs. Documents of ANNOTATED that share 20 characters with TEST
+count for nothing. The output, ``word<TAB>label`` or ``word``, is a lexicon file.
 """
 
 import argparse
@@ -35,11 +35,14 @@ TOGETHER = 2_000  # lines
 
 @dataclass
 class Evidence:
-    """``places``: how often each word occurs where entities were looked for; ``found``: how often each string was
-    an entity of each type; ``sure``: those that were annotated, or of which the model was sure at least once.
+    """``met``: how often each word occurs anywhere; ``places``: where entities were looked for as well.
+
+    ``found``: how often each string was an entity of each type, ``annotated`` or by the model; ``sure`` are the
+    entities of which the model was sure at least once.
     """
 
     lexicon: Lexicon
+    met: Counter[str] = field(default_factory=Counter)
     places: Counter[str] = field(default_factory=Counter)
     found: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     sure: set[tuple[str, str]] = field(default_factory=set)
@@ -61,7 +64,9 @@ class Evidence:
         """What annotators found."""
         for document in documents:
             plain = ner.normaliser(document.text)
-            self.places.update(self.words_in([plain.text]))
+            words = self.words_in([plain.text])
+            self.met.update(words)
+            self.places.update(words)
             for span in document.spans:
                 place = span.mapped(plain.normalised)
                 word = plain.text[place.start : place.end]
@@ -103,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", nargs="+", type=Path)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--lexicon", nargs="*", type=Path, default=[], help="more words, those that get a label")
+    parser.add_argument("--lexicon", nargs="*", type=Path, default=[], help="more words, where they occur")
     parser.add_argument("--corpus", nargs="*", type=Path, default=[])
     parser.add_argument("--exclude", nargs="*", type=Path, default=[])
     parser.add_argument("--model", help="the packaged one otherwise")
@@ -115,14 +120,16 @@ def main() -> None:
     further = [entry.text for path in a.lexicon for entry in Lexicon.open(path).entries()]
     evidence = Evidence(Lexicon([*known, *further]))
     for path in a.texts:
+        for some in together(lines(path)):
+            evidence.met.update(evidence.words_in([ner.normaliser(text).text for text in some]))
         for some in together(usual(lines(path), a.characters)):
             evidence.read(ner, [ner.normaliser(text).text for text in some])
         print(f"{path}: {sum(c.total() for c in evidence.found.values()):,} entities so far", flush=True)
     banned = [document for path in a.exclude for document in corpus.read(path)]
     for path in a.corpus:
         evidence.believe(ner, without_shared(banned, list(corpus.read(path))))
-    labels = {word: label for word in (*known, *sorted(further)) if (label := evidence.label(word))}
-    words = dict.fromkeys((*known, *labels))
+    words = list(dict.fromkeys([*known, *sorted(word for word in further if evidence.met[word])]))
+    labels = {word: label for word in words if (label := evidence.label(word))}
     with atomic_write(a.output) as stream:
         stream.writelines(f"{word}\t{labels[word]}\n" if word in labels else f"{word}\n" for word in words)
     print(f"{len(words):,} words, {len(labels):,} of them labelled: {dict(Counter(labels.values()))}")

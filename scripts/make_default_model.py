@@ -33,7 +33,7 @@ from hanlattice.training import evaluate, train
 from hanlattice.vocab import Vocabulary
 
 TYPES = {"NR": "PER", "NS": "LOC", "NT": "ORG"}  # the test file's names of the types
-BIGRAMS, WORDS = 182_000, 130_000  # rows of the packaged tables
+BIGRAMS, WORDS = 160_000, 130_000  # rows of the packaged tables
 WIDE = str.maketrans({code: code + 0xFEE0 for code in range(0x21, 0x7F)})
 
 
@@ -104,8 +104,9 @@ and half width. Weights in 8 bits (tables, one scale a row) and float16.
   so are those of the People's Daily that share them with dev. No licence covers these data; they were released for
   research, so check whether your use is covered before you rely on this model commercially.
 - Vectors: `data/VECTORS.md` in the package.
-- Lexicon: {len(ner.lexicon):,} words, those of the vectors and others with a label. {len(labels):,} of them have a
-  label ({kinds}): what they are in the People's Daily, or what the packaged
+- Lexicon: {len(ner.lexicon):,} words, those of the vectors and, without a vector of their own, others that were met
+  at least once in the text that the vectors were trained on or in the People's Daily. {len(labels):,} of them have
+  a label ({kinds}): what they are in the People's Daily, or what the packaged
   model before this one, with F1 91.63, found them to be in raw text, news above all.
 
 ## Scores
