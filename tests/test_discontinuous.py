@@ -150,8 +150,8 @@ class TestADecoderOfWholeEntities:
         for decoder in ({"name": "global_pointer", "d_head": 8}, {"name": "crf", "scheme": "BMES"}):
             run, _ = self.prepared(tmp_path, decoder)
             tagger = run.ner.tagger.eval()
-            batch = collate([e.encoded for e in run.examples[:4]])
-            gold = [e.spans for e in run.examples[:4]]
+            batch = collate([e.encoded for e in run.tasks[0].examples[:4]])
+            gold = [e.spans for e in run.tasks[0].examples[:4]]
             whole = [[span for span in spans if not span.gaps] for spans in gold]
             assert whole != [list(spans) for spans in gold]
             assert tagger.loss(batch, gold).item() == tagger.loss(batch, whole).item()
