@@ -131,6 +131,15 @@ def test_commands_without_torch(exported: Path) -> None:
     assert "not installed: exported models are read without it" in done.stdout, done.stderr
     done = run("from hanlattice.cli import main; main()", "export", str(exported), "x")
     assert (done.returncode, done.stderr) == (1, "error: export needs torch: pip install 'hanlattice[train]'\n")
+    for purpose, *arguments in (
+        ("training", "train", "--train", "x", "--output", "y"),
+        ("comparing systems", "compare", "equal/flat", "--output", "y"),
+    ):
+        done = run("from hanlattice.cli import main; main()", *arguments)
+        assert done.stderr == f"error: {purpose} needs torch: pip install 'hanlattice[train]'\n"
+    corpus = str(tiny.folder() / "corpus.bmes")
+    done = run("from hanlattice.cli import main; main()", "evaluate", str(exported), corpus)
+    assert "micro" in done.stdout, done.stderr
 
 
 def test_weights_of_another_model(exported: Path, tmp_path: Path) -> None:

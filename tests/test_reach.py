@@ -9,8 +9,8 @@ from hanlattice import api
 from hanlattice.document import Document, Entity
 from hanlattice.evaluation import Recall, evaluate_spans
 from hanlattice.pipeline import NER
+from hanlattice.reach import named, out_of_reach, with_ceiling
 from hanlattice.spans import Span
-from hanlattice.training.reach import named, out_of_reach, with_ceiling
 
 TEXT = "李明在重庆大学工作"
 NESTED = [Span(0, 2, "PER"), Span(3, 5, "LOC"), Span(3, 7, "ORG")]

@@ -66,6 +66,9 @@ def compare(
     Any setting can be given for all of them as a dotted option, such as --training.epochs 20. The same command
     goes on with a comparison that was stopped, even by a crash; a finished run is never done again.
     """
+    from hanlattice.api import need_torch
+
+    need_torch("comparing systems")
     from hanlattice.comparison import compare as run_comparison
 
     named: dict[str, dict[str, Any]] = {

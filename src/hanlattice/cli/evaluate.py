@@ -89,7 +89,7 @@ def evaluate(
     from hanlattice.evaluation import compare as compare_spans
     from hanlattice.evaluation import evaluate_spans
     from hanlattice.lexicon import Lexicon
-    from hanlattice.training.reach import named, out_of_reach, with_ceiling
+    from hanlattice.reach import named, out_of_reach, with_ceiling
 
     names, steps = _renaming(rename), _steps(thresholds)
     if errors is not None and errors.suffix.lower() not in (".html", ".htm"):

@@ -51,7 +51,10 @@ def train(
     was stopped, even by a crash, goes on with --resume to the result it would have had. Under torchrun several
     processes train one model.
     """
+    from hanlattice.api import need_torch
     from hanlattice.config import load_config, overridden
+
+    need_torch("training")
     from hanlattice.training.distributed import is_first, leave
     from hanlattice.training.loop import train as run_training
     from hanlattice.training.start import settings_to_go_on

@@ -15,10 +15,10 @@ from hanlattice.errors import ConfigError, DataError
 from hanlattice.evaluation import Recall, Score, counts, evaluate_spans
 from hanlattice.files import atomic_write
 from hanlattice.model_folder import CARD, CONFIG, LOG
+from hanlattice.reach import out_of_reach
 from hanlattice.tagger import Tagger
 from hanlattice.training import Watcher, data, train
 from hanlattice.training.loop import device_of
-from hanlattice.training.reach import out_of_reach
 
 RESULT = "result.json"
 

@@ -26,6 +26,7 @@ from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.files import atomic_write
 from hanlattice.model_folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS
 from hanlattice.pipeline import BATCH, NER
+from hanlattice.reach import named, out_of_reach, with_ceiling
 from hanlattice.reader import Reader
 from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
@@ -35,7 +36,6 @@ from hanlattice.training.card import card
 from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from hanlattice.training.distributed import ALONE, Group, joined, own_gpu
 from hanlattice.training.optimiser import Average, clip, hold, initialise, optimisers, rate, set_rate
-from hanlattice.training.reach import named, out_of_reach, with_ceiling
 from hanlattice.training.spelling import spell
 from hanlattice.training.start import begin_with, folder_of
 from hanlattice.training.tasks import Task, decoders, n_steps, steps

@@ -3,14 +3,16 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from hanlattice.batch import collate
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
 from hanlattice.evaluation import Recall, Report
 from hanlattice.pipeline import BATCH, NER
 from hanlattice.spans import Span
-from hanlattice.tagger import Tagger
+
+if TYPE_CHECKING:
+    from hanlattice.tagger import Tagger
 
 
 def out_of_reach(ner: NER, texts: Sequence[str], gold: Sequence[Collection[Span]]) -> Iterator[list[Span]]:
@@ -29,7 +31,11 @@ def out_of_reach(ner: NER, texts: Sequence[str], gold: Sequence[Collection[Span]
         yield from _of_batch(ner, tagger, texts[i : i + BATCH], gold[i : i + BATCH])
 
 
-def _of_batch(ner: NER, tagger: Tagger, texts: Sequence[str], gold: Sequence[Collection[Span]]) -> list[list[Span]]:
+def _of_batch(
+    ner: NER, tagger: "Tagger", texts: Sequence[str], gold: Sequence[Collection[Span]]
+) -> list[list[Span]]:
+    from hanlattice.batch import collate  # an exported model is scored where there is no torch
+
     plain = [ner.normaliser(text) for text in texts]
     read = [[(span.mapped(p.normalised), span) for span in spans] for p, spans in zip(plain, gold, strict=True)]
     known = [[s for s, _ in pairs if s.start < s.end and s.label in ner.labels] for pairs in read]
