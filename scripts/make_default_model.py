@@ -26,10 +26,12 @@ from hanlattice.config import load_config
 from hanlattice.document import Document, Entity
 from hanlattice.evaluation import Report
 from hanlattice.export import export
+from hanlattice.lexicon import Lexicon
 from hanlattice.model_folder import CARD, DEFAULT, GRAPH
 from hanlattice.pipeline import NER
 from hanlattice.text import Normaliser
 from hanlattice.training import evaluate, train
+from hanlattice.vectors import default_vectors
 from hanlattice.vocab import Vocabulary
 
 TYPES = {"NR": "PER", "NS": "LOC", "NT": "ORG"}  # the test file's names of the types
@@ -81,6 +83,12 @@ def trimmed(ner: NER, bigrams: int, words: int) -> Vocabulary:
     return ner.vocabulary.first(len(ner.vocabulary.chars), bigrams, words)
 
 
+def packed_lexicon(ner: NER) -> Lexicon:
+    """The words with a vector or a label: the others are somebody else's list, and are worth next to nothing."""
+    known = set(default_vectors().words.names)
+    return Lexicon(entry for entry in ner.lexicon.entries() if entry.label or entry.text in known)
+
+
 def card(ner: NER, whole: Report, packed: dict[str, tuple[Report, int]], run_card: str) -> str:
     rows = [
         f"| {name} | {n:,} | {r.micro.gold:,} | {100 * r.micro.precision:.2f} | {100 * r.micro.recall:.2f} |"
@@ -104,10 +112,10 @@ and half width. Weights in 8 bits (tables, one scale a row) and float16.
   so are those of the People's Daily that share them with dev. No licence covers these data; they were released for
   research, so check whether your use is covered before you rely on this model commercially.
 - Vectors: `data/VECTORS.md` in the package.
-- Lexicon: {len(ner.lexicon):,} words, those of the vectors and, without a vector of their own, others that were met
-  at least once in the text that the vectors were trained on or in the People's Daily. {len(labels):,} of them have
-  a label ({kinds}): what they are in the People's Daily, or what the packaged
-  model before this one, with F1 91.63, found them to be in raw text, news above all.
+- Lexicon: {len(ner.lexicon):,} words, those of the vectors and others with a label. {len(labels):,} have a label
+  ({kinds}): what they are in the People's Daily, or what the packaged model before this
+  one, with F1 91.63, found them to be in raw text, news above all. It was trained with more words, with neither
+  vector nor label, which were met in the text that the vectors were trained on or in the People's Daily.
 
 ## Scores
 
@@ -117,7 +125,7 @@ MSRA test, micro F1 over exact spans and types, nothing left out. Made by `scrip
 |---|---|---|---|---|---|
 {chr(10).join(rows)}
 
-The same weights in float32, as published: F1 {100 * whole.micro.f1:.2f}.
+The same weights in float32 and with the lexicon of the training, as published: F1 {100 * whole.micro.f1:.2f}.
 
 {as_published.to_markdown()}
 
@@ -131,7 +139,7 @@ lower.
     python scripts/tag_words.py 199801.txt --output words.jsonl
     HANLATTICE_DATA=… WORD_LABELS=labels.txt WORD_TAGS=words.jsonl python scripts/make_default_model.py
 
-The settings are `config.toml` beside this file. From the training run's own card:
+The settings are `config.toml` beside this file. From the training run's own card, with its lexicon:
 
 {run_card.split(chr(10), 2)[2].strip()}
 """
@@ -151,7 +159,7 @@ def main() -> None:
     print(whole)
     vocabulary = trimmed(ner, BIGRAMS, WORDS)
     model.save_model(
-        arguments.output, ner.tagger, vocabulary, ner.lexicon, config, precision="int8", card="being scored"
+        arguments.output, ner.tagger, vocabulary, packed_lexicon(ner), config, precision="int8", card="being scored"
     )
     with tempfile.TemporaryDirectory() as place:
         graph = export(arguments.output, Path(place) / "exported").folder / GRAPH
