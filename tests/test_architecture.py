@@ -43,7 +43,7 @@ ROWS = (
     ("config", "corpus", "lexicon", "evaluation"),
     ("text", "document"),
     ("spans",),
-    ("files", "allocator", "kernels"),
+    ("files", "allocator", "kernels", "forking", "ranges"),
     ("errors",),
     ("__init__",),
 )

@@ -5,7 +5,9 @@ A part named ``package.module:Class`` is imported and called with the same argum
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import torch
 from torch import nn
 
-from hanlattice.config import Config, Part, coerced, located, suggestion
+from hanlattice.config import Config, Part, located, part_setting, suggestion
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.enumeration import Enumeration
 from hanlattice.decoders.mrc import MRC
@@ -252,12 +254,34 @@ DECODERS: dict[str, Callable[..., Decoder]] = {
 }
 
 
-def build(config: Config, tables: Tables, labels: tuple[str, ...]) -> Tagger:
+# Whether parts named package.module:Class may be imported now: importing them runs code.
+_TRUSTED: ContextVar[bool] = ContextVar("trusted", default=True)
+_OWN = re.compile(r"[^\W\d]\w*([.][^\W\d]\w*)*:[^\W\d]\w*")
+# Parts of this library by their paths, which folders may name whether they are trusted or not.
+OURS: dict[str, Callable[..., Any]] = {
+    f"{part.__module__}:{part.__name__}": part
+    for part in (*EMBEDDINGS.values(), *ENCODERS.values(), *DECODERS.values())
+    if part.__qualname__ == part.__name__
+}
+
+
+def build(config: Config, tables: Tables, labels: tuple[str, ...], *, trust: bool = True) -> Tagger:
     """The tagger that a configuration describes.
+
+    ``trust``: parts named ``package.module:Class`` may be imported, which runs their code. It is for settings that
+    come from elsewhere, such as with a model's folder, to be built without it.
 
     Raises:
         ConfigError: a part or a setting of one does not exist, or a value does not fit.
     """
+    token = _TRUSTED.set(trust)
+    try:
+        return _built(config, tables, labels)
+    finally:
+        _TRUSTED.reset(token)
+
+
+def _built(config: Config, tables: Tables, labels: tuple[str, ...]) -> Tagger:
     embedding = _construct("embedding", config.embedding, EMBEDDINGS, tables.within("embedding"))
     encoder = _construct("encoder", config.encoder, ENCODERS, embedding.d_out, tables)
     decoder = _construct("decoder", config.decoder, DECODERS, encoder.d_out, labels)
@@ -325,7 +349,7 @@ def _chosen(
                 _chosen(f"{where}.{name}", inner, builders)
             settings[key] = parts
         else:
-            settings[key] = coerced(value, known[key] or type(value), where)
+            settings[key] = part_setting(part, key, value, known[key] or type(value), where)
     return builder, settings
 
 
@@ -339,6 +363,15 @@ def _within(default: Part, value: Any, where: str) -> Part:
 
 
 def _imported(room: str, name: str) -> Callable[..., Any]:
+    if name in OURS:
+        return OURS[name]
+    if not _OWN.fullmatch(name):
+        raise ConfigError(f"{room} {name!r} is neither the name of a part nor package.module:Class")
+    if not _TRUSTED.get():
+        raise ConfigError(
+            f"{room} {name!r} is code from outside this library; if you trust it and this folder, load the model"
+            " with trust=True (--trust)"
+        )
     module, _, attribute = name.partition(":")
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)

@@ -1,6 +1,7 @@
 """A model is a folder: settings, weights, vocabulary, lexicon and card. No pickle is read or written."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -111,44 +112,65 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     """Weights as float32, and whole numbers as they are.
 
     Raises:
-        ModelError: the file is missing, cut short or no safetensors file.
+        ModelError: the file is missing, cut short or no safetensors file, or holds numbers that are not finite.
     """
     stored = stored_weights(path, load_tensors)
-    return {
-        name: tensor.float() * stored[name + SCALE].float() if name + SCALE in stored else _widened(tensor)
-        for name, tensor in stored.items()
-        if not name.endswith(SCALE)
-    }
+    for name, tensor in stored.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise ModelError(f"{path}: broken ({name} has numbers that are not finite); copy the model again")
+    try:
+        return {
+            name: tensor.float() * stored[name + SCALE].float() if name + SCALE in stored else _widened(tensor)
+            for name, tensor in stored.items()
+            if not name.endswith(SCALE)
+        }
+    except RuntimeError as error:
+        raise ModelError(
+            f"{path}: broken (scales do not fit their tables: {error}); copy the model again"
+        ) from None
 
 
 def _widened(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
-def load_model(folder: str | Path | None = None, *, device: str = "cpu") -> NER:
+def load_model(folder: str | Path | None = None, *, device: str = "cpu", trust: bool = False) -> NER:
     """The model of a folder, read by torch; without one, the model inside the package.
 
+    ``trust``: parts that the folder names as ``package.module:Class`` may be imported, which runs their code.
+
     Raises:
-        ModelError: the folder is missing, broken, or no model of this library.
+        ModelError: the folder is missing, broken, or no model of this library; or it names parts of its own.
     """
     opened = ModelFolder.open(folder)
     path, vocabulary = opened.path, opened.vocabulary
     state = load_weights(path / WEIGHTS)
     try:
-        tagger = build(opened.config, Tables.empty(vocabulary, _dimensions(state), path), vocabulary.labels)
+        tagger = build(
+            opened.config, Tables.empty(vocabulary, _dimensions(state), path), vocabulary.labels, trust=trust
+        )
         tagger.load_state_dict(state)
     except ConfigError as error:
         raise ModelError(f"{path}: {error}") from error
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise ModelError(f"{path}: weights do not fit the settings and vocabulary ({reason})") from None
-    return opened.read_by(tagger.to(device))
+    try:
+        tagger = tagger.to(device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"{path}: the device {device!r} cannot be used here ({reason}); try 'cpu'") from None
+    reopen = partial(load_model, None if folder is None else path.resolve(), device=device, trust=trust)
+    return opened.read_by(tagger).opened_by(reopen)
 
 
 def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:
     """Widths of the three tables, read off the weights."""
     ends = {"chars": ".chars.weight", "bigrams": ".bigrams.weight", "words": ".words.table.weight"}
-    widths = {kind: [t.shape[1] for name, t in state.items() if name.endswith(end)] for kind, end in ends.items()}
+    widths = {
+        kind: [t.shape[1] for name, t in state.items() if name.endswith(end) and t.dim() == 2]
+        for kind, end in ends.items()
+    }
     return {kind: found[0] if found else 1 for kind, found in widths.items()}
 
 

@@ -1,16 +1,16 @@
 """The folder of a model: what its files are called, and what every engine reads of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 
-from hanlattice.config import Config, load_config
+from hanlattice.config import Config, Kinds, load_config, settings_of
 from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.lexicon import Lexicon
@@ -27,6 +27,18 @@ CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
 LOG = "log.jsonl"  # one line an epoch, of a model that training made
 GRAPH = "model.onnx"  # of an exported model; its tables lie in the weights
 SCALE = "::scale"  # ends the name of the scales of a table that is stored in 8 bits
+# Decoders of tags that are read without torch, and their settings.
+_SCHEME = (Literal["BIO", "BMES", "BIOES", "BILOU"], "BMES")
+TAGS: Mapping[str, Kinds] = {
+    "crf": {
+        "scheme": _SCHEME,
+        "constrained": (bool, True),
+        "boundaries": (bool, True),
+        "missing": (float, 0.0),
+        "extra_tags": (int, 0),
+    },
+    "softmax": {"scheme": _SCHEME, "constrained": (bool, True)},
+}
 Stored = TypeVar("Stored")  # an array of whatever library reads it
 DEFAULT = Path(__file__).parent / "models" / "default"
 
@@ -37,12 +49,37 @@ def stored_weights(path: Path, load: Callable[[bytes], dict[str, Stored]]) -> di
     Raises:
         ModelError: it is missing, cut short or no safetensors file.
     """
+    if not path.is_file():  # what never ends, such as a device or a pipe, is none
+        raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?")
     try:
         return load(path.read_bytes())
-    except FileNotFoundError:
-        raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?") from None
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:  # of types that numpy has not too
         raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
+
+
+def is_finite(array: Float[np.ndarray, "*S"]) -> bool:
+    """Whether all numbers are; of short ones by their bits, as numpy is slow at these."""
+    if array.dtype == np.float16:
+        return not bool(((array.view(np.uint16) & 0x7C00) == 0x7C00).any())
+    return bool(np.isfinite(array).all())
+
+
+def _finite(
+    weights: Mapping[str, Shaped[np.ndarray, "*S"]], name: str, shape: tuple[int, ...], path: Path
+) -> Float[np.ndarray, "*S"]:
+    """A small weight in float32, whatever it is stored in.
+
+    Raises:
+        ModelError: it is of another shape, or not finite.
+    """
+    found = weights[name].astype(np.float32)
+    if name + SCALE in weights:
+        found = found * weights[name + SCALE].astype(np.float32)
+    if found.shape != shape or not is_finite(found):
+        raise ModelError(
+            f"{path}: {name} should have {shape} finite numbers, as the tags have; copy the model again"
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -73,19 +110,26 @@ class ModelFolder:
         except ConfigError as error:
             raise ModelError(f"{path}: {error}") from error
 
-    def tags(self) -> tuple[TagRules, TagScores]:
-        """What the tags of a model that decodes by them mean, and the scores of their chain."""
-        settings = self.config.decoder.settings
-        rules = TagRules(
-            self.vocabulary.labels, settings.get("scheme", "BMES"), extra=settings.get("extra_tags", 0)
-        )
-        constrained = settings.get("constrained", True)
+    def tags(self, weights: Mapping[str, Shaped[np.ndarray, "*S"]]) -> tuple[TagRules, TagScores]:
+        """What the tags of a model that decodes by them mean, and the scores of their chain, which are among its
+        ``weights``.
+
+        Raises:
+            ModelError: settings or weights of the tags are broken.
+        """
+        name = self.config.decoder.name
+        try:
+            settings = settings_of("decoder", self.config.decoder, TAGS)
+            rules = TagRules(self.vocabulary.labels, settings["scheme"], extra=settings.get("extra_tags", 0))
+        except ValueError as error:
+            raise ModelError(f"{self.path}: {error}") from None
+        constrained = settings["constrained"]
         allowed = (np.where(x | (not constrained), 0.0, -np.inf) for x in (rules.start, rules.pair, rules.end))
         scores = [x.astype(np.float32) for x in allowed]
-        weights = self.weights()
-        for i, name in enumerate(("decoder.start", "decoder.transitions", "decoder.end")):
-            if name in weights:
-                scores[i] += weights[name]
+        learned = ("decoder.start", "decoder.transitions", "decoder.end") if name == "crf" else ()
+        for score, of in zip(scores, learned, strict=False):
+            if of in weights:
+                score += _finite(weights, of, score.shape, self.path)
         return rules, TagScores(*scores)
 
     def weights(self) -> dict[str, Shaped[np.ndarray, "*S"]]:
@@ -99,5 +143,5 @@ class ModelFolder:
     def read_by(self, engine: Engine) -> NER:
         """The model, run by an engine."""
         ner = NER(engine, self.vocabulary, Lexicon.open(self.path / LEXICON), self.config)
-        ner.lexicon.rewrite = lambda words: ner.normaliser(words).text
+        ner.lexicon.rewrite = ner.normaliser.plain
         return ner

@@ -2,7 +2,7 @@
 
 import threading
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from hanlattice.config import Config
 from hanlattice.document import Document, Entity
 from hanlattice.encoded import Encoded
 from hanlattice.errors import HanlatticeError
+from hanlattice.forking import renew_after_fork
 from hanlattice.lexicon import Lattice, Lexicon
 from hanlattice.reader import Reader
 from hanlattice.spans import ScoredSpan, Span
@@ -64,7 +65,8 @@ class NER:
     """An engine with all it needs to read text: its vocabulary, its normalisation and its lexicon.
 
     ``ner(text)`` gives a :class:`Document`, ``ner(texts)`` an iterator of them. The lexicon is live: edit
-    ``ner.lexicon``, and the next call reads by it.
+    ``ner.lexicon``, and the next call reads by it. One that was loaded from a folder is pickled and copied as "open
+    this folder again", with the edits of its lexicon; so whoever unpickles it needs the folder too.
     """
 
     def __init__(self, engine: Engine, vocabulary: Vocabulary, lexicon: Lexicon, config: Config):
@@ -74,7 +76,27 @@ class NER:
         self.normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
         self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length)
         self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=_NONE)
+        self._reopen: Callable[[], NER] | None = None
+        self._opened_with: object = None
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """A lock that no one holds."""
         self._lock = threading.Lock()
+
+    def opened_by(self, reopen: "Callable[[], NER]") -> "NER":
+        """This one, which ``reopen()`` opens again where it is copied or unpickled."""
+        self._reopen, self._opened_with = reopen, self.lexicon.state
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._reopen is None:
+            raise HanlatticeError(
+                "an NER that was not loaded from a folder cannot be copied or pickled; save it first"
+            )
+        is_edited = self.lexicon.state is not self._opened_with
+        return _reopened, (self._reopen, self.lexicon if is_edited else None)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -218,6 +240,13 @@ class NER:
         after = [bisect_right(ends, span.start) for span in kept]  # the first forced span that ends later
         free = [s for s, i in zip(kept, after, strict=True) if i == len(forced) or s.end <= forced[i].start]
         return sorted([*free, *forced])
+
+
+def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None) -> NER:
+    ner = reopen()
+    if lexicon is not None:
+        ner.lexicon = lexicon
+    return ner
 
 
 def _joined(ws: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nested: bool) -> list[ScoredSpan]:

@@ -1,5 +1,6 @@
 """Exported models on ONNX Runtime: sentences in, spans out, without torch."""
 
+import ctypes
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,13 +10,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hanlattice.encoded import Encoded
-from hanlattice.errors import ModelError
-from hanlattice.model_folder import GRAPH, WEIGHTS, ModelFolder
+from hanlattice.errors import EngineError, ModelError
+from hanlattice.forking import renew_after_fork
+from hanlattice.model_folder import GRAPH, TAGS, WEIGHTS, ModelFolder
 from hanlattice.spans import ScoredSpan
 from hanlattice.structs.decoding import Potentials
 
-# Decoders that are read here.
-DECODERS = ("crf", "softmax")
+DECODERS = tuple(TAGS)  # that are read here
 DIGEST = "weights"  # in the graph's metadata: what the weights were when it was exported
 
 # What scoring one word by itself costs, in rows of a table of all distances for one query.
@@ -27,37 +28,52 @@ NOT_THERE = -1e9
 
 Feeds = dict[str, np.ndarray]
 
+_NONE_OF_THEM = np.zeros(0, np.int64)
+_NOTHING = Encoded(*(np.zeros(1, np.int64),) * 2, *(_NONE_OF_THEM,) * 4, "一")
+
 
 class ExportedTagger:
     """The encoder and the emissions of a model as a graph, and its tags decoded here.
 
     ``threads``: of a single call; the runtime's own choice where it is 0.
+
+    Raises:
+        EngineError: the model is not exported, or ONNX Runtime is not installed.
+        ModelError: the graph or the weights are broken, or not of one model.
     """
 
     nested = False
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0):
-        runtime = _onnxruntime(folder.path)
+        if folder.config.decoder.name not in DECODERS:
+            raise EngineError(f"{folder.path}: decoder {folder.config.decoder.name!r} cannot be read from a graph")
         if not (folder.path / GRAPH).is_file():
-            raise ModelError(f"{folder.path} is not exported: hanlattice export {folder.path} FOLDER")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.enable_mem_pattern = False  # which would keep a plan of memory for every size of a batch
-        try:
-            self._session = runtime.InferenceSession(
-                str(folder.path / GRAPH), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # the runtime's own kinds of errors have no common name
-            reason = str(error).splitlines()[0]
-            raise ModelError(f"{folder.path / GRAPH} cannot be run ({reason}); export the model again") from None
+            raise EngineError(f"{folder.path} is not exported: hanlattice export {folder.path} FOLDER")
+        self._path, self._threads = folder.path, threads
+        self._session = _session(folder.path, threads)
         made_for = self._session.get_modelmeta().custom_metadata_map.get(DIGEST)
         if made_for != digest(folder.path / WEIGHTS):
             raise ModelError(f"{folder.path}: {GRAPH} and {WEIGHTS} are not of one model; export it again")
         self._inputs = [given.name for given in self._session.get_inputs()]
-        self._rules, self._scores = folder.tags()
+        if unknown := set(self._inputs) - set(feeds([_NOTHING])):
+            raise ModelError(
+                f"{folder.path / GRAPH} asks for {min(unknown)!r}, unknown here; export the model again"
+            )
+        self._rules, self._scores = folder.tags(folder.weights())
+
+        if threads != 1:  # a session of one thread has none of its own
+            renew_after_fork(self)
 
     def eval(self) -> None:
         """It only reads."""
+
+    def renew(self) -> None:
+        """Forget the session, whose threads are of another process; the next call opens one.
+
+        It is never freed here: it would wait for them.
+        """
+        _abandon(self._session)
+        self._session = None
 
     def find(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
         """Spans of each sentence."""
@@ -70,7 +86,12 @@ class ExportedTagger:
     def emissions(self, sentences: Sequence[Encoded]) -> tuple[Float[np.ndarray, "B N Y"], Int[np.ndarray, "B"]]:
         """Scores of tags, padded, and how many characters each sentence has."""
         given = feeds(sentences)
+        if self._session is None:
+            self._session = _session(self._path, self._threads)
         found = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+        if found.shape[-1] != len(self._rules.names):
+            n = len(self._rules.names)
+            raise ModelError(f"{self._path / GRAPH} has {found.shape[-1]} tags, not {n}; export the model again")
         return found, given["n_chars"]
 
 
@@ -98,11 +119,33 @@ def digest(path: Path) -> str:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
+def _session(folder: Path, threads: int) -> Any:
+    """
+    Raises:
+        EngineError: ONNX Runtime is not installed.
+        ModelError: the graph is broken.
+    """
+    runtime = _onnxruntime(folder)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.enable_mem_pattern = False  # which would keep a plan of memory for every size of a batch
+    try:
+        return runtime.InferenceSession(str(folder / GRAPH), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime's own kinds of errors have no common name
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"{folder / GRAPH} cannot be run ({reason}); export the model again") from None
+
+
+def _abandon(thing: object) -> None:
+    """Count one more user, who never lets go."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
 def _onnxruntime(path: Path) -> Any:
     try:
         import onnxruntime
     except ImportError:
-        raise ModelError(
+        raise EngineError(
             f"{path} is an exported model, which needs: pip install onnxruntime"
             " (with hanlattice[train], load it by torch: engine='torch')"
         ) from None

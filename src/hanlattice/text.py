@@ -70,6 +70,10 @@ class Normaliser:
     def __call__(self, text: str) -> Normalised:
         return self.all([text])[0]
 
+    def plain(self, text: str) -> str:
+        """The text rewritten, without the way back."""
+        return self(text).text
+
     def all(self, texts: Sequence[str]) -> list[Normalised]:
         """Each text, rewritten; quicker than one by one."""
         codes = _codes("".join(texts))

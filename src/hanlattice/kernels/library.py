@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from hanlattice.errors import ModelError
+from hanlattice.errors import EngineError
 from hanlattice.kernels.compiling import LEVELS, library
 
 MISSING = (
@@ -57,11 +57,11 @@ def needed() -> CDLL:
     """The best library that there is.
 
     Raises:
-        ModelError: nothing is compiled.
+        EngineError: nothing is compiled.
     """
     found = kernels()
     if found is None:
-        raise ModelError(MISSING)
+        raise EngineError(MISSING)
     return found
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.errors import DataError
+from hanlattice.forking import renew_after_fork
 from hanlattice.lexicon import compiled
 from hanlattice.lexicon.layers import Snapshot
 from hanlattice.lexicon.matches import BatchMatches, Int32, Matches
@@ -32,9 +34,17 @@ class Lexicon:
         self.rewrite = rewrite
         self._state = Snapshot()
         self._pending: dict[str, Traits | None] = {}
-        self._lock = Lock()
+        self.renew()
+        renew_after_fork(self)
         self.update(words)
         self._snapshot()
+
+    def renew(self) -> None:
+        """A lock that no one holds."""
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._snapshot(), self.rewrite)
 
     @classmethod
     def from_files(cls, *paths: str | Path) -> "Lexicon":
@@ -113,6 +123,11 @@ class Lexicon:
         edits.pop("", None)  # a word of which nothing is left as texts are written
         with self._lock:
             self._pending.update(edits)
+
+    @property
+    def state(self) -> object:
+        """Another object after each edit that was made, and the same one until then."""
+        return self._snapshot()
 
     def match(self, text: str, min_length: int = 1) -> Matches:
         """Every word of at least ``min_length`` characters that occurs in ``text``, overlapping ones too."""
@@ -210,6 +225,12 @@ class Lexicon:
                     finally:
                         self._pending = {}
         return self._state
+
+
+def _restored(state: Snapshot, rewrite: Callable[[str], str] | None) -> Lexicon:
+    lexicon = Lexicon(rewrite=rewrite)
+    lexicon._state = state
+    return lexicon
 
 
 def _refuse_no_words(texts: list[str]) -> None:

@@ -1,7 +1,6 @@
 """A model's folder read by the kernels."""
 
 import os
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
@@ -9,25 +8,16 @@ from itertools import chain, pairwise
 import numpy as np
 
 from hanlattice.encoded import Encoded
-from hanlattice.errors import ModelError
+from hanlattice.errors import EngineError, HanlatticeError, ModelError
+from hanlattice.forking import renew_after_fork
 from hanlattice.model_folder import SCALE, ModelFolder
 from hanlattice.native.chain import ChainKernel
-from hanlattice.native.flat import FlatKernel, Settings, Weights
-from hanlattice.reader import FIRST_ROW
+from hanlattice.native.checking import checked, settings_of
+from hanlattice.native.flat import FlatKernel, Settings
 from hanlattice.spans import ScoredSpan
 
 # Characters and words that are worth a thread.
 NODES_OF_A_THREAD = 1000
-
-# Weights that the kernels know of; of the decoder's, those of a chain of tags.
-KNOWN = re.compile(
-    r"embedding\.(chars|bigrams)\.weight|encoder\.(words\.table|words\.composition\.(length|label))\.weight"
-    r"|encoder\.(char_projection|word_projection|words\.composition\.project|distances\.fuse)\.(weight|bias)"
-    r"|encoder\.layers\.0\.(attention\.[uv]|attention\.(query|key|value|position|output)\.(weight|bias)"
-    r"|feed_forward\.(inner|outer)\.(weight|bias)|(attention|feed_forward)_norm\.(weight|bias))"
-    r"|decoder\.(emission\.(weight|bias)|start|end|transitions)"
-)
-DECODERS = ("crf", "softmax")
 
 
 class NativeTagger:
@@ -37,31 +27,33 @@ class NativeTagger:
     and, where the processor has them, those of attention in 16.
 
     Raises:
-        ModelError: the kernels are not compiled, not for this processor, or not for a model like this.
+        EngineError: the kernels are not compiled, not for this processor, or not for a model like this.
+        ModelError: the settings or the weights are broken, or do not fit each other.
     """
 
     nested = False
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0, int8: bool = False):
-        config = folder.config
-        for room, names in (("embedding", ("characters",)), ("encoder", ("flat",)), ("decoder", DECODERS)):
-            if (name := getattr(config, room).name) not in names:
-                raise ModelError(f"{folder.path}: no kernel in C reads the {room} {name!r}; use another engine")
-        weights = folder.weights()
-        if strange := [name for name in weights if not KNOWN.fullmatch(name.removesuffix(SCALE))]:
-            raise ModelError(f"{folder.path}: the kernels in C know nothing of {strange[0]}; use another engine")
-        chosen = {k: v for k, v in config.encoder.settings.items() if k in ("residual", "scaled", "origin")}
-        rules, scores = folder.tags()
         try:
-            refuse_misfits(weights, folder, len(rules.names))
-            settings = Settings(config.text.window, **chosen)
-            self.flat = FlatKernel(weights, settings, scale_suffix=SCALE, int8=int8)
-        except ModelError as error:
-            raise ModelError(f"{folder.path}: {error}") from None
-        except (KeyError, ValueError) as error:
-            raise ModelError(f"{folder.path}: weights do not fit the settings ({error})") from None
+            settings = settings_of(folder.config)["encoder"]
+            weights = folder.weights()
+            rules, scores = folder.tags(weights)
+            chosen = Settings(
+                folder.config.text.window, settings["residual"], settings["scaled"], settings["origin"]
+            )
+            found = checked(weights, folder, len(rules.names))
+            self.flat = FlatKernel(found, chosen, scale_suffix=SCALE, int8=int8)
+        except EngineError as error:
+            raise EngineError(f"{folder.path}: {error}") from None
+        except HanlatticeError as error:
+            raise ModelError(f"{folder.path}: {str(error).removeprefix(f'{folder.path}: ')}") from None
         self.chain = ChainKernel(rules, scores)
         self.threads = threads or _cores()
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """A pool with threads of this process."""
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def eval(self) -> None:
@@ -85,27 +77,6 @@ class NativeTagger:
             return [sentences]
         cuts = [0, *np.searchsorted(ends, ends[-1] * np.arange(1, n) / n).tolist(), len(sentences)]
         return [sentences[a:b] for a, b in pairwise(cuts) if a < b]
-
-
-def refuse_misfits(weights: Weights, folder: ModelFolder, n_tags: int) -> None:
-    """Ids are looked up in C without asking whether they are there.
-
-    Raises:
-        ModelError: a table has other rows than the vocabulary or the tags would need.
-    """
-    vocabulary = folder.vocabulary
-    needed = {
-        "embedding.chars.weight": len(vocabulary.chars) + FIRST_ROW,
-        "embedding.bigrams.weight": len(vocabulary.bigrams) + FIRST_ROW,
-        "encoder.words.table.weight": len(vocabulary.words) + 1,
-        "encoder.words.composition.label.weight": len(vocabulary.word_labels) + 1,
-        "decoder.emission.weight": n_tags,
-    }
-    for name, rows in needed.items():
-        if name in weights and len(weights[name]) != rows:
-            raise ModelError(
-                f"weights do not fit the vocabulary ({name} has {len(weights[name])} rows, not {rows})"
-            )
 
 
 def _cores() -> int:
