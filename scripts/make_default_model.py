@@ -23,6 +23,7 @@ import torch
 from hanlattice import corpus, model
 from hanlattice.cli.progress import Lines
 from hanlattice.config import load_config
+from hanlattice.digests import record
 from hanlattice.document import Document, Entity
 from hanlattice.evaluation import Report
 from hanlattice.export import export
@@ -168,6 +169,7 @@ def main() -> None:
     scored = {name: (evaluate(packed, docs), len(docs)) for name, docs in variants(documents).items()}
     run_card = (arguments.run / CARD).read_text(encoding="utf-8")
     (arguments.output / CARD).write_text(card(packed, whole, scored, run_card), encoding="utf-8")
+    record(arguments.output)
     for name, (report, n) in scored.items():
         print(name, n, report.micro)
 

@@ -43,7 +43,7 @@ ROWS = (
     ("config", "corpus", "lexicon", "evaluation"),
     ("text", "document"),
     ("spans",),
-    ("files", "allocator", "kernels", "forking", "ranges"),
+    ("files", "allocator", "kernels", "forking", "ranges", "digests"),
     ("errors",),
     ("__init__",),
 )

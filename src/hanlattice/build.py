@@ -6,7 +6,7 @@ A part named ``package.module:Class`` is imported and called with the same argum
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -302,6 +302,21 @@ def build_auxiliary(config: Config, name: str, d_in: int, labels: tuple[str, ...
 def _room_of(auxiliary: str) -> str:
     """Where the settings of its decoder stand."""
     return f"auxiliary.{auxiliary}.decoder"
+
+
+def own_parts(config: Config) -> set[str]:
+    """Names of the parts that are imported, those within others included."""
+    parts = (config.embedding, config.encoder, config.decoder)
+    return {name for part in parts for name in _names({"name": part.name, **part.settings})}
+
+
+def _names(part: Mapping[str, Any]) -> Iterator[str]:
+    if ":" in (name := str(part.get("name", ""))) and name not in OURS:
+        yield name
+    inner, beside = part.get("inner"), part.get("parts")
+    for within in (inner, *(beside.values() if isinstance(beside, Mapping) else ())):
+        if isinstance(within, Mapping):
+            yield from _names(within)
 
 
 def check(config: Config) -> None:

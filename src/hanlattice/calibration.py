@@ -12,6 +12,7 @@ import numpy as np
 
 from hanlattice import corpus
 from hanlattice.config import save_config
+from hanlattice.digests import CHECKPOINT, record
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation import calibration_error
@@ -55,7 +56,7 @@ class Calibrated:
     exported: bool
 
 
-def calibrate(model: str | Path | None, dev: str | Path, output: str | Path) -> Calibrated:
+def calibrate(model: str | Path | None, dev: str | Path, output: str | Path, *, trust: bool = False) -> Calibrated:
     """Write to the new folder ``output`` a copy of a model whose confidences are calibrated on a corpus.
 
     All scores are divided by one temperature, as Guo et al. 2017 (https://arxiv.org/abs/1706.04599) divide those of
@@ -67,6 +68,7 @@ def calibrate(model: str | Path | None, dev: str | Path, output: str | Path) -> 
     and those that are one are of the answer to a whole sentence.
 
     The corpus should be one that the model has not learnt from; a model that was chosen by it is fine.
+    ``trust``: as in :func:`hanlattice.load`.
 
     Raises:
         DataError: the corpus cannot be read, or what is found in it cannot tell a temperature.
@@ -76,18 +78,19 @@ def calibrate(model: str | Path | None, dev: str | Path, output: str | Path) -> 
     if output.exists():
         raise ModelError(f"{output} exists already; name a new folder for the calibrated model")
     documents = list(corpus.read(dev))
-    ner = load_model(folder.path)
+    ner = load_model(folder.path, trust=trust)
     before = read(ner, documents)
     _need_both(before, dev)
     temperature = _fitted(ner, documents, before)
     changed = ner.tagger.decoder.soften(temperature)
     with atomic_folder(output) as draft:
-        shutil.copytree(folder.path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(GRAPH))
+        shutil.copytree(folder.path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(GRAPH, CHECKPOINT))
         save_config(replace(folder.config, decoder=folder.config.decoder.with_settings(changed)), draft / CONFIG)
         save_weights(ner.tagger.state_dict(), draft / WEIGHTS, precision=stored_precision(folder.path / WEIGHTS))
-        after = read(load_model(draft), documents)
+        after = read(load_model(draft, trust=trust), documents)
         done = Calibrated(output, temperature, before, after, (folder.path / GRAPH).is_file())
         _note(draft / CARD, done, Path(dev).name)
+        record(draft)
     return done
 
 

@@ -187,10 +187,10 @@ class TrainingConfig(_Ranged):
 
     _name = "training"
     epochs: int = ranged(50, at_least(1))
-    batch_size: int = ranged(10, at_least(1, "sentences"))
+    batch_size: int = ranged(10, at_least(1))
     accumulate: int = ranged(1, at_least(1))
     optimiser: Literal["sgd", "adamw", "adamax"] = "sgd"
-    learning_rate: float = ranged(1e-3, Range(0, 1000))
+    learning_rate: float = ranged(1e-3, WEIGHT)
     table_rate: float = ranged(1.0, WEIGHT)
     crf_rate: float = ranged(1.0, WEIGHT)
     pretrained_rate: float = ranged(0.05, WEIGHT)
@@ -205,11 +205,11 @@ class TrainingConfig(_Ranged):
     average: float = ranged(0.998, RATE)
     initialisation: Literal["xavier", "default"] = "xavier"
     start: str = ""
-    patience: int = ranged(0, at_least(0, "epochs"))
+    patience: int = ranged(0, at_least(0))
     seed: int = ranged(1, Range(0, 2**32 - 1))
     device: str = "auto"
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    bucket: int = ranged(50, at_least(1, "steps"))
+    bucket: int = ranged(50, at_least(1))
     evaluate_from: int = ranged(1, at_least(0))
     tensorboard: str = ""
 

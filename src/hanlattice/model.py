@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hanlattice.build import build
 from hanlattice.config import Config, save_config
+from hanlattice.digests import forget, record
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.files import atomic_write
@@ -43,10 +44,11 @@ def save_model(
     card: str = "",
     precision: str = "float32",
 ) -> None:
-    """Write a model's folder, each file whole or not at all, the weights last."""
+    """Write a model's folder, each file whole or not at all, the weights last, and then their digests."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / GRAPH).unlink(missing_ok=True)  # of other weights
+    forget(folder)
     save_config(config, folder / CONFIG)
     vocabulary.save(folder / VOCABULARY)
     save_lexicon(lexicon, folder / LEXICON)
@@ -55,6 +57,7 @@ def save_model(
             stream.write(card)
     save_files(tagger, folder)
     save_weights(tagger.state_dict(), folder / WEIGHTS, precision=precision)
+    record(folder)
 
 
 def save_files(tagger: Tagger, folder: Path) -> None:

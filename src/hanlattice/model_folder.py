@@ -27,6 +27,7 @@ CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
 LOG = "log.jsonl"  # one line an epoch, of a model that training made
 GRAPH = "model.onnx"  # of an exported model; its tables lie in the weights
 SCALE = "::scale"  # ends the name of the scales of a table that is stored in 8 bits
+MISFIT = "weights do not fit the settings and vocabulary"
 # Decoders of tags that are read without torch, and their settings.
 _SCHEME = (Literal["BIO", "BMES", "BIOES", "BILOU"], "BMES")
 TAGS: Mapping[str, Kinds] = {
@@ -75,10 +76,10 @@ def _finite(
     found = weights[name].astype(np.float32)
     if name + SCALE in weights:
         found = found * weights[name + SCALE].astype(np.float32)
-    if found.shape != shape or not is_finite(found):
-        raise ModelError(
-            f"{path}: {name} should have {shape} finite numbers, as the tags have; copy the model again"
-        )
+    if found.shape != shape:
+        raise ModelError(f"{path}: {MISFIT} ({name} has the shape {found.shape}, not {shape})")
+    if not is_finite(found):
+        raise ModelError(f"{path}: weights are broken ({name} has numbers that are not finite)")
     return found
 
 

@@ -1,7 +1,6 @@
 """Exported models on ONNX Runtime: sentences in, spans out, without torch."""
 
 import ctypes
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from hanlattice.digests import digest
 from hanlattice.encoded import Encoded
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.forking import renew_after_fork
@@ -70,7 +70,8 @@ class ExportedTagger:
     def renew(self) -> None:
         """Forget the session, whose threads are of another process; the next call opens one.
 
-        It is never freed here: it would wait for them.
+        It is never freed here: it would wait for them. So does ONNX Runtime itself where a forked process ends
+        other than by ``os._exit``, as those of ``multiprocessing`` do.
         """
         _abandon(self._session)
         self._session = None
@@ -104,19 +105,6 @@ def _cut(sentences: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
             yield sentences[first:i]
             first, widest = i, sentence.n_nodes
     yield sentences[first:]
-
-
-def digest(path: Path) -> str:
-    """Of a file's bytes.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def _session(folder: Path, threads: int) -> Any:

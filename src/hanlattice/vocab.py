@@ -56,6 +56,8 @@ class Vocabulary:
             ModelError: the file is missing or is not a vocabulary.
         """
         try:
+            if not Path(path).is_file():  # what never ends, such as a device or a pipe, is none
+                raise FileNotFoundError
             fields = json.loads(Path(path).read_text(encoding="utf-8"))
             pairs = fields["bigrams"]
             return cls(
@@ -67,7 +69,7 @@ class Vocabulary:
             )
         except FileNotFoundError:
             raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?") from None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(f"{path}: not a vocabulary of hanlattice ({error})") from None
 
 

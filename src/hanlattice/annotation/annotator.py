@@ -21,7 +21,7 @@ class Annotator:
     def __init__(self, job: Job):
         self.job = job
         return_freed_memory()
-        self.ner = load(job.model, device=job.device, threads=job.threads)
+        self.ner = load(job.model, device=job.device, threads=job.threads, trust=job.trust)
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(job.threads)
         for path in job.lexicons:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hanlattice.digests import digest
 from hanlattice.model_folder import ModelFolder
-from hanlattice.runtime import digest
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Job:
     """``column`` holds the text, and ``into`` is the new one that gets the entities.
 
     ``output``, of parts in a folder: ``jsonl``, ``jsonl.gz`` or ``parquet``. ``lexicons`` are added to the model's
-    own. ``threads`` are those of one worker.
+    own. ``threads`` are those of one worker. ``trust``: as in :func:`hanlattice.load`.
     """
 
     output: str = "jsonl"
@@ -25,6 +25,7 @@ class Job:
     batch_size: int = 32
     device: str = "cpu"
     threads: int = 1
+    trust: bool = False
 
     def identity(self) -> dict[str, Any]:
         """All that the answers follow from; files by their content.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from hanlattice.cli.settings import Trust
 from hanlattice.errors import DataError
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def evaluate(
         str, typer.Option(help="Scores at several thresholds too, such as 0,0.5,0.9: precision against recall.")
     ] = "",
     batch_size: Annotated[int, typer.Option(min=1, help="Texts that are read together.")] = 32,
+    trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the scores and errors.")] = False,
 ) -> None:
     """Score a model on a corpus: precision, recall and F1 over all entities, and label by label.
@@ -101,7 +103,7 @@ def evaluate(
     gold = [[span._replace(label=names.get(span.label, span.label)) for span in d.spans] for d in documents]
     models = [model] if compare is None else [model, compare]
     added = [Lexicon.open(path) for path in lexicon or []]
-    ners = [_loaded(name, gold, added) for name in models]
+    ners = [_loaded(name, gold, added, trust) for name in models]
     lost = [list(out_of_reach(ner, texts, gold)) for ner in ners]
     answers = [_predictions(ner, documents, batch_size, quiet, lattices=errors is not None) for ner in ners]
     read = [[document.entities for document in answer] for answer in answers]
@@ -167,10 +169,10 @@ def _renaming(text: str) -> dict[str, str]:
     return names
 
 
-def _loaded(model: str, gold: "Sequence[Sequence[Span]]", added: "Iterable[Lexicon]") -> "NER":
+def _loaded(model: str, gold: "Sequence[Sequence[Span]]", added: "Iterable[Lexicon]", trust: bool) -> "NER":
     from hanlattice.api import load
 
-    ner = load(None if model == "default" else model)
+    ner = load(None if model == "default" else model, trust=trust)
     for words in filter(len, added):
         ner.lexicon.update(words.entries())
     strange = sorted({span.label for spans in gold for span in spans} - set(ner.labels))

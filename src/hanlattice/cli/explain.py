@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hanlattice.cli.settings import Trust
 from hanlattice.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def explain(
     by: Annotated[
         str, typer.Option(help="What makes a word strong: influence, attention (FLAT, needs torch) or none.")
     ] = "influence",
+    trust: Trust = False,
     positions: Annotated[
         Path | None,
         typer.Option(help="Draw absolute and relative positions instead, for students, into this .svg or .png."),
@@ -44,10 +46,10 @@ def explain(
 
         draw(positions, text)
         return
-    _explain(text, output, model, lexicon or [], by)
+    _explain(text, output, model, lexicon or [], by, trust)
 
 
-def _explain(text: str, output: Path | None, model: str | None, lexicons: list[Path], by: str) -> None:
+def _explain(text: str, output: Path | None, model: str | None, lexicons: list[Path], by: str, trust: bool) -> None:
     from hanlattice.api import load
     from hanlattice.explain import reading
     from hanlattice.files import atomic_write
@@ -58,7 +60,7 @@ def _explain(text: str, output: Path | None, model: str | None, lexicons: list[P
         raise ConfigError(f"{output}: write a picture (.svg), a page (.html) or numbers (.json)")
     if by not in ("influence", "attention", "none"):
         raise ConfigError(f"--by must be influence, attention or none, not {by!r}")
-    ner = load(model, engine="torch" if by == "attention" else "auto")
+    ner = load(model, engine="torch" if by == "attention" else "auto", trust=trust)
     for path in lexicons:
         ner.lexicon.update(Lexicon.open(path).entries())
     found = reading(ner, text, by=by)  # type: ignore[arg-type]  # one of the three by now

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hanlattice.cli.settings import Trust
 from hanlattice.errors import DataError, HanlatticeError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def predict(
     threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave out less certain entities.")] = 0.0,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts that are read together.")] = 32,
     whole: Annotated[bool, typer.Option("--whole/--lines", help="A file is one text, or one a line.")] = False,
+    trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but entities and errors.")] = False,
 ) -> None:
     """Find the entities of texts, files or standard input.
@@ -64,7 +66,7 @@ def predict(
     first = next(sources, None)  # so that a missing file is told before the model is loaded
     if first is None:
         return
-    ner = _load(model, lexicon or [])
+    ner = _load(model, lexicon or [], trust)
     titled = len(inputs) > 1 or (not whole and _is_source(inputs[0]))
     with ner.using(threshold=threshold):
         documents = _documents(ner, chain([first], sources), batch_size)
@@ -135,7 +137,7 @@ def _whole(path: str) -> str:
         raise DataError(f"cannot be read: {error}", path) from None
 
 
-def _load(model: str | None, lexicons: Iterable[Path]) -> "NER":
+def _load(model: str | None, lexicons: Iterable[Path], trust: bool) -> "NER":
     from hanlattice.lexicon import Lexicon
 
     added = [Lexicon.open(path) for path in lexicons]
@@ -143,7 +145,7 @@ def _load(model: str | None, lexicons: Iterable[Path]) -> "NER":
     from hanlattice.api import load
 
     return_freed_memory()
-    ner = load(model)
+    ner = load(model, trust=trust)
     for lexicon in filter(len, added):
         ner.lexicon.update(lexicon.entries())
     return ner

@@ -14,13 +14,14 @@ import torch
 from torch import nn
 
 from hanlattice.batch import collate
+from hanlattice.digests import CHECKPOINT, digest, record
 from hanlattice.document import Document
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import WordEncoder
 from hanlattice.encoders.flat import Flat
-from hanlattice.errors import ModelError
+from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation import evaluate_spans
 from hanlattice.export.graph import CharacterGraph, FlatGraph, StoredTable
 from hanlattice.files import atomic_folder
@@ -28,7 +29,7 @@ from hanlattice.model import load_model
 from hanlattice.model_folder import GRAPH, SCALE, WEIGHTS, ModelFolder
 from hanlattice.pipeline import NER
 from hanlattice.reader import Reader
-from hanlattice.runtime import DECODERS, DIGEST, ExportedTagger, digest, feeds
+from hanlattice.runtime import DECODERS, DIGEST, ExportedTagger, feeds
 
 OPSET = 20
 # Emissions of the graph may differ so much from those of the modules, as rounding does.
@@ -59,6 +60,7 @@ def export(
     int8: bool = False,
     dev: Sequence[Document] = (),
     most_lost: float = 0.003,
+    trust: bool = False,
 ) -> Exported:
     """Write to the new folder ``output`` a copy of a model that ONNX Runtime reads, and torch still does.
 
@@ -73,16 +75,17 @@ def export(
         raise ModelError(f"{output} exists already; name a new folder for the exported model")
     if int8 and not dev:
         raise ModelError("a model in 8 bits has to be scored before it is written; name a corpus with --dev FILE")
-    ner = load_model(folder.path)
+    ner = load_model(folder.path, trust=trust)
     traced = _traced(ner, folder)
     with atomic_folder(output) as draft:
-        shutil.copytree(folder.path, draft, dirs_exist_ok=True)
+        _copy(folder.path, draft)
         _write(traced, draft)
         whole = ModelFolder.open(draft)
         difference = _difference(ner, draft)
         if difference > TOLERANCE:
             raise ModelError(f"{folder.path}: exported emissions differ by {difference:.1e}; nothing is written")
         if not int8:
+            record(draft)
             return Exported(output, difference)
         before = _f1(whole.read_by(ExportedTagger(whole)), dev)
         _write(_in_8_bits(traced), draft)
@@ -92,7 +95,20 @@ def export(
                 f"in 8 bits F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
                 f" {100 * most_lost:.2f}; export without --int8, or allow more with --most-lost; nothing is written"
             )
+        record(draft)
         return Exported(output, difference, before, after)
+
+
+def _copy(folder: Path, draft: Path) -> None:
+    """
+    Raises:
+        DataError: a file cannot be read, or the disk is full.
+    """
+    try:
+        shutil.copytree(folder, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(CHECKPOINT))
+    except shutil.Error as error:  # a list of all files and what went wrong with each
+        source, _, reason = error.args[0][0]
+        raise DataError(f"cannot be copied: {reason}", source) from None
 
 
 @dataclass(frozen=True)

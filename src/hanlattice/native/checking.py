@@ -13,14 +13,13 @@ from jaxtyping import Shaped
 from hanlattice.config import Config, Kinds
 from hanlattice.config import settings_of as part_settings
 from hanlattice.errors import ConfigError, EngineError, ModelError
-from hanlattice.model_folder import SCALE, TAGS, ModelFolder, is_finite
+from hanlattice.model_folder import MISFIT, SCALE, TAGS, ModelFolder, is_finite
 from hanlattice.reader import FIRST_ROW
 
 Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
 Shape = tuple[int, ...]
 
 TABLES = ("embedding.chars.weight", "embedding.bigrams.weight", "encoder.words.table.weight")
-MISFIT = "weights do not fit the settings and vocabulary"
 LONGEST = 16  # lengths of words from here on share a row: as in embeddings/words.py
 
 EMBEDDINGS: Mapping[str, Kinds] = {

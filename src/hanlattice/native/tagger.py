@@ -46,7 +46,8 @@ class NativeTagger:
         except EngineError as error:
             raise EngineError(f"{folder.path}: {error}") from None
         except HanlatticeError as error:
-            raise ModelError(f"{folder.path}: {str(error).removeprefix(f'{folder.path}: ')}") from None
+            where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
+            raise ModelError(f"{where}{error}") from None
         self.chain = ChainKernel(rules, scores)
         self.threads = threads or _cores()
         self.renew()

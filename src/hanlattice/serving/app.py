@@ -75,9 +75,13 @@ def create_app(settings: Settings) -> ASGIApp:
         ModelError: the model cannot be loaded.
         ConfigError: the folder of lexicons cannot be used.
     """
-    return Service(
-        settings, load(settings.model, engine=settings.engine, threads=settings.threads_of_a_worker)
-    ).asgi
+    return Service(settings, opened(settings)).asgi
+
+
+def opened(settings: Settings) -> NER:
+    """The model that the settings name."""
+    threads = settings.threads_of_a_worker
+    return load(settings.model, engine=settings.engine, threads=threads, trust=settings.trust)
 
 
 class Service:
