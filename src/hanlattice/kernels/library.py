@@ -33,10 +33,7 @@ def opened(level: str) -> CDLL:
     found.flat_memory.restype, found.flat_memory.argtypes = c_int64, (c_void_p, c_void_p)
     found.flat_emissions.restype, found.flat_emissions.argtypes = None, (c_void_p, c_void_p, c_void_p, c_void_p)
     found.trie_search.restype = c_int64
-    found.trie_search.argtypes = (
-        *(c_void_p, c_int64, c_void_p, c_int64, c_void_p),
-        *(c_int64, c_int64, c_int64, c_int64, c_void_p, c_void_p),
-    )
+    found.trie_search.argtypes = (c_void_p, c_void_p, *(c_int64,) * 5, c_void_p, c_void_p)
     found.chain_find.restype = c_int64
     found.chain_find.argtypes = (c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p)
     return found
