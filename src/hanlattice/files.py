@@ -1,18 +1,21 @@
 """Reading text with errors that name the place; writing files whole or not at all."""
 
 import codecs
+import json
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from hanlattice.errors import DataError
 
 STDIN = "/dev/stdin"
 BLOCK = 1 << 18  # bytes
+LONGEST_NAME = 40  # characters of a file's name that its draft has too
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -81,6 +84,18 @@ def _up_to_the_error(path: str | Path, lines: Sequence[bytes], done: int) -> Ite
             ) from None
 
 
+def parsed_json(text: str) -> Any:
+    """The value that a text in JSON stands for.
+
+    Raises:
+        ValueError: it is no JSON, or has brackets within brackets beyond what Python follows.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("brackets within brackets, too many to follow") from None
+
+
 @contextmanager
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ignore[type-arg]  # text or bytes, by mode
     """A file that appears under ``path`` only once it is complete; on any error nothing is left behind.
@@ -91,15 +106,15 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
     path = Path(path)
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        draft = path.with_name(f".{path.name[:LONGEST_NAME]}.{secrets.token_hex(8)}")
+        # Made with the permissions that it will have: the umask is applied here, and is never changed.
+        handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        temporary = draft
         encoding = None if "b" in mode else "utf-8"
         with os.fdopen(handle, mode, encoding=encoding, newline=None if "b" in mode else "\n") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
         temporary = None
     except OSError as error:

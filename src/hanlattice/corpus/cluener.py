@@ -4,7 +4,6 @@ Under the same name goes a variant with ends exclusive, and one that is not grou
 (``{"ORG": [[0, 5]]}``, ends exclusive); the surface tells the first two apart, row by row.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
@@ -13,6 +12,7 @@ from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.corpus.offsets import Annotation, entities
 from hanlattice.document import Document
 from hanlattice.errors import DataError
+from hanlattice.files import parsed_json
 
 _MEND = 'write rows such as {"text": "…", "label": {"name": {"叶老桂": [[9, 11]]}}}'
 
@@ -21,7 +21,7 @@ def sniff(head: Sequence[str]) -> bool:
     """Is there a row whose label is an object?"""
     for line in head:
         try:
-            row = json.loads(line) if line.strip() else {}
+            row = parsed_json(line) if line.strip() else {}
         except ValueError:
             return False
         if not isinstance(row, dict):

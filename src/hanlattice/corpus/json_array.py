@@ -37,7 +37,7 @@ def read(lines: Iterable[str], file: str, on_defect: OnDefect | None = None) -> 
                 break
             try:
                 element, end = decoder.raw_decode(buffer)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 problem = str(error)
                 break
             yield begins, element

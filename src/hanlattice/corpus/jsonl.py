@@ -17,6 +17,7 @@ from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.corpus.offsets import Annotation, entities
 from hanlattice.document import Document
 from hanlattice.errors import DataError
+from hanlattice.files import parsed_json
 from hanlattice.spans import Ranges
 
 _TEXT = ("text", "data")
@@ -28,7 +29,7 @@ def sniff(head: Sequence[str]) -> bool:
     """Is the first row a JSON object with a text, or a list that begins with one?"""
     first = next((line for line in head if line.strip()), "")
     try:
-        row = json.loads(first)
+        row = parsed_json(first)
     except ValueError:
         return False
     if isinstance(row, dict):
@@ -64,7 +65,7 @@ def rows(lines: Iterable[str], file: str, on_defect: OnDefect | None) -> Iterato
         if not line or line.isspace():
             continue
         try:
-            yield number, json.loads(line)
+            yield number, parsed_json(line)
         except ValueError as error:
             report(Defect(file, number, "not JSON", f"not JSON: {error}", _MEND), on_defect)
 
