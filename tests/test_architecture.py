@@ -41,9 +41,9 @@ ROWS = (
     ("batch", "dropout", "tables"),
     ("vocab", "vectors", "encoded"),
     ("config", "corpus", "lexicon", "evaluation"),
-    ("text", "document"),
+    ("text", "document", "digests"),
     ("spans",),
-    ("files", "allocator", "kernels", "forking", "ranges", "digests"),
+    ("files", "allocator", "kernels", "forking", "ranges"),
     ("errors",),
     ("__init__",),
 )

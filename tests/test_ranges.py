@@ -39,7 +39,7 @@ NUMBERS: list[tuple[str, list[Any], list[Any]]] = [
     ("training.average", [0, 0.999], [1, 2]),
     ("training.patience", [0], [-1]),
     ("training.seed", [0, 2**32 - 1], [-1, 2**32]),
-    ("training.bucket", [1], [0]),
+    ("training.bucket", [0], [-1]),
     ("encoder.heads", [1], [0, -8]),
     ("encoder.d_model", [1, 65_536], [0, 65_537]),
     ("encoder.layers", [1, 1000], [0, 1001]),

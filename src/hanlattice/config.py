@@ -209,7 +209,7 @@ class TrainingConfig(_Ranged):
     seed: int = ranged(1, Range(0, 2**32 - 1))
     device: str = "auto"
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    bucket: int = ranged(50, at_least(1))
+    bucket: int = ranged(50, at_least(0))
     evaluate_from: int = ranged(1, at_least(0))
     tensorboard: str = ""
 

@@ -43,7 +43,7 @@ class Reader:
         """Each text with all its matches, ordered by (head, tail)."""
         matches = lexicon.match_batch(texts, self.min_word_length)
         rows = self._word_rows(lexicon, matches.word)
-        label_ids = lexicon.label_ids[matches.word]  # before the labels, to which other threads may add
+        label_ids = lexicon.label_ids_of(matches.word)  # before the labels, to which other threads may add
         labels = self._label_rows(lexicon)[label_ids]
         codes = _codes("".join(texts))
         ends = list(accumulate(map(len, texts)))
