@@ -2,9 +2,10 @@
 
     python benchmarks/behaviour.py [--model MODEL] [--engine native] [--failures]
 
-A case passes when the entities found are exactly its ``entities``, in order, those of ``optional`` aside. A label may
-name two (``ORG|PRODUCT``) where both readings are right. ``add`` lists words that a user adds before the text is read.
-The cases stand in tests/behaviour; they were written before the model that they test, by writers who did not know it.
+A case passes when the entities found are exactly its ``entities``, in order, those of ``optional`` aside. A label
+may name two (``ORG|PRODUCT``) where both readings are right. ``add`` lists words that a user adds before the text
+is read. The cases stand in tests/behaviour; they were written before the model that they test, by writers who did
+not know it.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     python benchmarks/invented_names.py [FILE] [--model MODEL] [--failures]
 
-FILE has a line ``{"text", "word", "label"}`` for each name; by default the 300 beside this file. A name counts as right
-when exactly its span is found with its label: as the model is, after the word was added without a label, and after it
-was added with its label.
+FILE has a line ``{"text", "word", "label"}`` for each name; by default the 300 beside this file. A name counts as
+right when exactly its span is found with its label: as the model is, after the word was added without a label, and
+after it was added with its label.
 """
 
 import argparse

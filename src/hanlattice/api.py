@@ -30,8 +30,12 @@ def load(
     engine: EngineName = "auto",
     threads: int = 0,
     int8: bool | None = None,
+    convention: str = "",
 ) -> NER:
     """The model of a folder, or the one inside the package; never a network access.
+
+    ``convention`` is the annotation convention that answers follow, the model's default where it is empty: see
+    :attr:`NER.conventions`.
 
     ``engine``: ``native`` reads by kernels in C, ``onnx`` an exported model by ONNX Runtime, both without torch;
     ``torch`` reads any model, on any ``device``; ``auto`` is the first of them that can read the model there.
@@ -39,7 +43,7 @@ def load(
     ``int8`` has the kernels multiply in 8 bits; None does as the model's settings say.
 
     Raises:
-        ConfigError: there is no such engine.
+        ConfigError: there is no such engine or convention.
         ModelError: the folder is missing, broken, or no model of this library, or the engine is not installed.
     """
     if engine not in get_args(EngineName):
@@ -47,16 +51,16 @@ def load(
     folder = ModelFolder.open(model_folder)
     if engine == "native" or (engine == "auto" and device == "cpu"):
         try:
-            return folder.read_by(_native(folder, threads, int8))
+            return folder.read_by(_native(folder, threads, int8), convention)
         except ModelError:
             if engine == "native":
                 raise
     if engine == "onnx" or (engine == "auto" and device == "cpu" and (folder.path / GRAPH).is_file()):
-        return folder.read_by(ExportedTagger(folder, threads=threads))
+        return folder.read_by(ExportedTagger(folder, threads=threads), convention)
     need_torch("engine='torch'" if engine == "torch" else f"{folder.path} is not exported, and")
     from hanlattice import model
 
-    return model.load_model(folder.path, device=device)
+    return model.load_model(folder.path, device=device, convention=convention)
 
 
 def _native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagger:

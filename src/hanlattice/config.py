@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 import types
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,15 +17,22 @@ import tomli_w
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write
 
+DEFAULT_CONVENTION = "default"
+"""The annotation convention of a model that was trained on one kind of annotation only."""
+
 
 @dataclass(frozen=True)
 class TextConfig:
-    """How texts are rewritten before a model reads them; see :class:`hanlattice.text.Normaliser`."""
+    """How texts are rewritten before a model reads them; see :class:`hanlattice.text.Normaliser`.
+
+    ``window`` and ``overlap`` are in characters: longer texts are read in windows.
+    """
 
     nfkc: bool = True
     lower: bool = False
     digits: bool = False
     simplify: bool = False
+    tidy: bool = False
     window: int = 256
     overlap: int = 64
 
@@ -37,8 +45,13 @@ class DataConfig:
     that cannot be read as they stand are passed over, and counted, instead of being an error. ``exclude`` lists
     corpora: documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested
     entities in train those that no other holds, for decoders that cannot express nesting; dev and test keep all.
-    ``unpunctuated`` is the share of train that is read, anew in each epoch, without punctuation and space between
-    entities, as lists of names and careless writers have it; dev then counts both ways.
+    ``unpunctuated`` is the share of train that is read, drawn again in each epoch, without punctuation and space
+    between entities, as lists of names and careless writers have it; dev then counts both ways. ``noise`` is the
+    share that is read with blanks, emoji, line breaks, OCR errors and the like, see
+    :mod:`hanlattice.training.noise`. ``user_words`` is the share in which names stand in the lexicon as words that
+    a user added, see :mod:`hanlattice.training.user_words`; without a composition of words it has no effect.
+
+    ``convention`` is the name of the annotation convention of ``train``.
     """
 
     train: tuple[str, ...] = ()
@@ -51,6 +64,14 @@ class DataConfig:
     exclude: tuple[str, ...] = ()
     outermost: bool = False
     unpunctuated: float = 0.0
+    noise: float = 0.0
+    user_words: float = 0.3
+    convention: str = DEFAULT_CONVENTION
+
+    def __post_init__(self) -> None:
+        for name in ("dev_share", "unpunctuated", "noise", "user_words"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"data.{name} must be a share from 0 to 1, not {getattr(self, name):g}")
 
 
 @dataclass(frozen=True)
@@ -123,16 +144,37 @@ def _laid_over(
 
 @dataclass(frozen=True)
 class AuxiliaryConfig:
-    """A ``corpus`` that is annotated in another way, such as with parts of speech or by other conventions.
+    """Corpora that are annotated in another way than ``data.train``, such as with parts of speech.
 
-    Its ``decoder`` reads what the embedding and the encoder of the model make of it, so that they learn from it,
-    and is thrown away in the end. ``weight`` multiplies its loss; it is read in the first ``epochs`` (0: in all).
+    A head of its own, with a ``decoder``, reads what embedding and encoder make of ``corpus`` (one file or
+    several), so that they learn from it; the head is dropped after training. ``labels`` renames labels (``NS =
+    "LOC"``). A ``share`` of the documents, drawn again in each epoch, is read in the first ``epochs`` (0: in
+    all); ``weight`` multiplies the loss. ``outermost``: as in :class:`DataConfig`, where it holds for all
+    corpora.
     """
 
-    corpus: str = ""
+    corpus: tuple[str, ...] = ()
     decoder: Part = field(default_factory=lambda: Part("softmax"))
+    labels: Mapping[str, str] = field(default_factory=dict)
     weight: float = 1.0
+    share: float = 1.0
     epochs: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ConfigError(f"share must be above 0 and at most 1, not {self.share:g}")
+        if self.weight < 0 or self.epochs < 0:
+            raise ConfigError("weight and epochs must be at least 0")
+
+
+@dataclass(frozen=True)
+class ConventionConfig(AuxiliaryConfig):
+    """An annotation convention beside that of ``data.train``: the head is kept, and the model answers by it on
+    request. ``edges``: see :class:`PredictionConfig`.
+    """
+
+    decoder: Part = field(default_factory=lambda: Part("crf"))
+    edges: Literal["blank", "punctuation"] = "blank"
 
 
 @dataclass(frozen=True)
@@ -185,9 +227,13 @@ class TrainingConfig:
 class PredictionConfig:
     """``precision`` of products with weights when a model is read by what needs no torch: ``int8`` is for models
     whose scores were seen to bear it, as ``hanlattice export --int8`` does.
+
+    ``edges``: what is cut off the ends of an entity. ``blank``: white space and emoji. ``punctuation``: also
+    separators and brackets or quotes without their partner; see :mod:`hanlattice.edges`.
     """
 
     precision: Literal["float32", "int8"] = "float32"
+    edges: Literal["blank", "punctuation"] = "blank"
 
 
 @dataclass(frozen=True)
@@ -201,6 +247,7 @@ class Config:
     embedding: Part = field(default_factory=lambda: Part("characters"))
     encoder: Part = field(default_factory=lambda: Part("flat"))
     decoder: Part = field(default_factory=lambda: Part("crf"))
+    conventions: Mapping[str, ConventionConfig] = field(default_factory=dict)
     auxiliary: Mapping[str, AuxiliaryConfig] = field(default_factory=dict)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     prediction: PredictionConfig = field(default_factory=PredictionConfig)
@@ -280,7 +327,7 @@ def to_dict(config: Config) -> dict[str, Any]:
     nested = asdict(config)
     for holder, room in (
         *((nested, room) for room in ("embedding", "encoder", "decoder")),
-        *((auxiliary, "decoder") for auxiliary in nested["auxiliary"].values()),
+        *((corpus, "decoder") for kind in ("conventions", "auxiliary") for corpus in nested[kind].values()),
     ):
         holder[room] = {"name": holder[room]["name"], **holder[room]["settings"]}
     return nested
@@ -306,8 +353,8 @@ def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str
             raise ConfigError(f"{source}: {dotted!r} is a table of settings, not a single value")
         if isinstance(old, Part):
             changes[key] = old.with_settings(value)
-        elif hints[key] == Mapping[str, AuxiliaryConfig]:
-            changes[key] = {**old, **_auxiliary(old, value, source, dotted)}
+        elif get_origin(hints[key]) is Mapping and is_dataclass(get_args(hints[key])[1]):
+            changes[key] = {**old, **_corpora(get_args(hints[key])[1], old, value, source, dotted)}
         elif is_dataclass(old):
             changes[key] = _overlay(old, value, source, f"{dotted}.")
         else:
@@ -315,20 +362,21 @@ def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str
     return replace(current, **changes)
 
 
-def _auxiliary(
-    old: Mapping[str, AuxiliaryConfig], value: Any, source: str, dotted: str
-) -> dict[str, AuxiliaryConfig]:
-    """Settings of auxiliary corpora, each under a name of its own, laid over the old ones of that name."""
+def _corpora(
+    kind: Callable[[], Any], old: Mapping[str, Any], value: Any, source: str, dotted: str
+) -> dict[str, Any]:
+    """Settings of further corpora, each under a name of its own, laid over the old ones of that name."""
     tables = value if isinstance(value, Mapping) else {"": value}
-    for table in tables.values():
+    for name, table in tables.items():
         if not isinstance(table, Mapping):
             raise ConfigError(
                 f"{source}: {dotted!r} holds a table of settings for each corpus, such as {dotted}.words.corpus,"
                 f" not {table!r}"
             )
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+            raise ConfigError(f"{source}: {dotted}.{name}: a name has letters, digits, - and _, a letter first")
     return {
-        name: _overlay(old.get(name, AuxiliaryConfig()), table, source, f"{dotted}.{name}.")
-        for name, table in tables.items()
+        name: _overlay(old.get(name, kind()), table, source, f"{dotted}.{name}.") for name, table in tables.items()
     }
 
 

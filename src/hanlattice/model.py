@@ -125,7 +125,7 @@ def _widened(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
-def load_model(folder: str | Path | None = None, *, device: str = "cpu") -> NER:
+def load_model(folder: str | Path | None = None, *, device: str = "cpu", convention: str = "") -> NER:
     """The model of a folder, read by torch; without one, the model inside the package.
 
     Raises:
@@ -135,14 +135,15 @@ def load_model(folder: str | Path | None = None, *, device: str = "cpu") -> NER:
     path, vocabulary = opened.path, opened.vocabulary
     state = load_weights(path / WEIGHTS)
     try:
-        tagger = build(opened.config, Tables.empty(vocabulary, _dimensions(state), path), vocabulary.labels)
+        tables = Tables.empty(vocabulary, _dimensions(state), path)
+        tagger = build(opened.config, tables, vocabulary.labels, vocabulary.conventions)
         tagger.load_state_dict(state)
     except ConfigError as error:
         raise ModelError(f"{path}: {error}") from error
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise ModelError(f"{path}: weights do not fit the settings and vocabulary ({reason})") from None
-    return opened.read_by(tagger.to(device))
+    return opened.read_by(tagger.to(device), convention)
 
 
 def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from jaxtyping import Shaped
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 
-from hanlattice.config import Config, load_config
+from hanlattice.config import Config, Part, load_config
 from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.lexicon import Lexicon
@@ -45,6 +45,11 @@ def stored_weights(path: Path, load: Callable[[bytes], dict[str, Stored]]) -> di
         raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
 
 
+def decoder_prefix(convention: str) -> str:
+    """How the names of the weights of a convention's decoder begin; those of the default one where it is empty."""
+    return f"conventions.{convention}.decoder." if convention else "decoder."
+
+
 @dataclass(frozen=True)
 class ModelFolder:
     """A model on disk, but for its weights."""
@@ -73,19 +78,22 @@ class ModelFolder:
         except ConfigError as error:
             raise ModelError(f"{path}: {error}") from error
 
-    def tags(self) -> tuple[TagRules, TagScores]:
-        """What the tags of a model that decodes by them mean, and the scores of their chain."""
-        settings = self.config.decoder.settings
-        rules = TagRules(
-            self.vocabulary.labels, settings.get("scheme", "BMES"), extra=settings.get("extra_tags", 0)
-        )
+    def decoder(self, convention: str = "") -> Part:
+        """The settings of the decoder of a convention, of the default one where it is empty."""
+        return self.config.conventions[convention].decoder if convention else self.config.decoder
+
+    def tags(self, convention: str = "") -> tuple[TagRules, TagScores]:
+        """What the tags of a model that decodes by them mean, and the scores of their chain, by a convention."""
+        settings = self.decoder(convention).settings
+        labels = self.vocabulary.conventions[convention] if convention else self.vocabulary.labels
+        rules = TagRules(labels, settings.get("scheme", "BMES"), extra=settings.get("extra_tags", 0))
         constrained = settings.get("constrained", True)
         allowed = (np.where(x | (not constrained), 0.0, -np.inf) for x in (rules.start, rules.pair, rules.end))
         scores = [x.astype(np.float32) for x in allowed]
-        weights = self.weights()
-        for i, name in enumerate(("decoder.start", "decoder.transitions", "decoder.end")):
-            if name in weights:
-                scores[i] += weights[name]
+        weights, prefix = self.weights(), decoder_prefix(convention)
+        for i, name in enumerate(("start", "transitions", "end")):
+            if prefix + name in weights:
+                scores[i] += weights[prefix + name]
         return rules, TagScores(*scores)
 
     def weights(self) -> dict[str, Shaped[np.ndarray, "*S"]]:
@@ -96,8 +104,14 @@ class ModelFolder:
         """
         return stored_weights(self.path / WEIGHTS, load_arrays)
 
-    def read_by(self, engine: Engine) -> NER:
-        """The model, run by an engine."""
-        ner = NER(engine, self.vocabulary, Lexicon.open(self.path / LEXICON), self.config)
-        ner.lexicon.rewrite = lambda words: ner.normaliser(words).text
+    def read_by(self, engine: Engine, convention: str = "") -> NER:
+        """The model, run by an engine.
+
+        Raises:
+            ConfigError: it does not know the convention.
+        """
+        lexicon = Lexicon.open(self.path / LEXICON)
+        ner = NER(engine, self.vocabulary, lexicon, self.config, convention=convention)
+        lexicon.known_labels = self.vocabulary.all_labels
+        ner.lexicon.rewrite = ner.normaliser.words
         return ner

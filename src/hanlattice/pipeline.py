@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 from hanlattice.config import Config
 from hanlattice.document import Document, Entity
+from hanlattice.edges import Edges, trimmed
 from hanlattice.encoded import Encoded
 from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Lattice, Lexicon
@@ -42,8 +43,11 @@ class Engine(Protocol):
     def eval(self) -> object:
         """Get ready to read, if it can also learn."""
 
-    def find(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
-        """Spans of each sentence, in the order of their start; every sentence has a character."""
+    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
+        """Spans of each sentence, in the order of their start; every sentence has a character.
+
+        ``convention`` is one of the model's further ones, or empty for its default.
+        """
         ...
 
 
@@ -55,6 +59,7 @@ class Overrides:
     force: Lexicon | None = None
     block: Mapping[str, str | Collection[str] | None] | None = None
     threshold: float = 0.0
+    convention: str = ""
 
 
 _NONE = Overrides()
@@ -64,22 +69,39 @@ class NER:
     """An engine with all it needs to read text: its vocabulary, its normalisation and its lexicon.
 
     ``ner(text)`` gives a :class:`Document`, ``ner(texts)`` an iterator of them. The lexicon is live: edit
-    ``ner.lexicon``, and the next call reads by it.
+    ``ner.lexicon``, and the next call reads by it. ``convention`` is the annotation convention that answers follow,
+    the model's default where it is empty.
+
+    Raises:
+        ConfigError: the model does not know the convention.
     """
 
-    def __init__(self, engine: Engine, vocabulary: Vocabulary, lexicon: Lexicon, config: Config):
+    def __init__(
+        self, engine: Engine, vocabulary: Vocabulary, lexicon: Lexicon, config: Config, *, convention: str = ""
+    ):
         engine.eval()
         self.engine, self.vocabulary, self.lexicon, self.config = engine, vocabulary, lexicon, config
-        text = config.text
-        self.normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
-        self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length)
+        self.convention = convention or vocabulary.convention
+        vocabulary.labels_of(self.convention)
+        self.normaliser = Normaliser.of(config.text)
+        self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length, base=lexicon)
         self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=_NONE)
         self._lock = threading.Lock()
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The entity labels that the model can give."""
-        return self.vocabulary.labels
+        """The entity labels of the active convention."""
+        return self.vocabulary.labels_of(self.active_convention)
+
+    @property
+    def conventions(self) -> tuple[str, ...]:
+        """The annotation conventions that the model learnt, its default first."""
+        return (self.vocabulary.convention, *self.vocabulary.conventions)
+
+    @property
+    def active_convention(self) -> str:
+        """The one that answers follow here: that of :meth:`using`, else the one that the model was loaded with."""
+        return self._overrides.get().convention or self.convention
 
     @property
     def tagger(self) -> "Tagger":
@@ -146,6 +168,7 @@ class NER:
         force: Mapping[str, str] | None = None,
         block: Mapping[str, str | Collection[str] | None] | None = None,
         threshold: float | None = None,
+        convention: str | None = None,
     ) -> Iterator["NER"]:
         """Within the ``with``, in this thread or task only: read by another lexicon, and edit the answers.
 
@@ -156,7 +179,14 @@ class NER:
             block: texts that are never an entity (None), or never one of the label or labels given; of an entity in
                 pieces the text is that of its pieces, one after another.
             threshold: entities that are less sure are left out.
+            convention: the annotation convention that answers follow; see :attr:`conventions`.
+
+        Raises:
+            ConfigError: the model does not know the convention.
+            HanlatticeError: a label of ``force`` is none of the convention.
         """
+        active = convention or self.active_convention
+        _refuse_unknown(force or {}, self.vocabulary.labels_of(active), active)
         rules = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
         banned = None if block is None else {self._plain(text): labels for text, labels in block.items()}
         outer = self._overrides.get()
@@ -166,6 +196,7 @@ class NER:
                 outer.force if rules is None else rules,
                 outer.block if banned is None else banned,
                 outer.threshold if threshold is None else threshold,
+                convention or outer.convention,
             )
         )
         try:
@@ -182,13 +213,17 @@ class NER:
         size, overlap = self.config.text.window, self.config.text.overlap
         cut = [windows(n.text, size, overlap) for n in normalised]
         pieces = [n.text[w.start : w.end] for n, ws in zip(normalised, cut, strict=True) for w in ws]
+        convention = overrides.convention or self.convention
         with self._lock:  # the reader remembers rows of the lexicon; a module may hold scratch state
-            encoded = self.reader.read(pieces, lexicon)
-            found = iter(self._tag(encoded, batch_size))
+            encoded = self.reader.read(pieces, lexicon, self.vocabulary.labels_of(convention))
+            found = iter(
+                self._tag(encoded, batch_size, "" if convention == self.vocabulary.convention else convention)
+            )
         read = iter(encoded)
         documents = []
         for text, plain, ws in zip(texts, normalised, cut, strict=True):
             spans = _joined(ws, [next(found) for _ in ws], nested=self.engine.nested)
+            spans = _within_edges(plain.text, spans, self._edges(convention))
             spans = self._ruled(spans, plain, overrides)
             entities = [_entity(text, plain, span) for span in spans]
             if not self.engine.nested:
@@ -197,12 +232,16 @@ class NER:
             documents.append(Document(text, tuple(entities), read_lattice=lattice))
         return documents
 
-    def _tag(self, encoded: Sequence[Encoded], batch_size: int) -> list[list[ScoredSpan]]:
+    def _edges(self, convention: str) -> Edges:
+        further = self.config.conventions.get(convention)
+        return self.config.prediction.edges if further is None else further.edges
+
+    def _tag(self, encoded: Sequence[Encoded], batch_size: int, convention: str) -> list[list[ScoredSpan]]:
         found: list[list[ScoredSpan]] = [[] for _ in encoded]
         order = sorted((i for i, e in enumerate(encoded) if len(e)), key=lambda i: encoded[i].n_nodes)
         for first in range(0, len(order), batch_size):
             chosen = order[first : first + batch_size]
-            for i, spans in zip(chosen, self.engine.find([encoded[i] for i in chosen]), strict=True):
+            for i, spans in zip(chosen, self.engine.find([encoded[i] for i in chosen], convention), strict=True):
                 found[i] = spans
         return found
 
@@ -218,6 +257,29 @@ class NER:
         after = [bisect_right(ends, span.start) for span in kept]  # the first forced span that ends later
         free = [s for s, i in zip(kept, after, strict=True) if i == len(forced) or s.end <= forced[i].start]
         return sorted([*free, *forced])
+
+
+def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention: str) -> None:
+    """
+    Raises:
+        HanlatticeError: a label is none of the convention.
+    """
+    for text, label in force.items():
+        if label not in labels:
+            raise HanlatticeError(
+                f"force: {text!r} has the label {label!r}, which convention {convention!r} lacks; it has"
+                f" {', '.join(labels)}"
+            )
+
+
+def _within_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[ScoredSpan]:
+    """The spans without what no entity begins or ends with; those with gaps stay as they are."""
+    kept = []
+    for span in spans:
+        place = (span.start, span.end) if span.gaps else trimmed(text, span.start, span.end, edges)
+        if place is not None:
+            kept.append(span._replace(start=place[0], end=place[1]))
+    return kept
 
 
 def _joined(ws: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nested: bool) -> list[ScoredSpan]:

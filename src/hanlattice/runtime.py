@@ -54,24 +54,27 @@ class ExportedTagger:
         if made_for != digest(folder.path / WEIGHTS):
             raise ModelError(f"{folder.path}: {GRAPH} and {WEIGHTS} are not of one model; export it again")
         self._inputs = [given.name for given in self._session.get_inputs()]
-        self._rules, self._scores = folder.tags()
+        self._conventions = ("", *folder.vocabulary.conventions)
+        self._tags = {convention: folder.tags(convention) for convention in self._conventions}
 
     def eval(self) -> None:
         """It only reads."""
 
-    def find(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
-        """Spans of each sentence."""
-        emissions, n_chars = zip(*(self.emissions(some) for some in _cut(sentences)), strict=True)
+    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
+        """Spans of each sentence, by a convention; the default one where it is empty."""
+        emissions, n_chars = zip(*(self.emissions(some, convention) for some in _cut(sentences)), strict=True)
         width = max(scores.shape[1] for scores in emissions)
         padded = [np.pad(scores, ((0, 0), (0, width - scores.shape[1]), (0, 0))) for scores in emissions]
-        start, pair, end = self._scores
-        return self._rules.best(Potentials(np.concatenate(padded), pair, start, end, np.concatenate(n_chars)))
+        rules, (start, pair, end) = self._tags[convention]
+        return rules.best(Potentials(np.concatenate(padded), pair, start, end, np.concatenate(n_chars)))
 
-    def emissions(self, sentences: Sequence[Encoded]) -> tuple[Float[np.ndarray, "B N Y"], Int[np.ndarray, "B"]]:
+    def emissions(
+        self, sentences: Sequence[Encoded], convention: str = ""
+    ) -> tuple[Float[np.ndarray, "B N Y"], Int[np.ndarray, "B"]]:
         """Scores of tags, padded, and how many characters each sentence has."""
-        given = feeds(sentences)
+        given = feeds(sentences) | {"convention": np.array([self._conventions.index(convention)])}
         found = self._session.run(None, {name: given[name] for name in self._inputs})[0]
-        return found, given["n_chars"]
+        return found[..., : len(self._tags[convention][0].names)], given["n_chars"]
 
 
 def _cut(sentences: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:

@@ -1,6 +1,6 @@
 """The lexicon: words with labels and weights, matched in bulk and edited while in use."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -25,11 +25,13 @@ class Lexicon:
 
     ``rewrite`` is applied to every word that is added, removed or looked up later: what a model does to a text
     before it searches it (width, traditional characters) has to be done to a word too. It is given several words
-    at once, joined by NUL characters, which it has to keep.
+    at once, joined by NUL characters, which it has to keep. ``known_labels`` are the labels that a word may be
+    given later, any where None: those that the model of this lexicon learnt.
     """
 
     def __init__(self, words: Iterable[Entry] = (), rewrite: Callable[[str], str] | None = None):
         self.rewrite = rewrite
+        self.known_labels: Collection[str] | None = None
         self._state = Snapshot()
         self._pending: dict[str, Traits | None] = {}
         self._lock = Lock()
@@ -83,14 +85,14 @@ class Lexicon:
     def copy(self) -> "Lexicon":
         """A lexicon with the same words and ids, sharing their memory; editing one leaves the other alone."""
         other = Lexicon(rewrite=self.rewrite)
-        other._state = self._snapshot()
+        other._state, other.known_labels = self._snapshot(), self.known_labels
         return other
 
     def add(self, word: str, label: str | None = None, weight: float | None = None) -> None:
         """Add a word, or give it another label and weight.
 
         Raises:
-            DataError: the word is empty or holds a NUL character.
+            DataError: the word is empty or holds a NUL character, or its label is not known.
         """
         self.update([Word(word, label, weight)])
 
@@ -103,12 +105,14 @@ class Lexicon:
         """Add the words of a file or of an iterable; the last entry for a word wins. On an error, none.
 
         Raises:
-            DataError: a file cannot be read, or an entry cannot be a word.
+            DataError: a file cannot be read, an entry cannot be a word, or its label is not known.
         """
         entries = list(read_words(words) if isinstance(words, str | Path) else words)
         texts = [entry if isinstance(entry, str) else entry[0] for entry in entries]
         traits = [PLAIN if isinstance(entry, str) else (entry[1], entry[2]) for entry in entries]
         _refuse_no_words(texts)
+        if self.known_labels is not None:
+            _refuse_unknown(texts, traits, self.known_labels)
         edits = dict(zip(self._written(texts), traits, strict=True))
         edits.pop("", None)  # a word of which nothing is left as texts are written
         with self._lock:
@@ -167,6 +171,10 @@ class Lexicon:
             found[~state.present[found]] = -1
         return found
 
+    def find(self, words: Iterable[str]) -> Int32:
+        """``ids`` of words that are already written as the searched texts are; removed words included."""
+        return self._snapshot().ids(WordTable.of(words))
+
     def label(self, word: int) -> str | None:
         """The label of a word id."""
         return self._snapshot().label(word)
@@ -220,6 +228,19 @@ def _refuse_no_words(texts: list[str]) -> None:
     if "" in texts or BOUNDARY in "".join(texts):
         problem = "no characters" if "" in texts else "a NUL character"
         raise DataError(f"a word of the lexicon has {problem}; remove it from the list")
+
+
+def _refuse_unknown(texts: Sequence[str], traits: Sequence[Traits], known: Collection[str]) -> None:
+    """
+    Raises:
+        DataError: a label is none of those known.
+    """
+    for text, (label, _) in zip(texts, traits, strict=True):
+        if label and label not in known:
+            raise DataError(
+                f"the word {text!r} has the label {label!r}, which the model does not know; it knows"
+                f" {', '.join(sorted(known))}"
+            )
 
 
 def _compiled_file(path: str | Path) -> Path:

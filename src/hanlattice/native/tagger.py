@@ -2,15 +2,15 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from itertools import chain, pairwise, repeat
 
 import numpy as np
 
 from hanlattice.encoded import Encoded
 from hanlattice.errors import ModelError
-from hanlattice.model_folder import SCALE, ModelFolder
+from hanlattice.model_folder import SCALE, ModelFolder, decoder_prefix
 from hanlattice.native.chain import ChainKernel
 from hanlattice.native.flat import FlatKernel, Settings, Weights
 from hanlattice.reader import FIRST_ROW
@@ -25,7 +25,8 @@ KNOWN = re.compile(
     r"|encoder\.(char_projection|word_projection|words\.composition\.project|distances\.fuse)\.(weight|bias)"
     r"|encoder\.layers\.0\.(attention\.[uv]|attention\.(query|key|value|position|output)\.(weight|bias)"
     r"|feed_forward\.(inner|outer)\.(weight|bias)|(attention|feed_forward)_norm\.(weight|bias))"
-    r"|decoder\.(emission\.(weight|bias)|start|end|transitions)"
+    r"|(conventions\.[\w-]+\.)?decoder\.(emission\.(weight|bias)|start|end|transitions)"
+    r"|conventions\.[\w-]+\.shift"
 )
 DECODERS = ("crf", "softmax")
 
@@ -44,38 +45,48 @@ class NativeTagger:
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0, int8: bool = False):
         config = folder.config
-        for room, names in (("embedding", ("characters",)), ("encoder", ("flat",)), ("decoder", DECODERS)):
-            if (name := getattr(config, room).name) not in names:
-                raise ModelError(f"{folder.path}: no kernel in C reads the {room} {name!r}; use another engine")
+        conventions = ("", *folder.vocabulary.conventions)
+        decoders = [("decoder", folder.decoder(convention), DECODERS) for convention in conventions]
+        embedding, encoder = (
+            ("embedding", config.embedding, ("characters",)),
+            ("encoder", config.encoder, ("flat",)),
+        )
+        for kind, part, names in (embedding, encoder, *decoders):
+            if part.name not in names:
+                raise ModelError(
+                    f"{folder.path}: no kernel in C reads the {kind} {part.name!r}; use another engine"
+                )
         weights = folder.weights()
         if strange := [name for name in weights if not KNOWN.fullmatch(name.removesuffix(SCALE))]:
             raise ModelError(f"{folder.path}: the kernels in C know nothing of {strange[0]}; use another engine")
         chosen = {k: v for k, v in config.encoder.settings.items() if k in ("residual", "scaled", "origin")}
-        rules, scores = folder.tags()
+        tags = {convention: folder.tags(convention) for convention in conventions}
         try:
-            refuse_misfits(weights, folder, len(rules.names))
+            refuse_misfits(
+                weights, folder, {convention: len(rules.names) for convention, (rules, _) in tags.items()}
+            )
             settings = Settings(config.text.window, **chosen)
-            self.flat = FlatKernel(weights, settings, scale_suffix=SCALE, int8=int8)
+            self.flat = FlatKernel(weights, settings, scale_suffix=SCALE, int8=int8, conventions=conventions)
         except ModelError as error:
             raise ModelError(f"{folder.path}: {error}") from None
         except (KeyError, ValueError) as error:
             raise ModelError(f"{folder.path}: weights do not fit the settings ({error})") from None
-        self.chain = ChainKernel(rules, scores)
+        self.chains = {convention: ChainKernel(*its_tags) for convention, its_tags in tags.items()}
         self.threads = threads or _cores()
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def eval(self) -> None:
         """It only reads."""
 
-    def find(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
-        """Spans of each sentence."""
+    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
+        """Spans of each sentence, by a convention; the default one where it is empty."""
         shares = list(self._shared(sentences))
         if self._pool is None or len(shares) == 1:
-            return self._found(sentences)
-        return list(chain.from_iterable(self._pool.map(self._found, shares)))
+            return self._found(sentences, convention)
+        return list(chain.from_iterable(self._pool.map(self._found, shares, repeat(convention))))
 
-    def _found(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
-        return self.chain.read(*self.flat.read(sentences))
+    def _found(self, sentences: Sequence[Encoded], convention: str) -> list[list[ScoredSpan]]:
+        return self.chains[convention].read(*self.flat.read(sentences, convention))
 
     def _shared(self, sentences: Sequence[Encoded]) -> list[Sequence[Encoded]]:
         """Neighbours for each thread, about as much to read for all."""
@@ -87,7 +98,7 @@ class NativeTagger:
         return [sentences[a:b] for a, b in pairwise(cuts) if a < b]
 
 
-def refuse_misfits(weights: Weights, folder: ModelFolder, n_tags: int) -> None:
+def refuse_misfits(weights: Weights, folder: ModelFolder, n_tags: Mapping[str, int]) -> None:
     """Ids are looked up in C without asking whether they are there.
 
     Raises:
@@ -98,8 +109,8 @@ def refuse_misfits(weights: Weights, folder: ModelFolder, n_tags: int) -> None:
         "embedding.chars.weight": len(vocabulary.chars) + FIRST_ROW,
         "embedding.bigrams.weight": len(vocabulary.bigrams) + FIRST_ROW,
         "encoder.words.table.weight": len(vocabulary.words) + 1,
-        "encoder.words.composition.label.weight": len(vocabulary.word_labels) + 1,
-        "decoder.emission.weight": n_tags,
+        "encoder.words.composition.label.weight": vocabulary.n_word_kinds,
+        **{f"{decoder_prefix(convention)}emission.weight": n for convention, n in n_tags.items()},
     }
     for name, rows in needed.items():
         if name in weights and len(weights[name]) != rows:
