@@ -186,7 +186,8 @@ class TrainingConfig:
     language models, which is also multiplied by ``layer_decay`` for each layer further from the last one. Epochs
     before ``pretrained_from`` leave them as they are. ``patience``: epochs without a better dev F1 until the end
     (0: never). ``average``: decay of the moving average of the weights that is evaluated and saved (0: none).
-    ``start``: the folder of a model, or ``default``, with whose weights training begins. ``initialisation``:
+    ``start``: the folder of a model, or ``default``, whose weights are fine-tuned. ``least_steps``: where the
+    epochs make fewer steps, as with a small corpus, there are more epochs. ``initialisation``:
     ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
     """
 
@@ -209,6 +210,7 @@ class TrainingConfig:
     average: float = 0.998
     initialisation: Literal["xavier", "default"] = "xavier"
     start: str = ""
+    least_steps: int = 0
     patience: int = 0
     seed: int = 1
     device: str = "auto"
