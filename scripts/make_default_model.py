@@ -106,8 +106,8 @@ def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
     before, after = (read(model.load_model(f), documents[FOR_TEMPERATURE:]) for f in (folder, output))
     return output, (
         f"Scores of convention `open` are divided by {done.temperature:.3f}, fitted to {FOR_TEMPERATURE:,}"
-        f" sentences kept aside. On the other {len(documents) - FOR_TEMPERATURE:,} the expected calibration error over"
-        f" {len(after.p):,} found entities is {after.error:.4f}, before {before.error:.4f}."
+        f" sentences kept aside. On the other {len(documents) - FOR_TEMPERATURE:,} the expected calibration error"
+        f" over {len(after.p):,} found entities is {after.error:.4f}, before {before.error:.4f}."
     )
 
 
