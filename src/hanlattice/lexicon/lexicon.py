@@ -260,8 +260,8 @@ def _refuse_unreadable(texts: Sequence[str], written: Sequence[str], longest: in
             raise DataError(f"the word {text!r} is white space or invisible characters alone; remove it")
         if len(word) > longest:
             raise DataError(
-                f"the word {text[:20]!r}… has {len(word):,} characters, more than the {longest} that the model reads"
-                " at once (text.window)"
+                f"the word {text[:20]!r}… has {len(word):,} characters, more than the {longest} that the model"
+                " reads at once (text.window)"
             )
 
 
