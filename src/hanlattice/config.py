@@ -149,8 +149,8 @@ class AuxiliaryConfig:
     A head of its own, with a ``decoder``, reads what embedding and encoder make of ``corpus`` (one file or
     several), so that they learn from it; the head is dropped after training. ``labels`` renames labels (``NS =
     "LOC"``). A ``share`` of the documents, drawn again in each epoch, is read in the first ``epochs`` (0: in
-    all); ``weight`` multiplies the loss. ``outermost``: as in :class:`DataConfig`, where it holds for all
-    corpora.
+    all); ``weight`` multiplies the loss. With ``same_convention`` there is no head of its own: the corpus follows
+    the convention of ``data.train`` and teaches its head, as texts that another model annotated do.
     """
 
     corpus: tuple[str, ...] = ()
@@ -159,6 +159,7 @@ class AuxiliaryConfig:
     weight: float = 1.0
     share: float = 1.0
     epochs: int = 0
+    same_convention: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:

@@ -245,8 +245,11 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     tagger = build(config, full.first(seen), seen.labels, conventions).to(device)
     with torch.random.fork_rng(devices=[]):  # whatever is drawn here shall not change the run
         whole = build(config, full, seen.labels, conventions)
-    heads = {name: cast(Head, tagger.conventions[name]) for name in conventions}
+    heads: dict[str, Head | None] = {name: cast(Head, tagger.conventions[name]) for name in conventions}
     for name, settings in config.auxiliary.items():
+        if settings.same_convention:
+            heads[name] = None
+            continue
         head = build_head(
             f"auxiliary.{name}",
             settings.decoder,
@@ -255,13 +258,12 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
             labels_of[name],
         )
         heads[name] = head.to(device)
-    for decoder, documents in [
-        (tagger.decoder, corpora.train),
-        *((heads[k].decoder, corpora.others[k]) for k in heads),
-    ]:
-        if not decoder.nested:
+    for name, documents in (("", corpora.train), *corpora.others.items()):
+        head = heads.get(name)
+        if not (tagger.decoder if head is None else head.decoder).nested:
             data.refuse_overlaps(documents)
-    for module in (tagger, *(head for name, head in heads.items() if name not in conventions)):
+    further_heads = (head for name, head in heads.items() if head is not None and name not in conventions)
+    for module in (tagger, *further_heads):
         initialise(module, config.training.initialisation)
     if config.vectors.spelled:
         spell(tagger, whole, found.full, config.training.seed)
