@@ -17,6 +17,7 @@ from open_corpora import held_out
 import hanlattice
 from hanlattice import corpus
 from hanlattice.document import Document
+from hanlattice.kernels.library import can_multiply_bytes
 from hanlattice.text import sentences
 
 LENGTHS = range(6, 121)  # of sentences
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--least", type=float, default=0.8, help="confidence of every entity of a sentence")
     parser.add_argument("--held-out", type=Path)
     a = parser.parse_args()
-    ner = hanlattice.load(a.model, engine="native", threads=1)
+    ner = hanlattice.load(a.model, engine="native", threads=1, int8=can_multiply_bytes())
     is_held_out = held_out(a.held_out) if a.held_out else lambda text: False
     kept: list[Document] = []
     for path in a.texts:

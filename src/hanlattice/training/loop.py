@@ -250,14 +250,14 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         if settings.same_convention:
             heads[name] = None
             continue
-        head = build_head(
+        built = build_head(
             f"auxiliary.{name}",
             settings.decoder,
             cast(int, tagger.embedding.d_out),
             tagger.encoder,
             labels_of[name],
         )
-        heads[name] = head.to(device)
+        heads[name] = built.to(device)
     for name, documents in (("", corpora.train), *corpora.others.items()):
         head = heads.get(name)
         if not (tagger.decoder if head is None else head.decoder).nested:
