@@ -111,9 +111,11 @@ def main() -> None:
     parser.add_argument("--held-out", type=Path)
     a = parser.parse_args()
 
-    ner, found = hanlattice.load(a.model, engine="native", threads=1, int8=can_multiply_bytes()), defaultdict[str,
-    Counter[str]](Counter) read_texts: list[list[str]] = [] is_held_out = held_out(a.held_out) if a.held_out else
-    lambda text: False for path in a.texts:
+    ner = hanlattice.load(a.model, engine="native", threads=1, int8=can_multiply_bytes())
+    found = defaultdict[str, Counter[str]](Counter)
+    read_texts: list[list[str]] = []
+    is_held_out = held_out(a.held_out) if a.held_out else lambda text: False
+    for path in a.texts:
         for some in batches(sample(path, a.characters, is_held_out)):
             read(ner, some, found)
             read_texts.append([n.text for n in ner.normaliser.all(some)])
