@@ -55,10 +55,14 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--characters", type=int, default=600_000, help="of each file")
-    parser.add_argument("--contested", type=int, default=1, help="entities of a sentence on which models may
-    differ") parser.add_argument("--held-out", type=Path) a = parser.parse_args() int8 = can_multiply_bytes()
-    models = [hanlattice.load(model, engine="native", threads=1, int8=int8) for model in a.models] is_held_out =
-    held_out(a.held_out) if a.held_out else lambda text: False kept: list[Document] = [] for path in a.texts:
+    parser.add_argument("--contested", type=int, default=1, help="entities of a sentence that not all models find")
+    parser.add_argument("--held-out", type=Path)
+    a = parser.parse_args()
+    int8 = can_multiply_bytes()
+    models = [hanlattice.load(model, engine="native", threads=1, int8=int8) for model in a.models]
+    is_held_out = held_out(a.held_out) if a.held_out else lambda text: False
+    kept: list[Document] = []
+    for path in a.texts:
         for some in batches(sample(path, a.characters, is_held_out)):
             kept += annotated([text for line in some for text in cut(line)], models, a.contested)
         print(f"{path.name}: {len(kept):,} sentences so far", flush=True)
