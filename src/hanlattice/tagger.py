@@ -87,16 +87,21 @@ class Tagger(nn.Module):
 
     @property
     def nested(self) -> bool:
-        """Whether spans inside spans can be found."""
-        return self.decoder.nested
+        """Whether spans inside spans can be found by the default convention."""
+        return self.is_nested()
+
+    def is_nested(self, convention: str = "") -> bool:
+        """Whether spans inside spans can be found by a convention; the default one where it is empty."""
+        return self._decoder(self.head(convention)).nested
 
     def mask(self, batch: Batch) -> Tensor:
         """Which of the positions that are scored are real."""
         return batch.mask
 
-    def unreachable(self, batch: Batch, gold: Gold) -> list[list[Span]]:
+    def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
         """Of each sentence the gold spans that no answer of this tagger could hold, whatever it learns."""
-        return _others(gold, [self.decoder.reachable(spans) for spans in gold])
+        decoder = self._decoder(self.head(convention))
+        return _others(gold, [decoder.reachable(spans) for spans in gold])
 
     @property
     def device(self) -> torch.device:
@@ -126,9 +131,10 @@ class WordTagger(Tagger):
         rows = zip(places, found, strict=True)
         return [[ScoredSpan.of(span, s.score) for span, s in zip(*row, strict=True)] for row in rows]
 
-    def unreachable(self, batch: Batch, gold: Gold) -> list[list[Span]]:
+    def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
         words = self.encoder.words_of(batch)
-        within = [self.decoder.reachable(spans) for spans in _in_words(words, gold)]
+        decoder = self._decoder(self.head(convention))
+        within = [decoder.reachable(spans) for spans in _in_words(words, gold)]
         return _others(gold, _in_characters(words, within))
 
 

@@ -62,8 +62,8 @@ def tidy(text: str) -> list[Unit]:
     """The characters of the tidied text, each with the range ``[start, end)`` of the text that it came from."""
     units = list(_units(text))
     units = _joined_lines(units)
-    units = _without_spacing(units)
-    return _without_idle_blanks(units)
+    units = _without_idle_blanks(_without_spacing(units))
+    return _without_spacing(units)  # again, so that tidied text stays as it is: punctuation stands apart no more
 
 
 def _units(text: str) -> Iterator[Unit]:
@@ -86,11 +86,11 @@ def _joined_lines(units: list[Unit]) -> list[Unit]:
         return units
     bounds = [-1, *breaks, len(units)]
     lengths = [b - a - 1 for a, b in pairwise(bounds)]
+    least = max(WRAPPED, max(lengths) - SLACK)
     gone = {
         at
         for n, at in enumerate(breaks)
-        if lengths[n] >= WRAPPED
-        and lengths[n] >= max(lengths) - SLACK
+        if lengths[n] >= least
         and units[at][2] - units[at][1] <= 2  # an empty or indented line begins a paragraph
         and units[at - 1][0] not in _ENDS_SENTENCE
     }

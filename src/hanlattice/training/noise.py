@@ -45,10 +45,11 @@ def rewritten(piece: Piece, characters: Sequence[str]) -> Piece:
 
 
 def named(piece: Piece) -> list[bool]:
-    """Which characters lie in a name."""
+    """Which characters lie in a name; those in its gaps do not."""
     found = [False] * len(piece.text)
     for span in piece.spans:
-        found[span.start : span.end] = [True] * (span.end - span.start)
+        for start, end in span.fragments:
+            found[start:end] = [True] * (end - start)
     return found
 
 
@@ -61,7 +62,8 @@ def _inside(piece: Piece) -> list[bool]:
 
 
 def _is_punctuation(character: str) -> bool:
-    return unicodedata.category(character)[0] in "PZ"
+    """Punctuation or white space, line ends included."""
+    return unicodedata.category(character)[0] in "PZ" or character.isspace()
 
 
 def without_punctuation(piece: Piece, draw: Draw | None = None) -> Piece:
