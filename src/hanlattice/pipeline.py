@@ -104,6 +104,12 @@ class NER:
         return self._overrides.get().convention or self.convention
 
     @property
+    def head(self) -> str:
+        """The active convention as an engine takes it: empty for the model's default."""
+        active = self.active_convention
+        return "" if active == self.vocabulary.convention else active
+
+    @property
     def tagger(self) -> "Tagger":
         """The modules of torch that read.
 

@@ -94,9 +94,10 @@ class Tagger(nn.Module):
         """Which of the positions that are scored are real."""
         return batch.mask
 
-    def unreachable(self, batch: Batch, gold: Gold) -> list[list[Span]]:
-        """Of each sentence the gold spans that no answer of this tagger could hold, whatever it learns."""
-        return _others(gold, [self.decoder.reachable(spans) for spans in gold])
+    def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
+        """Of each sentence the gold spans that no answer by a convention could hold, whatever the tagger learns."""
+        decoder = self._decoder(self.head(convention))
+        return _others(gold, [decoder.reachable(spans) for spans in gold])
 
     @property
     def device(self) -> torch.device:
@@ -126,9 +127,9 @@ class WordTagger(Tagger):
         rows = zip(places, found, strict=True)
         return [[ScoredSpan.of(span, s.score) for span, s in zip(*row, strict=True)] for row in rows]
 
-    def unreachable(self, batch: Batch, gold: Gold) -> list[list[Span]]:
-        words = self.encoder.words_of(batch)
-        within = [self.decoder.reachable(spans) for spans in _in_words(words, gold)]
+    def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
+        words, decoder = self.encoder.words_of(batch), self._decoder(self.head(convention))
+        within = [decoder.reachable(spans) for spans in _in_words(words, gold)]
         return _others(gold, _in_characters(words, within))
 
 

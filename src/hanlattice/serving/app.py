@@ -75,9 +75,18 @@ def create_app(settings: Settings) -> ASGIApp:
         ModelError: the model cannot be loaded.
         ConfigError: the folder of lexicons cannot be used.
     """
-    return Service(
-        settings, load(settings.model, engine=settings.engine, threads=settings.threads_of_a_worker)
-    ).asgi
+    return Service(settings, loaded(settings)).asgi
+
+
+def loaded(settings: Settings) -> NER:
+    """The model that a service answers by.
+
+    Raises:
+        ModelError: it cannot be loaded.
+        UnknownConvention: it did not learn the convention.
+    """
+    threads = settings.threads_of_a_worker
+    return load(settings.model, engine=settings.engine, threads=threads, convention=settings.convention)
 
 
 class Service:
