@@ -108,11 +108,11 @@ class NER:
         return self._overrides.get().convention or self.convention
 
     @property
-    def asked_convention(self) -> str:
-        """The same as engines know it: empty for the model's default."""
-        return self._asked(self.active_convention)
+    def head(self) -> str:
+        """The active convention as an engine takes it: empty for the model's default."""
+        return self._head_of(self.active_convention)
 
-    def _asked(self, convention: str) -> str:
+    def _head_of(self, convention: str) -> str:
         return "" if convention == self.vocabulary.convention else convention
 
     @property
@@ -226,11 +226,11 @@ class NER:
         cut = [windows(n.text, size, overlap) for n in normalised]
         pieces = [n.text[w.start : w.end] for n, ws in zip(normalised, cut, strict=True) for w in ws]
         convention = overrides.convention or self.convention
-        asked = self._asked(convention)
+        head = self._head_of(convention)
         nested = self.engine.is_nested(asked)
         with self._lock:  # the reader remembers rows of the lexicon; a module may hold scratch state
             encoded = self.reader.read(pieces, lexicon, self.vocabulary.labels_of(convention))
-            found = iter(self._tag(encoded, batch_size, asked))
+            found = iter(self._tag(encoded, batch_size, head))
         read = iter(encoded)
         documents = []
         for text, plain, ws in zip(texts, normalised, cut, strict=True):

@@ -44,7 +44,7 @@ def _of_batch(
     found = [Counter[Span]() for _ in texts]
     if full:
         batch = collate([encoded[i] for i in full]).to(tagger.device)
-        unreachable = tagger.unreachable(batch, [known[i] for i in full], ner.asked_convention)
+        unreachable = tagger.unreachable(batch, [known[i] for i in full], ner.head)
         for i, lost in zip(full, unreachable, strict=True):
             found[i] = Counter(known[i]) - Counter(lost)
     rows = zip(found, read, strict=True)

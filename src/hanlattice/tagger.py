@@ -99,7 +99,7 @@ class Tagger(nn.Module):
         return batch.mask
 
     def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
-        """Of each sentence the gold spans that no answer of this tagger could hold, whatever it learns."""
+        """Of each sentence the gold spans that no answer by a convention could hold, whatever the tagger learns."""
         decoder = self._decoder(self.head(convention))
         return _others(gold, [decoder.reachable(spans) for spans in gold])
 
@@ -132,8 +132,7 @@ class WordTagger(Tagger):
         return [[ScoredSpan.of(span, s.score) for span, s in zip(*row, strict=True)] for row in rows]
 
     def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
-        words = self.encoder.words_of(batch)
-        decoder = self._decoder(self.head(convention))
+        words, decoder = self.encoder.words_of(batch), self._decoder(self.head(convention))
         within = [decoder.reachable(spans) for spans in _in_words(words, gold)]
         return _others(gold, _in_characters(words, within))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hanlattice.config import DEFAULT_CONVENTION
-from hanlattice.errors import ConfigError, ModelError
+from hanlattice.errors import ModelError, UnknownConvention
 from hanlattice.files import atomic_write
 
 PAD, UNKNOWN = 0, 1
@@ -57,13 +57,13 @@ class Vocabulary:
         """The entity labels of a convention.
 
         Raises:
-            ConfigError: the model does not know the convention.
+            UnknownConvention: the model did not learn the convention.
         """
         if convention == self.convention:
             return self.labels
         if convention not in self.conventions:
             known = ", ".join((self.convention, *self.conventions))
-            raise ConfigError(f"the model has no convention {convention!r}; it has {known}")
+            raise UnknownConvention(f"the model has no convention {convention!r}; it has {known}")
         return self.conventions[convention]
 
     def first(self, chars: int, bigrams: int, words: int) -> "Vocabulary":

@@ -13,7 +13,8 @@ class Job:
     """``column`` holds the text, and ``into`` is the new one that gets the entities.
 
     ``output``, of parts in a folder: ``jsonl``, ``jsonl.gz`` or ``parquet``. ``lexicons`` are added to the model's
-    own. ``threads`` are those of one worker.
+    own. ``threads`` are those of one worker. ``convention`` is the annotation convention of the answers, the
+    model's default one where it is empty.
     """
 
     output: str = "jsonl"
@@ -25,14 +26,18 @@ class Job:
     batch_size: int = 32
     device: str = "cpu"
     threads: int = 1
+    convention: str = ""
 
     def identity(self) -> dict[str, Any]:
         """All that the answers follow from; files by their content.
 
         Raises:
             ModelError: there is no such model, or a file cannot be read.
+            UnknownConvention: the model did not learn the convention.
         """
-        folder = ModelFolder.open(self.model).path
+        opened = ModelFolder.open(self.model)
+        folder, convention = opened.path, self.convention or opened.vocabulary.convention
+        opened.vocabulary.labels_of(convention)
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         return {
             "output": self.output,
@@ -44,4 +49,5 @@ class Job:
             "batch_size": self.batch_size,
             "device": self.device,
             "threads": self.threads,
+            "convention": convention,
         }

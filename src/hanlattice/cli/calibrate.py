@@ -5,11 +5,14 @@ from typing import Annotated
 
 import typer
 
+from hanlattice.cli.options import ConventionOption
+
 
 def calibrate(
     model: Annotated[str, typer.Argument(help="Folder of a model, or default for the packaged one.")],
     dev: Annotated[str, typer.Argument(help="Corpus with gold entities that the model has not learnt from.")],
     output: Annotated[Path, typer.Argument(help="New folder for the calibrated model.")],
+    convention: ConventionOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Write a copy of a model whose confidences are nearest to how often it is right, by one temperature.
@@ -24,7 +27,7 @@ def calibrate(
     need_torch("calibration")
     from hanlattice.calibration import calibrate as write
 
-    done = write(folder.path, dev, output)
+    done = write(folder.path, dev, output, convention=convention or "")
     if quiet:
         return
     before, after = done.before, done.after

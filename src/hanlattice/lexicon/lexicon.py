@@ -12,7 +12,7 @@ from hanlattice.lexicon import compiled
 from hanlattice.lexicon.layers import Snapshot
 from hanlattice.lexicon.matches import BatchMatches, Int32, Matches
 from hanlattice.lexicon.trie import BOUNDARY
-from hanlattice.lexicon.wordlist import read_table, read_words
+from hanlattice.lexicon.wordlist import line_of, read_table, read_words
 from hanlattice.lexicon.words import PLAIN, Entry, Traits, Word, WordTable
 
 
@@ -104,18 +104,23 @@ class Lexicon:
         with self._lock:
             self._pending[self._written([word])[0]] = None
 
-    def update(self, words: str | Path | Iterable[Entry]) -> None:
+    def update(self, words: str | Path | Iterable[Entry], *, source: str | Path | None = None) -> None:
         """Add the words of a file or of an iterable; the last entry for a word wins. On an error, none.
+
+        ``source`` is the file that the entries were read from, for messages; without one, the file itself.
 
         Raises:
             DataError: a file cannot be read, an entry cannot be a word, or its label is not known.
         """
-        entries = list(read_words(words) if isinstance(words, str | Path) else words)
+        if isinstance(words, str | Path):
+            self.update(read_words(words), source=words)
+            return
+        entries = list(words)
         texts = [entry if isinstance(entry, str) else entry[0] for entry in entries]
         traits = [PLAIN if isinstance(entry, str) else (entry[1], entry[2]) for entry in entries]
         _refuse_no_words(texts)
         if self.known_labels is not None:
-            _refuse_unknown(texts, traits, self.known_labels)
+            _refuse_unknown(texts, traits, self.known_labels, source)
         written = self._written(texts)
         if self.longest is not None:
             _refuse_unreadable(texts, written, self.longest)
@@ -236,7 +241,9 @@ def _refuse_no_words(texts: list[str]) -> None:
         raise DataError(f"a word of the lexicon has {problem}; remove it from the list")
 
 
-def _refuse_unknown(texts: Sequence[str], traits: Sequence[Traits], known: Collection[str]) -> None:
+def _refuse_unknown(
+    texts: Sequence[str], traits: Sequence[Traits], known: Collection[str], source: str | Path | None
+) -> None:
     """
     Raises:
         DataError: a label is none of those known.
@@ -245,7 +252,9 @@ def _refuse_unknown(texts: Sequence[str], traits: Sequence[Traits], known: Colle
         if label and label not in known:
             raise DataError(
                 f"the word {text!r} has the label {label!r}, which the model does not know; it knows"
-                f" {', '.join(sorted(known))}"
+                f" {', '.join(sorted(known))}",
+                source,
+                None if source is None else line_of(source, text, label),
             )
 
 

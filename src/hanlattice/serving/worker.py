@@ -8,9 +8,8 @@ from multiprocessing.connection import Connection as Pipe
 import uvicorn
 
 from hanlattice.allocator import return_freed_memory
-from hanlattice.api import load
 from hanlattice.errors import HanlatticeError
-from hanlattice.serving.app import Service
+from hanlattice.serving.app import Service, loaded
 from hanlattice.serving.connection import Connection
 from hanlattice.serving.logs import say, set_up
 from hanlattice.serving.settings import Settings
@@ -22,7 +21,7 @@ def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
     set_up()
     return_freed_memory()
     try:
-        ner = load(settings.model, engine=settings.engine, threads=settings.threads_of_a_worker)
+        ner = loaded(settings)
         service = Service(settings, ner)
     except HanlatticeError as error:
         parent.send(str(error))
