@@ -169,7 +169,7 @@ def _utf16_without_mark(head: bytes) -> str | None:
     for units, end in (("LE", b"\n\0"), ("BE", b"\0\n")):
         ends = sum(1 for i in range(0, len(head), 2) if head[i : i + 2] == end)
         zeros = head[units == "LE" :: 2].count(0)
-        if ends and zeros == head.count(0) and _decodes(head, f"utf-16-{units.lower()}"):
+        if ends and 10 * zeros >= 9 * head.count(0) and _decodes(head, f"utf-16-{units.lower()}"):
             return units
     return None
 

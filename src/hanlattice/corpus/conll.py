@@ -117,19 +117,22 @@ def _sentences(lines: Iterable[str], source: Source) -> Iterator[tagging.Sentenc
             source.defect("empty token", f"no token in {line!r}", fix, line=number, lossy=False)
             token = " "
         tokens.append(token)
-        tags.append(_one_tag(tag, line, source.at(number)))
+        if tag is None or " " in tag or (separator == " " and "\t" in line):
+            tag = _one_tag(tag, line, source.at(number))
+        tags.append(tag)
         columns.append(between)
     if tokens:
         yield tagging.Sentence(start, tokens, tags, columns if any(columns) else None)
 
 
 def _one_tag(tag: str | None, line: str, source: Source) -> str:
-    """The tag of a line; ``O`` where there is none or are several, which is reported."""
+    """The tag of a line; ``O`` where there is none, or where there are several, which is reported."""
     if tag is None:
         source.defect("missing tag", f"no tag in {line!r}", "write the token, a tab and its tag")
         return "O"
-    if " " in tag and all(map(is_tag, tag.split())):
-        message = f"{len(tag.split())} tags on one line: {tag[:40]!r}"
+    several = line.partition("\t")[2].split()
+    if len(several) > 1 and all(map(is_tag, several)):
+        message = f"{len(several)} tags on one line: {line[:40]!r}"
         source.defect("several tags", message, "write one token and tag a line, or read it with --from sentences")
         return "O"
     return tag

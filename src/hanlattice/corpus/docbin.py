@@ -50,7 +50,9 @@ def read(path: str | Path, *, on_defect: OnDefect | None = None) -> Iterator[Doc
     try:
         found = DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab)
     except (ValueError, KeyError, OSError) as error:
-        raise DataError(f"cannot be read as spaCy's DocBin: {' '.join(str(error).split())}", path) from None
+        raise DataError(
+            f"cannot be read as spaCy's DocBin: {' '.join(str(error).split())}; make it again", path
+        ) from None
     for number, doc in enumerate(found, 1):
         yield _document(doc, Source(str(path), number, on_defect))
 

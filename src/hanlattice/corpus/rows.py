@@ -23,16 +23,30 @@ def read(lines: Iterable[str], file: str, on_defect: OnDefect | None = None) -> 
     Raises:
         DataError: a line is not JSON, or the array breaks off, and the caller takes no defects.
     """
+    first, lines = peek(lines)
+    if first.lstrip().startswith("[") and not is_list(first):
+        return json_array.read(lines, file, on_defect)
+    return _lines(lines, file, on_defect)
+
+
+def peek(lines: Iterable[str]) -> tuple[str, Iterable[str]]:
+    """The first line that is not blank, and all lines."""
     lines = iter(lines)
     before: list[str] = []
     for line in lines:
         before.append(line)
         if line.strip():
-            break
-    whole = chain(before, lines)
-    if before and _begins_array(before[-1]):
-        return json_array.read(whole, file, on_defect)
-    return _lines(whole, file, on_defect)
+            return line, chain(before, lines)
+    return "", before
+
+
+def is_list(line: str) -> bool:
+    """Is the line a row of its own that is a list, such as spaCy's pairs, rather than the beginning of an array?"""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, list) and len(value) > 0 and isinstance(value[0], str)
 
 
 def head(lines: Sequence[str]) -> list[Any]:
@@ -73,17 +87,6 @@ def documents(
 def write(row: Any, stream: IO[str]) -> None:
     """A row on a line of its own; what JSON has no form for, such as a date of Parquet, as text."""
     stream.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
-
-
-def _begins_array(line: str) -> bool:
-    """Is it the first line of an array, rather than a row of its own that is a list such as spaCy's pairs?"""
-    if not line.lstrip().startswith("["):
-        return False
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return True
-    return not (isinstance(value, list) and value and isinstance(value[0], str))
 
 
 def _lines(lines: Iterable[str], file: str, on_defect: OnDefect | None) -> Iterator[Row]:

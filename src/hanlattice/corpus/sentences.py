@@ -55,7 +55,7 @@ def _sentence(line: str, number: int) -> tagging.Sentence:
         raise NotReadable(f"no tags in {line[:40]!r}", _FIX, "missing tag")
     tokens = next((found for found in (text.split(), list(text)) if len(found) == len(tags)), None)
     if tokens is None:
-        message = f"{len(text.split())} tokens but {len(tags)} tags"
+        message = f"{len(text.split() if ' ' in text else text)} tokens but {len(tags)} tags"
         raise NotReadable(message, _FIX, "tokens unlike tags")
     return tagging.Sentence(number, tokens, tags, in_columns=False)
 

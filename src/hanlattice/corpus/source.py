@@ -37,9 +37,10 @@ class Source:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (("ends", self.ends, ENDS), ("units", self.units, UNITS)):
-            if value is not None and value not in allowed:
-                raise HanlatticeError(f"unknown {name} {value!r}; allowed are {', '.join(allowed)}")
+        if self.ends is not None and self.ends not in ENDS:
+            raise HanlatticeError(f"unknown ends {self.ends!r}; allowed are {', '.join(ENDS)}")
+        if self.units is not None and self.units not in UNITS:
+            raise HanlatticeError(f"unknown units {self.units!r}; allowed are {', '.join(UNITS)}")
 
     def at(self, line: int | None) -> "Source":
         """The same source at another line."""

@@ -1,4 +1,4 @@
-"""spaCy's training data as JSON: an array of ``["text", {"entities": [[start, end, "LABEL"], …]}]``."""
+"""spaCy's training data as JSON: pairs ``["text", {"entities": [[start, end, "LABEL"], …]}]``, as an array or lines."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
@@ -29,8 +29,9 @@ def read(
         DataError: the file is not such an array, or an entity does not fit its text, and the caller takes no
             defects.
     """
-    source = Source(file, None, on_defect, ends, units)
-    return documents(json_array.read(lines, file, on_defect), source)
+    first, lines = rows.peek(lines)
+    read_rows = rows.read if rows.is_list(first) else json_array.read
+    return documents(read_rows(lines, file, on_defect), Source(file, None, on_defect, ends, units))
 
 
 def documents(found: Iterable[rows.Row], source: Source) -> Iterator[Document]:

@@ -81,7 +81,9 @@ def _rows(path: Path) -> Iterator[rows.Row]:
         except (OSError, ValueError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"cannot be read: {' '.join(str(error).split())}", file) from None
+            raise DataError(
+                f"cannot be read: {' '.join(str(error).split())}; make or fetch it again", file
+            ) from None
 
 
 def _files(path: Path) -> list[Path]:

@@ -30,6 +30,7 @@ _ALSO = {
 
 _LETTER_FIRST = re.compile(r"[A-Za-z]([-_].+)?")
 _LETTER_LAST = re.compile(r"(.+)[-_]([BIMESULW])")
+_SINGLE = re.compile(r"W([-_].+)?")
 _POSITIONED = re.compile("(\ufffd+|.)([0-9]+)", re.DOTALL)
 
 
@@ -117,16 +118,20 @@ class _Tags:
         self.source = source
         self.named, self.scheme = scheme is not None, scheme or "BIO"
         self.known = {"O"}
+        self.names: dict[str, str] = {}
         self.read = False
 
     def canonical(self, tags: list[str], letter_last: bool) -> list[str]:
         """The tags with the letter first, and ``S`` for the ``W`` of a single one."""
-        if letter_last:
-            matches = ((tag, _LETTER_LAST.fullmatch(tag)) for tag in tags)
-            tags = [tag if match is None else f"{match[2]}-{match[1]}" for tag, match in matches]
-        if self.named and "S" not in SCHEMES[self.scheme]:
-            return tags
-        return [f"S{tag[1:]}" if tag == "W" or tag.startswith(("W-", "W_")) else tag for tag in tags]
+        for tag in set(tags) - self.names.keys():
+            self.names[tag] = self._canonical(tag, letter_last)
+        return [self.names[tag] for tag in tags]
+
+    def _canonical(self, tag: str, letter_last: bool) -> str:
+        if letter_last and (match := _LETTER_LAST.fullmatch(tag)):
+            tag = f"{match[2]}-{match[1]}"
+        is_single = _SINGLE.fullmatch(tag) and not (self.named and "S" not in SCHEMES[self.scheme])
+        return f"S{tag[1:]}" if is_single else tag
 
     def learn(self, sentence: Sentence) -> None:
         """Takes the tags of a sentence into account; those of no scheme become ``O`` in it."""
