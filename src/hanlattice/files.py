@@ -159,7 +159,7 @@ def _refuse_binary(head: bytes, path: str | Path) -> None:
     if units is not None:
         name = f"UTF-16{units}"
         raise DataError(f"looks like {name} without a byte-order mark; convert it: iconv -f {name} -t UTF-8", path)
-    if head.count(b"\0") * 20 > len(head) or not _decodes(head[: head.rfind(b"\n") + 1], "utf-8"):
+    if head.count(b"\0") * 4 > len(head) or not _decodes(head[: head.rfind(b"\n") + 1], "utf-8"):
         raise DataError("is binary, not text; name a file of text, in UTF-8", path)
 
 

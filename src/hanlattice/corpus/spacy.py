@@ -1,4 +1,4 @@
-"""spaCy's training data as JSON: pairs ``["text", {"entities": [[start, end, "LABEL"], …]}]``, as an array or lines."""
+"""spaCy's training data as JSON: pairs ``["text", {"entities": [[start, end, "LABEL"], …]}]``, one a row."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
