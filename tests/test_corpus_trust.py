@@ -198,6 +198,7 @@ def test_rejected_and_ignored_examples_of_prodigy_are_left_out_and_said(
     with caplog.at_level("INFO", "hanlattice"):
         assert [document.text for document in corpus.read(path)] == [f"{TEXT}0"]
     assert "2 examples that were rejected or ignored are left out" in caplog.text
+    assert "answered with 'reject'; read it with --from prodigy" in refusal(path, format="jsonl")
     report = check([path])
     assert report.kinds["rejected example"] == 2
     assert report.usable
@@ -486,6 +487,23 @@ def test_marks_may_be_nested_where_the_format_has_it(tmp_path: Path) -> None:
 )
 def test_broken_marks_are_refused(tmp_path: Path, form: str, line: str) -> None:
     assert refusal(put(tmp_path / "file", f"无\n{line}\n"), format=form).startswith(":2: ")
+
+
+_PIECES = st.sampled_from([
+    "李", "明", " ", "\t", "\n", "\n\n", ",", '"', "<A>", "</A>", "<B>", "</B>", "<", "[", "]", "]{A}", "{{a:", "}}",
+    "1", "1-2", "2.1", "#", "# text = 李", "B-A", "A-B", "O", "I-A", "W-A", "S", "token\ttag\n", "text,entities\n",
+    "[]", "NER=B-A", "\t_" * 6,
+])  # fmt: skip
+
+
+@given(st.lists(_PIECES, max_size=14).map("".join), st.booleans())
+def test_no_line_crashes_a_reader(text: str, named: bool) -> None:
+    """Whatever the lines, entities lie in their text; named is the first row of a table."""
+    for form in ("conll", "sentences", "conllu", "csv", "angled", "bracketed", "boson", "cmeee", "people-daily"):
+        lines = [*(["token\ttag"] if named and form == "csv" else []), *text.split("\n")]
+        for document in corpus.FORMATS[form].read(lines, on_defect=lambda defect: None):
+            for entity in document.entities:
+                assert entity.text == document.text[entity.start : entity.end] != ""
 
 
 TABLES = {

@@ -29,7 +29,7 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
 
 def _parse(line: str, source: Source) -> inline.Text:
     text = inline.Text()
-    opened: list[tuple[int, int]] = []  # where the text goes on, and the place of the bracket in its parts
+    opened: list[tuple[int, int]] = []  # where the text continues, and the place of the bracket in its parts
     end = 0
     for match in _BRACKET.finditer(line):
         text.add(line[end : match.start()])

@@ -75,7 +75,7 @@ class Statistics:
 
 @dataclass(slots=True)
 class Report:
-    """Statistics file by file, and all defects in the order in which they were met."""
+    """Statistics file by file, and all defects in the order in which they were found."""
 
     files: list[Statistics]
     defects: list[Defect]

@@ -24,13 +24,10 @@ def sniff(path: Path) -> str | None:
     """Is it packed as a DocBin is, with its attributes?"""
     if not path.is_file():
         return None
-    with open(path, "rb") as stream:
-        head = stream.read(1 << 16)
-    if head[:1] != b"\x78":
-        return None
     try:
-        unpacked = zlib.decompressobj().decompress(head, 1 << 12)
-    except zlib.error:
+        with open(path, "rb") as stream:
+            unpacked = zlib.decompressobj().decompress(stream.read(1 << 16), 1 << 12)
+    except (zlib.error, OSError):
         return None
     return "a DocBin of spaCy" if b"attrs" in unpacked else None
 

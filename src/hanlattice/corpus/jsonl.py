@@ -82,6 +82,8 @@ def document(row: Any, source: Source) -> Document:
     columns = _columns(row)
     text = _text(columns)
     field = _field(columns)
+    if field == "spans" and columns.get("answer") in ("reject", "ignore"):
+        raise NotReadable(f"the example was answered with {columns['answer']!r}", "read it with --from prodigy")
     if field is None:
         _refuse_numbers(columns, text)
     found = [] if field is None else fields.annotations(columns.pop(field), field)

@@ -159,5 +159,8 @@ def _with_names(row: Any, names: Mapping[str, list[str]]) -> Any:
 def _begins(path: Path, *marks: bytes) -> bool:
     if not path.is_file():
         return False
-    with open(path, "rb") as stream:
-        return stream.read(8).startswith(marks)
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(8).startswith(marks)
+    except OSError:  # which reading it says with its name
+        return False
