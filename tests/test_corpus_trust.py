@@ -491,8 +491,8 @@ def test_broken_marks_are_refused(tmp_path: Path, form: str, line: str) -> None:
 
 _PIECES = st.sampled_from([
     "李", "明", " ", "\t", "\n", "\n\n", ",", '"', "<A>", "</A>", "<B>", "</B>", "<", "[", "]", "]{A}", "{{a:",
-    "}}", "1", "1-2", "2.1", "#", "# text = 李", "B-A", "A-B", "O", "I-A", "W-A", "S", "token\ttag\n", "text,entities\n",
-    "[]", "NER=B-A", "\t_" * 6,
+    "}}", "1", "1-2", "2.1", "#", "# text = 李", "B-A", "A-B", "O", "I-A", "W-A", "S", "token\ttag\n",
+    "text,entities\n", "[]", "NER=B-A", "\t_" * 6,
 ])  # fmt: skip
 
 
