@@ -227,7 +227,7 @@ class NER:
         pieces = [n.text[w.start : w.end] for n, ws in zip(normalised, cut, strict=True) for w in ws]
         convention = overrides.convention or self.convention
         head = self._head_of(convention)
-        nested = self.engine.is_nested(asked)
+        nested = self.engine.is_nested(head)
         with self._lock:  # the reader remembers rows of the lexicon; a module may hold scratch state
             encoded = self.reader.read(pieces, lexicon, self.vocabulary.labels_of(convention))
             found = iter(self._tag(encoded, batch_size, head))
