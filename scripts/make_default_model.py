@@ -35,14 +35,8 @@ from hanlattice.vocab import Vocabulary
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = Path(str(files("hanlattice").joinpath("papers/hanlattice/open.toml")))
-FIRST_EPOCHS = 5  # of the model that finds names for the gazetteer
-READ_BY_FIRST = 4_000_000  # characters of each file of raw text
-LISTS = (
-    "company_short.txt=ORG:3",
-    "admin_divisions.txt=LOC",
-    "THUOCL_diming.txt=LOC:3",
-    "THUOCL_lishimingren.txt=PER",
-)
+TEACHER_EPOCHS = 5
+LISTS = ("admin_divisions.txt=LOC", "THUOCL_diming.txt=LOC:3", "THUOCL_lishimingren.txt=PER")
 FOR_TEMPERATURE = (
     1_000  # documents kept aside to which the temperature is fitted; the error is measured on the others
 )
@@ -54,32 +48,65 @@ def run(*command: str | Path) -> None:
     subprocess.run(list(map(str, command)), check=True, cwd=ROOT)
 
 
-def prepare(work: Path) -> Path:
-    """The corpora, and the gazetteer that a first model finds in raw text; the folder of both."""
-    folder, data = work / "corpora", Path(os.environ["HANLATTICE_DATA"])
+def corpora_in(work: Path) -> Path:
+    """The folder of the corpora."""
+    folder = work / "corpora"
     os.environ["OPEN_CORPORA"] = str(folder)
     if not (folder / "words.jsonl").exists():
         run(sys.executable, "scripts/open_corpora.py", "--output", folder)
-    first = work / "first"
-    if not (first / CARD).exists():
-        config = load_config(SETTINGS)
-        config = replace(
-            config,
-            conventions={},
-            auxiliary={},
-            lexicon=replace(config.lexicon, files=()),
-            training=replace(config.training, epochs=FIRST_EPOCHS),
-        )
-        train(config, first, resume=True, watcher=Lines(FIRST_EPOCHS))
-    if not (folder / "gazetteer.txt").exists():
-        lists = [f"{data}/lexicons/{name}" for name in LISTS]
-        run(
-            *(sys.executable, "scripts/gazetteer.py", *sorted((data / "rawtext").glob("*.xz")), "--model", first),
-            *("--corpus", folder / "open.jsonl", folder / "names.jsonl", "--list", *lists),
-            *("--held-out", data / "held_out.py", "--characters", str(READ_BY_FIRST)),
-            *("--output", folder / "gazetteer.txt"),
-        )
     return folder
+
+
+def teacher(output: Path, gazetteer: Path | None, noise: float) -> Path:
+    """A model of convention ``open`` alone, by the settings of the packaged one."""
+    config = load_config(SETTINGS)
+    files = () if gazetteer is None else (str(gazetteer),)
+    config = replace(config, conventions={}, auxiliary={}, lexicon=replace(config.lexicon, files=files))
+    settings = {
+        "data": {"noise": noise, "user_words": noise},
+        "training": {"epochs": TEACHER_EPOCHS, "batch_size": 16, "learning_rate": 1.5e-3},
+    }
+    if not (output / CARD).exists():
+        train(config.with_settings(settings), output, resume=True, watcher=Lines(TEACHER_EPOCHS))
+    return output
+
+
+def gazetteer(output: Path, model_folder: Path, corpora: Path, characters: int) -> Path:
+    """Names that a model finds in so many characters of each file of raw text, and those of corpora and lists."""
+    data = Path(os.environ["HANLATTICE_DATA"])
+    if not output.exists():
+        run(
+            *(sys.executable, "scripts/gazetteer.py", *sorted((data / "rawtext").glob("*.xz"))),
+            *("--model", model_folder, "--corpus", corpora / "open.jsonl", corpora / "names.jsonl"),
+            *("--list", *(f"{data}/lexicons/{name}" for name in LISTS)),
+            *("--held-out", data / "held_out.py", "--characters", str(characters), "--output", output),
+        )
+    return output
+
+
+def silver(output: Path, models: Sequence[Path]) -> None:
+    """Sentences of raw text that some models annotated."""
+    data = Path(os.environ["HANLATTICE_DATA"])
+    if not output.exists():
+        run(
+            *(sys.executable, "scripts/silver.py", *sorted((data / "rawtext").glob("*.xz")), "--models", *models),
+            *("--held-out", data / "held_out.py", "--output", output),
+        )
+
+
+def prepare(work: Path) -> Path:
+    """All that the packaged model learns from; the folder of it.
+
+    A first model, without a gazetteer, finds names in raw text; two more learn with them, find more names, and
+    annotate raw text together with the first.
+    """
+    corpora = corpora_in(work)
+    first = teacher(work / "first", None, 0.0)
+    names = gazetteer(work / "names.txt", first, corpora, 4_000_000)
+    second, third = teacher(work / "second", names, 0.0), teacher(work / "third", names, 0.25)
+    gazetteer(corpora / "gazetteer.txt", second, corpora, 10_000_000)
+    silver(corpora / "silver.jsonl", [first, second, third])
+    return corpora
 
 
 def trained(work: Path, processes: int) -> Path:
