@@ -5,7 +5,7 @@ were. The forms of white space and emoji are those that :mod:`hanlattice.tidy` l
 """
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from itertools import accumulate
@@ -42,6 +42,14 @@ def rewritten(piece: Piece, characters: Sequence[str]) -> Piece:
     place = [0, *accumulate(map(len, characters))]
     spans = tuple(s.mapped(lambda start, end: (place[start], place[end])) for s in piece.spans)
     return Piece("".join(characters), tuple(s for s in spans if s.start < s.end))
+
+
+def inserted(piece: Piece, between: Mapping[int, str]) -> Piece:
+    """The piece with strings put in before some characters, or at the end; no name begins or ends with them."""
+    parts = [between.get(i, "") + c for i, c in enumerate(piece.text)]
+    ends = [*accumulate(map(len, parts))]
+    spans = tuple(s.mapped(lambda start, end: (ends[start] - 1, ends[end - 1])) for s in piece.spans)
+    return Piece("".join(parts) + between.get(len(piece.text), ""), spans)
 
 
 def named(piece: Piece) -> list[bool]:
@@ -88,23 +96,14 @@ def scattered_blanks(piece: Piece, draw: Draw) -> Piece:
     inside = _inside(piece)
     chance = draw.random(len(piece.text))
     blank = "\n" if draw.random() < 0.3 else " "
-    return _single_blanks(
-        rewritten(
-            piece,
-            [
-                blank + c if i and chance[i] < (rate * 0.3 if inside[i] else rate) else c
-                for i, c in enumerate(piece.text)
-            ],
-        )
-    )
+    chosen = [i for i in range(1, len(piece.text)) if chance[i] < (rate * 0.3 if inside[i] else rate)]
+    return _single_blanks(inserted(piece, dict.fromkeys(chosen, blank)))
 
 
 def wrapped(piece: Piece, draw: Draw) -> Piece:
     """Line ends at a fixed width, inside names too."""
     width = int(draw.integers(8, 40))
-    return _single_blanks(
-        rewritten(piece, ["\n" + c if i and i % width == 0 else c for i, c in enumerate(piece.text)])
-    )
+    return _single_blanks(inserted(piece, dict.fromkeys(range(width, len(piece.text), width), "\n")))
 
 
 def symbols(piece: Piece, draw: Draw) -> Piece:
@@ -114,10 +113,8 @@ def symbols(piece: Piece, draw: Draw) -> Piece:
     chosen = {int(i) for i in draw.choice(free, min(len(free), int(draw.integers(1, 4))), replace=False)}
     if draw.random() < 0.5:
         chosen |= {0, len(piece.text)}
-    characters = [SYMBOL + c if i in chosen else c for i, c in enumerate(piece.text)]
-    if characters and len(piece.text) in chosen and not piece.text.endswith(SYMBOL):
-        return _appended(rewritten(piece, characters), SYMBOL)
-    return rewritten(piece, characters)
+    beside = [{*piece.text[max(i - 1, 0) : i + 1]} for i in range(len(piece.text) + 1)]
+    return inserted(piece, {i: SYMBOL for i in chosen if SYMBOL not in beside[i]}) if piece.text else piece
 
 
 def misread(piece: Piece, draw: Draw) -> Piece:
@@ -243,10 +240,6 @@ def _latin_names() -> dict[str, Callable[[Draw], str]]:
 
     kinds = {label: partial(one_of, names.split("|")) for label, names in lists.items()}
     return {**kinds, "PER": person, "PRODUCT": partial(product, lists["PRODUCT"].split("|"))}
-
-
-def _appended(piece: Piece, text: str) -> Piece:
-    return Piece(piece.text + text, piece.spans)
 
 
 def _single_blanks(piece: Piece) -> Piece:
