@@ -23,6 +23,7 @@ from open_corpora import held_out
 import hanlattice
 from hanlattice import corpus
 from hanlattice.files import atomic_write
+from hanlattice.kernels.library import can_multiply_bytes
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 
@@ -110,7 +111,8 @@ def main() -> None:
     parser.add_argument("--held-out", type=Path)
     a = parser.parse_args()
 
-    ner, found = hanlattice.load(a.model, engine="native", threads=1), defaultdict[str, Counter[str]](Counter)
+    ner = hanlattice.load(a.model, engine="native", threads=1, int8=can_multiply_bytes())
+    found = defaultdict[str, Counter[str]](Counter)
     read_texts: list[list[str]] = []
     is_held_out = held_out(a.held_out) if a.held_out else lambda text: False
     for path in a.texts:

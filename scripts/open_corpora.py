@@ -98,7 +98,8 @@ def main() -> None:
     kept["words"] = [tagged(d) for d in segmented if not is_held_out(d.text)]
     kept["names"] = [d for name, labels in SIX_LABELS.items() for d in relabelled(kept[name], labels)]
     for name, documents in kept.items():
-        corpus.write((replace(d, meta={}) for d in documents), output / f"{name}.jsonl", "jsonl")
+        plain = (replace(d, meta={k: v for k, v in d.meta.items() if k == "genre"}) for d in documents)
+        corpus.write(plain, output / f"{name}.jsonl", "jsonl")
 
 
 if __name__ == "__main__":

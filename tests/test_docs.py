@@ -206,9 +206,17 @@ def test_formats_page_tells_what_each_format_carries() -> None:
             carried = [cell == "yes" for cell in cells[2:6]]
             for name in re.findall(r"`([\w-]+)`", cells[0]):
                 listed[name] = [*carried, cells[6].startswith("yes")]
-    assert listed.keys() == {*corpus.FORMATS, "brat"}
+    assert listed.keys() == {*corpus.FORMATS, *corpus.PATHS}
     for name in corpus.writable():
         holds = corpus.carries(name).features
         features = ("overlaps", "fragments", "ids", "scores")
         assert listed[name] == [*(feature in holds for feature in features), True], name
     assert {name for name, row in listed.items() if row[-1]} == set(corpus.writable())
+
+
+def test_reliability_page_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    tests = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py")))
+    named = re.findall(r"`(test_\w+)`", page)
+    assert len(named) > 30
+    assert [name for name in named if f"def {name}(" not in tests] == []

@@ -69,7 +69,7 @@ def settings(**training: Any) -> dict[str, Any]:
     """Everything small, adamw, and what is named on top."""
     place = folder()
     return {
-        "data": {name: str(place / "corpus.bmes") for name in ("train", "dev", "test")},
+        "data": {**{name: str(place / "corpus.bmes") for name in ("train", "dev", "test")}, "user_words": 0.0},
         "lexicon": {"files": [str(place / "words.txt")]},
         "vectors": {"path": str(place / "vectors.safetensors")},
         "text": {"window": 64, "overlap": 16},

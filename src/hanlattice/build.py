@@ -300,6 +300,9 @@ def check(config: Config) -> None:
     _chosen("embedding", config.embedding, EMBEDDINGS)
     _chosen("encoder", config.encoder, ENCODERS)
     _chosen("decoder", config.decoder, DECODERS)
+    for name in config.conventions:
+        if hasattr(nn.ModuleDict(), name):
+            raise ConfigError(f"conventions.{name}: {name!r} means something else inside a model; rename it")
     for kind, corpora in (("conventions", config.conventions), ("auxiliary", config.auxiliary)):
         for name, settings in corpora.items():
             _chosen(f"{kind}.{name}.decoder", settings.decoder, DECODERS)

@@ -149,8 +149,8 @@ class AuxiliaryConfig:
     A head of its own, with a ``decoder``, reads what embedding and encoder make of ``corpus`` (one file or
     several), so that they learn from it; the head is dropped after training. ``labels`` renames labels (``NS =
     "LOC"``). A ``share`` of the documents, drawn again in each epoch, is read in the first ``epochs`` (0: in
-    all); ``weight`` multiplies the loss. ``outermost``: as in :class:`DataConfig`, where it holds for all
-    corpora.
+    all); ``weight`` multiplies the loss. With ``same_convention`` there is no head of its own: the corpus follows
+    the convention of ``data.train`` and teaches its head, as texts that another model annotated do.
     """
 
     corpus: tuple[str, ...] = ()
@@ -159,6 +159,7 @@ class AuxiliaryConfig:
     weight: float = 1.0
     share: float = 1.0
     epochs: int = 0
+    same_convention: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -186,7 +187,8 @@ class TrainingConfig:
     language models, which is also multiplied by ``layer_decay`` for each layer further from the last one. Epochs
     before ``pretrained_from`` leave them as they are. ``patience``: epochs without a better dev F1 until the end
     (0: never). ``average``: decay of the moving average of the weights that is evaluated and saved (0: none).
-    ``start``: the folder of a model, or ``default``, with whose weights training begins. ``initialisation``:
+    ``start``: the folder of a model, or ``default``, whose weights are fine-tuned. ``least_steps``: where the
+    epochs make fewer steps, as with a small corpus, there are more epochs. ``initialisation``:
     ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
     """
 
@@ -209,6 +211,7 @@ class TrainingConfig:
     average: float = 0.998
     initialisation: Literal["xavier", "default"] = "xavier"
     start: str = ""
+    least_steps: int = 0
     patience: int = 0
     seed: int = 1
     device: str = "auto"

@@ -112,6 +112,6 @@ class ModelFolder:
         """
         lexicon = Lexicon.open(self.path / LEXICON)
         ner = NER(engine, self.vocabulary, lexicon, self.config, convention=convention)
-        lexicon.known_labels = self.vocabulary.all_labels
+        lexicon.known_labels, lexicon.longest = self.vocabulary.all_labels, self.config.text.window
         ner.lexicon.rewrite = ner.normaliser.words
         return ner

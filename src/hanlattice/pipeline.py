@@ -34,11 +34,15 @@ LOOK_AHEAD = 16
 class Engine(Protocol):
     """What finds spans in sentences: a :class:`~hanlattice.tagger.Tagger`, or what was exported from one.
 
-    ``nested`` tells whether spans inside spans can be found.
+    ``nested`` says whether spans inside spans can be found by its default convention.
     """
 
     @property
     def nested(self) -> bool: ...
+
+    def is_nested(self, convention: str = "") -> bool:
+        """Whether spans inside spans can be found by a convention; the default one where it is empty."""
+        ...
 
     def eval(self) -> object:
         """Get ready to read, if it can also learn."""
@@ -106,8 +110,10 @@ class NER:
     @property
     def head(self) -> str:
         """The active convention as an engine takes it: empty for the model's default."""
-        active = self.active_convention
-        return "" if active == self.vocabulary.convention else active
+        return self._head_of(self.active_convention)
+
+    def _head_of(self, convention: str) -> str:
+        return "" if convention == self.vocabulary.convention else convention
 
     @property
     def tagger(self) -> "Tagger":
@@ -220,19 +226,19 @@ class NER:
         cut = [windows(n.text, size, overlap) for n in normalised]
         pieces = [n.text[w.start : w.end] for n, ws in zip(normalised, cut, strict=True) for w in ws]
         convention = overrides.convention or self.convention
+        head = self._head_of(convention)
+        nested = self.engine.is_nested(head)
         with self._lock:  # the reader remembers rows of the lexicon; a module may hold scratch state
             encoded = self.reader.read(pieces, lexicon, self.vocabulary.labels_of(convention))
-            found = iter(
-                self._tag(encoded, batch_size, "" if convention == self.vocabulary.convention else convention)
-            )
+            found = iter(self._tag(encoded, batch_size, head))
         read = iter(encoded)
         documents = []
         for text, plain, ws in zip(texts, normalised, cut, strict=True):
-            spans = _joined(ws, [next(found) for _ in ws], nested=self.engine.nested)
+            spans = _joined(ws, [next(found) for _ in ws], nested=nested)
             spans = _within_edges(plain.text, spans, self._edges(convention))
             spans = self._ruled(spans, plain, overrides)
             entities = [_entity(text, plain, span) for span in spans]
-            if not self.engine.nested:
+            if not nested:
                 entities = _apart(entities)
             lattice = partial(_lattice, text, plain, ws, list(islice(read, len(ws))), lexicon)  # if somebody looks
             documents.append(Document(text, tuple(entities), read_lattice=lattice))
@@ -279,13 +285,19 @@ def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention:
 
 
 def _within_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[ScoredSpan]:
-    """The spans without what no entity begins or ends with; those with gaps stay as they are."""
-    kept = []
+    """The spans without what no entity begins or ends with; those with gaps stay as they are.
+
+    Of spans that become equal the surest is kept.
+    """
+    kept: dict[Span, ScoredSpan] = {}
     for span in spans:
         place = (span.start, span.end) if span.gaps else trimmed(text, span.start, span.end, edges)
-        if place is not None:
-            kept.append(span._replace(start=place[0], end=place[1]))
-    return kept
+        if place is None:
+            continue
+        span = span._replace(start=place[0], end=place[1])
+        if span.span not in kept or kept[span.span].score < span.score:
+            kept[span.span] = span
+    return sorted(kept.values())
 
 
 def _joined(ws: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nested: bool) -> list[ScoredSpan]:

@@ -57,6 +57,10 @@ class ExportedTagger:
         self._conventions = ("", *folder.vocabulary.conventions)
         self._tags = {convention: folder.tags(convention) for convention in self._conventions}
 
+    def is_nested(self, convention: str = "") -> bool:
+        """Tags cannot express spans inside spans."""
+        return False
+
     def eval(self) -> None:
         """It only reads."""
 

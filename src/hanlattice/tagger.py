@@ -87,8 +87,12 @@ class Tagger(nn.Module):
 
     @property
     def nested(self) -> bool:
-        """Whether spans inside spans can be found."""
-        return self.decoder.nested
+        """Whether spans inside spans can be found by the default convention."""
+        return self.is_nested()
+
+    def is_nested(self, convention: str = "") -> bool:
+        """Whether spans inside spans can be found by a convention; the default one where it is empty."""
+        return self._decoder(self.head(convention)).nested
 
     def mask(self, batch: Batch) -> Tensor:
         """Which of the positions that are scored are real."""

@@ -24,6 +24,8 @@ _EMOJI = (
     "\U000f0000-\U000ffffd"
 )
 _LINE_END = "\n\x0b\x0c\r\x85\u2028\u2029"
+# An empty or an indented line begins a paragraph, and so does one after two blanks in Markdown.
+_ONE_LINE_END = re.compile(f"[^\\S{_LINE_END}]?(?:\r\n|[{_LINE_END}])[{_INVISIBLE}]*")
 _ANY = re.compile(f"[\\s{_INVISIBLE}{_EMOJI}{SYMBOL}]")
 _UNIT = re.compile(
     f"(?P<blank>\\s[\\s{_INVISIBLE}]*)|(?P<symbol>[{_EMOJI}{SYMBOL}][{_EMOJI}{SYMBOL}{_INVISIBLE}]*)"
@@ -61,9 +63,9 @@ def needs_tidying(text: str) -> bool:
 def tidy(text: str) -> list[Unit]:
     """The characters of the tidied text, each with the range ``[start, end)`` of the text that it came from."""
     units = list(_units(text))
-    units = _joined_lines(units)
-    units = _without_spacing(units)
-    return _without_idle_blanks(units)
+    units = _joined_lines(units, text)
+    units = _without_idle_blanks(_without_spacing(units))
+    return _without_spacing(units)  # again, so that tidied text stays as it is: punctuation stands apart no more
 
 
 def _units(text: str) -> Iterator[Unit]:
@@ -79,19 +81,19 @@ def _units(text: str) -> Iterator[Unit]:
     yield from ((text[i], i, i + 1) for i in range(place, len(text)))
 
 
-def _joined_lines(units: list[Unit]) -> list[Unit]:
+def _joined_lines(units: list[Unit], text: str) -> list[Unit]:
     """Without the line ends inside a paragraph whose lines, but for the last, are about as long as the longest."""
     breaks = [i for i, unit in enumerate(units) if unit[0] == "\n"]
     if not breaks:
         return units
     bounds = [-1, *breaks, len(units)]
     lengths = [b - a - 1 for a, b in pairwise(bounds)]
+    least = max(WRAPPED, max(lengths) - SLACK)
     gone = {
         at
         for n, at in enumerate(breaks)
-        if lengths[n] >= WRAPPED
-        and lengths[n] >= max(lengths) - SLACK
-        and units[at][2] - units[at][1] <= 2  # an empty or indented line begins a paragraph
+        if lengths[n] >= least
+        and _ONE_LINE_END.fullmatch(text, *units[at][1:])
         and units[at - 1][0] not in _ENDS_SENTENCE
     }
     return [unit for i, unit in enumerate(units) if i not in gone] if gone else units

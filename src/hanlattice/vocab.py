@@ -38,9 +38,15 @@ class Vocabulary:
     conventions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
+    def word_kinds(self) -> tuple[str, ...]:
+        """Names of the rows of the table of gazetteer labels, from row 1 on."""
+        of_users = ("<user>", *(f"<user> {label}" for label in self.word_labels)) if self.user_words else ()
+        return (*self.word_labels, *of_users)
+
+    @property
     def n_word_kinds(self) -> int:
         """Rows of the table of gazetteer labels: each label and none, once more for user words."""
-        return (len(self.word_labels) + 1) * (2 if self.user_words else 1)
+        return len(self.word_kinds) + 1
 
     @property
     def all_labels(self) -> frozenset[str]:

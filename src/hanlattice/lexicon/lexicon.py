@@ -26,12 +26,14 @@ class Lexicon:
     ``rewrite`` is applied to every word that is added, removed or looked up later: what a model does to a text
     before it searches it (width, traditional characters) has to be done to a word too. It is given several words
     at once, joined by NUL characters, which it has to keep. ``known_labels`` are the labels that a word may be
-    given later, any where None: those that the model of this lexicon learnt.
+    given later, any where None: those that the model of this lexicon learnt. ``longest`` is the length of the
+    longest word that may be added later, any where None: the window in which the model reads.
     """
 
     def __init__(self, words: Iterable[Entry] = (), rewrite: Callable[[str], str] | None = None):
         self.rewrite = rewrite
         self.known_labels: Collection[str] | None = None
+        self.longest: int | None = None
         self._state = Snapshot()
         self._pending: dict[str, Traits | None] = {}
         self._lock = Lock()
@@ -85,7 +87,8 @@ class Lexicon:
     def copy(self) -> "Lexicon":
         """A lexicon with the same words and ids, sharing their memory; editing one leaves the other alone."""
         other = Lexicon(rewrite=self.rewrite)
-        other._state, other.known_labels = self._snapshot(), self.known_labels
+        other._state = self._snapshot()
+        other.known_labels, other.longest = self.known_labels, self.longest
         return other
 
     def add(self, word: str, label: str | None = None, weight: float | None = None) -> None:
@@ -118,7 +121,10 @@ class Lexicon:
         _refuse_no_words(texts)
         if self.known_labels is not None:
             _refuse_unknown(texts, traits, self.known_labels, source)
-        edits = dict(zip(self._written(texts), traits, strict=True))
+        written = self._written(texts)
+        if self.longest is not None:
+            _refuse_unreadable(texts, written, self.longest)
+        edits = dict(zip(written, traits, strict=True))
         edits.pop("", None)  # a word of which nothing is left as texts are written
         with self._lock:
             self._pending.update(edits)
@@ -249,6 +255,22 @@ def _refuse_unknown(
                 f" {', '.join(sorted(known))}",
                 source,
                 None if source is None else line_of(source, text, label),
+            )
+
+
+def _refuse_unreadable(texts: Sequence[str], written: Sequence[str], longest: int) -> None:
+    """
+    Raises:
+        DataError: nothing is left of a word as texts are written, or it is longer than any text that is read at
+        once.
+    """
+    for text, word in zip(texts, written, strict=True):
+        if not word:
+            raise DataError(f"the word {text!r} is white space or invisible characters alone; remove it")
+        if len(word) > longest:
+            raise DataError(
+                f"the word {text[:20]!r}… has {len(word):,} characters, more than the {longest} that the model"
+                " reads at once (text.window)"
             )
 
 

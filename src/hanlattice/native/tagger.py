@@ -75,6 +75,10 @@ class NativeTagger:
         self.threads = threads or _cores()
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
+    def is_nested(self, convention: str = "") -> bool:
+        """Tags cannot express spans inside spans."""
+        return False
+
     def eval(self) -> None:
         """It only reads."""
 

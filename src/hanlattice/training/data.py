@@ -69,7 +69,7 @@ def load_corpora(config: Config) -> Corpora:
 
     Raises:
         ConfigError: no training corpus is named.
-        DataError: a corpus is empty or cannot be read, or train holds no entity.
+        DataError: a corpus is empty or cannot be read, or train or a corpus beside it holds no entity.
     """
     data = config.data
     if not data.train:
@@ -112,6 +112,10 @@ def load_corpora(config: Config) -> Corpora:
         raise DataError("too few documents for training and development; name more files", data.train[0])
     if not any(document.entities for document in train):
         raise DataError("holds no entity to learn from; name an annotated corpus", data.train[0])
+    for name, part in parts.items():
+        if not any(document.entities for document in part):
+            reason = f"{name!r} is left with no entity to learn from; name an annotated corpus, or remove {name!r}"
+            raise DataError(reason, further[name].corpus[0])
     return Corpora(train, parts, dev, test, leaked, inner, dropped, contradictions)
 
 

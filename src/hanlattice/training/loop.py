@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -111,6 +111,7 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
     device = device_of(config.training)
     torch.manual_seed(config.training.seed)
     run = prepare(config, device, watcher)
+    config = _with_enough_epochs(config, run, watcher)
     if not group.is_writer:
         _fit(run, config.training, output, resume, watcher, group)
         return group.told(None)
@@ -128,6 +129,17 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
         stream.write(card(config, best, progress, dev, test))
     (output / CHECKPOINT).unlink(missing_ok=True)
     return group.told(Run(output, progress, dev, test))
+
+
+def _with_enough_epochs(config: Config, run: "Prepared", watcher: Watcher) -> Config:
+    """More epochs, if a small corpus would make fewer than ``training.least_steps`` steps."""
+    training = config.training
+    steps = run.steps(training)
+    if steps >= training.least_steps:
+        return config
+    epochs = math.ceil(training.epochs * training.least_steps / max(steps, 1))
+    watcher.say(f"{epochs} epochs instead of {training.epochs}, for {training.least_steps} steps at least")
+    return replace(config, training=replace(training, epochs=epochs))
 
 
 @contextmanager
@@ -233,23 +245,25 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     tagger = build(config, full.first(seen), seen.labels, conventions).to(device)
     with torch.random.fork_rng(devices=[]):  # whatever is drawn here shall not change the run
         whole = build(config, full, seen.labels, conventions)
-    heads = {name: cast(Head, tagger.conventions[name]) for name in conventions}
+    heads: dict[str, Head | None] = {name: cast(Head, tagger.conventions[name]) for name in conventions}
     for name, settings in config.auxiliary.items():
-        head = build_head(
+        if settings.same_convention:
+            heads[name] = None
+            continue
+        built = build_head(
             f"auxiliary.{name}",
             settings.decoder,
             cast(int, tagger.embedding.d_out),
             tagger.encoder,
             labels_of[name],
         )
-        heads[name] = head.to(device)
-    for decoder, documents in [
-        (tagger.decoder, corpora.train),
-        *((heads[k].decoder, corpora.others[k]) for k in heads),
-    ]:
-        if not decoder.nested:
+        heads[name] = built.to(device)
+    for name, documents in (("", corpora.train), *corpora.others.items()):
+        head = heads.get(name)
+        if not (tagger.decoder if head is None else head.decoder).nested:
             data.refuse_overlaps(documents)
-    for module in (tagger, *(head for name, head in heads.items() if name not in conventions)):
+    further_heads = (head for name, head in heads.items() if head is not None and name not in conventions)
+    for module in (tagger, *further_heads):
         initialise(module, config.training.initialisation)
     if config.vectors.spelled:
         spell(tagger, whole, found.full, config.training.seed)
@@ -310,10 +324,11 @@ def _tell(watcher: Watcher, corpora: data.Corpora, ner: NER, tasks: Sequence[Tas
 def _begin(start: str, tagger: Tagger, whole: Tagger, found: data.Vocabularies, watcher: Watcher) -> None:
     given = model.load_model(folder_of(start))
     begin_with(given, whole, found.full)
-    if not begin_with(given, tagger, found.seen):
+    kept = begin_with(given, tagger, found.seen)
+    if kept != found.seen.labels:
+        new = [label for label in found.seen.labels if label not in kept]
         watcher.say(
-            f"begins with {start}, but for its decoder, which knows {', '.join(given.labels)}"
-            f" instead of {', '.join(found.seen.labels)}"
+            f"starts from {start}; its decoder learns {', '.join(new)} afresh, as {start} does not know them"
         )
 
 

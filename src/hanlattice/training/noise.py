@@ -6,6 +6,8 @@ were. The forms of white space and emoji are those that :mod:`hanlattice.tidy` l
 
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import cache, partial
+from importlib.resources import files
 from itertools import accumulate
 
 import numpy as np
@@ -43,10 +45,11 @@ def rewritten(piece: Piece, characters: Sequence[str]) -> Piece:
 
 
 def named(piece: Piece) -> list[bool]:
-    """Which characters lie in a name."""
+    """Which characters lie in a name; those in its gaps do not."""
     found = [False] * len(piece.text)
     for span in piece.spans:
-        found[span.start : span.end] = [True] * (span.end - span.start)
+        for start, end in span.fragments:
+            found[start:end] = [True] * (end - start)
     return found
 
 
@@ -59,7 +62,8 @@ def _inside(piece: Piece) -> list[bool]:
 
 
 def _is_punctuation(character: str) -> bool:
-    return unicodedata.category(character)[0] in "PZ"
+    """Punctuation or white space, line ends included."""
+    return unicodedata.category(character)[0] in "PZ" or character.isspace()
 
 
 def without_punctuation(piece: Piece, draw: Draw | None = None) -> Piece:
@@ -201,6 +205,46 @@ def joined(piece: Piece, other: Piece, draw: Draw) -> Piece:
     return Piece(piece.text + between + other.text, spans)
 
 
+def latinised(piece: Piece, draw: Draw) -> Piece:
+    """Another name in Latin letters instead of a name of a person, a place, an organisation or a product."""
+    names = _latin_names()
+    chosen = [s for s in piece.spans if s.label in names and s.end - s.start > 1]
+    inside = _inside(piece)
+    chosen = [s for s in chosen if not inside[s.start] and not inside[s.end]]
+    chosen = [s for s in chosen if not any(o != s and o.start >= s.start and o.end <= s.end for o in piece.spans)]
+    if not chosen:
+        return piece
+    characters = list(piece.text)
+    for span in chosen:
+        if draw.random() < 0.7:
+            name = names[span.label](draw)
+            characters[span.start : span.end] = [name, *[""] * (span.end - span.start - 1)]
+    return rewritten(piece, characters)
+
+
+@cache
+def _latin_names() -> dict[str, Callable[[Draw], str]]:
+    """For each label a function that draws a name."""
+    lines = (files("hanlattice") / "data" / "latin_names.txt").read_text(encoding="utf-8").splitlines()
+    lists = dict(line.split("\t") for line in lines)
+    given, surnames = lists.pop("GIVEN").split(), lists.pop("SURNAME").split()
+
+    def one_of(names: Sequence[str], draw: Draw) -> str:
+        name = names[int(draw.integers(len(names)))]
+        return name.lower() if draw.random() < 0.1 else name
+
+    def person(draw: Draw) -> str:
+        whole = f"{one_of(given, draw)} {one_of(surnames, draw)}"
+        return whole if draw.random() < 0.8 else one_of(given, draw)
+
+    def product(names: Sequence[str], draw: Draw) -> str:
+        name = one_of(names, draw)
+        return name + (f" {draw.integers(1, 30)}" if draw.random() < 0.4 else "")
+
+    kinds = {label: partial(one_of, names.split("|")) for label, names in lists.items()}
+    return {**kinds, "PER": person, "PRODUCT": partial(product, lists["PRODUCT"].split("|"))}
+
+
 def _appended(piece: Piece, text: str) -> Piece:
     return Piece(piece.text + text, piece.spans)
 
@@ -236,6 +280,6 @@ AROUND = (
 
 KINDS: tuple[Callable[[Piece, Draw], Piece], ...] = (
     without_punctuation, blanks_for_punctuation, scattered_blanks, wrapped, symbols, misread, recased, cut,
-    other_ending, enclosed,
+    other_ending, enclosed, latinised,
 )  # fmt: skip
-WEIGHTS = (0.14, 0.12, 0.1, 0.06, 0.1, 0.1, 0.06, 0.16, 0.08, 0.08)
+WEIGHTS = (0.12, 0.11, 0.09, 0.05, 0.09, 0.1, 0.05, 0.15, 0.07, 0.08, 0.09)

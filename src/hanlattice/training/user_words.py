@@ -1,8 +1,9 @@
 """User dictionaries as training simulates them.
 
 Names of the gold annotation are taken out of the lexicon and its vectors and stand in the lattice as words that a
-user added: mostly without a label, some with theirs, a few with a wrong one, a few cut wrongly. Some ordinary
-words are made user words too. So the model learns what a word that is added tomorrow says, and what it does not.
+user added: mostly without a label, some with theirs, a few with a wrong one, a few cut wrongly. Some ordinary words
+are made user words too, in some sentences many of them. So the model learns what a word that is added tomorrow
+says, and what it does not.
 """
 
 from collections.abc import Sequence
@@ -14,10 +15,11 @@ from hanlattice.encoded import Encoded
 from hanlattice.spans import Span
 from hanlattice.vocab import Vocabulary
 
-CHOSEN = 0.6  # of the names of a sentence that is chosen
-UNLABELLED, LABELLED, MISLABELLED = 0.62, 0.33, 0.01  # of these names; the others are cut wrongly
+CHOSEN = 0.7  # of the names of a sentence that is chosen
+UNLABELLED, LABELLED, MISLABELLED = 0.6, 0.36, 0.005  # of these names; the others are cut wrongly
 ORDINARY = 0.35  # sentences in which one ordinary word is made a user word
 FORGOTTEN = 0.85  # names that lose their own vector
+LARGE = 0.2  # sentences that are read by a large user dictionary, of ordinary words above all
 LONGEST = 24  # characters of a name
 
 
@@ -30,7 +32,9 @@ class UserWords:
     min_word_length: int = 2
 
     def __call__(self, sentence: Encoded, gold: Sequence[Span], draw: np.random.Generator) -> Encoded:
-        """The sentence with some of its names, and perhaps an ordinary word, as user words."""
+        """The sentence with some of its names, and perhaps ordinary words, as user words."""
+        if draw.random() < LARGE:
+            return self._from_large_dictionary(sentence, draw)
         added: dict[tuple[int, int], tuple[int, bool]] = {}  # span -> kind, whether its vector is forgotten
         for span in gold:
             if not self._is_word(span.start, span.end) or span.gaps or draw.random() > CHOSEN:
@@ -43,6 +47,15 @@ class UserWords:
             if all((span.start, span.end) != word for span in gold):
                 added[word] = self._kind(None), draw.random() < 0.5
         return _with_words(sentence, added) if added else sentence
+
+    def _from_large_dictionary(self, sentence: Encoded, draw: np.random.Generator) -> Encoded:
+        """Any share of the words, names or not, become user words without a label or a vector."""
+        chosen = draw.random(len(sentence.words)) < draw.random()
+        return replace(
+            sentence,
+            words=np.where(chosen, 0, sentence.words),
+            word_labels=np.where(chosen, self._kind(None), sentence.word_labels),
+        )
 
     def _simulated(self, span: Span, n: int, draw: np.random.Generator) -> tuple[int, int, int]:
         how = draw.random()
