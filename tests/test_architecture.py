@@ -43,7 +43,7 @@ ROWS = (
     ("config", "corpus", "lexicon", "evaluation"),
     ("text", "document"),
     ("spans", "tidy"),
-    ("files", "allocator", "kernels"),
+    ("files", "allocator", "kernels", "forking", "ranges", "digests"),
     ("errors",),
     ("__init__",),
 )
