@@ -19,7 +19,7 @@ from typer.main import get_command
 import tiny
 from hanlattice import build, corpus
 from hanlattice.cli import app
-from hanlattice.config import AuxiliaryConfig, Config, Part
+from hanlattice.config import AuxiliaryConfig, Config, ConventionConfig, Part
 
 ROOT = Path(__file__).parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
@@ -59,7 +59,7 @@ PYTHON = [
 @pytest.mark.parametrize("code", PYTHON)
 def test_python_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("train.jsonl", "test.jsonl"):
+    for name in ("train.jsonl", "test.jsonl", "other.jsonl"):
         corpus.write(tiny.documents(), name, "jsonl")
     exec(compile(code, "documentation", "exec"), {"__name__": "documentation"})
 
@@ -157,6 +157,7 @@ def test_both_readmes_say_the_same() -> None:
     assert links[0] - Counter(["README.zh-CN.md"]) == links[1] - Counter(["README.md"])
 
 
+FURTHER = {"auxiliary": AuxiliaryConfig(), "conventions": ConventionConfig()}
 ROOMS = {"embedding": build.EMBEDDINGS, "encoder": build.ENCODERS, "decoder": build.DECODERS}
 
 
@@ -170,8 +171,9 @@ def _settings() -> dict[tuple[str, str], Any]:
                 known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
                 found |= {(f"{room.name} {name}", f"{room.name}.{key}"): value for key, value in known.items()}
         else:
-            part = AuxiliaryConfig() if room.name == "auxiliary" else getattr(Config(), room.name)
+            part = FURTHER[room.name] if room.name in FURTHER else getattr(Config(), room.name)
             found |= {("", f"{room.name}.{s.name}"): getattr(part, s.name) for s in fields(part)}
+    found.pop(("", "conventions.same_convention"))  # which is refused
     return found
 
 

@@ -200,6 +200,13 @@ class ConventionConfig(AuxiliaryConfig):
     decoder: Part = field(default_factory=lambda: Part("crf"))
     edges: Literal["blank", "punctuation"] = "blank"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.same_convention:
+            raise ConfigError(
+                "same_convention is a setting of auxiliary corpora; a convention has a head of its own"
+            )
+
 
 @dataclass(frozen=True)
 class TrainingConfig(_Ranged):
