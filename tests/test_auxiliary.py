@@ -75,13 +75,13 @@ def test_it_moves_the_encoder_and_leaves_nothing_else(tmp_path: Path):
 
 def test_a_decoder_of_another_task_takes_no_part_in_the_own_one(tmp_path: Path):
     run = prepare(with_words(tmp_path), "cpu", Silent())
-    own, words = run.tasks
+    _, words = run.tasks
     batch = collate([e.encoded for e in words.examples])
-    run.ner.tagger.train().loss(batch, [e.spans for e in words.examples], words.decoder).backward()
-    assert all(p.grad is None for p in own.decoder.parameters())
-    assert all(p.grad is not None for p in words.decoder.parameters())
+    run.ner.tagger.train().loss(batch, [e.spans for e in words.examples], words.head).backward()
+    assert all(p.grad is None for p in run.ner.tagger.decoder.parameters())
+    assert all(p.grad is not None for p in words.head.decoder.parameters())
     assert run.ner.tagger.embedding.bigrams.weight.grad is not None
-    assert words.decoder.labels == ("name", "noun", "verb")
+    assert words.head.decoder.labels == ("name", "noun", "verb")
 
 
 @pytest.mark.parametrize("decoder", ["crf", "global_pointer", {"name": "multilabel"}])
@@ -122,12 +122,12 @@ def test_steps_hold_every_example_once_and_end_with_its_epochs(tmp_path: Path):
     own, words = run.tasks
     draw = np.random.default_rng(0)
     for size in (1, 3, 100):
-        found = list(steps(run.tasks, 0, size, 50, 0.0, draw))
+        found = list(steps(run.tasks, 0, size, 50, run.vary, draw))
         assert len(found) == n_steps(run.tasks, 0, size)
         for task in run.tasks:
             read = [id(e) for step in found if step.task is task for e in step.examples]
             assert sorted(read) == sorted(map(id, task.examples))
-    order = [step.task is own for step in steps(run.tasks, 0, 1, 50, 0.0, draw)]
+    order = [step.task is own for step in steps(run.tasks, 0, 1, 50, run.vary, draw)]
     assert order != sorted(order)
     assert order != sorted(order, reverse=True)
     assert len(words.examples) == 4
