@@ -75,13 +75,15 @@ def test_it_moves_the_encoder_and_leaves_nothing_else(tmp_path: Path):
 
 def test_a_decoder_of_another_task_takes_no_part_in_the_own_one(tmp_path: Path):
     run = prepare(with_words(tmp_path), "cpu", Silent())
-    _, words = run.tasks
+    own, words = run.tasks
     batch = collate([e.encoded for e in words.examples])
     run.ner.tagger.train().loss(batch, [e.spans for e in words.examples], words.head).backward()
+    assert own.head is None
     assert all(p.grad is None for p in run.ner.tagger.decoder.parameters())
-    assert all(p.grad is not None for p in words.head.decoder.parameters())
+    assert words.head is not None
+    assert all(p.grad is not None for p in words.head.parameters())
     assert run.ner.tagger.embedding.bigrams.weight.grad is not None
-    assert words.head.decoder.labels == ("name", "noun", "verb")
+    assert words.head.decoder.labels == words.labels == ("name", "noun", "verb")
 
 
 @pytest.mark.parametrize("decoder", ["crf", "global_pointer", {"name": "multilabel"}])
