@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hanlattice.api import EngineName
     from hanlattice.explain import Reading
 
-SENTENCE = "重庆人和药店在渝中区开业"
+SENTENCE = "李明去了南京市长江大桥"
 
 
 def explain(
