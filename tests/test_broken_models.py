@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -19,11 +20,12 @@ from safetensors.numpy import load_file, save_file
 import hanlattice
 import tiny
 from hanlattice.api import open_model
-from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, _keywords, _settings
+from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, _keywords, _settings, own_parts
 from hanlattice.cli import _command, main
+from hanlattice.config import load_config
 from hanlattice.digests import CHECKPOINT, RECORD, digest, faults
 from hanlattice.embeddings.words import LONGEST
-from hanlattice.errors import ConfigError, EngineError, HanlatticeError, ModelError
+from hanlattice.errors import ConfigError, DataError, EngineError, HanlatticeError, ModelError
 from hanlattice.kernels import library
 from hanlattice.model import save_model, save_weights
 from hanlattice.model_folder import CARD, CONFIG, GRAPH, SCALE, TAGS, VOCABULARY, WEIGHTS
@@ -39,11 +41,10 @@ needs_kernels = pytest.mark.skipif(not library.levels(), reason="no C compiler, 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that all engines read but ONNX Runtime, its tables in 8 bits."""
+    """A model of two conventions that all engines read but ONNX Runtime, its tables in 8 bits."""
     place = tmp_path_factory.mktemp("broken") / "model"
-    given = tiny.settings(epochs=2)
-    given["encoder"] |= {"d_model": 32, "heads": 4}
-    ner = hanlattice.load(hanlattice.train(output=place, settings=given).folder, engine="torch")
+    shutil.copytree(tiny.two_conventions(), place)
+    ner = hanlattice.load(place, engine="torch")
     save_weights(ner.tagger.state_dict(), place / WEIGHTS)
     weights = load_file(place / WEIGHTS)
     for name in checking.TABLES:
@@ -126,7 +127,10 @@ def test_weights_that_are_missing_or_too_many(folder: Path) -> None:
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
 def test_numbers_that_are_not_finite(folder: Path, engine: str, value: float, kind: type) -> None:
     whole = load_file(folder / WEIGHTS)
-    for name in ("encoder.char_projection.weight", "decoder.transitions", "embedding.chars.weight" + SCALE):
+    for name in (
+        *("encoder.char_projection.weight", "decoder.transitions", "embedding.chars.weight" + SCALE),
+        *("conventions.names.shift", "conventions.names.decoder.transitions"),
+    ):
         changed = whole[name].astype(kind)
         changed.reshape(-1)[3] = value
         save_file({**whole, name: changed}, folder / WEIGHTS)
@@ -142,6 +146,10 @@ def test_weights_so_large_that_products_of_them_are_not_finite(folder: Path) -> 
     }
     save_file({**whole, **large}, folder / WEIGHTS)
     with pytest.warns(RuntimeWarning):
+        assert "products of them are not finite" in refused(folder, "native")
+    name = "conventions.names.shift"
+    save_file({**whole, name: np.full_like(whole[name], 3e38)}, folder / WEIGHTS)
+    with np.errstate(all="ignore"):
         assert "products of them are not finite" in refused(folder, "native")
 
 
@@ -240,6 +248,12 @@ def changed(folder: Path, table: str, line: str) -> None:
         ("decoder", "extra_tags = -1", "decoder.extra_tags must be at least 0"),
         ("decoder", "extra_tags = 1", "weights do not fit the settings and vocabulary"),
         ("decoder", "boundaries = false", "weights do not fit the settings and vocabulary"),
+        ("conventions.names.decoder", 'scheme = "BIOUX"', "conventions.names.decoder.scheme must be one of"),
+        ("conventions.names.decoder", "schema = 1", "conventions.names.decoder 'crf' has no setting 'schema'"),
+        ("conventions.names.decoder", "extra_tags = 1", "weights do not fit the settings and vocabulary"),
+        ("conventions.names.decoder", "boundaries = false", "weights do not fit the settings and vocabulary"),
+        ("conventions.names", "weight = -1", "'conventions.names.weight' must be at least 0"),
+        ("conventions.names", 'edges = "none"', "'conventions.names.edges' must be one of"),
         ("lexicon", "min_word_length = 0", "'lexicon.min_word_length' must be at least 1"),
         ("lexicon", 'counts = "some"', "'lexicon.counts' must be one of"),
         ("text", "window = 3", "'text.window' must be at least 4"),
@@ -251,6 +265,39 @@ def test_settings_of_a_folder(folder: Path, engine: str, table: str, line: str, 
     with pytest.raises(ModelError, match=said) as error:
         hanlattice.load(folder, engine=engine)  # type: ignore[arg-type]
     assert not isinstance(error.value, EngineError)
+
+
+@needs_kernels
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("user_words", False, "weights do not fit"),
+        ("user_words", 1, "user_words is neither true nor false"),
+        ("word_labels", ["PER", "LOC"], "weights do not fit"),
+        ("labels", [["PER"], "LOC", "ORG"], "not a vocabulary of hanlattice"),
+        ("labels", [1, 2, 3], "1 is no name"),
+        ("convention", ["open"], r"\['open'\] is no name"),
+        ("convention", "names", "the convention 'names' is there twice"),
+        ("conventions", ["names"], "not a vocabulary of hanlattice"),
+        ("conventions", {"names": ["name", 1]}, "1 is no name"),
+        ("conventions", {"names": ["name"]}, "weights do not fit"),
+        ("conventions", {}, "weights do not fit"),
+        ("conventions", {"other": ["name"]}, "there are no settings conventions.other"),
+    ],
+)
+def test_conventions_of_a_vocabulary(folder: Path, engine: str, field: str, value: Any, said: str) -> None:
+    fields = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
+    (folder / VOCABULARY).write_text(json.dumps({**fields, field: value}), encoding="utf-8")
+    assert re.search(said, refused(folder, engine))
+
+
+def test_a_convention_that_means_something_else_to_torch(folder: Path) -> None:
+    for name in (VOCABULARY, CONFIG):
+        text = (folder / name).read_text(encoding="utf-8")
+        text = text.replace('"names"', '"keys"').replace("[conventions.names", "[conventions.keys")
+        (folder / name).write_text(text, encoding="utf-8")
+    assert "conventions.keys: 'keys' means something else inside a model" in refused(folder, "torch")
 
 
 def test_the_settings_that_are_known_without_torch_are_those_of_the_modules() -> None:
@@ -410,13 +457,20 @@ class TestOwnParts:
             assert "--trust" in {option for parameter in _command(command).params for option in parameter.opts}
 
     def test_within_other_parts(self, own: Path) -> None:
-        for encoder in (
+        for settings in (
             '[encoder]\nname = "augmented"\n[encoder.inner]\nname = "foreign.evil:Encoder"\n',
             '[embedding]\nname = "stack"\n[embedding.parts.a]\nname = "foreign.evil:Encoder"\n',
         ):
-            (own / CONFIG).write_text(encoder, encoding="utf-8")
+            (own / CONFIG).write_text(settings, encoding="utf-8")
             assert "is code from outside this library" in refused(own)
         assert not (own.parent / "foreign" / "was-run").exists()
+
+    @pytest.mark.parametrize("engine", ["auto", "torch"])
+    def test_of_a_convention(self, folder: Path, engine: str) -> None:
+        changed(folder, "conventions.names.decoder", 'name = "foreign.evil:Decoder"')
+        said = refused(folder, engine)
+        assert "conventions.names.decoder 'foreign.evil:Decoder' is code from outside this library" in said
+        assert own_parts(load_config(folder / CONFIG)) == {"foreign.evil:Decoder"}
 
     def test_a_model_to_start_from(self, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Its code is not run for being named there; where one's own settings name the same, it is one's own."""
@@ -535,6 +589,18 @@ class TestCopies:
         assert spans(again) == spans(ner)
         again.lexicon.add("花果山")
         assert "花果山" not in ner.lexicon
+
+    @pytest.mark.parametrize("engine", ["auto", "torch"])
+    def test_the_convention_is_the_same(self, whole: Path, engine: str) -> None:
+        ner = hanlattice.load(whole, engine=engine, convention="names")  # type: ignore[arg-type]
+        ner.lexicon.add("花果山", label="place")
+        again = pickle.loads(pickle.dumps(ner))
+        assert (again.convention, again.labels) == ("names", ("name", "place"))
+        assert spans(again) == spans(ner)
+        with pytest.raises(DataError, match="has the label 'NOWHERE', which the model does not know"):
+            again.lexicon.add("水帘洞", label="NOWHERE")
+        with pytest.raises(DataError, match="more than the 64 that the model"):
+            again.lexicon.add("洞" * 65)
 
     def test_only_the_edits_are_carried(self, whole: Path) -> None:
         ner = hanlattice.load(whole)

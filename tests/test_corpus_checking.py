@@ -40,7 +40,7 @@ def kinds(*paths: Path) -> dict[str, list[int | None]]:
     told: dict[str, list[int | None]] = {}
     for defect in check(paths).defects:
         told.setdefault(defect.kind, []).append(defect.line)
-        assert defect.mend
+        assert defect.fix
         assert "\n" not in str(defect)
     return told
 
@@ -101,6 +101,7 @@ def test_checking_goes_on_after_every_defect_and_every_file(tmp_path: Path) -> N
     assert told == [
         ("a.jsonl", 1, "misaligned span", True),
         ("a.jsonl", 2, "not a document", True),
+        ("a.jsonl", None, "no entities", False),
         ("b", 2, "unknown tag", True),
         ("b", 4, "ill-formed tags", False),
         ("c", 2, "unreadable", True),
@@ -121,9 +122,9 @@ def test_check_command(tmp_path: Path) -> None:
     bad = columns(tmp_path / "bad", "我/Q-X")
     assert run("check", good, bad).exit_code == 1
     report = json.loads(run("check", bad, "--json").stdout)
-    assert report["kinds"] == {"unknown tag": 1}
+    assert report["kinds"] == {"unknown tag": 1, "no entities": 1}
     assert not report["usable"]
-    clean = run("check", columns(tmp_path / "clean", "我/O"))
+    clean = run("check", columns(tmp_path / "clean", "我/B-X"))
     assert (clean.exit_code, clean.stdout.splitlines()[-1]) == (0, "no defects")
 
 
@@ -148,13 +149,14 @@ def test_convert_refuses_to_lose_and_drops_when_told(tmp_path: Path) -> None:
     refused = run("convert", source, target)
     assert isinstance(refused.exception, HanlatticeError)
     assert str(refused.exception) == (
-        f"bmes cannot carry 1 overlapping entities (first at {source}:2), 2 ids (first at {source}:2),"
-        f" 1 line breaks in texts (first at {source}:3); --drop goes on without, or choose --to jsonl"
+        f"bmes cannot carry 1 overlapping entities (first at {source}:2),"
+        f" 1 line breaks in texts (first at {source}:3); --drop leaves them out, or choose --to jsonl"
     )
     assert not target.exists()
     dropped = run("convert", source, target, "--drop")
     assert dropped.exit_code == 0
-    assert f"dropped: 2 ids, first at {source}:2" in dropped.stderr
+    assert f"dropped: 1 overlapping entities, first at {source}:2" in dropped.stderr
+    assert f"note: bmes holds no ids: 2 left out, first at {source}:2" in dropped.stderr
     assert target.read_text() == "你\tO\n\n我\tB-X\n们\tE-X\n\n我\tO\n \tO\n\n"
 
 

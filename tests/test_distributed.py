@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 import tiny
-from hanlattice import api
+from hanlattice import api, corpus
 from hanlattice.config import Config, save_config
 from hanlattice.digests import CHECKPOINT
 from hanlattice.errors import ConfigError
@@ -107,6 +107,22 @@ def test_two_processes_in_pieces_with_dense_tables_and_an_auxiliary_corpus(tmp_p
     done = torchrun(config(**plain, accumulate=2).with_settings(beside), tmp_path / "model")
     assert done.returncode == 0, done.stderr
     assert_alike(tmp_path / "model", whole)
+
+
+def test_two_processes_learn_several_conventions_as_one_does(tmp_path: Path) -> None:
+    """With noise, user words and shares, which every process draws alike."""
+    corpus.write(tiny.other_documents(), tmp_path / "names.jsonl", "jsonl")
+    several = {
+        "data": {"convention": "open", "noise": 0.3, "unpunctuated": 0.2, "user_words": 0.5},
+        "conventions": {"names": {"corpus": str(tmp_path / "names.jsonl"), "share": 0.7}},
+        "auxiliary": {"again": {"corpus": str(tiny.folder() / "corpus.bmes"), "weight": 0.1, "share": 0.4}},
+    }
+    plain = {"sparse": False, "optimiser": "sgd", "clip_norm": 0.0, "batch_size": 7}
+    whole = api.train(config(**plain).with_settings(several), output=tmp_path / "alone").folder
+    done = torchrun(config(**plain).with_settings(several), tmp_path / "model")
+    assert done.returncode == 0, done.stderr
+    assert_alike(tmp_path / "model", whole)
+    assert_alike(tmp_path / "model", whole, "conventions.names.shift")
 
 
 def test_an_output_of_another_run_is_refused(alone: Path) -> None:

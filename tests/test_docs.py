@@ -19,7 +19,7 @@ from typer.main import get_command
 import tiny
 from hanlattice import build, corpus
 from hanlattice.cli import app
-from hanlattice.config import AuxiliaryConfig, Config, Part
+from hanlattice.config import AuxiliaryConfig, Config, ConventionConfig, Part
 
 ROOT = Path(__file__).parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
@@ -59,7 +59,7 @@ PYTHON = [
 @pytest.mark.parametrize("code", PYTHON)
 def test_python_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("train.jsonl", "test.jsonl"):
+    for name in ("train.jsonl", "test.jsonl", "other.jsonl"):
         corpus.write(tiny.documents(), name, "jsonl")
     exec(compile(code, "documentation", "exec"), {"__name__": "documentation"})
 
@@ -157,6 +157,7 @@ def test_both_readmes_say_the_same() -> None:
     assert links[0] - Counter(["README.zh-CN.md"]) == links[1] - Counter(["README.md"])
 
 
+FURTHER = {"auxiliary": AuxiliaryConfig(), "conventions": ConventionConfig()}
 ROOMS = {"embedding": build.EMBEDDINGS, "encoder": build.ENCODERS, "decoder": build.DECODERS}
 
 
@@ -170,8 +171,9 @@ def _settings() -> dict[tuple[str, str], Any]:
                 known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
                 found |= {(f"{room.name} {name}", f"{room.name}.{key}"): value for key, value in known.items()}
         else:
-            part = AuxiliaryConfig() if room.name == "auxiliary" else getattr(Config(), room.name)
+            part = FURTHER[room.name] if room.name in FURTHER else getattr(Config(), room.name)
             found |= {("", f"{room.name}.{s.name}"): getattr(part, s.name) for s in fields(part)}
+    found.pop(("", "conventions.same_convention"))  # which is refused
     return found
 
 
@@ -206,9 +208,17 @@ def test_formats_page_tells_what_each_format_carries() -> None:
             carried = [cell == "yes" for cell in cells[2:6]]
             for name in re.findall(r"`([\w-]+)`", cells[0]):
                 listed[name] = [*carried, cells[6].startswith("yes")]
-    assert listed.keys() == {*corpus.FORMATS, "brat"}
+    assert listed.keys() == {*corpus.FORMATS, *corpus.PATHS}
     for name in corpus.writable():
         holds = corpus.carries(name).features
         features = ("overlaps", "fragments", "ids", "scores")
         assert listed[name] == [*(feature in holds for feature in features), True], name
     assert {name for name, row in listed.items() if row[-1]} == set(corpus.writable())
+
+
+def test_reliability_page_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    tests = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py")))
+    named = re.findall(r"`(test_\w+)`", page)
+    assert len(named) > 30
+    assert [name for name in named if f"def {name}(" not in tests] == []

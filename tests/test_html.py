@@ -6,8 +6,10 @@ from html.parser import HTMLParser
 import pytest
 
 from hanlattice.document import Document, Entity
-from hanlattice.explain.colours import COLOURS
+from hanlattice.explain.colours import FIXED, OTHERS, colour_of
 from hanlattice.explain.html import page
+from hanlattice.explain.svg import lattice_svg
+from hanlattice.lexicon import Lattice
 
 
 class Reader(HTMLParser):
@@ -70,10 +72,31 @@ def test_every_character_is_marked_by_the_entities_over_it(spans: list[tuple[int
     assert sorted(found.labels) == sorted(label for _, _, label in spans), "a label stands once, at the end"
 
 
-def test_a_label_has_one_colour_on_a_page_and_labels_differ():
-    whole = "".join(page([document("重庆", (0, 1, "A"), (1, 2, "B")), document("重", (0, 1, "B"))]))
-    assert whole.count(f"--c:{COLOURS[0]}") == 1
-    assert whole.count(f"--c:{COLOURS[1]}") == 2
+def test_a_label_has_one_colour_wherever_it_stands():
+    first, second = document("重庆", (0, 1, "A"), (1, 2, "PER")), document("重", (0, 1, "PER"))
+    whole = "".join(page([first, second]))
+    assert whole.count(f"--c:{FIXED['PER']}") == 2
+    assert whole.count(f"--c:{colour_of('A')}") == 1
+    picture = lattice_svg(Lattice("重", (), (), (), ()), second.entities)
+    assert f'fill="{FIXED["PER"]}"' in picture
+
+
+def test_labels_without_a_fixed_colour_have_one_by_their_name():
+    assert len({*FIXED.values(), *OTHERS}) == len(FIXED) + len(OTHERS)
+    cluener = [
+        "name",
+        "organization",
+        "position",
+        "company",
+        "address",
+        "game",
+        "government",
+        "scene",
+        "book",
+        "movie",
+    ]
+    assert len(set(map(colour_of, cluener))) == len(cluener)
+    assert all(colour_of(label) in OTHERS for label in ("", "病", "\ud800", "x" * 1000))
 
 
 def test_labels_are_escaped_and_a_document_makes_a_page():

@@ -171,24 +171,30 @@ class TestUsing:
         assert ner(SENTENCE).entities == found
 
     def test_force_makes_an_entity_and_removes_what_it_overlaps(self, ner: NER):
-        with ner.using(force={"明在北": "XYZ", "天气": "W"}):
-            assert spans(ner(SENTENCE)) == [("明在北", "XYZ")]
-            assert spans(ner("今天天气很好")) == [("天气", "W")]
+        with ner.using(force={"明在北": "ORG", "天气": "LOC"}):
+            assert spans(ner(SENTENCE)) == [("明在北", "ORG")]
+            assert spans(ner("今天天气很好")) == [("天气", "LOC")]
+
+    def test_force_refuses_a_label_that_the_model_lacks(self, ner: NER):
+        expected = "force: '天气' has the label 'XYZ', which convention 'default' lacks; it has LOC, ORG, PER"
+        with pytest.raises(HanlatticeError, match=f"^{expected}$"), ner.using(force={"天气": "XYZ"}):
+            pass
+        assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
 
     def test_force_takes_the_longest_and_reads_through_normalisation(self, ner: NER):
-        with ner.using(force={"ABC": "A", "ABCD": "B"}):
-            assert spans(ner("ＡＢＣＤ和ABC")) == [("ＡＢＣＤ", "B"), ("ABC", "A")]
+        with ner.using(force={"ABC": "PER", "ABCD": "ORG"}):
+            assert spans(ner("ＡＢＣＤ和ABC")) == [("ＡＢＣＤ", "ORG"), ("ABC", "PER")]
 
     def test_force_in_a_long_text(self, ner: NER):
         text = "李明在北京工作。" * 3000
         began = time.perf_counter()
         plainly = spans(ner(text))
         middle = time.perf_counter()
-        with ner.using(force={"工作": "W", "在北": "X"}):
+        with ner.using(force={"工作": "ORG", "在北": "PER"}):
             found = spans(ner(text))
         assert time.perf_counter() - middle < 3 * (middle - began) + 1
         assert plainly == [("李明", "PER"), ("北京", "LOC")] * 3000
-        assert found == [("李明", "PER"), ("在北", "X"), ("工作", "W")] * 3000
+        assert found == [("李明", "PER"), ("在北", "PER"), ("工作", "ORG")] * 3000
 
     @pytest.mark.parametrize("labels", [None, "LOC", ["ORG", "LOC"]])
     def test_block(self, ner: NER, labels: object):
@@ -208,8 +214,8 @@ class TestUsing:
 
     def test_inner_blocks_add_to_outer_ones(self, ner: NER):
         with ner.using(block={"北京": None}):
-            with ner.using(threshold=0.0, force={"工作": "W"}):
-                assert spans(ner(SENTENCE)) == [("李明", "PER"), ("工作", "W")]
+            with ner.using(threshold=0.0, force={"工作": "ORG"}):
+                assert spans(ner(SENTENCE)) == [("李明", "PER"), ("工作", "ORG")]
             assert spans(ner(SENTENCE)) == [("李明", "PER")]
 
     def test_an_error_inside_leaves_no_trace(self, ner: NER):
@@ -233,17 +239,19 @@ class TestUsing:
 
         threads = [
             threading.Thread(target=work, args=["block"], kwargs={"block": {"北京": None}}),
-            threading.Thread(target=work, args=["force"], kwargs={"force": {"工作": "W"}}),
-            threading.Thread(target=work, args=["lexicon"], kwargs={"lexicon": Lexicon(), "force": {"李明": "X"}}),
+            threading.Thread(target=work, args=["force"], kwargs={"force": {"工作": "ORG"}}),
+            threading.Thread(
+                target=work, args=["lexicon"], kwargs={"lexicon": Lexicon(), "force": {"李明": "ORG"}}
+            ),
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         assert found["block"] == {(("李明", "PER"),)}
-        assert found["force"] == {(("李明", "PER"), ("北京", "LOC"), ("工作", "W"))}
+        assert found["force"] == {(("李明", "PER"), ("北京", "LOC"), ("工作", "ORG"))}
         (alone,) = found["lexicon"]
-        assert alone[0] == ("李明", "X")
+        assert alone[0] == ("李明", "ORG")
 
 
 class TestLiveLexicon:

@@ -18,7 +18,7 @@ NUMBERS: list[tuple[str, list[Any], list[Any]]] = [
     ("text.window", [65, 65_536], [3, 0, -1, 65_537, 10**30]),
     ("text.overlap", [0, 255], [256, -1]),
     ("data.dev_share", [0.01, 0.99], [0, 1, 1.5, -0.1]),
-    ("data.unpunctuated", [0, 1], [-0.01, 1.01]),
+    *((f"data.{share}", [0, 1], [-0.01, 1.01]) for share in ("unpunctuated", "noise", "user_words")),
     ("lexicon.min_word_length", [1, 1000], [0, 1001]),
     ("vectors.bigrams", [0], [-1]),
     ("vectors.words", [0], [-1]),
@@ -37,6 +37,7 @@ NUMBERS: list[tuple[str, list[Any], list[Any]]] = [
     ("training.clip_value", [0], [-1]),
     ("training.clip_norm", [0], [-1]),
     ("training.average", [0, 0.999], [1, 2]),
+    ("training.least_steps", [0], [-1]),
     ("training.patience", [0], [-1]),
     ("training.seed", [0, 2**32 - 1], [-1, 2**32]),
     ("training.bucket", [0], [-1]),
@@ -95,10 +96,16 @@ def test_the_range_is_in_the_message() -> None:
     assert float("inf") not in Range()
 
 
-def test_an_auxiliary_corpus_has_ranges_too() -> None:
-    for key, value in (("weight", -1), ("epochs", -1)):
-        with pytest.raises(ConfigError, match=rf"'auxiliary[.]words[.]{key}' must be at least 0, not -1"):
-            Config().with_settings({"auxiliary": {"words": {"corpus": "x", key: value}}})
+@pytest.mark.parametrize("kind", ["auxiliary", "conventions"])
+def test_further_corpora_have_ranges_too(kind: str) -> None:
+    for key, value, said in (
+        ("weight", -1, "at least 0, not -1"),
+        ("epochs", -1, "at least 0, not -1"),
+        ("share", 0, "above 0 and at most 1, not 0"),
+        ("share", 1.5, "above 0 and at most 1, not 1.5"),
+    ):
+        with pytest.raises(ConfigError, match=rf"'{kind}[.]words[.]{key}' must be {said}"):
+            Config().with_settings({kind: {"words": {"corpus": "x", key: value}}})
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:1", "mps"])
@@ -140,8 +147,12 @@ def test_every_number_of_a_part_has_a_range() -> None:
 
 
 def test_every_number_of_the_tables_has_a_range() -> None:
-    config = Config().with_settings({"auxiliary": {"words": {"corpus": "x"}}})
-    tables = (config.text, config.data, config.lexicon, config.vectors, config.training, config.auxiliary["words"])
+    corpora = {"words": {"corpus": "x"}}
+    config = Config().with_settings({"auxiliary": corpora, "conventions": corpora})
+    tables = (
+        *(config.text, config.data, config.lexicon, config.vectors, config.training),
+        *(config.auxiliary["words"], config.conventions["words"]),
+    )
     for table in tables:
         for name, one in table.__dataclass_fields__.items():
             assert ("range" in one.metadata) == (type(getattr(table, name)) in (int, float)), name

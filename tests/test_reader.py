@@ -1,9 +1,14 @@
 """From texts to rows of tables: every character, bigram and word meets the vector of its own name."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import tiny
+from hanlattice.errors import DataError
 from hanlattice.lexicon import Lexicon
 from hanlattice.reader import Reader
 from hanlattice.tables import Tables
@@ -72,3 +77,140 @@ def test_labels_that_other_threads_add_meanwhile_do_no_harm():
 
 def test_an_empty_text_has_no_bigrams():
     assert bigrams_of("") == []
+
+
+LABELLED = replace(VOCABULARY, user_words=True, labels=("LOC", "PER"))
+USER = len(LABELLED.word_labels) + 1  # a user word without a label; LOC and ORG follow
+
+
+def base() -> Lexicon:
+    return Lexicon([("北京", "LOC", None), ("工作", None, None), ("药店", "ORG", None)])
+
+
+class TestUserWords:
+    """A word that the model's own lexicon does not hold, or holds with another label, is one that a user added."""
+
+    def kinds(self, reader: Reader, lexicon: Lexicon, labels: tuple[str, ...] | None = None) -> dict[str, int]:
+        text = "在北京工作的药店孙悟空"
+        (read,) = reader.read([text], lexicon, labels)
+        rows = zip(read.head.tolist(), read.tail.tolist(), read.word_labels.tolist(), strict=True)
+        return {text[head : tail + 1]: kind for head, tail, kind in rows}
+
+    def test_a_word_of_the_model_is_none_and_an_added_one_is(self):
+        lexicon = base()
+        reader = Reader(LABELLED, base=lexicon)
+        assert self.kinds(reader, lexicon) == {"北京": 1, "工作": 0, "药店": 2}
+        lexicon.update([("孙悟空", None, None), ("的药店", "ORG", None)])
+        assert self.kinds(reader, lexicon) == {
+            "北京": 1, "工作": 0, "药店": 2, "孙悟空": USER, "的药店": USER + 2
+        }  # fmt: skip
+
+    def test_a_word_given_another_label_is_a_labelled_user_word(self):
+        lexicon = base()
+        reader = Reader(LABELLED, base=lexicon)
+        lexicon.update([("北京", "ORG", None), ("工作", "LOC", None), ("药店", "ORG", None)])
+        assert self.kinds(reader, lexicon) == {"北京": USER + 2, "工作": USER + 1, "药店": 2}
+
+    def test_a_word_added_again_without_a_label_keeps_its_own(self):
+        lexicon = base()
+        reader = Reader(LABELLED, base=lexicon)
+        lexicon.add("北京")
+        assert self.kinds(reader, lexicon)["北京"] == 1
+
+    def test_a_word_removed_and_added_again_is_as_it_was(self):
+        lexicon = base()
+        reader = Reader(LABELLED, base=lexicon)
+        lexicon.add("孙悟空")
+        before = self.kinds(reader, lexicon)
+        for word, label in (("北京", "LOC"), ("药店", None), ("孙悟空", None)):
+            lexicon.remove(word)
+            assert word not in self.kinds(reader, lexicon)
+            lexicon.add(word, label)
+        assert self.kinds(reader, lexicon) == before
+
+    def test_edits_of_a_copy_count_there_only(self):
+        lexicon = base()
+        reader = Reader(LABELLED, base=lexicon)
+        copy = lexicon.copy()
+        copy.update([("孙悟空", "LOC", None), ("北京", "ORG", None)])
+        lexicon.add("的药店")  # takes the id that 孙悟空 has in the copy
+        assert self.kinds(reader, copy) == {"北京": USER + 2, "工作": 0, "药店": 2, "孙悟空": USER + 1}
+        assert self.kinds(reader, lexicon) == {"北京": 1, "工作": 0, "药店": 2, "的药店": USER}
+
+    def test_words_of_another_lexicon_are_looked_up_in_the_own_one(self):
+        reader = Reader(LABELLED, base=base())
+        other = Lexicon(["孙悟空", ("北京", None, None), ("药店", "LOC", None)])  # in another order, with other ids
+        assert self.kinds(reader, other) == {"孙悟空": USER, "北京": 1, "药店": USER + 1}
+
+    def test_the_own_lexicon_is_that_of_the_beginning(self):
+        lexicon = base()
+        lexicon.add("孙悟空", "ORG")
+        reader = Reader(LABELLED, base=lexicon)
+        assert self.kinds(reader, lexicon)["孙悟空"] == 2
+
+    def test_labels_that_do_not_count_are_none(self):
+        lexicon = base()
+        reader = Reader(LABELLED, base=lexicon)
+        lexicon.update([("孙悟空", "LOC", None), ("的药店", "ORG", None), ("工作", "ORG", None)])
+        assert self.kinds(reader, lexicon, ("LOC", "PER")) == {
+            "北京": 1, "工作": USER, "药店": 2, "孙悟空": USER + 1, "的药店": USER
+        }  # fmt: skip
+        assert self.kinds(reader, lexicon, ())["孙悟空"] == USER
+
+    def test_a_label_without_a_row_is_none(self):
+        lexicon = base()
+        reader = Reader(LABELLED, base=lexicon)
+        lexicon.add("孙悟空", "GPE")
+        assert self.kinds(reader, lexicon)["孙悟空"] == USER
+
+    @pytest.mark.parametrize("vocabulary", [LABELLED, VOCABULARY])
+    def test_without_a_lexicon_of_its_own_or_rows_there_are_none(self, vocabulary: Vocabulary):
+        lexicon = base()
+        reader = Reader(vocabulary, base=None if vocabulary.user_words else lexicon)
+        lexicon.update([("孙悟空", "LOC", None), ("北京", "ORG", None)])
+        assert self.kinds(reader, lexicon, ("LOC",)) == {"北京": 2, "工作": 0, "药店": 2, "孙悟空": 1}
+
+    def test_kinds_fit_the_table_whatever_is_added(self):
+        lexicon = base()
+        reader = Reader(LABELLED, base=lexicon)
+        for label in (None, "LOC", "ORG", "GPE"):
+            lexicon.add("孙悟空", label)
+            assert max(self.kinds(reader, lexicon).values()) < LABELLED.n_word_kinds == 6
+
+
+def test_a_lexicon_of_a_model_refuses_labels_that_it_does_not_know():
+    ner = tiny.ner()
+    with pytest.raises(
+        DataError, match="'孙悟空' has the label 'GPE', which the model does not know; it knows LOC, "
+    ):
+        ner.lexicon.update(["花果山", ("孙悟空", "GPE", None)])
+    assert "花果山" not in ner.lexicon
+    copy = ner.lexicon.copy()
+    with pytest.raises(DataError):
+        copy.add("孙悟空", "GPE")
+    ner.lexicon.update([("孙悟空", "PER", None), ("花果山", "", None)])
+    Lexicon().add("孙悟空", "GPE")
+
+
+class TestVocabulary:
+    def test_it_is_written_and_read_again(self, tmp_path: Path):
+        whole = replace(LABELLED, convention="open", conventions={"names": ("name",), "news-98": ("nr", "ns")})
+        whole.save(tmp_path / "vocabulary.json")
+        assert Vocabulary.load(tmp_path / "vocabulary.json") == whole
+        assert whole.all_labels == {"LOC", "ORG", "PER", "name", "nr", "ns"}
+        assert whole.labels_of("open") == ("LOC", "PER")
+        assert whole.labels_of("news-98") == ("nr", "ns")
+
+    def test_one_written_before_there_were_user_words_is_read_as_ever(self, tmp_path: Path):
+        VOCABULARY.save(tmp_path / "vocabulary.json")
+        fields = json.loads((tmp_path / "vocabulary.json").read_text(encoding="utf-8"))
+        for name in ("user_words", "convention", "conventions"):
+            del fields[name]
+        (tmp_path / "vocabulary.json").write_text(json.dumps(fields), encoding="utf-8")
+        found = Vocabulary.load(tmp_path / "vocabulary.json")
+        assert found == VOCABULARY
+        assert not found.user_words
+        assert found.n_word_kinds == len(found.word_labels) + 1
+        lexicon = base()
+        (read,) = Reader(found, base=lexicon).read(["在北京工作"], lexicon)
+        assert read.word_labels.tolist() == [1, 0]

@@ -17,17 +17,19 @@ from safetensors.numpy import load_file
 import tiny
 from hanlattice import api, corpus
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, check
-from hanlattice.config import Config, Part, load_config, save_config
+from hanlattice.config import Config, DataConfig, Part, load_config, save_config
 from hanlattice.digests import CHECKPOINT, RECORD
 from hanlattice.document import Document, Entity
-from hanlattice.encoded import Encoded
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.model import load_weights, save_weights
 from hanlattice.model_folder import LOG
+from hanlattice.reader import Reader
 from hanlattice.spans import Span
 from hanlattice.training import Silent, data
 from hanlattice.training.optimiser import rate
+from hanlattice.training.variation import Variation
+from hanlattice.vocab import Vocabulary
 
 WEIGHTS = "model.safetensors"
 
@@ -487,7 +489,7 @@ def test_words_are_counted_where_no_longer_one_holds_them(where: str, shop: int,
     texts = ["去药店,人和药店。药店", "人和药店"], ["药店和东方公司"]
     train, test = ([data.Piece(text, ()) for text in split] for split in texts)
     config = Config().with_settings({"lexicon": {"counts": where}})
-    found = data.vocabularies(train, test, (), Lexicon(tiny.WORDS), tiny.vectors(), config)
+    found = data.vocabularies(train, test, (), {}, Lexicon(tiny.WORDS), tiny.vectors(), config)
     counts = dict(zip(found.seen.words, found.word_counts.tolist(), strict=True))
     assert counts == {"药店": shop, "人和药店": 2, "东方公司": 1, "公司": firm}
 
@@ -541,15 +543,11 @@ def test_text_without_punctuation_keeps_its_entities() -> None:
 
 
 def test_the_share_of_unpunctuated_text_is_drawn_anew_in_each_epoch() -> None:
-    piece = data.Example(encoded=tiny_encoded(5), spans=(), bare=data.Example(encoded=tiny_encoded(4), spans=()))
-    lengths = [
-        [len(e.encoded) for e in data.as_read([piece] * 1000, 0.3, np.random.default_rng(i))] for i in (0, 1)
-    ]
+    """What else varies is in test_noise.py."""
+    lexicon, reader = Lexicon(), Reader(Vocabulary(tuple("北京好"), (), (), (), ()))
+    (example,) = data.examples([data.Piece("北京,好。", ())], reader, lexicon)
+    vary = Variation(DataConfig(unpunctuated=0.3), reader, lexicon, has_user_words=False)
+    lengths = [[len(e.encoded) for e in vary([example] * 1000, (), 1.0, np.random.default_rng(i))] for i in (0, 1)]
     assert lengths[0] != lengths[1]
-    assert all(250 < row.count(4) < 350 for row in lengths)
-    assert [len(e.encoded) for e in data.as_read([piece], 0.0, np.random.default_rng(0))] == [5]
-
-
-def tiny_encoded(n: int) -> Encoded:
-    ids, none = np.full(n, 2), np.zeros(0, np.int64)
-    return Encoded(ids, ids, none, none, none, none, "")
+    assert all(250 < row.count(3) < 350 for row in lengths)
+    assert all(row.count(3) + row.count(5) == 1000 for row in lengths)

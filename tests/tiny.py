@@ -3,6 +3,7 @@
 import atexit
 import shutil
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def settings(**training: Any) -> dict[str, Any]:
     """Everything small, adamw, and what is named on top."""
     place = folder()
     return {
-        "data": {name: str(place / "corpus.bmes") for name in ("train", "dev", "test")},
+        "data": {**{name: str(place / "corpus.bmes") for name in ("train", "dev", "test")}, "user_words": 0.0},
         "lexicon": {"files": [str(place / "words.txt")]},
         "vectors": {"path": str(place / "vectors.safetensors")},
         "text": {"window": 64, "overlap": 16},
@@ -97,3 +98,29 @@ def trained() -> Path:
 def ner() -> NER:
     """The model, loaded afresh: editing its lexicon disturbs nobody."""
     return api.load(trained())
+
+
+@cache
+def two_conventions() -> Path:
+    """The folder of a model with the conventions ``open`` (PER, LOC, ORG) and ``names`` (name, place).
+
+    It has user words and tidied text, and is wide enough for the native engine.
+    """
+    place = folder()
+    corpus.write(other_documents(), place / "names.jsonl", "jsonl")
+    changed = {
+        "encoder": {"d_model": 32, "d_feed_forward": 32},
+        "data": {"convention": "open", "user_words": 0.5},
+        "text": {"tidy": True, "simplify": True},
+        "conventions": {"names": {"corpus": str(place / "names.jsonl")}},
+    }
+    return api.train(config().with_settings(changed), output=place / "two_conventions").folder
+
+
+def other_documents() -> list[Document]:
+    """The same sentences, annotated otherwise: names and places under other labels, and no organisations."""
+    labels = {"PER": "name", "LOC": "place"}
+    return [
+        Document(d.text, tuple(replace(e, label=labels[e.label]) for e in d.entities if e.label in labels))
+        for d in documents()
+    ]

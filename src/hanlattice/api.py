@@ -42,9 +42,13 @@ def load(
     engine: EngineName = "auto",
     threads: int = 0,
     int8: bool | None = None,
+    convention: str = "",
     trust: bool = False,
 ) -> NER:
     """The model of a folder, or the one inside the package; never a network access.
+
+    ``convention`` is the annotation convention that answers follow, the model's default where it is empty: see
+    :attr:`NER.conventions`.
 
     ``engine``: ``native`` reads by kernels in C, ``onnx`` an exported model by ONNX Runtime, both without torch;
     ``torch`` reads any model, on any ``device``; ``auto`` is the first of them that can read the model there.
@@ -53,12 +57,20 @@ def load(
     ``trust``: parts that the folder names as ``package.module:Class`` may be imported, which runs their code.
 
     Raises:
-        ConfigError: there is no such engine or device.
+        ConfigError: there is no such engine, device or convention.
         ModelError: the folder is missing, broken, or no model of this library, or names parts of its own and is not
             trusted.
         EngineError: the engine does not run this model, or is not installed.
     """
-    return open_model(model_folder, device=device, engine=engine, threads=threads, int8=int8, trust=trust).ner
+    return open_model(
+        model_folder,
+        device=device,
+        engine=engine,
+        threads=threads,
+        int8=int8,
+        convention=convention,
+        trust=trust,
+    ).ner
 
 
 def open_model(
@@ -68,6 +80,7 @@ def open_model(
     engine: EngineName = "auto",
     threads: int = 0,
     int8: bool | None = None,
+    convention: str = "",
     trust: bool = False,
 ) -> Opened:
     """:func:`load`, and which engine it came to, and why."""
@@ -79,14 +92,21 @@ def open_model(
         )
     folder = ModelFolder.open(model_folder)
     readers: dict[EngineName, Callable[[], NER]] = {
-        "native": lambda: folder.read_by(_native(folder, threads, int8)),
-        "onnx": lambda: folder.read_by(ExportedTagger(folder, threads=threads)),
-        "torch": lambda: _by_torch(folder, device, trust),
+        "native": lambda: folder.read_by(_native(folder, threads, int8), convention),
+        "onnx": lambda: folder.read_by(ExportedTagger(folder, threads=threads), convention),
+        "torch": lambda: _by_torch(folder, device, convention, trust),
     }
     tried = (engine,) if engine != "auto" else tuple(readers) if device == "cpu" else ("torch",)
     ner, chosen, passed_over = _first(tried, readers)
     path = None if model_folder is None else folder.path.resolve()
-    options = {"device": device, "engine": engine, "threads": threads, "int8": int8, "trust": trust}
+    options = {
+        "device": device,
+        "engine": engine,
+        "threads": threads,
+        "int8": int8,
+        "convention": convention,
+        "trust": trust,
+    }
     return Opened(ner.opened_by(partial(load, path, **options)), chosen, passed_over)  # type: ignore[arg-type]
 
 
@@ -103,11 +123,11 @@ def _first(
     raise EngineError("; ".join(dict.fromkeys(reason for _, reason in passed_over)))
 
 
-def _by_torch(folder: ModelFolder, device: str, trust: bool) -> NER:
+def _by_torch(folder: ModelFolder, device: str, convention: str, trust: bool) -> NER:
     need_torch("engine='torch'")
     from hanlattice import model
 
-    return model.load_model(folder.path, device=device, trust=trust)
+    return model.load_model(folder.path, device=device, convention=convention, trust=trust)
 
 
 def _native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagger:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import torch
 from torch import nn
 
-from hanlattice.config import Config, Part, located, part_setting, suggestion
+from hanlattice.config import Config, ConventionConfig, Part, located, part_setting, suggestion
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.enumeration import Enumeration
 from hanlattice.decoders.mrc import MRC
@@ -53,7 +53,7 @@ from hanlattice.encoders.transformer import Transformer
 from hanlattice.encoders.word_bilstm import WordBiLSTM
 from hanlattice.errors import ConfigError
 from hanlattice.tables import Tables
-from hanlattice.tagger import Tagger, WordTagger
+from hanlattice.tagger import Head, Tagger, WordTagger
 
 _Builder = TypeVar("_Builder", bound=Callable[..., Any])
 
@@ -91,7 +91,7 @@ def word_embedding(
 ) -> WordEmbedding:
     """Vectors of the matched words, for encoders that read them."""
     table = Table(tables.words, trainable=words_trainable, sparse=sparse)
-    composed = Composition(d_in, table.d_out, tables.n_word_labels) if composition else None
+    composed = Composition(d_in, table.d_out, tables.n_word_kinds) if composition else None
     return WordEmbedding(table, composed, dropout=word_dropout, forget=forget, drop=drop)
 
 
@@ -265,8 +265,15 @@ OURS: dict[str, Callable[..., Any]] = {
 }
 
 
-def build(config: Config, tables: Tables, labels: tuple[str, ...], *, trust: bool = True) -> Tagger:
-    """The tagger that a configuration describes.
+def build(
+    config: Config,
+    tables: Tables,
+    labels: tuple[str, ...],
+    conventions: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    *,
+    trust: bool = True,
+) -> Tagger:
+    """The tagger that a configuration describes, for ``labels`` of its default convention and those of others.
 
     ``trust``: parts named ``package.module:Class`` may be imported, which runs their code. It is for settings that
     come from elsewhere, such as with a model's folder, to be built without it.
@@ -276,37 +283,48 @@ def build(config: Config, tables: Tables, labels: tuple[str, ...], *, trust: boo
     """
     token = _TRUSTED.set(trust)
     try:
-        return _built(config, tables, labels)
+        return _built(config, tables, labels, conventions)
     finally:
         _TRUSTED.reset(token)
 
 
-def _built(config: Config, tables: Tables, labels: tuple[str, ...]) -> Tagger:
+def _built(
+    config: Config, tables: Tables, labels: tuple[str, ...], conventions: Mapping[str, tuple[str, ...]]
+) -> Tagger:
     embedding = _construct("embedding", config.embedding, EMBEDDINGS, tables.within("embedding"))
     encoder = _construct("encoder", config.encoder, ENCODERS, embedding.d_out, tables)
     decoder = _construct("decoder", config.decoder, DECODERS, encoder.d_out, labels)
+    heads = {
+        name: build_head(
+            f"conventions.{name}", _convention(config, name).decoder, embedding.d_out, encoder, its_labels
+        )
+        for name, its_labels in conventions.items()
+    }
     tagger = WordTagger if isinstance(encoder, WordEncoder) else Tagger
-    return tagger(embedding, encoder, decoder)
+    return tagger(embedding, encoder, decoder, heads)
 
 
-def build_auxiliary(config: Config, name: str, d_in: int, labels: tuple[str, ...]) -> Decoder:
-    """The decoder of an auxiliary corpus, for vectors ``[B N d_in]``.
+def build_head(setting: str, decoder: Part, d_in: int, encoder: Encoder, labels: tuple[str, ...]) -> Head:
+    """The head of a convention or of an auxiliary corpus, whose settings stand under ``setting``.
 
     Raises:
         ConfigError: see :func:`build`.
     """
-    decoder: Decoder = _construct(_room_of(name), config.auxiliary[name].decoder, DECODERS, d_in, labels)
-    return decoder
+    return Head(d_in, _construct(f"{setting}.decoder", decoder, DECODERS, encoder.d_out, labels))
 
 
-def _room_of(auxiliary: str) -> str:
-    """Where the settings of its decoder stand."""
-    return f"auxiliary.{auxiliary}.decoder"
+def _convention(config: Config, name: str) -> ConventionConfig:
+    if name not in config.conventions:
+        raise ConfigError(f"there are no settings conventions.{name}")
+    if hasattr(nn.ModuleDict(), name):
+        raise ConfigError(f"conventions.{name}: {name!r} means something else inside a model; rename it")
+    return config.conventions[name]
 
 
 def own_parts(config: Config) -> set[str]:
-    """Names of the parts that are imported, those within others included."""
-    parts = (config.embedding, config.encoder, config.decoder)
+    """Names of the parts of the model that are imported, those within others included."""
+    heads = (convention.decoder for convention in config.conventions.values())
+    parts = (config.embedding, config.encoder, config.decoder, *heads)
     return {name for part in parts for name in _names({"name": part.name, **part.settings})}
 
 
@@ -328,8 +346,11 @@ def check(config: Config) -> None:
     _chosen("embedding", config.embedding, EMBEDDINGS)
     _chosen("encoder", config.encoder, ENCODERS)
     _chosen("decoder", config.decoder, DECODERS)
-    for name, auxiliary in config.auxiliary.items():
-        _chosen(_room_of(name), auxiliary.decoder, DECODERS)
+    for name in config.conventions:
+        _convention(config, name)
+    for kind, corpora in (("conventions", config.conventions), ("auxiliary", config.auxiliary)):
+        for name, settings in corpora.items():
+            _chosen(f"{kind}.{name}.decoder", settings.decoder, DECODERS)
 
 
 def _construct(room: str, part: Part, builders: Mapping[str, Callable[..., Any]], *arguments: Any) -> Any:

@@ -1,17 +1,17 @@
 """Confidences that mean what they say: a temperature fitted on held-out texts, and a copy of the model with it."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hanlattice import corpus
-from hanlattice.config import save_config
+from hanlattice.config import Config, save_config
 from hanlattice.digests import CHECKPOINT, record
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
@@ -20,6 +20,7 @@ from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.model import load_model, save_weights, stored_precision
 from hanlattice.model_folder import CARD, CONFIG, GRAPH, WEIGHTS, ModelFolder
 from hanlattice.pipeline import NER
+from hanlattice.tagger import Head, Tagger
 
 # Powers of two between which temperatures are looked for, and how near to the best one the search must come.
 LOWEST, HIGHEST, PRECISION = -4.0, 4.0, 0.03
@@ -56,8 +57,13 @@ class Calibrated:
     exported: bool
 
 
-def calibrate(model: str | Path | None, dev: str | Path, output: str | Path, *, trust: bool = False) -> Calibrated:
+def calibrate(
+    model: str | Path | None, dev: str | Path, output: str | Path, *, convention: str = "", trust: bool = False
+) -> Calibrated:
     """Write to the new folder ``output`` a copy of a model whose confidences are calibrated on a corpus.
+
+    Only the answers by one ``convention`` change, those by the model's default one where it is empty: the corpus
+    has to be annotated by it.
 
     All scores are divided by one temperature, as Guo et al. 2017 (https://arxiv.org/abs/1706.04599) divide those of
     a classifier, which changes how sure the model is and hardly anything else: see
@@ -73,25 +79,40 @@ def calibrate(model: str | Path | None, dev: str | Path, output: str | Path, *, 
     Raises:
         DataError: the corpus cannot be read, or what is found in it cannot tell a temperature.
         ModelError: the folder is no model, or its decoder has no temperature; ``output`` exists.
+        UnknownConvention: the model did not learn the convention.
     """
     folder, output = ModelFolder.open(model), Path(output)
     if output.exists():
         raise ModelError(f"{output} exists already; name a new folder for the calibrated model")
     documents = list(corpus.read(dev))
-    ner = load_model(folder.path, trust=trust)
+    ner = load_model(folder.path, convention=convention, trust=trust)
     before = read(ner, documents)
     _need_both(before, dev)
     temperature = _fitted(ner, documents, before)
-    changed = ner.tagger.decoder.soften(temperature)
+    changed = _decoding(ner).decoder.soften(temperature)
     with atomic_folder(output) as draft:
         shutil.copytree(folder.path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(GRAPH, CHECKPOINT))
-        save_config(replace(folder.config, decoder=folder.config.decoder.with_settings(changed)), draft / CONFIG)
+        save_config(_changed(folder.config, ner.head, changed), draft / CONFIG)
         save_weights(ner.tagger.state_dict(), draft / WEIGHTS, precision=stored_precision(folder.path / WEIGHTS))
-        after = read(load_model(draft, trust=trust), documents)
+        after = read(load_model(draft, convention=convention, trust=trust), documents)
         done = Calibrated(output, temperature, before, after, (folder.path / GRAPH).is_file())
-        _note(draft / CARD, done, Path(dev).name)
+        _note(draft / CARD, done, f"{Path(dev).name}{convention and f' by convention {convention}'}")
         record(draft)
     return done
+
+
+def _decoding(ner: NER) -> Tagger | Head:
+    """What holds the decoder of the active convention."""
+    return ner.tagger.head(ner.head) or ner.tagger
+
+
+def _changed(config: Config, head: str, settings: Mapping[str, Any]) -> Config:
+    """The configuration with other settings of the decoder of a convention."""
+    if not head:
+        return replace(config, decoder=config.decoder.with_settings(settings))
+    further = config.conventions[head]
+    further = replace(further, decoder=further.decoder.with_settings(settings))
+    return replace(config, conventions={**config.conventions, head: further})
 
 
 def read(ner: NER, documents: list[Document]) -> Confidences:
@@ -116,17 +137,17 @@ def _need_both(found: Confidences, dev: str | Path) -> None:
 
 def _fitted(ner: NER, documents: list[Document], before: Confidences) -> float:
     """The best temperature; 1 unless another one is better."""
-    tagger = ner.tagger
-    decoder = tagger.decoder
+    holder = _decoding(ner)
+    decoder = holder.decoder
 
     def loss(power: float) -> float:
-        tagger.decoder = deepcopy(decoder)
-        tagger.decoder.soften(2**power)
+        holder.decoder = deepcopy(decoder)
+        holder.decoder.soften(2**power)
         return read(ner, documents).loss
 
     power = lowest(loss, LOWEST, HIGHEST, PRECISION)
     better = loss(power) < before.loss
-    tagger.decoder = decoder
+    holder.decoder = decoder
     return 2**power if better else 1.0
 
 

@@ -7,7 +7,7 @@ import os
 import re
 import tomllib
 import types
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,6 +18,9 @@ import tomli_w
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write
 from hanlattice.ranges import OF_PARTS, RATE, SHARE, WEIGHT, Range, at_least, refuse_outside
+
+DEFAULT_CONVENTION = "default"
+"""The annotation convention of a model that was trained on one kind of annotation only."""
 
 # What torch calls the devices that it may have; which of them there are is seen when one is used.
 DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu|hpu|npu|xla)(:\d+)?")
@@ -45,7 +48,7 @@ class _Ranged:
 class TextConfig(_Ranged):
     """How texts are rewritten before a model reads them; see :class:`hanlattice.text.Normaliser`.
 
-    ``window`` and ``overlap``, which is smaller, are in characters.
+    ``window`` and ``overlap``, which is smaller, are in characters: longer texts are read in windows.
     """
 
     _name = "text"
@@ -53,6 +56,7 @@ class TextConfig(_Ranged):
     lower: bool = False
     digits: bool = False
     simplify: bool = False
+    tidy: bool = False
     window: int = ranged(256, Range(4, 65_536, "characters"))
     overlap: int = ranged(64, at_least(0, "characters"))
 
@@ -70,8 +74,13 @@ class DataConfig(_Ranged):
     that cannot be read as they stand are passed over, and counted, instead of being an error. ``exclude`` lists
     corpora: documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested
     entities in train those that no other holds, for decoders that cannot express nesting; dev and test keep all.
-    ``unpunctuated`` is the share of train that is read, anew in each epoch, without punctuation and space between
-    entities, as lists of names and careless writers have it; dev then counts both ways.
+    ``unpunctuated`` is the share of train that is read, drawn again in each epoch, without punctuation and space
+    between entities, as lists of names and careless writers have it; dev then counts both ways. ``noise`` is the
+    share that is read with blanks, emoji, line breaks, OCR errors and the like, see
+    :mod:`hanlattice.training.noise`. ``user_words`` is the share in which names stand in the lexicon as words that
+    a user added, see :mod:`hanlattice.training.user_words`; without a composition of words it has no effect.
+
+    ``convention`` is the name of the annotation convention of ``train``.
     """
 
     _name = "data"
@@ -85,6 +94,9 @@ class DataConfig(_Ranged):
     exclude: tuple[str, ...] = ()
     outermost: bool = False
     unpunctuated: float = ranged(0.0, SHARE)
+    noise: float = ranged(0.0, SHARE)
+    user_words: float = ranged(0.3, SHARE)
+    convention: str = DEFAULT_CONVENTION
 
 
 @dataclass(frozen=True)
@@ -159,17 +171,41 @@ def _laid_over(
 
 @dataclass(frozen=True)
 class AuxiliaryConfig(_Ranged):
-    """A ``corpus`` that is annotated in another way, such as with parts of speech or by other conventions.
+    """Corpora that are annotated in another way than ``data.train``, such as with parts of speech.
 
-    Its ``decoder`` reads what the embedding and the encoder of the model make of it, so that they learn from it,
-    and is thrown away in the end. ``weight`` multiplies its loss; it is read in the first ``epochs`` (0: in all).
+    A head of its own, with a ``decoder``, reads what embedding and encoder make of ``corpus`` (one file or
+    several), so that they learn from it; the head is dropped after training. ``labels`` renames labels (``NS =
+    "LOC"``). A ``share`` of the documents, drawn again in each epoch, is read in the first ``epochs`` (0: in
+    all); ``weight`` multiplies the loss. With ``same_convention`` there is no head of its own: the corpus follows
+    the convention of ``data.train`` and teaches its head, as texts that another model annotated do.
     """
 
     _name = "auxiliary"
-    corpus: str = ""
+    corpus: tuple[str, ...] = ()
     decoder: Part = field(default_factory=lambda: Part("softmax"))
+    labels: Mapping[str, str] = field(default_factory=dict)
     weight: float = ranged(1.0, WEIGHT)
+    share: float = ranged(1.0, Range(0, 1, without_least=True))
     epochs: int = ranged(0, at_least(0))
+    same_convention: bool = False
+
+
+@dataclass(frozen=True)
+class ConventionConfig(AuxiliaryConfig):
+    """An annotation convention beside that of ``data.train``: the head is kept, and the model answers by it on
+    request. ``edges``: see :class:`PredictionConfig`.
+    """
+
+    _name = "conventions"
+    decoder: Part = field(default_factory=lambda: Part("crf"))
+    edges: Literal["blank", "punctuation"] = "blank"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.same_convention:
+            raise ConfigError(
+                "same_convention is a setting of auxiliary corpora; a convention has a head of its own"
+            )
 
 
 @dataclass(frozen=True)
@@ -181,7 +217,8 @@ class TrainingConfig(_Ranged):
     language models, which is also multiplied by ``layer_decay`` for each layer further from the last one. Epochs
     before ``pretrained_from`` leave them as they are. ``patience``: epochs without a better dev F1 until the end
     (0: never). ``average``: decay of the moving average of the weights that is evaluated and saved (0: none).
-    ``start``: the folder of a model, or ``default``, with whose weights training begins. ``initialisation``:
+    ``start``: the folder of a model, or ``default``, whose weights are fine-tuned. ``least_steps``: where the
+    epochs make fewer steps, as with a small corpus, there are more epochs. ``initialisation``:
     ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
     """
 
@@ -205,6 +242,7 @@ class TrainingConfig(_Ranged):
     average: float = ranged(0.998, RATE)
     initialisation: Literal["xavier", "default"] = "xavier"
     start: str = ""
+    least_steps: int = ranged(0, at_least(0))
     patience: int = ranged(0, at_least(0))
     seed: int = ranged(1, Range(0, 2**32 - 1))
     device: str = "auto"
@@ -223,9 +261,13 @@ class TrainingConfig(_Ranged):
 class PredictionConfig:
     """``precision`` of products with weights when a model is read by what needs no torch: ``int8`` is for models
     whose scores were seen to bear it, as ``hanlattice export --int8`` does.
+
+    ``edges``: what is cut off the ends of an entity. ``blank``: white space and emoji. ``punctuation``: also
+    separators and brackets or quotes without their partner; see :mod:`hanlattice.edges`.
     """
 
     precision: Literal["float32", "int8"] = "float32"
+    edges: Literal["blank", "punctuation"] = "blank"
 
 
 @dataclass(frozen=True)
@@ -239,6 +281,7 @@ class Config:
     embedding: Part = field(default_factory=lambda: Part("characters"))
     encoder: Part = field(default_factory=lambda: Part("flat"))
     decoder: Part = field(default_factory=lambda: Part("crf"))
+    conventions: Mapping[str, ConventionConfig] = field(default_factory=dict)
     auxiliary: Mapping[str, AuxiliaryConfig] = field(default_factory=dict)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     prediction: PredictionConfig = field(default_factory=PredictionConfig)
@@ -318,7 +361,7 @@ def to_dict(config: Config) -> dict[str, Any]:
     nested = asdict(config)
     for holder, room in (
         *((nested, room) for room in ("embedding", "encoder", "decoder")),
-        *((auxiliary, "decoder") for auxiliary in nested["auxiliary"].values()),
+        *((corpus, "decoder") for kind in ("conventions", "auxiliary") for corpus in nested[kind].values()),
     ):
         holder[room] = {"name": holder[room]["name"], **holder[room]["settings"]}
     return nested
@@ -344,8 +387,8 @@ def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str
             raise ConfigError(f"{source}: {dotted!r} is a table of settings, not a single value")
         if isinstance(old, Part):
             changes[key] = old.with_settings(value)
-        elif hints[key] == Mapping[str, AuxiliaryConfig]:
-            changes[key] = {**old, **_auxiliary(old, value, source, dotted)}
+        elif get_origin(hints[key]) is Mapping and is_dataclass(get_args(hints[key])[1]):
+            changes[key] = {**old, **_corpora(get_args(hints[key])[1], old, value, source, dotted)}
         elif is_dataclass(old):
             changes[key] = _overlay(old, value, source, f"{dotted}.")
         else:
@@ -358,20 +401,21 @@ def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str
         raise ConfigError(f"{source}: {error}") from None
 
 
-def _auxiliary(
-    old: Mapping[str, AuxiliaryConfig], value: Any, source: str, dotted: str
-) -> dict[str, AuxiliaryConfig]:
-    """Settings of auxiliary corpora, each under a name of its own, laid over the old ones of that name."""
+def _corpora(
+    kind: Callable[[], Any], old: Mapping[str, Any], value: Any, source: str, dotted: str
+) -> dict[str, Any]:
+    """Settings of further corpora, each under a name of its own, laid over the old ones of that name."""
     tables = value if isinstance(value, Mapping) else {"": value}
-    for table in tables.values():
+    for name, table in tables.items():
         if not isinstance(table, Mapping):
             raise ConfigError(
                 f"{source}: {dotted!r} holds a table of settings for each corpus, such as {dotted}.words.corpus,"
                 f" not {table!r}"
             )
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+            raise ConfigError(f"{source}: {dotted}.{name}: a name has letters, digits, - and _, a letter first")
     return {
-        name: _overlay(old.get(name, AuxiliaryConfig()), table, source, f"{dotted}.{name}.")
-        for name, table in tables.items()
+        name: _overlay(old.get(name, kind()), table, source, f"{dotted}.{name}.") for name, table in tables.items()
     }
 
 

@@ -20,6 +20,10 @@ class ConfigError(HanlatticeError):
     """A setting that does not exist, has the wrong type, or contradicts another one."""
 
 
+class UnknownConvention(ConfigError):
+    """An annotation convention that the model did not learn; the message lists those that it did."""
+
+
 class ModelError(HanlatticeError):
     """A model folder that is broken, foreign or of another version."""
 

@@ -137,7 +137,9 @@ def _widened(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
-def load_model(folder: str | Path | None = None, *, device: str = "cpu", trust: bool = False) -> NER:
+def load_model(
+    folder: str | Path | None = None, *, device: str = "cpu", convention: str = "", trust: bool = False
+) -> NER:
     """The model of a folder, read by torch; without one, the model inside the package.
 
     ``trust``: parts that the folder names as ``package.module:Class`` may be imported, which runs their code.
@@ -149,9 +151,8 @@ def load_model(folder: str | Path | None = None, *, device: str = "cpu", trust: 
     path, vocabulary = opened.path, opened.vocabulary
     state = load_weights(path / WEIGHTS)
     try:
-        tagger = build(
-            opened.config, Tables.empty(vocabulary, _dimensions(state), path), vocabulary.labels, trust=trust
-        )
+        tables = Tables.empty(vocabulary, _dimensions(state), path)
+        tagger = build(opened.config, tables, vocabulary.labels, vocabulary.conventions, trust=trust)
         tagger.load_state_dict(state)
     except ConfigError as error:
         raise ModelError(f"{path}: {error}") from error
@@ -163,8 +164,9 @@ def load_model(folder: str | Path | None = None, *, device: str = "cpu", trust: 
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ModelError(f"{path}: the device {device!r} cannot be used here ({reason}); try 'cpu'") from None
-    reopen = partial(load_model, None if folder is None else path.resolve(), device=device, trust=trust)
-    return opened.read_by(tagger).opened_by(reopen)
+    place = None if folder is None else path.resolve()
+    reopen = partial(load_model, place, device=device, convention=convention, trust=trust)
+    return opened.read_by(tagger, convention).opened_by(reopen)
 
 
 def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:

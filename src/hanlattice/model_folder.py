@@ -10,7 +10,7 @@ from jaxtyping import Float, Shaped
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 
-from hanlattice.config import Config, Kinds, load_config, settings_of
+from hanlattice.config import Config, Kinds, Part, load_config, settings_of
 from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.lexicon import Lexicon
@@ -56,6 +56,11 @@ def stored_weights(path: Path, load: Callable[[bytes], dict[str, Stored]]) -> di
         return load(path.read_bytes())
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:  # of types that numpy has not too
         raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
+
+
+def decoder_prefix(convention: str) -> str:
+    """How the names of the weights of a convention's decoder begin; those of the default one where it is empty."""
+    return f"conventions.{convention}.decoder." if convention else "decoder."
 
 
 def is_finite(array: Float[np.ndarray, "*S"]) -> bool:
@@ -107,30 +112,45 @@ class ModelFolder:
             raise ModelError(f"{path}: holds no {CONFIG}, so it is not the folder of a hanlattice model")
         vocabulary = Vocabulary.load(path / VOCABULARY)
         try:
-            return cls(path, load_config(path / CONFIG), vocabulary)
+            config = load_config(path / CONFIG)
         except ConfigError as error:
             raise ModelError(f"{path}: {error}") from error
+        for name in sorted(vocabulary.conventions.keys() - config.conventions.keys()):
+            raise ModelError(f"{path}: there are no settings conventions.{name}")
+        return cls(path, config, vocabulary)
 
-    def tags(self, weights: Mapping[str, Shaped[np.ndarray, "*S"]]) -> tuple[TagRules, TagScores]:
+    @property
+    def conventions(self) -> tuple[str, ...]:
+        """All that the model learnt, as engines take them: the default one is empty, and the first."""
+        return ("", *self.vocabulary.conventions)
+
+    def decoder(self, convention: str = "") -> Part:
+        """The settings of the decoder of a convention, of the default one where it is empty."""
+        return self.config.conventions[convention].decoder if convention else self.config.decoder
+
+    def tags(
+        self, weights: Mapping[str, Shaped[np.ndarray, "*S"]], convention: str = ""
+    ) -> tuple[TagRules, TagScores]:
         """What the tags of a model that decodes by them mean, and the scores of their chain, which are among its
-        ``weights``.
+        ``weights``, by a convention.
 
         Raises:
             ModelError: settings or weights of the tags are broken.
         """
-        name = self.config.decoder.name
+        decoder, prefix = self.decoder(convention), decoder_prefix(convention)
+        labels = self.vocabulary.conventions[convention] if convention else self.vocabulary.labels
         try:
-            settings = settings_of("decoder", self.config.decoder, TAGS)
-            rules = TagRules(self.vocabulary.labels, settings["scheme"], extra=settings.get("extra_tags", 0))
+            settings = settings_of(prefix.removesuffix("."), decoder, TAGS)
+            rules = TagRules(labels, settings["scheme"], extra=settings.get("extra_tags", 0))
         except ValueError as error:
             raise ModelError(f"{self.path}: {error}") from None
         constrained = settings["constrained"]
         allowed = (np.where(x | (not constrained), 0.0, -np.inf) for x in (rules.start, rules.pair, rules.end))
         scores = [x.astype(np.float32) for x in allowed]
-        learned = ("decoder.start", "decoder.transitions", "decoder.end") if name == "crf" else ()
-        for score, of in zip(scores, learned, strict=False):
-            if of in weights:
-                score += _finite(weights, of, score.shape, self.path)
+        learned = ("start", "transitions", "end") if decoder.name == "crf" else ()
+        for score, name in zip(scores, learned, strict=False):
+            if prefix + name in weights:
+                score += _finite(weights, prefix + name, score.shape, self.path)
         return rules, TagScores(*scores)
 
     def weights(self) -> dict[str, Shaped[np.ndarray, "*S"]]:
@@ -141,8 +161,14 @@ class ModelFolder:
         """
         return stored_weights(self.path / WEIGHTS, load_arrays)
 
-    def read_by(self, engine: Engine) -> NER:
-        """The model, run by an engine."""
-        ner = NER(engine, self.vocabulary, Lexicon.open(self.path / LEXICON), self.config)
-        ner.lexicon.rewrite = ner.normaliser.plain
+    def read_by(self, engine: Engine, convention: str = "") -> NER:
+        """The model, run by an engine.
+
+        Raises:
+            ConfigError: it does not know the convention.
+        """
+        lexicon = Lexicon.open(self.path / LEXICON)
+        ner = NER(engine, self.vocabulary, lexicon, self.config, convention=convention)
+        lexicon.known_labels, lexicon.longest = self.vocabulary.all_labels, self.config.text.window
+        ner.lexicon.rewrite = ner.normaliser.words
         return ner

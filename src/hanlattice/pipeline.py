@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 from hanlattice.config import Config
 from hanlattice.document import Document, Entity
+from hanlattice.edges import Edges, trimmed
 from hanlattice.encoded import Encoded
 from hanlattice.errors import HanlatticeError
 from hanlattice.forking import renew_after_fork
@@ -34,17 +35,24 @@ LOOK_AHEAD = 16
 class Engine(Protocol):
     """What finds spans in sentences: a :class:`~hanlattice.tagger.Tagger`, or what was exported from one.
 
-    ``nested`` tells whether spans inside spans can be found.
+    ``nested`` says whether spans inside spans can be found by its default convention.
     """
 
     @property
     def nested(self) -> bool: ...
 
+    def is_nested(self, convention: str = "") -> bool:
+        """Whether spans inside spans can be found by a convention; the default one where it is empty."""
+        ...
+
     def eval(self) -> object:
         """Get ready to read, if it can also learn."""
 
-    def find(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
-        """Spans of each sentence, in the order of their start; every sentence has a character."""
+    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
+        """Spans of each sentence, in the order of their start; every sentence has a character.
+
+        ``convention`` is one of the model's further ones, or empty for its default.
+        """
         ...
 
 
@@ -56,6 +64,7 @@ class Overrides:
     force: Lexicon | None = None
     block: Mapping[str, str | Collection[str] | None] | None = None
     threshold: float = 0.0
+    convention: str = ""
 
 
 _NONE = Overrides()
@@ -65,16 +74,23 @@ class NER:
     """An engine with all it needs to read text: its vocabulary, its normalisation and its lexicon.
 
     ``ner(text)`` gives a :class:`Document`, ``ner(texts)`` an iterator of them. The lexicon is live: edit
-    ``ner.lexicon``, and the next call reads by it. One that was loaded from a folder is pickled and copied as "open
-    this folder again", with the edits of its lexicon; so whoever unpickles it needs the folder too.
+    ``ner.lexicon``, and the next call reads by it. ``convention`` is the annotation convention that answers follow,
+    the model's default where it is empty. One that was loaded from a folder is pickled and copied as "open this
+    folder again", with the edits of its lexicon; so whoever unpickles it needs the folder too.
+
+    Raises:
+        ConfigError: the model does not know the convention.
     """
 
-    def __init__(self, engine: Engine, vocabulary: Vocabulary, lexicon: Lexicon, config: Config):
+    def __init__(
+        self, engine: Engine, vocabulary: Vocabulary, lexicon: Lexicon, config: Config, *, convention: str = ""
+    ):
         engine.eval()
         self.engine, self.vocabulary, self.lexicon, self.config = engine, vocabulary, lexicon, config
-        text = config.text
-        self.normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
-        self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length)
+        self.convention = convention or vocabulary.convention
+        vocabulary.labels_of(self.convention)
+        self.normaliser = Normaliser.of(config.text)
+        self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length, base=lexicon)
         self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=_NONE)
         self._reopen: Callable[[], NER] | None = None
         self._opened_with: object = None
@@ -100,8 +116,26 @@ class NER:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The entity labels that the model can give."""
-        return self.vocabulary.labels
+        """The entity labels of the active convention."""
+        return self.vocabulary.labels_of(self.active_convention)
+
+    @property
+    def conventions(self) -> tuple[str, ...]:
+        """The annotation conventions that the model learnt, its default first."""
+        return (self.vocabulary.convention, *self.vocabulary.conventions)
+
+    @property
+    def active_convention(self) -> str:
+        """The one that answers follow here: that of :meth:`using`, else the one that the model was loaded with."""
+        return self._overrides.get().convention or self.convention
+
+    @property
+    def head(self) -> str:
+        """The active convention as an engine takes it: empty for the model's default."""
+        return self._head_of(self.active_convention)
+
+    def _head_of(self, convention: str) -> str:
+        return "" if convention == self.vocabulary.convention else convention
 
     @property
     def tagger(self) -> "Tagger":
@@ -168,6 +202,7 @@ class NER:
         force: Mapping[str, str] | None = None,
         block: Mapping[str, str | Collection[str] | None] | None = None,
         threshold: float | None = None,
+        convention: str | None = None,
     ) -> Iterator["NER"]:
         """Within the ``with``, in this thread or task only: read by another lexicon, and edit the answers.
 
@@ -178,7 +213,14 @@ class NER:
             block: texts that are never an entity (None), or never one of the label or labels given; of an entity in
                 pieces the text is that of its pieces, one after another.
             threshold: entities that are less sure are left out.
+            convention: the annotation convention that answers follow; see :attr:`conventions`.
+
+        Raises:
+            ConfigError: the model does not know the convention.
+            HanlatticeError: a label of ``force`` is none of the convention.
         """
+        active = convention or self.active_convention
+        _refuse_unknown(force or {}, self.vocabulary.labels_of(active), active)
         rules = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
         banned = None if block is None else {self._plain(text): labels for text, labels in block.items()}
         outer = self._overrides.get()
@@ -188,6 +230,7 @@ class NER:
                 outer.force if rules is None else rules,
                 outer.block if banned is None else banned,
                 outer.threshold if threshold is None else threshold,
+                convention or outer.convention,
             )
         )
         try:
@@ -204,27 +247,35 @@ class NER:
         size, overlap = self.config.text.window, self.config.text.overlap
         cut = [windows(n.text, size, overlap) for n in normalised]
         pieces = [n.text[w.start : w.end] for n, ws in zip(normalised, cut, strict=True) for w in ws]
+        convention = overrides.convention or self.convention
+        head = self._head_of(convention)
+        nested = self.engine.is_nested(head)
         with self._lock:  # the reader remembers rows of the lexicon; a module may hold scratch state
-            encoded = self.reader.read(pieces, lexicon)
-            found = iter(self._tag(encoded, batch_size))
+            encoded = self.reader.read(pieces, lexicon, self.vocabulary.labels_of(convention))
+            found = iter(self._tag(encoded, batch_size, head))
         read = iter(encoded)
         documents = []
         for text, plain, ws in zip(texts, normalised, cut, strict=True):
-            spans = _joined(ws, [next(found) for _ in ws], nested=self.engine.nested)
+            spans = _joined(ws, [next(found) for _ in ws], nested=nested)
+            spans = _within_edges(plain.text, spans, self._edges(convention))
             spans = self._ruled(spans, plain, overrides)
             entities = [_entity(text, plain, span) for span in spans]
-            if not self.engine.nested:
+            if not nested:
                 entities = _apart(entities)
             lattice = partial(_lattice, text, plain, ws, list(islice(read, len(ws))), lexicon)  # if somebody looks
             documents.append(Document(text, tuple(entities), read_lattice=lattice))
         return documents
 
-    def _tag(self, encoded: Sequence[Encoded], batch_size: int) -> list[list[ScoredSpan]]:
+    def _edges(self, convention: str) -> Edges:
+        further = self.config.conventions.get(convention)
+        return self.config.prediction.edges if further is None else further.edges
+
+    def _tag(self, encoded: Sequence[Encoded], batch_size: int, convention: str) -> list[list[ScoredSpan]]:
         found: list[list[ScoredSpan]] = [[] for _ in encoded]
         order = sorted((i for i, e in enumerate(encoded) if len(e)), key=lambda i: encoded[i].n_nodes)
         for first in range(0, len(order), batch_size):
             chosen = order[first : first + batch_size]
-            for i, spans in zip(chosen, self.engine.find([encoded[i] for i in chosen]), strict=True):
+            for i, spans in zip(chosen, self.engine.find([encoded[i] for i in chosen], convention), strict=True):
                 found[i] = spans
         return found
 
@@ -247,6 +298,35 @@ def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None) -> NER:
     if lexicon is not None:
         ner.lexicon = lexicon
     return ner
+
+
+def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention: str) -> None:
+    """
+    Raises:
+        HanlatticeError: a label is none of the convention.
+    """
+    for text, label in force.items():
+        if label not in labels:
+            raise HanlatticeError(
+                f"force: {text!r} has the label {label!r}, which convention {convention!r} lacks; it has"
+                f" {', '.join(labels)}"
+            )
+
+
+def _within_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[ScoredSpan]:
+    """The spans without what no entity begins or ends with; those with gaps stay as they are.
+
+    Of spans that become equal the surest is kept.
+    """
+    kept: dict[Span, ScoredSpan] = {}
+    for span in spans:
+        place = (span.start, span.end) if span.gaps else trimmed(text, span.start, span.end, edges)
+        if place is None:
+            continue
+        span = span._replace(start=place[0], end=place[1])
+        if span.span not in kept or kept[span.span].score < span.score:
+            kept[span.span] = span
+    return sorted(kept.values())
 
 
 def _joined(ws: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nested: bool) -> list[ScoredSpan]:

@@ -44,7 +44,8 @@ def _of_batch(
     found = [Counter[Span]() for _ in texts]
     if full:
         batch = collate([encoded[i] for i in full]).to(tagger.device)
-        for i, lost in zip(full, tagger.unreachable(batch, [known[i] for i in full]), strict=True):
+        unreachable = tagger.unreachable(batch, [known[i] for i in full], ner.head)
+        for i, lost in zip(full, unreachable, strict=True):
             found[i] = Counter(known[i]) - Counter(lost)
     rows = zip(found, read, strict=True)
     return [[span for inner, span in pairs if not _taken(within, inner)] for within, pairs in rows]

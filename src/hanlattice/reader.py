@@ -1,6 +1,6 @@
 """Texts as arrays of ids: characters, bigrams, and the words of a lexicon that match."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
 from weakref import WeakKeyDictionary
 
@@ -12,7 +12,7 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.vocab import END, UNKNOWN, Vocabulary
 
 _CODE_POINTS = 0x110000
-_NOT_MET = 0
+_NOT_SEEN = 0
 FIRST_ROW = 2  # of characters and bigrams, after padding and unknown
 
 
@@ -20,11 +20,16 @@ class Reader:
     """Turns normalised texts into what a model reads, by its vocabulary.
 
     A name is looked up as it is, then in lower case, else it is unknown. Words of fewer than
-    ``min_word_length`` characters are left out of the lattice.
+    ``min_word_length`` characters are left out of the lattice. ``base`` is the model's own lexicon: a word that it
+    does not hold, or holds with another label, is read as one that a user added. Without it there are no user
+    words.
     """
 
-    def __init__(self, vocabulary: Vocabulary, *, min_word_length: int = 2):
+    def __init__(self, vocabulary: Vocabulary, *, min_word_length: int = 2, base: Lexicon | None = None):
         self.vocabulary, self.min_word_length = vocabulary, min_word_length
+        self._origin = base
+        self._base = base.copy() if base is not None and vocabulary.user_words else None
+        self._base_ids_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
         codes = _codes("".join(vocabulary.chars))
         rows = np.arange(len(codes), dtype=np.int64) + FIRST_ROW
         self._char_rows = np.full(_CODE_POINTS, UNKNOWN, np.int64)
@@ -39,12 +44,16 @@ class Reader:
         self._row_of_word = {word: row for row, word in enumerate(vocabulary.words, 1)}
         self._rows_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
 
-    def read(self, texts: Sequence[str], lexicon: Lexicon) -> list[Encoded]:
-        """Each text with all its matches, ordered by (head, tail)."""
+    def read(
+        self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
+    ) -> list[Encoded]:
+        """Each text with all its matches, ordered by (head, tail).
+
+        ``user_labels`` are the labels of user words that count, all where None: those of the active convention.
+        """
         matches = lexicon.match_batch(texts, self.min_word_length)
         rows = self._word_rows(lexicon, matches.word)
-        label_ids = lexicon.label_ids_of(matches.word)  # before the labels, to which other threads may add
-        labels = self._label_rows(lexicon)[label_ids]
+        labels = self._kinds(lexicon, matches.word, user_labels)
         codes = _codes("".join(texts))
         ends = list(accumulate(map(len, texts)))
         chars, bigrams = self._char_rows[codes], self._bigrams(codes, [end for end in ends if end])
@@ -78,24 +87,68 @@ class Reader:
         return rows
 
     def _word_rows(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Rows of the word table for word ids of a lexicon; 0 where the table has none.
+        """Rows of the word table for word ids of a lexicon; 0 where the table has none."""
 
-        Every word is looked up once, when it is first met, so that any lexicon can be read by at once; what is kept
-        of it is one more than the row, as zeros take no memory before something else is written there.
-        """
-        met = self._rows_of.get(lexicon, np.zeros(0, np.int64))
-        if len(met) < lexicon.id_count:
-            longer = np.zeros(lexicon.id_count, np.int64)
-            longer[: len(met)] = met
-            self._rows_of[lexicon] = met = longer
-        for word in np.unique(words[met[words] == _NOT_MET]).tolist():
-            met[word] = self._row_of_word.get(lexicon.word(word), 0) + 1
-        return met[words] - 1
+        def look_up(ids: list[int]) -> Iterable[int]:
+            return (self._row_of_word.get(lexicon.word(word), 0) for word in ids)
 
-    def _label_rows(self, lexicon: Lexicon) -> NDArray[np.int64]:
-        """Row of the gazetteer labels for every label of the lexicon, and last, for none, 0."""
+        return _looked_up(self._rows_of, lexicon, words, look_up)
+
+    def _kinds(
+        self, lexicon: Lexicon, words: NDArray[np.int32], user_labels: Collection[str] | None
+    ) -> NDArray[np.int64]:
+        """Rows of the table of gazetteer labels for word ids of a lexicon; see :class:`Vocabulary`."""
+        label_ids = lexicon.label_ids_of(words)  # before the labels, to which other threads may add
+        names = lexicon.labels
+        labels = self._label_rows(names)[label_ids]
+        if self._base is None:
+            return labels
+        base_ids = self._base_ids(lexicon, words)
+        base_labels = np.where(
+            base_ids < 0, 0, self._label_rows(self._base.labels)[np.append(self._base.label_ids, -1)[base_ids]]
+        )
+        is_user = (base_ids < 0) | ((label_ids >= 0) & (labels != base_labels))
+        counted = labels if user_labels is None else self._label_rows(names, user_labels)[label_ids]
+        return np.where(is_user, len(self.vocabulary.word_labels) + 1 + counted, base_labels)
+
+    def _base_ids(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Ids of the same words in the model's own lexicon; -1 where it has none."""
+        assert self._base is not None
+        base = self._base
+        if lexicon is self._origin:  # whose words keep their ids
+            return np.where(words < base.id_count, words, -1).astype(np.int64)
+
+        def look_up(ids: list[int]) -> Iterable[int]:
+            return base.find(map(lexicon.word, ids)).tolist()
+
+        return _looked_up(self._base_ids_of, lexicon, words, look_up)
+
+    def _label_rows(self, names: Sequence[str], counted: Collection[str] | None = None) -> NDArray[np.int64]:
+        """Row of the gazetteer labels for every label of a lexicon, 0 for those not counted; last, for none, 0."""
         row = {label: i for i, label in enumerate(self.vocabulary.word_labels, 1)}
-        return np.array([*(row.get(label, 0) for label in lexicon.labels), 0], np.int64)
+        return np.array([*(row.get(n, 0) if counted is None or n in counted else 0 for n in names), 0], np.int64)
+
+
+def _looked_up(
+    cache: WeakKeyDictionary[Lexicon, NDArray[np.int64]],
+    lexicon: Lexicon,
+    words: NDArray[np.int32],
+    look_up: Callable[[list[int]], Iterable[int]],
+) -> NDArray[np.int64]:
+    """``look_up`` of word ids, each at least -1.
+
+    Every word is looked up once, when it is first seen, so that any lexicon can be used at once. The cache keeps
+    the result plus two, as zeros take no memory before something else is written there.
+    """
+    seen = cache.get(lexicon, np.zeros(0, np.int64))
+    if len(seen) < lexicon.id_count:
+        longer = np.zeros(lexicon.id_count, np.int64)
+        longer[: len(seen)] = seen
+        cache[lexicon] = seen = longer
+    new = np.unique(words[seen[words] == _NOT_SEEN])
+    if len(new):
+        seen[new] = np.fromiter(look_up(new.tolist()), np.int64, len(new)) + 2
+    return seen[words] - 2
 
 
 def _codes(text: str) -> NDArray[np.uint32]:

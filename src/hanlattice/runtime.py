@@ -45,8 +45,9 @@ class ExportedTagger:
     nested = False
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0):
-        if folder.config.decoder.name not in DECODERS:
-            raise EngineError(f"{folder.path}: decoder {folder.config.decoder.name!r} cannot be read from a graph")
+        for convention in folder.conventions:
+            if (name := folder.decoder(convention).name) not in DECODERS:
+                raise EngineError(f"{folder.path}: decoder {name!r} cannot be read from a graph")
         if not (folder.path / GRAPH).is_file():
             raise EngineError(f"{folder.path} is not exported: hanlattice export {folder.path} FOLDER")
         self._path, self._threads = folder.path, threads
@@ -59,10 +60,18 @@ class ExportedTagger:
             raise ModelError(
                 f"{folder.path / GRAPH} asks for {min(unknown)!r}, unknown here; export the model again"
             )
-        self._rules, self._scores = folder.tags(folder.weights())
+        weights = folder.weights()
+        self._conventions = folder.conventions
+        self._tags = {convention: folder.tags(weights, convention) for convention in self._conventions}
+        if len(self._conventions) > 1 and "convention" not in self._inputs:
+            raise ModelError(f"{folder.path / GRAPH} knows of one convention only; export the model again")
 
         if threads != 1:  # a session of one thread has none of its own
             renew_after_fork(self)
+
+    def is_nested(self, convention: str = "") -> bool:
+        """Tags cannot express spans inside spans."""
+        return False
 
     def eval(self) -> None:
         """It only reads."""
@@ -76,24 +85,26 @@ class ExportedTagger:
         _abandon(self._session)
         self._session = None
 
-    def find(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
-        """Spans of each sentence."""
-        emissions, n_chars = zip(*(self.emissions(some) for some in _cut(sentences)), strict=True)
+    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
+        """Spans of each sentence, by a convention; the default one where it is empty."""
+        emissions, n_chars = zip(*(self.emissions(some, convention) for some in _cut(sentences)), strict=True)
         width = max(scores.shape[1] for scores in emissions)
         padded = [np.pad(scores, ((0, 0), (0, width - scores.shape[1]), (0, 0))) for scores in emissions]
-        start, pair, end = self._scores
-        return self._rules.best(Potentials(np.concatenate(padded), pair, start, end, np.concatenate(n_chars)))
+        rules, (start, pair, end) = self._tags[convention]
+        return rules.best(Potentials(np.concatenate(padded), pair, start, end, np.concatenate(n_chars)))
 
-    def emissions(self, sentences: Sequence[Encoded]) -> tuple[Float[np.ndarray, "B N Y"], Int[np.ndarray, "B"]]:
+    def emissions(
+        self, sentences: Sequence[Encoded], convention: str = ""
+    ) -> tuple[Float[np.ndarray, "B N Y"], Int[np.ndarray, "B"]]:
         """Scores of tags, padded, and how many characters each sentence has."""
-        given = feeds(sentences)
+        given = feeds(sentences, self._conventions.index(convention))
         if self._session is None:
             self._session = _session(self._path, self._threads)
         found = self._session.run(None, {name: given[name] for name in self._inputs})[0]
-        if found.shape[-1] != len(self._rules.names):
-            n = len(self._rules.names)
-            raise ModelError(f"{self._path / GRAPH} has {found.shape[-1]} tags, not {n}; export the model again")
-        return found, given["n_chars"]
+        most = max(len(rules.names) for rules, _ in self._tags.values())
+        if found.shape[-1] != most:
+            raise ModelError(f"{self._path / GRAPH} has {found.shape[-1]} tags, not {most}; export the model again")
+        return found[..., : len(self._tags[convention][0].names)], given["n_chars"]
 
 
 def _cut(sentences: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
@@ -140,8 +151,9 @@ def _onnxruntime(path: Path) -> Any:
     return onnxruntime
 
 
-def feeds(sentences: Sequence[Encoded]) -> Feeds:
-    """Sentences padded to the longest, as the graphs of :mod:`hanlattice.export.graph` take them.
+def feeds(sentences: Sequence[Encoded], convention: int = 0) -> Feeds:
+    """Sentences padded to the longest, as the graphs of :mod:`hanlattice.export.graph` take them, to be read by a
+    convention; the default one is 0.
 
     ``n_chars`` is the length of each. In a sentence words of common lengths come first. A graph has no empty axes:
     there is at least one place for a word of either kind, a common length besides 1, and the list of rare words
@@ -186,6 +198,7 @@ def feeds(sentences: Sequence[Encoded]) -> Feeds:
         "rare_sentence": np.append(sentence[alone], 0),
         "rare_head": np.append(head[alone], 0),
         "rare_place": placed(np.cumsum(alone) - 1, alone.sum())[:, n_common:],
+        "convention": np.array([convention]),
     }
 
 

@@ -16,6 +16,8 @@ from hanlattice.vocab import END, Vocabulary
 class Tables:
     """First weights of the embedding tables, in the rows of a vocabulary, and how often each word occurs.
 
+    ``n_word_kinds`` are the rows of the table of gazetteer labels.
+
     For a part whose weights are about to be loaded, ``files`` is where it left what else it needs.
     """
 
@@ -23,7 +25,7 @@ class Tables:
     bigrams: Tensor
     words: Tensor
     word_counts: Tensor
-    n_word_labels: int
+    n_word_kinds: int
     files: Path | None = None
 
     @classmethod
@@ -47,7 +49,7 @@ class Tables:
             _rows(vectors.bigrams, bigrams, 2, normalise, draw),
             _rows(vectors.words, vocabulary.words, 1, normalise, draw),
             torch.tensor([1, *word_counts, *[1] * (len(vocabulary.words) - len(word_counts))]),
-            len(vocabulary.word_labels),
+            vocabulary.n_word_kinds,
         )
 
     @classmethod
@@ -58,7 +60,7 @@ class Tables:
             torch.zeros(len(vocabulary.bigrams) + 2, dimensions["bigrams"]),
             torch.zeros(len(vocabulary.words) + 1, dimensions["words"]),
             torch.ones(len(vocabulary.words) + 1, dtype=torch.long),
-            len(vocabulary.word_labels),
+            vocabulary.n_word_kinds,
             files,
         )
 
@@ -73,7 +75,7 @@ class Tables:
             self.bigrams[: len(vocabulary.bigrams) + 2].clone(),
             self.words[: len(vocabulary.words) + 1].clone(),
             self.word_counts[: len(vocabulary.words) + 1].clone(),
-            self.n_word_labels,
+            self.n_word_kinds,
         )
 
 

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -14,55 +16,92 @@ from hanlattice.spans import ScoredSpan, Span
 from hanlattice.structs.segmentation import Segments
 
 
+class Head(nn.Module):
+    """One annotation convention of a model: a ``decoder``, and a ``shift [D]`` of the embedding ``x [B N D]``.
+
+    By the shift the encoder knows by which convention it reads; it starts at zero.
+    """
+
+    def __init__(self, d_in: int, decoder: Decoder):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(d_in))
+        self.decoder = decoder
+
+
 class Tagger(nn.Module):
     """``tagger(batch)`` gives the decoder's scores; any embedding, encoder and decoder compose.
 
     The embedding maps a batch to ``x [B N D]`` and has ``d_out``; the encoder maps ``(x, batch)`` to
-    ``h [B N D]``; the decoder maps ``h`` to scores, a loss and spans.
+    ``h [B N D]``; the decoder maps ``h`` to scores, a loss and spans. ``conventions`` are further heads on the same
+    embedding and encoder, for corpora that were annotated differently.
     """
 
-    def __init__(self, embedding: nn.Module, encoder: Encoder, decoder: Decoder):
+    def __init__(
+        self,
+        embedding: nn.Module,
+        encoder: Encoder,
+        decoder: Decoder,
+        conventions: Mapping[str, Head] = MappingProxyType({}),
+    ):
         super().__init__()
         self.embedding, self.encoder, self.decoder = embedding, encoder, decoder
+        self.conventions = nn.ModuleDict(conventions)
 
-    def forward(self, batch: Batch) -> Tensor:
-        return self.decoder.scores(self.encoder(self.embedding(batch), batch))
+    def forward(self, batch: Batch, convention: str = "") -> Tensor:
+        head = self.head(convention)
+        return self._decoder(head).scores(self.encoder(self._embedded(batch, head), batch))
 
-    def loss(self, batch: Batch, gold: Gold, decoder: Decoder | None = None) -> Tensor:
+    def head(self, convention: str) -> Head | None:
+        """The head of a convention, None for the default one."""
+        return cast(Head, self.conventions[convention]) if convention else None
+
+    def loss(self, batch: Batch, gold: Gold, head: Head | None = None) -> Tensor:
         """Mean loss a sentence; of the gold spans those count that the decoder can express.
 
-        Another ``decoder`` than the tagger's own has embedding and encoder learn from other annotation.
+        With a ``head`` embedding and encoder learn from annotation by another convention.
 
         Raises:
             ModelError: a gold span is of a label that the decoder was not built for.
         """
-        decoder = decoder or self.decoder
+        decoder = self._decoder(head)
         decoder.refuse_unknown(gold)
         gold = [decoder.expressible(spans) for spans in gold]
-        outputs, mask = self.encoder.outputs(self.embedding(batch), batch), self.mask(batch)
+        outputs, mask = self.encoder.outputs(self._embedded(batch, head), batch), self.mask(batch)
         losses = [weight * decoder.loss(decoder.scores(h), mask, gold) for weight, h in outputs]
         return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
 
-    @torch.inference_mode()
-    def predict(self, batch: Batch) -> list[list[ScoredSpan]]:
-        return self.decoder.decode(self(batch), batch.mask)
+    def _embedded(self, batch: Batch, head: Head | None) -> Tensor:
+        x: Tensor = self.embedding(batch)
+        return x if head is None else x + head.shift
 
-    def find(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
-        """Spans of each sentence."""
-        return self.predict(collate(sentences).to(self.device))
+    def _decoder(self, head: Head | None) -> Decoder:
+        return self.decoder if head is None else head.decoder
+
+    @torch.inference_mode()
+    def predict(self, batch: Batch, convention: str = "") -> list[list[ScoredSpan]]:
+        return self._decoder(self.head(convention)).decode(self(batch, convention), batch.mask)
+
+    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
+        """Spans of each sentence, by a convention; the default one where it is empty."""
+        return self.predict(collate(sentences).to(self.device), convention)
 
     @property
     def nested(self) -> bool:
-        """Whether spans inside spans can be found."""
-        return self.decoder.nested
+        """Whether spans inside spans can be found by the default convention."""
+        return self.is_nested()
+
+    def is_nested(self, convention: str = "") -> bool:
+        """Whether spans inside spans can be found by a convention; the default one where it is empty."""
+        return self._decoder(self.head(convention)).nested
 
     def mask(self, batch: Batch) -> Tensor:
         """Which of the positions that are scored are real."""
         return batch.mask
 
-    def unreachable(self, batch: Batch, gold: Gold) -> list[list[Span]]:
-        """Of each sentence the gold spans that no answer of this tagger could hold, whatever it learns."""
-        return _others(gold, [self.decoder.reachable(spans) for spans in gold])
+    def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
+        """Of each sentence the gold spans that no answer by a convention could hold, whatever the tagger learns."""
+        decoder = self._decoder(self.head(convention))
+        return _others(gold, [decoder.reachable(spans) for spans in gold])
 
     @property
     def device(self) -> torch.device:
@@ -78,23 +117,23 @@ class WordTagger(Tagger):
 
     encoder: WordEncoder
 
-    def loss(self, batch: Batch, gold: Gold, decoder: Decoder | None = None) -> Tensor:
-        return super().loss(batch, _in_words(self.encoder.words_of(batch), gold), decoder)
+    def loss(self, batch: Batch, gold: Gold, head: Head | None = None) -> Tensor:
+        return super().loss(batch, _in_words(self.encoder.words_of(batch), gold), head)
 
     def mask(self, batch: Batch) -> Tensor:
         return self.encoder.words_of(batch).mask
 
     @torch.inference_mode()
-    def predict(self, batch: Batch) -> list[list[ScoredSpan]]:
+    def predict(self, batch: Batch, convention: str = "") -> list[list[ScoredSpan]]:
         words = self.encoder.words_of(batch)
-        found = self.decoder.decode(self(batch), words.mask)
+        found = self._decoder(self.head(convention)).decode(self(batch, convention), words.mask)
         places = _in_characters(words, [[s.span for s in spans] for spans in found])
         rows = zip(places, found, strict=True)
         return [[ScoredSpan.of(span, s.score) for span, s in zip(*row, strict=True)] for row in rows]
 
-    def unreachable(self, batch: Batch, gold: Gold) -> list[list[Span]]:
-        words = self.encoder.words_of(batch)
-        within = [self.decoder.reachable(spans) for spans in _in_words(words, gold)]
+    def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
+        words, decoder = self.encoder.words_of(batch), self._decoder(self.head(convention))
+        within = [decoder.reachable(spans) for spans in _in_words(words, gold)]
         return _others(gold, _in_characters(words, within))
 
 

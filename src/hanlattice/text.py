@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Span
+from hanlattice.tidy import Unit, needs_tidying, tidy
+
+if TYPE_CHECKING:
+    from hanlattice.config import TextConfig
 
 _PUNCTUATED = r"""[。｡！？!?；…]+[”’」』）)】》〉〕］\]"']*\s*"""
 _PARAGRAPH = r"(?>\r\n|[\n\r\u2028])\s+|\u2029\s*"
@@ -30,7 +34,7 @@ class Normalised:
     """A rewritten text and where each of its characters came from.
 
     Character ``i`` of ``text`` was made from the characters ``[starts[i], ends[i])`` of the text as given;
-    both arrays are int32, never decrease, and together cover the given text.
+    both arrays are int32 and never decrease. They cover the given text but for what was dropped.
     """
 
     text: str
@@ -59,23 +63,40 @@ class Normaliser:
 
     With ``nfkc`` alone the text equals ``unicodedata.normalize("NFKC", text)``. The others then work on each
     character by itself: ``lower`` lower-cases, ``digits`` writes every digit as ``0``, ``simplify`` writes
-    traditional characters as simplified ones by OpenCC's table.
+    traditional characters as simplified ones by OpenCC's table. Before all of them ``tidy`` brings white space and
+    emoji into a few forms: see :mod:`hanlattice.tidy`.
     """
 
     nfkc: bool = True
     lower: bool = False
     digits: bool = False
     simplify: bool = False
+    tidy: bool = False
+
+    @classmethod
+    def of(cls, text: "TextConfig") -> "Normaliser":
+        """The normaliser of a model's settings."""
+        return cls(text.nfkc, text.lower, text.digits, text.simplify, text.tidy)
 
     def __call__(self, text: str) -> Normalised:
         return self.all([text])[0]
 
-    def plain(self, text: str) -> str:
-        """The text rewritten, without the way back."""
-        return self(text).text
-
     def all(self, texts: Sequence[str]) -> list[Normalised]:
         """Each text, rewritten; quicker than one by one."""
+        if not self.tidy:
+            return self._rewritten(texts)
+        tidied = [tidy(text) if needs_tidying(text) else None for text in texts]
+        given = zip(texts, tidied, strict=True)
+        found = self._rewritten([t if units is None else "".join(u[0] for u in units) for t, units in given])
+        return [n if units is None else _placed(n, units) for n, units in zip(found, tidied, strict=True)]
+
+    def words(self, joined: str) -> str:
+        """Words joined by NUL characters, each rewritten: what a lexicon does to the words that are added to it."""
+        if self.tidy and needs_tidying(joined):
+            return "\0".join(normal.text for normal in self.all(joined.split("\0")))
+        return self._rewritten([joined])[0].text
+
+    def _rewritten(self, texts: Sequence[str]) -> list[Normalised]:
         codes = _codes("".join(texts))
         table = _table(self)
         table.learn(codes)
@@ -147,6 +168,12 @@ class _Table:
 @cache
 def _table(normaliser: Normaliser) -> _Table:
     return _Table(normaliser)
+
+
+def _placed(normal: Normalised, units: Sequence[Unit]) -> Normalised:
+    """The same with the places of a tidied text's characters in the text as given."""
+    places = np.array([unit[1:] for unit in units], np.int32).reshape(-1, 2)
+    return Normalised(normal.text, places[normal.starts, 0], places[normal.ends - 1, 1])
 
 
 def _joins(character: str) -> bool:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import tiny
+from hanlattice.explain.colours import colour_of
 from served import SENTENCE, Served, serving
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra test)")
@@ -91,13 +93,22 @@ def test_typing_marks_entities_in_the_colours_of_their_labels(page: Page) -> Non
     assert person[2] != place[2]
     for ink, ground, _ in (person, place):
         assert contrast(ink, ground) > 7
-    expect(page.locator("#legend li")).to_have_text(["人名 PER × 1", "地名 LOC × 1"])
+    expect(page.locator("#legend li")).to_have_text(["地名 LOC × 1", "机构 ORG", "人名 PER × 1"])
+    colours = "e => getComputedStyle(e).borderLeftColor"
+    legend = [item.evaluate(colours) for item in page.locator("#legend li").all()]
+    assert [legend[2], legend[0]] == [person[2], place[2]]
+    assert legend == [_rgb(colour_of(label)) for label in ("LOC", "ORG", "PER")]
+    expect(page.locator("#convention")).to_be_hidden()
     expect(page.locator("#status")).to_contain_text("找到 2 个实体")
 
 
 def test_an_example_is_shown_to_its_first_pause(page: Page) -> None:
     expect(page.locator("#examples")).to_contain_text("飛往臺北")
     expect(page.locator("#examples")).not_to_contain_text("，")
+
+
+def _rgb(colour: str) -> str:
+    return f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
 
 
 def contrast(*colours: str) -> float:
@@ -264,6 +275,32 @@ def test_everything_has_a_name(page: Page) -> None:
     assert page.evaluate(unnamed) == []
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
     assert len(ids) == len(set(ids))
+
+
+def test_a_convention_is_chosen(browser: Browser) -> None:
+    with serving("--max-wait-ms", 0, model=tiny.two_conventions()) as served:
+        for page in opened(browser, served):
+            type_text(page, SENTENCE)
+            expect(page.locator(LABELS)).to_have_text(["PER", "LOC"])
+            choices = page.locator("#convention option")
+            expect(choices).to_have_text(["现代文本 open", "names"])
+            page.fill("#word", "工作")
+            page.select_option("#label", "ORG")
+            page.check("#always")
+            page.press("#word", "Enter")
+            expect(page.locator(LABELS)).to_have_text(["PER", "LOC", "ORG"])
+            expect(page.locator("#edits li")).to_contain_text("ORG · 一律")
+            page.select_option("#convention", "names")
+            expect(page.locator(LABELS)).to_have_text(["name", "place"])
+            expect(page.locator("#legend li")).to_have_text(["姓名 name × 1", "place × 1"])
+            expect(page.locator("#label option")).to_have_text(["无类别", "姓名 name", "place"])
+            expect(page.locator("#edits li")).to_contain_text("ORG · 此规范中无此类别")
+            drawn = page.locator("#picture .label")
+            expect(drawn).to_have_text(["name", "place"])
+            page.get_by_role("button", name="English").click()
+            expect(page.locator("#convention")).to_have_value("names")
+            page.select_option("#convention", "open")
+            expect(page.locator(LABELS)).to_have_text(["PER", "LOC", "ORG"])
 
 
 def test_the_documentation_lists_every_route(page: Page, service: Served) -> None:

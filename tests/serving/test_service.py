@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 import tiny
+from hanlattice.explain.colours import colour_of
 from hanlattice.pipeline import NER
 from served import SENTENCE, Served, serving
 
@@ -419,6 +420,8 @@ class TestDescription:
     def test_of_the_model(self, service: Served, ner: NER) -> None:
         model = service.client.get("/v1/model").json()
         assert model["labels"] == list(ner.labels)
+        assert (model["convention"], model["conventions"]) == ("default", {"default": list(ner.labels)})
+        assert model["colours"] == {label: colour_of(label) for label in ner.labels}
         assert model["words"] == len(ner.lexicon)
 
     def test_pages_need_nothing_from_elsewhere(self, service: Served) -> None:
@@ -435,7 +438,9 @@ class TestLog:
         service.client.post("/v1/entities", json={"text": secret, "wrong": secret, "force": {secret: "X"}})
         service.client.get(f"/v1/lexicons/{secret}?q={secret}")
         service.client.get(f"/{secret}", headers={"x-request-id": "abc-1"})
-        question = {"text": secret, "force": {secret: secret}}
+        unknown = service.client.post("/v1/entities", json={"text": secret, "force": {secret: secret}})
+        assert unknown.status_code == 422
+        question = {"text": secret, "force": {secret: "ORG"}}
         assert service.client.post("/v1/entities", json=question, headers={"x-request-id": "counted"}).is_success
         log = service.log.read_text("utf-8")
         assert "秘密" not in log

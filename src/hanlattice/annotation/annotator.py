@@ -21,11 +21,13 @@ class Annotator:
     def __init__(self, job: Job):
         self.job = job
         return_freed_memory()
-        self.ner = load(job.model, device=job.device, threads=job.threads, trust=job.trust)
+        self.ner = load(
+            job.model, device=job.device, threads=job.threads, convention=job.convention, trust=job.trust
+        )
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(job.threads)
         for path in job.lexicons:
-            self.ner.lexicon.update(Lexicon.open(path).entries())
+            self.ner.lexicon.update(Lexicon.open(path).entries(), source=path)
 
     def __call__(self, chunk: Chunk) -> Part:
         job = self.job

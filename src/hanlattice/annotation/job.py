@@ -13,7 +13,8 @@ class Job:
     """``column`` holds the text, and ``into`` is the new one that gets the entities.
 
     ``output``, of parts in a folder: ``jsonl``, ``jsonl.gz`` or ``parquet``. ``lexicons`` are added to the model's
-    own. ``threads`` are those of one worker. ``trust``: as in :func:`hanlattice.load`.
+    own. ``threads`` are those of one worker. ``convention`` is the annotation convention of the answers, the
+    model's default one where it is empty. ``trust``: as in :func:`hanlattice.load`.
     """
 
     output: str = "jsonl"
@@ -25,6 +26,7 @@ class Job:
     batch_size: int = 32
     device: str = "cpu"
     threads: int = 1
+    convention: str = ""
     trust: bool = False
 
     def identity(self) -> dict[str, Any]:
@@ -32,8 +34,11 @@ class Job:
 
         Raises:
             ModelError: there is no such model, or a file cannot be read.
+            UnknownConvention: the model did not learn the convention.
         """
-        folder = ModelFolder.open(self.model).path
+        opened = ModelFolder.open(self.model)
+        folder, convention = opened.path, self.convention or opened.vocabulary.convention
+        opened.vocabulary.labels_of(convention)
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         return {
             "output": self.output,
@@ -45,4 +50,5 @@ class Job:
             "batch_size": self.batch_size,
             "device": self.device,
             "threads": self.threads,
+            "convention": convention,
         }

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from hanlattice.errors import HanlatticeError
+from hanlattice.errors import HanlatticeError, UnknownConvention
 
 VERBS = {
     "predict": "Find the entities of texts, files or standard input.",
@@ -111,7 +111,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug:
             raise
         _say(_line(error))
-        sys.exit(130 if isinstance(error, Interrupted) else 1)
+        sys.exit(_status(error))
+
+
+def _status(error: Exception) -> int:
+    match error:
+        case Interrupted():
+            return 130
+        case UnknownConvention():
+            return 2
+        case _:
+            return 1
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:

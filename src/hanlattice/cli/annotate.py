@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
+from hanlattice.cli.options import ConventionOption
 from hanlattice.cli.settings import Trust
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def annotate(
     lexicon: Annotated[
         list[Path] | None, typer.Option(help="Words to add to the model's lexicon; may be repeated.")
     ] = None,
+    convention: ConventionOption = None,
     column: Annotated[str, typer.Option(help="The column or member that holds the text.")] = "text",
     into: Annotated[str, typer.Option(help="The new column or member for the entities.")] = "entities",
     form: Annotated[
@@ -94,6 +96,7 @@ def annotate(
         batch_size,
         device,
         threads,
+        convention or "",
         trust,
     )
     work = _engine(engine, workers, cpus_per_worker, gpus_per_worker)

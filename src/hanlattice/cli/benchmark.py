@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hanlattice.cli.options import ConventionOption
 from hanlattice.cli.settings import Trust
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import DataError, HanlatticeError
@@ -26,6 +27,7 @@ def benchmark(
     engine: Annotated[str, typer.Option(help="native, onnx, torch, or auto for the first that can.")] = "auto",
     int8: Annotated[bool, typer.Option("--int8", help="Products with weights in 8 bits.")] = False,
     threads: Annotated[int, typer.Option(min=0, help="Of one call; 0 for one a core.")] = 1,
+    convention: ConventionOption = None,
     seconds: Annotated[float, typer.Option(min=0.01, help="For each figure.")] = 1.0,
     format: Annotated[str, typer.Option(help="table or jsonl.")] = "table",  # noqa: A002
     trust: Trust = False,
@@ -46,6 +48,7 @@ def benchmark(
         "engine": engine,
         "threads": threads,
         "int8": int8 or None,
+        "convention": convention or "",
         "trust": trust,
     }
     ner = load(**settings)  # type: ignore[arg-type]  # which load checks

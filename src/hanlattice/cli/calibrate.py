@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from hanlattice.cli.options import ConventionOption
 from hanlattice.cli.settings import Trust
 
 
@@ -12,6 +13,7 @@ def calibrate(
     model: Annotated[str, typer.Argument(help="Folder of a model, or default for the packaged one.")],
     dev: Annotated[str, typer.Argument(help="Corpus with gold entities that the model has not learnt from.")],
     output: Annotated[Path, typer.Argument(help="New folder for the calibrated model.")],
+    convention: ConventionOption = None,
     trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -27,7 +29,7 @@ def calibrate(
     need_torch("calibration")
     from hanlattice.calibration import calibrate as write
 
-    done = write(folder.path, dev, output, trust=trust)
+    done = write(folder.path, dev, output, convention=convention or "", trust=trust)
     if quiet:
         return
     before, after = done.before, done.after

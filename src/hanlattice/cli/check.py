@@ -19,18 +19,25 @@ def check(
     format: Annotated[  # noqa: A002  the option's name
         str | None, typer.Option("--from", "--format", help="Their format; detected by default.")
     ] = None,
-    scheme: Annotated[str | None, typer.Option(help="Tag scheme of CoNLL columns; guessed by default.")] = None,
+    scheme: Annotated[str | None, typer.Option(help="Tag scheme, such as BMES; guessed by default.")] = None,
+    ends: Annotated[
+        str | None, typer.Option(help="Ends of entities: exclusive or inclusive; the format's own by default.")
+    ] = None,
+    units: Annotated[
+        str | None, typer.Option(help="What offsets count: characters, utf16 or bytes; characters by default.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Defects printed of each kind; all are counted.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
 ) -> None:
-    """Count what is in corpora, and list every defect with its file, line and mend.
+    """Count what is in corpora, and list every defect with its file, line and fix.
 
-    Give the splits of a corpus together to find texts that leak from one into another. The exit status is 1
-    when something could not be read, and 0 when all could, whatever the warnings.
+    What is not plausible about a whole file, such as no entity in it or ends one short, is a warning that names
+    the option to read it otherwise. Give the splits of a corpus together to find texts that leak from one into
+    another. The exit status is 1 when something could not be read, and 0 when all could, whatever the warnings.
     """
     from hanlattice.corpus.checking import check as check_corpora
 
-    report = check_corpora(files, format=format, scheme=scheme)
+    report = check_corpora(files, format=format, scheme=scheme, ends=ends, units=units)
     if as_json:
         typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))
     else:
@@ -50,15 +57,15 @@ def _print(report: "Report", limit: int) -> None:
     for defect in _first_of_each_kind(report.defects, limit):
         typer.echo(
             f"{defect.file}{'' if defect.line is None else f':{defect.line}'}: {defect.kind}: "
-            f"{defect.message}; {defect.mend}"
+            f"{defect.message}; {defect.fix}"
         )
     if not report.defects:
         typer.echo("no defects")
 
 
 _COLUMNS = [
-    "file", "format", "documents", "characters", "longest text", "entities", "mean length", "longest entity",
-    "overlapping", "discontinuous", "Latin", "digits", "spaces",
+    "file", "format", "known by", "documents", "characters", "longest text", "entities", "mean length",
+    "longest entity", "overlapping", "discontinuous", "Latin", "digits", "spaces",
 ]  # fmt: skip
 
 
@@ -66,8 +73,9 @@ def _row(found: "Statistics") -> list[Any]:
     mean = sum(length * n for length, n in found.lengths.items()) / max(found.entities, 1)
     longest = f"{len(found.longest_entity)} {found.longest_entity[:20]!r}" if found.longest_entity else "-"
     return [
-        found.file, found.format, found.documents, found.characters, found.longest_text, found.entities,
-        f"{mean:.1f}", longest, found.overlapping, found.discontinuous, found.latin, found.digits, found.spaces,
+        found.file, found.format, found.reason or "-", found.documents, found.characters, found.longest_text,
+        found.entities, f"{mean:.1f}", longest, found.overlapping, found.discontinuous, found.latin, found.digits,
+        found.spaces,
     ]  # fmt: skip
 
 

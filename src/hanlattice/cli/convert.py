@@ -1,4 +1,4 @@
-"""``hanlattice convert``: a corpus from one format into another, without loss or saying what is lost."""
+"""``hanlattice convert``: a corpus from one format into another; no label and no text is lost silently."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,6 +18,9 @@ _BY_SUFFIX = {
     ".bilou": "bilou", ".conll": "bmes", ".cmeee": "cmeee",
 }  # fmt: skip
 
+_DEFECT = "× "
+"""Before the kind of a defect, which is no part of a document."""
+
 
 def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="File, folder in brat's form, or - for stdin.")],
@@ -30,23 +33,34 @@ def convert(
             "by the ending of OUT by default."
         ),
     ] = None,
-    scheme: Annotated[
-        str | None, typer.Option(help="Tag scheme of IN in CoNLL columns; guessed by default.")
+    scheme: Annotated[str | None, typer.Option(help="Tag scheme of IN; guessed by default.")] = None,
+    ends: Annotated[
+        str | None,
+        typer.Option(help="Ends of entities in IN: exclusive or inclusive; its format's own by default."),
     ] = None,
+    units: Annotated[str | None, typer.Option(help="What offsets of IN count: characters, utf16 or bytes.")] = None,
     strict: Annotated[bool, typer.Option(help="Leave out entities of ill-formed tags.")] = False,
     drop: Annotated[
-        bool, typer.Option(help="Go on without what OUT cannot carry or IN has wrong, and count it.")
+        bool, typer.Option(help="Leave out labels and text that OUT cannot hold or IN has wrong, and count them.")
     ] = False,
 ) -> None:
-    """Convert a corpus. What the target cannot carry is an error, unless --drop goes on without it."""
+    """Convert a corpus.
+
+    Labels and text that OUT cannot hold are an error, unless --drop leaves them out. Ids, scores and other columns
+    that it cannot hold are left out with a note.
+    """
     from hanlattice import corpus
 
     format = to or _format_of(target)  # noqa: A001
     losses = _Losses(source, drop)
-    documents = corpus.read(source, from_, scheme=scheme, strict=strict, on_defect=losses.take)
+    documents = corpus.read(
+        source, from_, scheme=scheme, strict=strict, ends=ends, units=units, on_defect=losses.take
+    )
     corpus.write(losses.without(documents, corpus.carries(format), format), target, format)
     for what, n in losses.counts.items():
         typer.echo(f"dropped: {n} {what}, first at {losses.first[what]}", err=True)
+    for what, n in losses.beside.items():
+        typer.echo(f"note: {format} holds no {what}: {n} left out, first at {losses.first[what]}", err=True)
     for kind, n in losses.warnings.items():
         typer.echo(f"warning: {n} × {kind}; see hanlattice check {source}", err=True)
 
@@ -63,11 +77,12 @@ def _format_of(target: str) -> str:
 
 
 class _Losses:
-    """Counts what is lost on the way, with the place of the first of each."""
+    """Counts what is lost on the way, with the place of the first of each; ``beside`` is neither label nor text."""
 
     def __init__(self, source: str, drop: bool):
         self.source, self.drop = source, drop
         self.counts: Counter[str] = Counter()
+        self.beside: Counter[str] = Counter()
         self.warnings: Counter[str] = Counter()
         self.first: dict[str, str] = {}
 
@@ -81,13 +96,13 @@ class _Losses:
         if not self.drop:
             report(defect, None)
         where = defect.file if defect.line is None else f"{defect.file}:{defect.line}"
-        self._count(Counter({f"× {defect.kind}": 1}), where)
+        self._count(Counter({f"{_DEFECT}{defect.kind}": 1}), where)
 
     def without(self, documents: "Iterable[Document]", carries: "Carries", target: str) -> "Iterator[Document]":
-        """The documents without what cannot be carried.
+        """The documents without what the target cannot hold.
 
         Raises:
-            HanlatticeError: at the end, when something was lost that may not be.
+            HanlatticeError: at the end, when labels or text were lost that may not be.
         """
         from hanlattice.corpus.losses import carried
 
@@ -100,9 +115,14 @@ class _Losses:
                 yield kept
         if self.counts and not self.drop:
             lost_so = ", ".join(f"{n} {what} (first at {self.first[what]})" for what, n in self.counts.items())
-            raise HanlatticeError(f"{target} cannot carry {lost_so}; --drop goes on without, or choose --to jsonl")
+            raise HanlatticeError(f"{target} cannot carry {lost_so}; --drop leaves them out, or choose --to jsonl")
 
     def _count(self, lost: Counter[str], place: str) -> None:
-        self.counts += lost
-        for what in lost:
+        from hanlattice.corpus.losses import is_grave
+
+        for what, n in lost.items():
             self.first.setdefault(what, place)
+            if is_grave(what) or what.startswith(_DEFECT):
+                self.counts[what] += n
+            else:
+                self.beside[what] += n

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from hanlattice.cli.options import ConventionOption, loaded
 from hanlattice.cli.settings import Trust
 from hanlattice.errors import DataError
 
 if TYPE_CHECKING:
     from hanlattice.document import Document, Entity
     from hanlattice.evaluation import Comparison, Report, Score
-    from hanlattice.lexicon import Lexicon
     from hanlattice.pipeline import NER
     from hanlattice.spans import Span
 
@@ -56,6 +56,11 @@ def evaluate(
     compare: Annotated[
         str | None, typer.Option(help="Another model, compared on the same texts by a paired bootstrap.")
     ] = None,
+    convention: ConventionOption = None,
+    compare_convention: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Convention of the other model, where it is not that of the first."),
+    ] = None,
     format: Annotated[Format, typer.Option(help="How scores are written.")] = Format.table,  # noqa: A002
     from_: Annotated[str | None, typer.Option("--from", help="Format of FILE; detected by default.")] = None,
     scheme: Annotated[str | None, typer.Option(help="Tag scheme of CoNLL columns; guessed by default.")] = None,
@@ -90,7 +95,6 @@ def evaluate(
     from hanlattice import corpus
     from hanlattice.evaluation import compare as compare_spans
     from hanlattice.evaluation import evaluate_spans
-    from hanlattice.lexicon import Lexicon
     from hanlattice.reach import named, out_of_reach, with_ceiling
 
     names, steps = _renaming(rename), _steps(thresholds)
@@ -102,8 +106,9 @@ def evaluate(
     texts = [document.text for document in documents]
     gold = [[span._replace(label=names.get(span.label, span.label)) for span in d.spans] for d in documents]
     models = [model] if compare is None else [model, compare]
-    added = [Lexicon.open(path) for path in lexicon or []]
-    ners = [_loaded(name, gold, added, trust) for name in models]
+    conventions = [convention, compare_convention or convention]
+    added = lexicon or []
+    ners = [_loaded(*named, gold, added, trust) for named in zip(models, conventions, strict=False)]
     lost = [list(out_of_reach(ner, texts, gold)) for ner in ners]
     answers = [_predictions(ner, documents, batch_size, quiet, lattices=errors is not None) for ner in ners]
     read = [[document.entities for document in answer] for answer in answers]
@@ -127,6 +132,7 @@ def evaluate(
             f"{len(documents):,} documents",
             f"{sum(map(len, gold)):,} gold entities read {'strictly' if strict else 'leniently'}",
             "partial matches" if partial else "exact matches",
+            *([f"convention {convention}"] if convention else []),
             *([f"entities of at least {threshold:g}"] if threshold else []),
         ]
     )
@@ -169,12 +175,10 @@ def _renaming(text: str) -> dict[str, str]:
     return names
 
 
-def _loaded(model: str, gold: "Sequence[Sequence[Span]]", added: "Iterable[Lexicon]", trust: bool) -> "NER":
-    from hanlattice.api import load
-
-    ner = load(None if model == "default" else model, trust=trust)
-    for words in filter(len, added):
-        ner.lexicon.update(words.entries())
+def _loaded(
+    model: str, convention: str | None, gold: "Sequence[Sequence[Span]]", lexicons: Sequence[Path], trust: bool
+) -> "NER":
+    ner = loaded(None if model == "default" else model, lexicons, convention=convention or "", trust=trust)
     strange = sorted({span.label for spans in gold for span in spans} - set(ner.labels))
     if strange:
         typer.echo(

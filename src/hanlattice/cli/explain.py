@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hanlattice.cli.options import ConventionOption, loaded
 from hanlattice.cli.settings import Trust
 from hanlattice.errors import ConfigError
 
 if TYPE_CHECKING:
+    from hanlattice.api import EngineName
     from hanlattice.explain import Reading
 
-SENTENCE = "重庆人和药店在渝中区开业"
+SENTENCE = "李明去了南京市长江大桥"
 
 
 def explain(
@@ -25,6 +27,7 @@ def explain(
     lexicon: Annotated[
         list[Path] | None, typer.Option(help="Words to add to the model's lexicon; may be repeated.")
     ] = None,
+    convention: ConventionOption = None,
     by: Annotated[
         str, typer.Option(help="What makes a word strong: influence, attention (FLAT, needs torch) or none.")
     ] = "influence",
@@ -46,23 +49,22 @@ def explain(
 
         draw(positions, text)
         return
-    _explain(text, output, model, lexicon or [], by, trust)
+    _explain(text, output, model, lexicon or [], by, convention or "", trust)
 
 
-def _explain(text: str, output: Path | None, model: str | None, lexicons: list[Path], by: str, trust: bool) -> None:
-    from hanlattice.api import load
+def _explain(
+    text: str, output: Path | None, model: str | None, lexicons: list[Path], by: str, convention: str, trust: bool
+) -> None:
     from hanlattice.explain import reading
     from hanlattice.files import atomic_write
-    from hanlattice.lexicon import Lexicon
 
     kind = "" if output is None else output.suffix.lower()
     if kind not in ("", ".svg", ".html", ".json") or (output is not None and not kind):
         raise ConfigError(f"{output}: write a picture (.svg), a page (.html) or numbers (.json)")
     if by not in ("influence", "attention", "none"):
         raise ConfigError(f"--by must be influence, attention or none, not {by!r}")
-    ner = load(model, engine="torch" if by == "attention" else "auto", trust=trust)
-    for path in lexicons:
-        ner.lexicon.update(Lexicon.open(path).entries())
+    engine: EngineName = "torch" if by == "attention" else "auto"
+    ner = loaded(model, lexicons, convention=convention, engine=engine, trust=trust)
     found = reading(ner, text, by=by)  # type: ignore[arg-type]  # one of the three by now
     match kind:
         case ".svg":

@@ -1,6 +1,7 @@
 """``hanlattice info``: versions, and what a model is made of."""
 
 import platform
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -100,6 +101,13 @@ def _parameters(path: Path) -> int:
     return sum(map(prod, shapes))
 
 
+def _print_conventions(labels: Mapping[str, Sequence[str]]) -> None:
+    """The default one first, one a line."""
+    width = max(map(len, labels))
+    for title, (name, its_labels) in zip(["conventions", *[""] * len(labels)], labels.items(), strict=False):
+        typer.echo(f"{title:11} {name:{width}}  {', '.join(its_labels)}")
+
+
 def _print_model(model: "ModelFolder", opened: "Opened") -> None:
     import tomli_w
 
@@ -112,6 +120,8 @@ def _print_model(model: "ModelFolder", opened: "Opened") -> None:
     exported = ", exported" if (folder / GRAPH).is_file() else ""
     typer.echo(f"model       {folder}, {size / 1e6:.1f} MB{exported}")
     typer.echo(f"labels      {', '.join(vocabulary.labels)}")
+    if vocabulary.conventions:
+        _print_conventions({vocabulary.convention: vocabulary.labels, **vocabulary.conventions})
     typer.echo(f"parameters  {_parameters(folder / WEIGHTS):,}")
     typer.echo(
         f"tables      {len(vocabulary.chars):,} characters, {len(vocabulary.bigrams):,} bigrams,"

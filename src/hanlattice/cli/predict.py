@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hanlattice.cli.options import ConventionOption, loaded
 from hanlattice.cli.settings import Trust
 from hanlattice.errors import DataError, HanlatticeError
 
@@ -45,6 +46,7 @@ def predict(
     lexicon: Annotated[
         list[Path] | None, typer.Option(help="Words to add to the model's lexicon; may be repeated.")
     ] = None,
+    convention: ConventionOption = None,
     format: Annotated[Format, typer.Option(help="How entities are written.")] = Format.table,  # noqa: A002
     output: Annotated[
         str, typer.Option("--output", "-o", help="File to write, or a new folder for brat; - is stdout.")
@@ -66,7 +68,7 @@ def predict(
     first = next(sources, None)  # so that a missing file is told before the model is loaded
     if first is None:
         return
-    ner = _load(model, lexicon or [], trust)
+    ner = loaded(model, lexicon or [], convention=convention or "", trust=trust)
     titled = len(inputs) > 1 or (not whole and _is_source(inputs[0]))
     with ner.using(threshold=threshold):
         documents = _documents(ner, chain([first], sources), batch_size)
@@ -135,20 +137,6 @@ def _whole(path: str) -> str:
         for _ in read_lines(path):  # which names the byte and the line
             pass
         raise DataError(f"cannot be read: {error}", path) from None
-
-
-def _load(model: str | None, lexicons: Iterable[Path], trust: bool) -> "NER":
-    from hanlattice.lexicon import Lexicon
-
-    added = [Lexicon.open(path) for path in lexicons]
-    from hanlattice.allocator import return_freed_memory
-    from hanlattice.api import load
-
-    return_freed_memory()
-    ner = load(model, trust=trust)
-    for lexicon in filter(len, added):
-        ner.lexicon.update(lexicon.entries())
-    return ner
 
 
 def _documents(ner: "NER", sources: Iterable[Source], batch_size: int) -> "Iterator[Document]":

@@ -15,6 +15,10 @@ DEFAULT = Settings()
 
 def serve(
     model: Annotated[str | None, typer.Option(help="Folder of a model; the packaged one by default.")] = None,
+    convention: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Annotation convention of requests that name none; the model's default."),
+    ] = None,
     engine: Annotated[
         EngineName, typer.Option(help="What reads the model; torch tells attention to the page.")
     ] = DEFAULT.engine,
@@ -63,6 +67,7 @@ def serve(
 
     settings = Settings(
         model=model,
+        convention=convention or "",
         engine=engine,
         trust=trust,
         host=host,

@@ -10,42 +10,47 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hanlattice.corpus.defects import Defect, OnDefect, report
+from hanlattice.corpus.defects import OnDefect
 from hanlattice.corpus.offsets import Annotation, entity, fitting, surface_of
+from hanlattice.corpus.source import Source
 from hanlattice.document import Document
 from hanlattice.errors import DataError, HanlatticeError
-from hanlattice.files import read_lines
+from hanlattice.files import read_lines, read_text
 
 _TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) (-?\d+ -?\d+(?:;-?\d+ -?\d+)*)(?:\t(.*))?", re.DOTALL)
 _BEGINS = re.compile(r"(?:[TREAMN]\d+|#\S*|\*)\s")
 
 
-def sniff(path: Path) -> bool:
+def sniff(path: Path) -> str | None:
     """Is it one of a pair, or a folder with pairs in it?"""
     if path.is_dir():
-        return any(path.rglob("*.ann"))
-    return path.suffix == ".ann" or (path.suffix == ".txt" and path.with_suffix(".ann").exists())
+        return "a folder with .ann files" if any(path.rglob("*.ann")) else None
+    is_pair = path.suffix == ".ann" or (path.suffix == ".txt" and path.with_suffix(".ann").exists())
+    return "a .txt and .ann pair" if is_pair else None
 
 
-def read(path: str | Path, *, on_defect: OnDefect | None = None) -> Iterator[Document]:
+def read(
+    path: str | Path, *, on_defect: OnDefect | None = None, ends: str | None = None, units: str | None = None
+) -> Iterator[Document]:
     """One document a pair, in the order of names, which are the ids; folders within are read too.
 
     Raises:
-        DataError: a text is missing, or an annotation cannot be read or does not fit its text, and nobody
-            takes defects; with a taker it is reported and left out.
+        DataError: a text is missing, or an annotation cannot be read or does not fit its text, and the
+            caller takes no defects; with a taker it is reported and left out.
     """
-    path = Path(path)
+    path, source = Path(path), Source(str(path), None, on_defect, ends, units)
     folder = path if path.is_dir() else path.parent
     texts = sorted(path.rglob("*.txt")) if path.is_dir() else [path.with_suffix(".txt")]
     for text in texts:
-        yield _document(text, text.relative_to(folder).with_suffix("").as_posix(), on_defect)
+        yield _document(text, text.relative_to(folder).with_suffix("").as_posix(), source)
     for annotations in sorted(path.rglob("*.ann")) if path.is_dir() else ():
         if not annotations.with_suffix(".txt").exists():
-            mend = f"put {annotations.stem}.txt beside it"
-            report(Defect(str(annotations), None, "missing text", "it has no text", mend), on_defect)
+            fix = f"put {annotations.stem}.txt beside it"
+            replace(source, file=str(annotations), line=None).defect("missing text", "it has no text", fix)
 
 
 def write(documents: Iterable[Document], path: str | Path) -> None:
@@ -73,9 +78,10 @@ def write(documents: Iterable[Document], path: str | Path) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _document(path: Path, name: str, on_defect: OnDefect | None) -> Document:
+def _document(path: Path, name: str, source: Source) -> Document:
     text = _text(path)
     file = path.with_suffix(".ann")
+    source = replace(source, file=str(file), line=None)
     annotations: list[Annotation] = []
     others: list[str] = []
     for number, line in _records(file):
@@ -83,11 +89,11 @@ def _document(path: Path, name: str, on_defect: OnDefect | None) -> Document:
         if match is not None:
             annotations.append(_annotation(match, number))
         elif line.startswith("T"):
-            mend = "write T1<tab>LABEL start end<tab>text"
-            report(Defect(str(file), number, "not an entity", f"cannot read {line!r}", mend), on_defect)
+            fix = "write T1<tab>LABEL start end<tab>text"
+            source.defect("not an entity", f"cannot read {line!r}", fix, line=number)
         else:
             others.append(line)
-    found = fitting(text, annotations, str(file), None, on_defect)
+    found = fitting(text, annotations, source)
     meta: dict[str, Any] = {"@file": str(file)}
     if others:
         meta |= {"ids": [annotation.name for annotation in found], "annotations": others}
@@ -96,12 +102,7 @@ def _document(path: Path, name: str, on_defect: OnDefect | None) -> Document:
 
 def _text(path: Path) -> str:
     """The text to the last carriage return, for offsets count them."""
-    try:
-        return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        for _ in read_lines(path):  # which names the byte and the line
-            pass
-        raise DataError(f"cannot be read: {error}", path) from None
+    return read_text(path)
 
 
 def _records(path: Path) -> Iterator[tuple[int, str]]:

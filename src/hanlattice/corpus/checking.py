@@ -10,6 +10,7 @@ from typing import Any
 
 from hanlattice import corpus
 from hanlattice.corpus.defects import Defect, OnDefect
+from hanlattice.corpus.plausibility import Plausibility
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError
 
@@ -20,12 +21,13 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\
 class Statistics:
     """Counts over one file; lengths are in characters.
 
-    ``overlapping`` entities share characters with one before them. ``latin``, ``digits`` and ``spaces`` count
-    characters of the texts, in full width too.
+    ``reason`` is what showed the format, where it was detected. ``overlapping`` entities share characters with one
+    before them. ``latin``, ``digits`` and ``spaces`` count characters of the texts, in full width too.
     """
 
     file: str
     format: str = "unknown"
+    reason: str = ""
     documents: int = 0
     characters: int = 0
     longest_text: int = 0
@@ -73,7 +75,7 @@ class Statistics:
 
 @dataclass(slots=True)
 class Report:
-    """Statistics file by file, and all defects in the order in which they were met."""
+    """Statistics file by file, and all defects in the order in which they were found."""
 
     files: list[Statistics]
     defects: list[Defect]
@@ -99,27 +101,39 @@ def check(
     *,
     format: str | None = None,  # noqa: A002  the word users know
     scheme: str | None = None,
+    ends: str | None = None,
+    units: str | None = None,
 ) -> Report:
-    """Reads corpora to their end, whatever is wrong with them.
+    """Reads corpora to their end, whatever is wrong with them; the arguments are those of `corpus.read`.
 
     A text that is in two of them is a leak: between the splits of a corpus there should be none. What cannot
-    be read is reported as ``lossy``; everything else is a warning.
+    be read is reported as ``lossy``; everything else is a warning, and so is a corpus that is not plausible.
+
+    Raises:
+        HanlatticeError: a format, ends or units of that name do not exist, or the format has no offsets.
     """
     defects: list[Defect] = []
     files: list[Statistics] = []
     texts = _Texts(defects.append)
     for path in paths:
-        statistics = Statistics(str(path))
+        statistics, plausible = Statistics(str(path)), Plausibility()
         files.append(statistics)
         try:
-            named = format or (None if str(path) == "-" else corpus.detect(path))
+            named = format
+            if format is None and str(path) != "-":
+                named, statistics.reason = corpus.detected(path)
             statistics.format = named or "detected"
-            for document in corpus.read(path, named, scheme=scheme, on_defect=defects.append):
+            read = corpus.read(path, named, scheme=scheme, ends=ends, units=units, on_defect=defects.append)
+            for document in read:
                 statistics.add(document)
-                for kind, message, mend in _flaws(document):
+                plausible.add(document)
+                for kind, message, fix in _flaws(document):
                     file, line = _place(document, str(path))
-                    defects.append(Defect(file, line, kind, message, mend, lossy=False))
+                    defects.append(Defect(file, line, kind, message, fix, lossy=False))
                 texts.add(document, str(path))
+            offsets = named is None or corpus.has_offsets(named)
+            counted = ends is not None or units is not None  # and so the user knows
+            defects.extend(plausible.defects(str(path), offsets=offsets and not counted))
         except DataError as error:
             defects.append(_unreadable(error, str(path)))
     return Report(files, defects)
@@ -144,16 +158,16 @@ class _Texts:
             place, other_labels = texts[digest]
             kind = "duplicate" if other == path else "leak"
             message = f"the text is at {place} already" if other == path else f"the text is also at {place}"
-            mend = "delete one of them" if other == path else "delete it from one of the two files"
+            fix = "delete one of them" if other == path else "delete it from one of the two files"
             if labels != other_labels:
                 kind = f"{kind} with other labels"
-                message, mend = f"{message}, with other entities", "decide which are right, and keep those"
-            self.on_defect(Defect(file, line, kind, message, mend, lossy=False))
+                message, fix = f"{message}, with other entities", "decide which are right, and keep those"
+            self.on_defect(Defect(file, line, kind, message, fix, lossy=False))
         own.setdefault(digest, (file if line is None else f"{file}:{line}", labels))
 
 
 def _flaws(document: Document) -> Iterator[tuple[str, str, str]]:
-    """What is odd about a document that could be read, as (kind, message, mend)."""
+    """What is odd about a document that could be read, as (kind, message, fix)."""
     if not document.text.strip():
         yield "empty text", "the text is empty", "delete it"
     if found := _CONTROL.search(document.text):
@@ -192,8 +206,8 @@ def _place(document: Document, path: str) -> tuple[str, int | None]:
 def _unreadable(error: DataError, path: str) -> Defect:
     file = path if error.file is None else str(error.file)
     where = file if error.line is None else f"{file}:{error.line}"
-    message, _, mend = str(error).removeprefix(f"{where}: ").partition("; ")
-    return Defect(file, error.line, "unreadable", message, mend or "mend the file, or leave it out")
+    message, _, fix = str(error).removeprefix(f"{where}: ").partition("; ")
+    return Defect(file, error.line, "unreadable", message, fix or "fix the file, or leave it out")
 
 
 def _is_latin(character: str) -> bool:

@@ -4,51 +4,43 @@ Under the same name goes a variant with ends exclusive, and one that is not grou
 (``{"ORG": [[0, 5]]}``, ends exclusive); the surface tells the first two apart, row by row.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
-from hanlattice.corpus import jsonl
-from hanlattice.corpus.defects import Defect, OnDefect, report
-from hanlattice.corpus.offsets import Annotation, entities
+from hanlattice.corpus import fields, jsonl, rows
+from hanlattice.corpus.defects import OnDefect
+from hanlattice.corpus.offsets import Annotation
+from hanlattice.corpus.source import NotReadable, Source
 from hanlattice.document import Document
-from hanlattice.errors import DataError
-from hanlattice.files import parsed_json
 
-_MEND = 'write rows such as {"text": "…", "label": {"name": {"叶老桂": [[9, 11]]}}}'
+_FIX = 'write rows such as {"text": "…", "label": {"name": {"叶老桂": [[9, 11]]}}}'
 
 
-def sniff(head: Sequence[str]) -> bool:
-    """Is there a row whose label is an object?"""
-    for line in head:
-        try:
-            row = parsed_json(line) if line.strip() else {}
-        except ValueError:
-            return False
-        if not isinstance(row, dict):
-            return False
-        if isinstance(row.get("label"), dict):
-            return True
-    return False
+def looks(row: Any) -> str | None:
+    """Is its label an object?"""
+    is_grouped = isinstance(row, Mapping) and isinstance(row.get("label"), Mapping) and "entities" not in row
+    return "rows whose 'label' is an object" if is_grouped else None
 
 
-def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = None) -> Iterator[Document]:
+def read(
+    lines: Iterable[str],
+    file: str = "-",
+    *,
+    on_defect: OnDefect | None = None,
+    ends: str | None = None,
+    units: str | None = None,
+) -> Iterator[Document]:
     """One document a row; rows of the unlabelled test file have no entities.
 
     Raises:
-        DataError: a row has another shape, or an entity does not fit the text, and nobody takes defects.
+        DataError: a row has another shape, or an entity does not fit the text, and the caller takes no defects.
     """
-    for number, row in jsonl.rows(lines, file, on_defect):
-        try:
-            yield _document(row, file, number, on_defect)
-        except DataError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            report(
-                Defect(
-                    file, number, "not a document", f"not a row of CLUENER ({type(error).__name__}: {error})", _MEND
-                ),
-                on_defect,
-            )
+    return documents(rows.read(lines, file, on_defect), Source(file, None, on_defect, ends, units))
+
+
+def documents(found: Iterable[rows.Row], source: Source) -> Iterator[Document]:
+    """The documents of such rows."""
+    return rows.documents(found, source, _document, _FIX)
 
 
 def write(documents: Iterable[Document], stream: IO[str]) -> None:
@@ -59,29 +51,25 @@ def write(documents: Iterable[Document], stream: IO[str]) -> None:
             places = label.setdefault(entity.label, {}).setdefault(entity.text, [])
             places.append([entity.start, entity.end - 1])
         name = {} if document.id is None else {"id": document.id}
-        jsonl.write_row({**name, "text": document.text, "label": label, **jsonl.extra(document)}, stream)
+        rows.write({**name, "text": document.text, "label": label, **jsonl.extra(document)}, stream)
 
 
-def _document(row: Mapping[str, Any], file: str, line: int, on_defect: OnDefect | None) -> Document:
+def _document(row: Mapping[str, Any], source: Source) -> Document:
     columns = dict(row)
     text = columns.pop("text")
-    annotations = list(_annotations(text, columns.pop("label", {})))
-    name = columns.pop("id", None)
-    return Document(
-        text,
-        entities(text, annotations, file, line, on_defect),
-        id=None if name is None else str(name),
-        meta={"@line": line, **columns},
-    )
+    label = columns.pop("label", {})
+    if not isinstance(text, str) or not isinstance(label, Mapping):
+        raise NotReadable("the text is not a text, or 'label' is not an object of labels", _FIX)
+    return fields.document(text, list(_annotations(label)), columns, source, annotated="label" in row)
 
 
-def _annotations(text: str, labels: Mapping[str, Any]) -> Iterator[Annotation]:
+def _annotations(labels: Mapping[str, Any]) -> Iterator[Annotation]:
     for label, places in labels.items():
-        if not isinstance(places, dict):
+        if not isinstance(places, Mapping):
             for start, end in places:
-                yield Annotation(((start, end),), label)
+                yield Annotation(((fields.offset(start), fields.offset(end)),), label)
             continue
         for surface, spans in places.items():
             for start, last in spans:
-                exclusive = text[start:last] == surface
-                yield Annotation(((start, last if exclusive else last + 1),), label, surface)
+                piece = fields.offset(start), fields.offset(last)
+                yield Annotation((piece,), label, surface, inclusive=True)

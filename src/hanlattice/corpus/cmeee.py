@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
-from hanlattice.corpus.defects import Defect, OnDefect, report
+from hanlattice.corpus.defects import OnDefect
 from hanlattice.corpus.offsets import Annotation, entities
+from hanlattice.corpus.source import Source
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
 
@@ -16,19 +17,28 @@ _BAR = "|||"
 _ENTITY = re.compile(r"(\d+)\s+(\d+)\s+(\S+)", re.ASCII)
 
 
-def sniff(head: Sequence[str]) -> bool:
+def sniff(head: Sequence[str]) -> str | None:
     """Has a line a text, ``|||`` and an entity?"""
     rows = (line.rstrip().removesuffix(_BAR).split(_BAR) for line in head)
-    return any(len(row) > 1 and _ENTITY.fullmatch(row[-1].strip()) for row in rows)
+    is_so = any(len(row) > 1 and _ENTITY.fullmatch(row[-1].strip()) for row in rows)
+    return "lines with '|||start end label'" if is_so else None
 
 
-def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = None) -> Iterator[Document]:
+def read(
+    lines: Iterable[str],
+    file: str = "-",
+    *,
+    on_defect: OnDefect | None = None,
+    ends: str | None = None,
+    units: str | None = None,
+) -> Iterator[Document]:
     """One document a line.
 
     Raises:
-        DataError: an entity has another form or does not fit the text, and nobody takes defects; with a taker
-            it is reported and left out.
+        DataError: an entity has another form or does not fit the text, and the caller takes no defects; with a
+            taker it is reported and left out.
     """
+    source = Source(file, None, on_defect, ends, units)
     for number, line in enumerate(lines, 1):
         if not line or line.isspace():
             continue
@@ -37,11 +47,11 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
         for field in filter(str.strip, fields):
             match = _ENTITY.fullmatch(field.strip())
             if match is None:
-                mend = f"write {_BAR}start end label{_BAR} with the end inclusive"
-                report(Defect(file, number, "not an entity", f"cannot read {field!r}", mend), on_defect)
+                fix = f"write {_BAR}start end label{_BAR} with the end inclusive"
+                source.defect("not an entity", f"cannot read {field!r}", fix, line=number)
                 continue
-            annotations.append(Annotation(((int(match[1]), int(match[2]) + 1),), match[3]))
-        yield Document(text, entities(text, annotations, file, number, on_defect), meta={"@line": number})
+            annotations.append(Annotation(((int(match[1]), int(match[2])),), match[3], inclusive=True))
+        yield Document(text, entities(text, annotations, source.at(number)), meta={"@line": number})
 
 
 def write(documents: Iterable[Document], stream: IO[str]) -> None:

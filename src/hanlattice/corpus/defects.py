@@ -1,4 +1,4 @@
-"""What is wrong with a corpus, where, and how to mend it."""
+"""What is wrong with a corpus, where, and how to fix it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Defect:
     line: int | None
     kind: str
     message: str
-    mend: str
+    fix: str
     lossy: bool = True
 
     @property
@@ -26,7 +26,7 @@ class Defect:
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}; {self.mend}"
+        return f"{self.where}: {self.message}; {self.fix}"
 
 
 OnDefect = Callable[[Defect], None]
@@ -41,4 +41,4 @@ def report(defect: Defect, on_defect: OnDefect | None) -> None:
     if on_defect is not None:
         on_defect(defect)
     elif defect.lossy:
-        raise DataError(f"{defect.message}; {defect.mend}", defect.file, defect.line)
+        raise DataError(f"{defect.message}; {defect.fix}", defect.file, defect.line)

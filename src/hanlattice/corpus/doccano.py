@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import IO
 
-from hanlattice.corpus import jsonl
+from hanlattice.corpus import jsonl, rows
 from hanlattice.document import Document
 
 
@@ -12,4 +12,4 @@ def write(documents: Iterable[Document], stream: IO[str]) -> None:
     for document in documents:
         label = [[entity.start, entity.end, entity.label] for entity in document.entities]
         name = {} if document.id is None else {"id": document.id}
-        jsonl.write_row({**name, "text": document.text, "label": label, **jsonl.extra(document)}, stream)
+        rows.write({**name, "text": document.text, "label": label, **jsonl.extra(document)}, stream)

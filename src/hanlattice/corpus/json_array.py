@@ -13,7 +13,7 @@ def read(lines: Iterable[str], file: str, on_defect: OnDefect | None = None) -> 
     """Every element of the array, with the line it begins on.
 
     Raises:
-        DataError: the file is not a JSON array, or breaks off, and nobody takes defects.
+        DataError: the file is not a JSON array, or breaks off, and the caller takes no defects.
     """
     decoder = json.JSONDecoder()
     buffer, begins, started, closed = "", 1, False, False
@@ -43,14 +43,14 @@ def read(lines: Iterable[str], file: str, on_defect: OnDefect | None = None) -> 
             yield begins, element
             buffer, begins = buffer[end:], number
     if not closed:
-        mend = "write one array, [ … ], of elements with commas between"
-        report(Defect(file, begins, "not JSON", f"not a JSON array: {problem}", mend), on_defect)
+        fix = "write one array, [ … ], of elements with commas between"
+        report(Defect(file, begins, "not JSON", f"not a JSON array: {problem}", fix), on_defect)
 
 
 def write(elements: Iterable[Any], stream: IO[str]) -> None:
     """One element a line."""
     separator = "[\n"
     for element in elements:
-        stream.write(separator + json.dumps(element, ensure_ascii=False))
+        stream.write(separator + json.dumps(element, ensure_ascii=False, default=str))
         separator = ",\n"
     stream.write("[]\n" if separator == "[\n" else "\n]\n")

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
-from hanlattice.corpus.conll import fits_tokens
+from hanlattice.corpus.tokens import fits_tokens
 from hanlattice.document import Document, Entity
 
 FEATURES = {
@@ -18,6 +18,13 @@ FEATURES = {
     "empty texts": "empty texts",
 }
 """What documents may have, in words for the user."""
+
+_GRAVE = ("overlaps", "fragments", "line breaks", "empty texts")
+
+
+def is_grave(what: str) -> bool:
+    """Is it part of the labels or the text that such words say is lost, rather than something beside them?"""
+    return what in {FEATURES[name] for name in _GRAVE}
 
 
 class Carries(NamedTuple):

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import unescape
 
-from hanlattice.corpus.conll import joined
 from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.corpus.offsets import in_order
+from hanlattice.corpus.tokens import joined
 from hanlattice.document import Document, Entity
 
 _NAMES = ("PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE")
@@ -33,10 +33,11 @@ class _Open(NamedTuple):
     """Its first word."""
 
 
-def sniff(head: Sequence[str]) -> bool:
+def sniff(head: Sequence[str]) -> str | None:
     """Does it begin as such a document does, or has a line a tag with a type?"""
     begins = next((line for line in head if line.strip()), "")
-    return _DOCUMENT.fullmatch(begins) is not None or any("<ENAMEX TYPE=" in line for line in head)
+    is_so = _DOCUMENT.fullmatch(begins) is not None or any("<ENAMEX TYPE=" in line for line in head)
+    return "names in <ENAMEX TYPE=…>" if is_so else None
 
 
 def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = None) -> Iterator[Document]:
@@ -44,7 +45,7 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
 
     Raises:
         DataError: a tag is broken, never closed, never opened or closed across another one, or a type is none of
-            OntoNotes, and nobody takes defects; with a taker such a name is left out.
+            OntoNotes, and the caller takes no defects; with a taker such a name is left out.
     """
     name, n = None, 0
     for number, line in enumerate(lines, 1):
@@ -56,8 +57,8 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
 
 
 def _sentence(text: str, name: str | None, file: str, line: int, on_defect: OnDefect | None) -> Document:
-    def defect(kind: str, message: str, mend: str) -> None:
-        report(Defect(file, line, kind, message, mend), on_defect)
+    def defect(kind: str, message: str, fix: str) -> None:
+        report(Defect(file, line, kind, message, fix), on_defect)
 
     words: list[str] = []
     opened: list[_Open] = []

@@ -29,10 +29,11 @@ _DOUBLE_SURNAMES = frozenset(
 )
 
 
-def sniff(head: Sequence[str]) -> bool:
+def sniff(head: Sequence[str]) -> str | None:
     """Are nearly all words of these lines of the form ``word/tag``?"""
     words = [word for line in head for word in line.split()]
-    return bool(words) and sum(1 for word in words if _WORD.fullmatch(word)) >= 0.9 * len(words)
+    is_so = bool(words) and sum(1 for word in words if _WORD.fullmatch(word)) >= 0.9 * len(words)
+    return "words of the form word/tag" if is_so else None
 
 
 def is_gb18030(path: str | Path) -> bool:
@@ -42,7 +43,7 @@ def is_gb18030(path: str | Path) -> bool:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
-        return sniff(head.decode("gb18030", errors="replace").splitlines()[:-1])
+        return sniff(head.decode("gb18030", errors="replace").splitlines()[:-1]) is not None
     return False
 
 
@@ -65,7 +66,7 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
     """One document a paragraph, its number as the id.
 
     Raises:
-        DataError: a word has no tag or a bracket no partner, and nobody takes defects; with a taker such a
+        DataError: a word has no tag or a bracket no partner, and the caller takes no defects; with a taker such a
             word is read as it stands, and such a bracket is left out.
     """
     for number, line in enumerate(lines, 1):
@@ -78,8 +79,8 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
 
 
 def _document(words: Sequence[str], name: str | None, file: str, line: int, on_defect: OnDefect | None) -> Document:
-    def defect(kind: str, message: str, mend: str) -> None:
-        report(Defect(file, line, kind, message, mend), on_defect)
+    def defect(kind: str, message: str, fix: str) -> None:
+        report(Defect(file, line, kind, message, fix), on_defect)
 
     pieces: list[str] = []
     bounds: list[tuple[int, int]] = []

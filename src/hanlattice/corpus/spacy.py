@@ -1,30 +1,42 @@
-"""spaCy's training data as JSON: an array of ``["text", {"entities": [[start, end, "LABEL"], …]}]``."""
+"""spaCy's training data as JSON: pairs ``["text", {"entities": [[start, end, "LABEL"], …]}]``, one a row."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any
 
-from hanlattice.corpus import json_array, jsonl
+from hanlattice.corpus import json_array, jsonl, rows
 from hanlattice.corpus.defects import OnDefect
+from hanlattice.corpus.source import Source
 from hanlattice.document import Document
 
 
-def sniff(head: Sequence[str]) -> bool:
-    """Does an array begin, whose first element begins with a text?"""
-    beginning = "".join("".join(line.split()) for line in head[:20])
-    return beginning.startswith('[["')
+def looks(row: Any) -> str | None:
+    """Is it a text and an object?"""
+    is_pair = isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) and isinstance(row[1], Mapping)
+    return "pairs of a text and an object" if is_pair else None
 
 
-def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = None) -> Iterator[Document]:
+def read(
+    lines: Iterable[str],
+    file: str = "-",
+    *,
+    on_defect: OnDefect | None = None,
+    ends: str | None = None,
+    units: str | None = None,
+) -> Iterator[Document]:
     """One document an element.
 
     Raises:
-        DataError: the file is not such an array, or an entity does not fit its text, and nobody takes
+        DataError: the file is not such an array, or an entity does not fit its text, and the caller takes no
             defects.
     """
-    for number, element in json_array.read(lines, file, on_defect):
-        found = jsonl.document(element, file, number, on_defect)
-        if found is not None:
-            yield found
+    first, lines = rows.peek(lines)
+    read_rows = rows.read if rows.is_list(first) else json_array.read
+    return documents(read_rows(lines, file, on_defect), Source(file, None, on_defect, ends, units))
+
+
+def documents(found: Iterable[rows.Row], source: Source) -> Iterator[Document]:
+    """The documents of pairs."""
+    return jsonl.documents(found, source)
 
 
 def write(documents: Iterable[Document], stream: IO[str]) -> None:

@@ -23,16 +23,17 @@ class EmbeddedWords:
 
 
 class Composition(nn.Module):
-    """A word read from its characters: first, last and mean character vector, its length and gazetteer label.
+    """A word read from its characters: first, last and mean character vector, its length, and its kind.
 
-    This is what lets a word added to the dictionary after training be read like one that was there.
+    The kind is a row of the table of gazetteer labels: see :class:`hanlattice.vocab.Vocabulary`. This is what lets
+    a word added to the dictionary after training be read like one that was there.
     """
 
-    def __init__(self, d_in: int, d_out: int, n_labels: int):
+    def __init__(self, d_in: int, d_out: int, n_kinds: int):
         super().__init__()
         self.project = nn.Linear(3 * d_in, d_out)
         self.length = nn.Embedding(LONGEST + 1, d_out)
-        self.label = nn.Embedding(n_labels + 1, d_out, padding_idx=0)
+        self.label = nn.Embedding(n_kinds, d_out, padding_idx=0)
         nn.init.normal_(self.length.weight, std=0.1)
         nn.init.normal_(self.label.weight, std=0.1)
 

@@ -64,11 +64,11 @@ def attention(ner: "NER", text: str) -> Attention:
         raise HanlatticeError(f"a text of {len(text):,} characters {what if cut else 'has no attention'}")
     lattice = ner(text).lattice
     assert lattice is not None
-    (encoded,) = ner.reader.read([chars], Lexicon(words_of(lattice).values()))
+    (encoded,) = ner.reader.read([chars], Lexicon(words_of(lattice).values()), ner.labels)
     from hanlattice.batch import collate
     from hanlattice.explain.caught import attention_weights
 
-    weights = attention_weights(tagger, collate([encoded]).to(tagger.device))
+    weights = attention_weights(tagger, collate([encoded]).to(tagger.device), ner.head)
     if not weights:
         kind = ner.config.encoder.name
         raise ModelError(f"the encoder {kind} has no attention; what its words do, influence tells of any encoder")

@@ -14,8 +14,8 @@ from hanlattice.tagger import Tagger
 
 
 @torch.inference_mode()
-def attention_weights(tagger: Tagger, batch: Batch) -> list[Float[np.ndarray, "A N L"]]:
-    """Of a batch of one sentence, layer by layer in the order in which they read."""
+def attention_weights(tagger: Tagger, batch: Batch, convention: str = "") -> list[Float[np.ndarray, "A N L"]]:
+    """Of a batch of one sentence, read by a convention, layer by layer in the order in which they read."""
     caught: list[np.ndarray] = []
 
     def catch(module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -29,7 +29,7 @@ def attention_weights(tagger: Tagger, batch: Batch) -> list[Float[np.ndarray, "A
         if isinstance(module, LatticeAttention | Attention)
     ]
     try:
-        tagger(batch)
+        tagger(batch, convention)
     finally:
         for hook in hooks:
             hook.remove()

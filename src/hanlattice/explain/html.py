@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hanlattice.explain.colours import COLOURS
+from hanlattice.explain.colours import colour_of
 from hanlattice.explain.markup import escaped
 from hanlattice.explain.svg import lattice_svg
 
@@ -27,16 +27,13 @@ th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px sol
 
 
 def page(documents: "Iterable[Document]", title: str = "hanlattice", *, lattices: bool = False) -> Iterator[str]:
-    """An HTML page, piece by piece, one paragraph a document; colours go to labels in the order they come.
+    """An HTML page, piece by piece, one paragraph a document; labels have their fixed colours.
 
     ``lattices``: below each document that a model has read, a picture of the words it read.
     """
-    colours: dict[str, str] = {}
     yield _head(title)
     for document in documents:
-        for entity in document.entities:
-            colours.setdefault(entity.label, COLOURS[len(colours) % len(COLOURS)])
-        yield f"<p>{_marked(document, colours)}</p>\n"
+        yield f"<p>{_marked(document)}</p>\n"
         lattice = document.lattice if lattices else None
         if lattice is not None:
             yield f"<figure>\n{lattice_svg(lattice, document.entities)}</figure>\n"
@@ -63,7 +60,7 @@ def _head(title: str) -> str:
 _FOOT = "</body>\n</html>\n"
 
 
-def _marked(document: "Document", colours: dict[str, str]) -> str:
+def _marked(document: "Document") -> str:
     """The text cut at every border of an entity, each piece marked by all entities over it, the longest outside."""
     entities = sorted(document.entities, key=lambda e: (e.start, -e.end))
     borders = sorted({0, len(document.text), *(at for e in entities for at in (e.start, e.end))})
@@ -78,15 +75,15 @@ def _marked(document: "Document", colours: dict[str, str]) -> str:
                 break
             if entity.end > start:
                 over.append(entity)
-        pieces.append(_piece(document.text[start:end], end, over, colours))
+        pieces.append(_piece(document.text[start:end], end, over))
     return "".join(pieces)
 
 
-def _piece(text: str, end: int, over: "list[Entity]", colours: dict[str, str]) -> str:
+def _piece(text: str, end: int, over: "list[Entity]") -> str:
     marked = escaped(text)
     for entity in reversed(over):
         label = f"<small>{escaped(entity.label)}</small>" if entity.end == end else ""
         score = "" if entity.score is None else f" {entity.score:.3f}"
         hint = escaped(f"{entity.label}{score} [{entity.start}, {entity.end})")
-        marked = f'<mark style="--c:{colours[entity.label]}" title="{hint}">{marked}{label}</mark>'
+        marked = f'<mark style="--c:{colour_of(entity.label)}" title="{hint}">{marked}{label}</mark>'
     return marked

@@ -23,6 +23,7 @@ from hanlattice.explain.analysis import (
     is_nested,
     scores_by,
 )
+from hanlattice.explain.colours import colour_of
 from hanlattice.explain.glyphs import shown
 from hanlattice.explain.markup import escaped
 from hanlattice.spans import Span
@@ -99,7 +100,8 @@ def _scores(findings: Findings) -> Iterator[str]:
 def _row(label: str, score: Score) -> str:
     ratios = "".join(f'<td class="n">{100 * v:.2f}</td>' for v in (score.precision, score.recall, score.f1))
     counts = "".join(f'<td class="n">{n:,}</td>' for n in (score.gold, score.predicted, score.correct))
-    return f'<tr><th scope="row">{escaped(label)}</th>{ratios}{counts}</tr>\n'
+    colour = "" if label == "micro" else f' style="--c:{colour_of(label)}" class="label"'
+    return f'<tr><th scope="row"{colour}>{escaped(label)}</th>{ratios}{counts}</tr>\n'
 
 
 def _groups(findings: Findings) -> Iterator[str]:

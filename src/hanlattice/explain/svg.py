@@ -4,13 +4,13 @@ The fonts are those of whoever looks at it; nothing is fetched, and nothing in t
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import NamedTuple, TypeVar
 
 from hanlattice.document import Entity
-from hanlattice.explain.colours import colours_of
+from hanlattice.explain.colours import colour_of
 from hanlattice.explain.glyphs import shown, widths
 from hanlattice.explain.markup import escaped
 from hanlattice.lexicon import Lattice
@@ -86,7 +86,6 @@ def lattice_svg(
     rows = list(_rows(text, _arcs(lattice, strengths, reasons), entities))
     width = max((row.x[-1] for row in rows), default=0.0) + MARGIN
     height = sum(row.height for row in rows) + 2 * MARGIN - GAP
-    colours = colours_of(entity.label for entity in entities)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}"'
         f' viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{FONTS}">',
@@ -96,7 +95,7 @@ def lattice_svg(
     ]
     top = MARGIN
     for row in rows:
-        parts += _drawn(row, text, top, colours)
+        parts += _drawn(row, text, top)
         top += row.height
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -180,7 +179,7 @@ def _height(length: int) -> float:
     return min(14 + STEP * (length - 1), HIGHEST) / 0.75
 
 
-def _drawn(row: _Row, text: str, top: float, colours: Mapping[str, str]) -> Iterator[str]:
+def _drawn(row: _Row, text: str, top: float) -> Iterator[str]:
     line = top + row.above  # the upper edge of the characters
     tints = sorted(row.marks, key=lambda mark: mark.level)
     for mark in tints:
@@ -188,7 +187,7 @@ def _drawn(row: _Row, text: str, top: float, colours: Mapping[str, str]) -> Iter
             left, right = row.edges(*piece)
             yield (
                 f'<rect x="{_number(left + 1)}" y="{_number(line)}" width="{_number(right - left - 2)}"'
-                f' height="{_number(EM + 4)}" rx="4" fill="{colours[mark.entity.label]}" fill-opacity=".16"/>'
+                f' height="{_number(EM + 4)}" rx="4" fill="{colour_of(mark.entity.label)}" fill-opacity=".16"/>'
             )
     yield f'<g font-size="{EM * 0.86:.0f}" text-anchor="middle" fill="{INK}">'
     yield from _characters(row, text, line + EM * 0.88)
@@ -196,7 +195,7 @@ def _drawn(row: _Row, text: str, top: float, colours: Mapping[str, str]) -> Iter
     yield from (_arc(row, arc, line - 3) for arc in row.arcs)
     yield f'</g>\n<g font-size="{LABEL}" font-weight="600">'
     for mark in row.marks:
-        yield from _entity(row, mark, line + EM + 6 + LEVEL * mark.level, colours[mark.entity.label])
+        yield from _entity(row, mark, line + EM + 6 + LEVEL * mark.level, colour_of(mark.entity.label))
     yield "</g>"
 
 

@@ -4,6 +4,8 @@ It gives the same emissions. What the modules decide by looking at a batch, such
 here comes in with the ids, from :mod:`hanlattice.runtime`.
 """
 
+from typing import cast
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -12,7 +14,7 @@ from hanlattice.batch import Batch, Words
 from hanlattice.encoders.flat import Flat, FlatLayer
 from hanlattice.encoders.positions import FourDistances
 from hanlattice.encoders.positions.absolute import sinusoid
-from hanlattice.tagger import Tagger
+from hanlattice.tagger import Head, Tagger
 
 
 class StoredTable(nn.Module):
@@ -31,22 +33,58 @@ class StoredTable(nn.Module):
         return rows if self.scale is None else rows * nn.functional.embedding(ids, self.scale).float()
 
 
-class CharacterGraph(nn.Module):
-    """Emissions of a tagger whose encoder reads characters only."""
+class Conventions(nn.Module):
+    """Shifts of the embedding and emissions of all conventions; the default one is the first.
 
-    inputs = ("chars", "bigrams", "char_bias")
+    Emissions of all have as many columns as those of the one with the most tags.
+    """
+
+    shifts: Float[Tensor, "C D_in"]
+    weight: Float[Tensor, "C Y D"]
+    bias: Float[Tensor, "C Y"]
 
     def __init__(self, tagger: Tagger):
         super().__init__()
-        self.tagger = tagger
+        heads = [cast(Head, head) for head in tagger.conventions.values()]
+        shifts = [head.shift for head in heads]
+        zero = torch.zeros(cast(int, tagger.embedding.d_out))
+        self.register_buffer("shifts", torch.stack([zero, *(shift.detach() for shift in shifts)]))
+        decoders = [tagger.decoder, *(head.decoder for head in heads)]
+        linear = [cast(nn.Linear, decoder.emission).requires_grad_(False) for decoder in decoders]
+        most = max(part.out_features for part in linear)
+        pad = nn.functional.pad
+        weights = [pad(part.weight, (0, 0, 0, most - part.out_features)) for part in linear]
+        self.register_buffer("weight", torch.stack(weights))
+        self.register_buffer("bias", torch.stack([pad(part.bias, (0, most - len(part.bias))) for part in linear]))
+
+    def shifted(self, x: Float[Tensor, "B N D_in"], convention: Int[Tensor, "1"]) -> Float[Tensor, "B N D_in"]:
+        return x + self.shifts[convention]
+
+    def emissions(self, h: Float[Tensor, "B N D"], convention: Int[Tensor, "1"]) -> Float[Tensor, "B N Y"]:
+        return h @ self.weight[convention].mT + self.bias[convention][:, None]
+
+
+class CharacterGraph(nn.Module):
+    """Emissions of a tagger whose encoder reads characters only."""
+
+    inputs = ("chars", "bigrams", "char_bias", "convention")
+
+    def __init__(self, tagger: Tagger):
+        super().__init__()
+        self.embedding, self.encoder, self.conventions = tagger.embedding, tagger.encoder, Conventions(tagger)
 
     def forward(
-        self, chars: Int[Tensor, "B N"], bigrams: Int[Tensor, "B N"], char_bias: Float[Tensor, "B N"]
+        self,
+        chars: Int[Tensor, "B N"],
+        bigrams: Int[Tensor, "B N"],
+        char_bias: Float[Tensor, "B N"],
+        convention: Int[Tensor, "1"],
     ) -> Float[Tensor, "B N Y"]:
         none = chars[:, :0]
         words = Words(none, none, none, none, none.bool())
-        emissions: Tensor = self.tagger(Batch(chars, bigrams, char_bias == 0, words))
-        return emissions
+        batch = Batch(chars, bigrams, char_bias == 0, words)
+        h = self.encoder(self.conventions.shifted(self.embedding(batch), convention), batch)
+        return self.conventions.emissions(h, convention)
 
 
 class FlatGraph(nn.Module):
@@ -64,7 +102,7 @@ class FlatGraph(nn.Module):
 
     inputs = (
         *("chars", "bigrams", "char_bias", "words", "head", "tail", "labels", "word_bias"),
-        *("common", "column", "rare", "rare_column", "rare_sentence", "rare_head", "rare_place"),
+        *("common", "column", "rare", "rare_column", "rare_sentence", "rare_head", "rare_place", "convention"),
     )
     of_heads: Float[Tensor, "D S"]
     of_tails: Float[Tensor, "D S"]
@@ -75,7 +113,8 @@ class FlatGraph(nn.Module):
         assert isinstance(flat, Flat)
         (layer,) = flat.layers
         assert isinstance(layer, FlatLayer)
-        self.embedding, self.words, self.decoder, self.layer = tagger.embedding, flat.words, tagger.decoder, layer
+        self.embedding, self.words, self.layer = tagger.embedding, flat.words, layer
+        self.conventions = Conventions(tagger)
         self.window, self.heads = window, layer.attention.heads
         attention, itself = layer.attention, _identity(flat.d_out)
         key = attention.key if isinstance(attention.key, nn.Linear) else itself
@@ -102,9 +141,10 @@ class FlatGraph(nn.Module):
         rare_sentence: Int[Tensor, "W"],
         rare_head: Int[Tensor, "W"],
         rare_place: Int[Tensor, "B R"],
+        convention: Int[Tensor, "1"],
     ) -> Float[Tensor, "B N Y"]:
         matched = Words(words, head, tail, labels, word_bias == 0)
-        x = self.embedding(Batch(chars, bigrams, char_bias == 0, matched))
+        x = self.conventions.shifted(self.embedding(Batch(chars, bigrams, char_bias == 0, matched)), convention)
         q, k, v, residual = self.of_chars(x).chunk(4, -1)
         word_k, word_v = self.of_words(self.words(x, matched).vectors).chunk(2, -1)
         attention = self.layer.attention
@@ -123,8 +163,7 @@ class FlatGraph(nn.Module):
         own = self.layer.residual == "self"
         h = self.layer.attention_norm(attended + (attended if own else residual))
         fed = self.layer.feed_forward(h)
-        emissions: Tensor = self.decoder.scores(self.layer.feed_forward_norm(fed + (fed if own else h)))
-        return emissions
+        return self.conventions.emissions(self.layer.feed_forward_norm(fed + (fed if own else h)), convention)
 
     def _by_head(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "A B S d"]:
         return x.view(*x.shape[:2], self.heads, -1).permute(2, 0, 1, 3)

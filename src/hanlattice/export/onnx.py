@@ -6,6 +6,7 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +131,10 @@ def _need_packages() -> None:
 
 
 def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:
-    tagger, decoder = ner.tagger, folder.config.decoder.name
-    if decoder not in DECODERS:
-        raise ModelError(f"{folder.path}: decoder {decoder!r} cannot be exported; {' and '.join(DECODERS)} can")
+    tagger = ner.tagger
+    for convention in folder.conventions:
+        if (name := folder.decoder(convention).name) not in DECODERS:
+            raise ModelError(f"{folder.path}: decoder {name!r} cannot be exported; {' and '.join(DECODERS)} can")
     if not isinstance(tagger.embedding, Characters) or tagger.embedding.segmentation is not None:
         name = folder.config.embedding.name
         raise ModelError(f"{folder.path}: of embeddings only plain characters can be exported, not {name!r}")
@@ -152,6 +154,7 @@ def _traced(ner: NER, folder: ModelFolder) -> _Traced:
     stored = _stored_tables(graph, names, folder.path / WEIGHTS)
     given = _inputs(ner, EXAMPLES[0], graph.inputs)
     shapes = {name: dict.fromkeys(range(tensor.dim()), torch.export.Dim.DYNAMIC) for name, tensor in given.items()}
+    shapes["convention"] = {}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -245,12 +248,12 @@ def _difference(ner: NER, folder: Path) -> float:
     """The largest between an emission of the graph and of the modules, over the examples."""
     exported = ExportedTagger(ModelFolder.open(folder))
     largest = 0.0
-    for texts in EXAMPLES:
+    for texts, convention in product(EXAMPLES, ("", *ner.vocabulary.conventions)):
         sentences = _encoded(ner, texts)
-        found, n_chars = exported.emissions(sentences)
+        found, n_chars = exported.emissions(sentences, convention)
         real = np.arange(found.shape[1]) < n_chars[:, None]
         with torch.inference_mode():
-            expected = ner.tagger(collate(sentences)).numpy()
+            expected = ner.tagger(collate(sentences), convention).numpy()
         largest = max(largest, float(np.abs(found - expected)[real].max()))
     return largest
 

@@ -1,10 +1,10 @@
 """Compiled lexicons: one file of raw arrays behind a JSON header, opened by memory mapping.
 
 A file may be damaged, or made by someone hostile. Opening it checks its header and the lengths of its arrays, which
-takes a fraction of a millisecond whatever its size. What the arrays hold is bounded where it is used. A search stays
-inside the table and the text, and ends whatever is there (see :class:`hanlattice.lexicon.trie.Trie`); a label that
-is not there is none; and a word is checked when its text is wanted. So a lie costs wrong answers, or an error of one
-line, and nothing else. Damage as such is found by the digests of a model's folder.
+takes a fraction of a millisecond whatever its size. What the arrays hold is bounded where it is used: a search
+stays inside the table and the text and ends whatever is there (see :class:`hanlattice.lexicon.trie.Trie`), a label
+that is not there is none, and a word is checked when its text is wanted. So a lie costs wrong answers, or an error
+of one line, and nothing else. Damage as such is found by the digests of a model's folder.
 
 A file that is cut while it is open ends the process, as with all memory mapping: replace it by renaming another.
 """

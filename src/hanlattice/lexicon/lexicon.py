@@ -1,6 +1,6 @@
 """The lexicon: words with labels and weights, matched in bulk and edited while in use."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from numbers import Real
 from pathlib import Path
 from threading import Lock
@@ -15,7 +15,7 @@ from hanlattice.lexicon import compiled
 from hanlattice.lexicon.layers import Snapshot
 from hanlattice.lexicon.matches import BatchMatches, Int32, Matches
 from hanlattice.lexicon.trie import BOUNDARY
-from hanlattice.lexicon.wordlist import read_table, read_words
+from hanlattice.lexicon.wordlist import line_of, read_table, read_words
 from hanlattice.lexicon.words import LONGEST, PLAIN, Entry, Traits, Word, WordTable
 
 LARGEST = float(np.finfo(np.float32).max)  # of weights
@@ -30,11 +30,15 @@ class Lexicon:
 
     ``rewrite`` is applied to every word that is added, removed or looked up later: what a model does to a text
     before it searches it (width, traditional characters) has to be done to a word too. It is given several words
-    at once, joined by NUL characters, which it has to keep.
+    at once, joined by NUL characters, which it has to keep. ``known_labels`` are the labels that a word may be
+    given later, any where None: those that the model of this lexicon learnt. ``longest`` is the length of the
+    longest word that may be added later, any where None: the window in which the model reads.
     """
 
     def __init__(self, words: Iterable[Entry] = (), rewrite: Callable[[str], str] | None = None):
         self.rewrite = rewrite
+        self.known_labels: Collection[str] | None = None
+        self.longest: int | None = None
         self._state = Snapshot()
         self._pending: dict[str, Traits | None] = {}
         self.renew()
@@ -47,7 +51,7 @@ class Lexicon:
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._snapshot(), self.rewrite)
+        return _restored, (self._snapshot(), self.rewrite, self.known_labels, self.longest)
 
     @classmethod
     def from_files(cls, *paths: str | Path) -> "Lexicon":
@@ -95,16 +99,14 @@ class Lexicon:
 
     def copy(self) -> "Lexicon":
         """A lexicon with the same words and ids, sharing their memory; editing one leaves the other alone."""
-        other = Lexicon(rewrite=self.rewrite)
-        other._state = self._snapshot()
-        return other
+        return _restored(self._snapshot(), self.rewrite, self.known_labels, self.longest)
 
     def add(self, word: str, label: str | None = None, weight: float | None = None) -> None:
         """Add a word, or give it another label and weight.
 
         Raises:
-            DataError: the word is empty, holds a NUL character or has more than 1,000; the label is no text, or the
-                weight no number that 32 bits hold.
+            DataError: the word is empty, holds a NUL character or has more than 1,000; its label is no text or is
+                not known, or its weight is no number that 32 bits hold.
         """
         self.update([Word(word, label, weight)])
 
@@ -113,18 +115,28 @@ class Lexicon:
         with self._lock:
             self._pending[self._written([word])[0]] = None
 
-    def update(self, words: str | Path | Iterable[Entry]) -> None:
+    def update(self, words: str | Path | Iterable[Entry], *, source: str | Path | None = None) -> None:
         """Add the words of a file or of an iterable; the last entry for a word wins. On an error, none.
 
+        ``source`` is the file that the entries were read from, for messages; without one, the file itself.
+
         Raises:
-            DataError: a file cannot be read, or an entry cannot be a word with its label and weight.
+            DataError: a file cannot be read, an entry cannot be a word with its label and weight, or the label is
+                not known.
         """
-        entries = list(read_words(words) if isinstance(words, str | Path) else words)
+        if isinstance(words, str | Path):
+            self.update(read_words(words), source=words)
+            return
+        entries = list(words)
         _refuse_no_entries(entries)
         texts = [entry if isinstance(entry, str) else entry[0] for entry in entries]
         traits = [PLAIN if isinstance(entry, str) else (entry[1], entry[2]) for entry in entries]
         _refuse_no_words(texts)
+        if self.known_labels is not None:
+            _refuse_unknown(texts, traits, self.known_labels, source)
         written = self._written(texts)
+        if self.longest is not None:
+            _refuse_unreadable(texts, written, self.longest)
         _refuse_long_words(written)
         edits = dict(zip(written, traits, strict=True))
         edits.pop("", None)  # a word of which nothing is left as texts are written
@@ -193,6 +205,10 @@ class Lexicon:
             found[~state.present[found]] = -1
         return found
 
+    def find(self, words: Iterable[str]) -> Int32:
+        """``ids`` of words that are already written as the searched texts are; removed words included."""
+        return self._snapshot().ids(WordTable.of(words))
+
     def label(self, word: int) -> str | None:
         """The label of a word id."""
         return self._snapshot().label(word)
@@ -242,9 +258,15 @@ class Lexicon:
         return self._state
 
 
-def _restored(state: Snapshot, rewrite: Callable[[str], str] | None) -> Lexicon:
+def _restored(
+    state: Snapshot,
+    rewrite: Callable[[str], str] | None,
+    known_labels: Collection[str] | None,
+    longest: int | None,
+) -> Lexicon:
     lexicon = Lexicon(rewrite=rewrite)
     lexicon._state = state
+    lexicon.known_labels, lexicon.longest = known_labels, longest
     return lexicon
 
 
@@ -289,6 +311,39 @@ def _refuse_no_words(texts: list[str]) -> None:
     if "" in texts or BOUNDARY in "".join(texts):
         problem = "no characters" if "" in texts else "a NUL character"
         raise DataError(f"a word of the lexicon has {problem}; remove it from the list")
+
+
+def _refuse_unknown(
+    texts: Sequence[str], traits: Sequence[Traits], known: Collection[str], source: str | Path | None
+) -> None:
+    """
+    Raises:
+        DataError: a label is none of those known.
+    """
+    for text, (label, _) in zip(texts, traits, strict=True):
+        if label and label not in known:
+            raise DataError(
+                f"the word {text!r} has the label {label!r}, which the model does not know; it knows"
+                f" {', '.join(sorted(known))}",
+                source,
+                None if source is None else line_of(source, text, label),
+            )
+
+
+def _refuse_unreadable(texts: Sequence[str], written: Sequence[str], longest: int) -> None:
+    """
+    Raises:
+        DataError: nothing is left of a word as texts are written, or it is longer than any text that is read at
+        once.
+    """
+    for text, word in zip(texts, written, strict=True):
+        if not word:
+            raise DataError(f"the word {text!r} is white space or invisible characters alone; remove it")
+        if len(word) > longest:
+            raise DataError(
+                f"the word {text[:20]!r}… has {len(word):,} characters, more than the {longest} that the model"
+                " reads at once (text.window)"
+            )
 
 
 def _compiled_file(path: str | Path) -> Path:

@@ -42,6 +42,18 @@ def read_words(path: str | Path) -> Iterator[Entry]:
         logger.info("%s: %d blank lines skipped", path, blank)
 
 
+def line_of(path: str | Path, word: str, label: str) -> int | None:
+    """The line of a word list, from 1, that gives a word this label; None where the file is no such list."""
+    if not Path(path).is_file():  # what can be read once only
+        return None
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+    rows = ([field.strip() for field in line.split("\t")][:2] for line in lines)
+    return next((number for number, row in enumerate(rows, 1) if row == [word, label]), None)
+
+
 class Listed(NamedTuple):
     """A word list as arrays: the words, their distinct labels, and of each word the index of its label, or -1."""
 

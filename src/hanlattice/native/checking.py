@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Shaped
 
-from hanlattice.config import Config, Kinds
+from hanlattice.config import Kinds, Part
 from hanlattice.config import settings_of as part_settings
 from hanlattice.errors import ConfigError, EngineError, ModelError
-from hanlattice.model_folder import MISFIT, SCALE, TAGS, ModelFolder, is_finite
+from hanlattice.model_folder import MISFIT, SCALE, TAGS, ModelFolder, decoder_prefix, is_finite
 from hanlattice.reader import FIRST_ROW
 
 Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
@@ -60,18 +60,23 @@ ENCODERS: Mapping[str, Kinds] = {
 }
 
 
-def settings_of(config: Config) -> dict[str, dict[str, Any]]:
-    """All settings of the three parts, by ``embedding``, ``encoder`` and ``decoder``.
+def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
+    """All settings of the parts: ``embedding``, ``encoder``, ``decoder`` and, of each further convention,
+    ``conventions.NAME.decoder``.
 
     Raises:
         EngineError: no kernel reads parts of these names or settings.
         ConfigError: a setting does not exist, or its value does not fit.
     """
-    known: dict[str, Mapping[str, Kinds]] = {"embedding": EMBEDDINGS, "encoder": ENCODERS, "decoder": TAGS}
-    for name, kinds in known.items():
-        if (part := getattr(config, name)).name not in kinds:
+    parts: dict[str, tuple[Part, Mapping[str, Kinds]]] = {
+        "embedding": (folder.config.embedding, EMBEDDINGS),
+        "encoder": (folder.config.encoder, ENCODERS),
+        **{_decoder(convention): (folder.decoder(convention), TAGS) for convention in folder.conventions},
+    }
+    for name, (part, kinds) in parts.items():
+        if part.name not in kinds:
             raise EngineError(f"no kernel in C reads the {name} {part.name!r}; use another engine")
-    found = {name: part_settings(name, getattr(config, name), kinds) for name, kinds in known.items()}
+    found = {name: part_settings(name, part, kinds) for name, (part, kinds) in parts.items()}
     for name, key, value in (("embedding", "segmentation", "none"), ("encoder", "layers", 1)):
         if found[name][key] != value:
             raise EngineError(
@@ -83,8 +88,17 @@ def settings_of(config: Config) -> dict[str, dict[str, Any]]:
     return found
 
 
-def checked(weights: Weights, folder: ModelFolder, n_tags: int) -> dict[str, Shaped[np.ndarray, "*S"]]:
+def _decoder(convention: str) -> str:
+    """Where the settings of the decoder of a convention stand, which is how its weights are called too."""
+    return decoder_prefix(convention).removesuffix(".")
+
+
+def checked(
+    weights: Weights, folder: ModelFolder, n_tags: Mapping[str, int]
+) -> dict[str, Shaped[np.ndarray, "*S"]]:
     """The weights, all of the shapes that settings and vocabulary call for, and finite.
+
+    ``n_tags`` are how many tags each convention has.
 
     Tables that are stored in 8 bits stay so, with their scales under their names and `SCALE`; everything else is in
     floating point afterwards.
@@ -92,7 +106,7 @@ def checked(weights: Weights, folder: ModelFolder, n_tags: int) -> dict[str, Sha
     Raises:
         ModelError: a weight is missing or not called for, or of another shape or type, or not finite.
     """
-    settings = settings_of(folder.config)
+    settings = settings_of(folder)
     shapes = _shapes(weights, folder, settings, n_tags)
     for name in (*shapes, *weights):
         base = name.removesuffix(SCALE)
@@ -125,7 +139,7 @@ def _refuse_misfit(name: str, array: np.ndarray, shape: Shape, kind: type | None
 
 
 def _shapes(
-    weights: Weights, folder: ModelFolder, settings: Mapping[str, Mapping[str, Any]], n_tags: int
+    weights: Weights, folder: ModelFolder, settings: Mapping[str, Mapping[str, Any]], n_tags: Mapping[str, int]
 ) -> dict[str, Shape]:
     vocabulary, embedding, encoder = folder.vocabulary, settings["embedding"], settings["encoder"]
     rows = {
@@ -142,8 +156,14 @@ def _shapes(
     if encoder["composition"]:
         shapes |= _linear("encoder.words.composition.project", 3 * d_in, d_word)
         shapes["encoder.words.composition.length.weight"] = (LONGEST + 1, d_word)
-        shapes["encoder.words.composition.label.weight"] = (len(vocabulary.word_labels) + 1, d_word)
-    return shapes | _of_flat(encoder, d_in, d_word) | _of_tags(folder.config.decoder.name, settings, n_tags)
+        shapes["encoder.words.composition.label.weight"] = (vocabulary.n_word_kinds, d_word)
+    shapes |= _of_flat(encoder, d_in, d_word)
+    for convention, n in n_tags.items():
+        name = _decoder(convention)
+        shapes |= _of_tags(name, folder.decoder(convention).name, settings[name], encoder["d_model"], n)
+        if convention:
+            shapes[f"conventions.{convention}.shift"] = (d_in,)
+    return shapes
 
 
 def _width(weights: Weights, name: str) -> int:
@@ -171,12 +191,12 @@ def _of_flat(encoder: Mapping[str, Any], d_in: int, d_word: int) -> dict[str, Sh
     return shapes | dict.fromkeys(norms, (d,))
 
 
-def _of_tags(decoder: str, settings: Mapping[str, Mapping[str, Any]], n_tags: int) -> dict[str, Shape]:
-    shapes = _linear("decoder.emission", settings["encoder"]["d_model"], n_tags)
-    if decoder == "crf":
-        shapes["decoder.transitions"] = (n_tags, n_tags)
-        if settings["decoder"]["boundaries"]:
-            shapes |= dict.fromkeys(("decoder.start", "decoder.end"), (n_tags,))
+def _of_tags(name: str, kind: str, settings: Mapping[str, Any], d_model: int, n_tags: int) -> dict[str, Shape]:
+    shapes = _linear(f"{name}.emission", d_model, n_tags)
+    if kind == "crf":
+        shapes[f"{name}.transitions"] = (n_tags, n_tags)
+        if settings["boundaries"]:
+            shapes |= dict.fromkeys((f"{name}.start", f"{name}.end"), (n_tags,))
     return shapes
 
 

@@ -18,6 +18,7 @@ from jaxtyping import Float, Int, Int8, Shaped, UInt8
 from hanlattice.encoded import Encoded
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.kernels.library import needed, pointer, structure
+from hanlattice.model_folder import decoder_prefix
 
 # As in flat.c:
 ROWS = 12  # that are written at once, at most
@@ -76,10 +77,12 @@ class Settings:
 
 
 class FlatKernel:
-    """``read(sentences)``: emissions of all characters, and where each sentence begins.
+    """``read(sentences, convention)``: emissions of all characters, and where each sentence begins.
 
-    ``weights`` are those of a model's folder, by their names there; a table in 8 bits has its scales beside it
-    under the name that ends with ``scale_suffix``. With ``int8`` products are done in 8 bits.
+    ``conventions`` are those that the weights hold, "" the default one. Each has its own emissions, and biases that
+    hold its shift of the embedding. ``weights`` are those of a model's folder, by their names there; a table in
+    int8 has its scales beside it under the name that ends with ``scale_suffix``. With ``int8`` products are done in
+    int8.
 
     Raises:
         EngineError: the kernels are not compiled, or not made for a model like this.
@@ -94,6 +97,7 @@ class FlatKernel:
         scale_suffix: str,
         int8: bool = False,
         library: CDLL | None = None,
+        conventions: Sequence[str] = ("",),
     ):
         self._library, self._kept, self._memory = library or needed(), list[Any](), _Memory()
         self.int8, self._lanes = int8, self._library.lanes()
@@ -112,13 +116,16 @@ class FlatKernel:
         self._flat = _FLAT(halves=int8 and self._library.has_halves())
         self._set_tables(weights)
         self._set_attention(attention, d_head**-0.5 if settings.scaled else 1.0)
-        self._set_rest(_Part(weights, "decoder."))
+        self._set_rest()
         self._encodings = (c_void_p * (settings.window + 1))()
         self._flat.encodings = ctypes.cast(self._encodings, c_void_p)
         self._met = {0}
         self._learn(range(1, 5))
+        self._flats = {name: self._of_convention(weights, name) for name in conventions}
 
-    def read(self, sentences: Sequence[Encoded]) -> tuple[Float[np.ndarray, "N W"], Int[np.ndarray, "B+1"]]:
+    def read(
+        self, sentences: Sequence[Encoded], convention: str = ""
+    ) -> tuple[Float[np.ndarray, "N W"], Int[np.ndarray, "B+1"]]:
         """Emissions of the characters of all sentences, their rows filled up to W, and where each sentence begins.
 
         Every sentence has a character, and no more than the window.
@@ -140,9 +147,10 @@ class FlatKernel:
             "first_word": first_word,
         }
         batch = _SENTENCES(len(sentences), **{name: pointer(array) for name, array in given.items()})
-        width = self._flat.emission.n_out
+        flat = self._flats[convention]
+        width = flat.emission.n_out
         emissions = np.empty(first_char[-1] * width + ROWS * width, np.float32)
-        asked = ctypes.byref(self._flat), ctypes.byref(batch)
+        asked = ctypes.byref(flat), ctypes.byref(batch)
         memory = self._memory.of(self._library.flat_memory(*asked))
         self._library.flat_emissions(*asked, pointer(memory), pointer(emissions))
         return emissions[: first_char[-1] * width].reshape(-1, width), first_char
@@ -182,7 +190,8 @@ class FlatKernel:
             flat.word_length = self._keep(encoder["words.composition.length.weight"] + composed.bias)
             flat.word_label = self._keep(encoder["words.composition.label.weight"])
             flat.longest = len(encoder["words.composition.length.weight"]) - 1
-        flat.of_chars = self._linear(beside(*parts))
+        self._of_chars = beside(*parts)
+        flat.of_chars = self._linear(self._of_chars)
         flat.of_words = self._linear(beside(key.after(of_word), value.after(of_word)))
         if attention.has("output"):
             flat.output, flat.has_output = self._linear(_ordered(attention.affine("output"), order, order)), 1
@@ -192,11 +201,24 @@ class FlatKernel:
         self._position = _ordered(attention.affine("position"), order)
         self._to_head, self._to_tail = _distances(encoder.affine("distances.fuse"), self.d_model, self.settings)
 
-    def _set_rest(self, decoder: "_Part") -> None:
+    def _of_convention(self, weights: Weights, convention: str) -> ctypes.Structure:
+        """The same model with the emissions of a convention and, in its biases, the shift of the embedding."""
+        flat = _FLAT.from_buffer_copy(self._flat)
+        decoder = _Part(weights, decoder_prefix(convention))
+        flat.emission = self._linear(_ordered(decoder.affine("emission"), None, self._order))
+        if convention:
+            shift = weights[f"conventions.{convention}.shift"].astype(np.float32)
+            weight, bias = self._of_chars
+            biases = np.zeros(flat.of_chars.n_out, np.float32)
+            biases[: len(bias)] = bias + weight @ shift
+            refuse_infinite(biases)
+            flat.of_chars.bias = self._keep(biases)
+        return flat
+
+    def _set_rest(self) -> None:
         flat, layer, order = self._flat, self._layer, self._order
         flat.inner = self._linear(_ordered(layer.affine("feed_forward.inner"), None, order))
         flat.outer = self._linear(_ordered(layer.affine("feed_forward.outer"), order))
-        flat.emission = self._linear(_ordered(decoder.affine("emission"), None, order))
         flat.attention_norm = self._norm("attention_norm")
         shared = self.settings.residual == "self"
         flat.feed_forward_norm = flat.attention_norm if shared else self._norm("feed_forward_norm")
@@ -207,8 +229,7 @@ class FlatKernel:
 
     def _linear(self, affine: Affine) -> ctypes.Structure:
         weight, bias = affine
-        if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
-            raise ModelError("weights are broken (products of them are not finite)")
+        refuse_infinite(weight, bias)
         n_out = -(-len(weight) // self._columns) * self._columns
         biases = self._keep(np.pad(bias, (0, n_out - len(bias))))
         weight = np.pad(weight, ((0, n_out - len(weight)), (0, 0)))
@@ -278,6 +299,15 @@ def refuse_unlike(heads: int, d_head: int, lanes: int) -> None:
             f"the kernels in C want heads that divide {lanes} and a multiple of {2 * lanes} features, at most"
             f" {PARTS * lanes:,}, not {heads} heads of {d_head}; load the model with engine='torch'"
         )
+
+
+def refuse_infinite(*products: Float[np.ndarray, "*S"]) -> None:
+    """
+    Raises:
+        ModelError: a number is not finite.
+    """
+    if not all(np.isfinite(product).all() for product in products):
+        raise ModelError("weights are broken (products of them are not finite)")
 
 
 def aligned(array: Shaped[np.ndarray, "*S"]) -> Shaped[np.ndarray, "*S"]:

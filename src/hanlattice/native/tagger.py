@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from itertools import chain, pairwise, repeat
 
 import numpy as np
 
@@ -34,21 +34,22 @@ class NativeTagger:
     nested = False
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0, int8: bool = False):
+        conventions = folder.conventions
         try:
-            settings = settings_of(folder.config)["encoder"]
+            settings = settings_of(folder)["encoder"]
             weights = folder.weights()
-            rules, scores = folder.tags(weights)
+            tags = {convention: folder.tags(weights, convention) for convention in conventions}
             chosen = Settings(
                 folder.config.text.window, settings["residual"], settings["scaled"], settings["origin"]
             )
-            found = checked(weights, folder, len(rules.names))
-            self.flat = FlatKernel(found, chosen, scale_suffix=SCALE, int8=int8)
+            found = checked(weights, folder, {name: len(rules.names) for name, (rules, _) in tags.items()})
+            self.flat = FlatKernel(found, chosen, scale_suffix=SCALE, int8=int8, conventions=conventions)
         except EngineError as error:
             raise EngineError(f"{folder.path}: {error}") from None
         except HanlatticeError as error:
             where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
             raise ModelError(f"{where}{error}") from None
-        self.chain = ChainKernel(rules, scores)
+        self.chains = {convention: ChainKernel(*its_tags) for convention, its_tags in tags.items()}
         self.threads = threads or _cores()
         self.renew()
         renew_after_fork(self)
@@ -57,18 +58,22 @@ class NativeTagger:
         """A pool with threads of this process."""
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
+    def is_nested(self, convention: str = "") -> bool:
+        """Tags cannot express spans inside spans."""
+        return False
+
     def eval(self) -> None:
         """It only reads."""
 
-    def find(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
-        """Spans of each sentence."""
+    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
+        """Spans of each sentence, by a convention; the default one where it is empty."""
         shares = list(self._shared(sentences))
         if self._pool is None or len(shares) == 1:
-            return self._found(sentences)
-        return list(chain.from_iterable(self._pool.map(self._found, shares)))
+            return self._found(sentences, convention)
+        return list(chain.from_iterable(self._pool.map(self._found, shares, repeat(convention))))
 
-    def _found(self, sentences: Sequence[Encoded]) -> list[list[ScoredSpan]]:
-        return self.chain.read(*self.flat.read(sentences))
+    def _found(self, sentences: Sequence[Encoded], convention: str) -> list[list[ScoredSpan]]:
+        return self.chains[convention].read(*self.flat.read(sentences, convention))
 
     def _shared(self, sentences: Sequence[Encoded]) -> list[Sequence[Encoded]]:
         """Neighbours for each thread, about as much to read for all."""

@@ -13,6 +13,7 @@ from hanlattice.explain.reading import Measure
 from hanlattice.lexicon import Lexicon, Word
 from hanlattice.pipeline import NER
 from hanlattice.serving.lexicons import Lexicons, Version
+from hanlattice.serving.naming import Naming
 from hanlattice.serving.schema import Edits, Explain, LabelledWord, Question
 
 # Lexicons that are kept ready to read by, and words of them all; the least lately used goes first.
@@ -46,6 +47,7 @@ class Asked:
     force: tuple[tuple[str, str], ...] | None = None
     block: tuple[tuple[str, str | tuple[str, ...] | None], ...] | None = None
     threshold: float | None = None
+    convention: str = ""
     by: str | None = None
 
 
@@ -54,18 +56,23 @@ class Answering:
 
     def __init__(self, ner: NER, lexicons: Lexicons):
         self._ner, self._lexicons = ner, lexicons
+        self._naming = Naming(ner)
         self._ready: OrderedDict[Hashable, tuple[Lexicon, int]] = OrderedDict()
 
     def asked(self, question: Question | Explain) -> Asked:
         """
         Raises:
             UnknownLexicon: it names one that is not there.
+            Refused: it names a convention or a label that is not there.
         """
+        convention = self._naming.convention(question)
+        self._naming.check_words(question.lexicon, "lexicon")
         return Asked(
             self._named(question.lexicon),
             None if question.force is None else tuple(sorted(question.force.items())),
             None if question.block is None else tuple((text, _tuple(x)) for text, x in question.block.items()),
             question.threshold,
+            convention,
             question.by if isinstance(question, Explain) else None,
         )
 
@@ -93,7 +100,9 @@ class Answering:
         block: Mapping[str, str | Collection[str] | None] | None = (
             None if asked.block is None else dict(asked.block)
         )
-        with self._ner.using(lexicon=lexicon, force=force, block=block, threshold=asked.threshold) as ner:
+        with self._ner.using(
+            lexicon=lexicon, force=force, block=block, threshold=asked.threshold, convention=asked.convention
+        ) as ner:
             if asked.by is not None:
                 return [_explained(ner, text, asked.by).to_dict() for text in texts]
             found = ner.pipe(texts, batch_size=max(len(texts), 1))
@@ -127,6 +136,7 @@ class Answering:
     def _built(self, edits: Words) -> Lexicon:
         own = self._ner.lexicon
         lexicon = own.copy() if edits.extends else Lexicon(rewrite=own.rewrite)
+        lexicon.known_labels = own.known_labels
         for word in edits.remove:
             lexicon.remove(word)
         lexicon.update(edits.words)

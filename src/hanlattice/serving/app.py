@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from hanlattice import __version__
 from hanlattice.api import load
 from hanlattice.errors import HanlatticeError
+from hanlattice.explain.colours import colour_of
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
 from hanlattice.serving.answering import QUICK, Answer, Answering, Asked
@@ -24,6 +25,7 @@ from hanlattice.serving.description import described
 from hanlattice.serving.guarding import Guarding
 from hanlattice.serving.lexicons import Lexicons, TooManyLexicons, UnknownLexicon
 from hanlattice.serving.metrics import CONTENT_TYPE, Metrics
+from hanlattice.serving.naming import Naming
 from hanlattice.serving.questions import Questions, is_json
 from hanlattice.serving.recording import Recording
 from hanlattice.serving.refusals import FAILED, Refused, not_understood, wrong_field
@@ -75,13 +77,23 @@ def create_app(settings: Settings) -> ASGIApp:
         ModelError: the model cannot be loaded.
         ConfigError: the folder of lexicons cannot be used.
     """
-    return Service(settings, opened(settings)).asgi
+    return Service(settings, loaded(settings)).asgi
 
 
-def opened(settings: Settings) -> NER:
-    """The model that the settings name."""
-    threads = settings.threads_of_a_worker
-    return load(settings.model, engine=settings.engine, threads=threads, trust=settings.trust)
+def loaded(settings: Settings) -> NER:
+    """The model that a service answers by.
+
+    Raises:
+        ModelError: it cannot be loaded.
+        UnknownConvention: it did not learn the convention.
+    """
+    return load(
+        settings.model,
+        engine=settings.engine,
+        threads=settings.threads_of_a_worker,
+        convention=settings.convention,
+        trust=settings.trust,
+    )
 
 
 class Service:
@@ -93,7 +105,8 @@ class Service:
         self._answering = Answering(ner, self._lexicons)
         self._batcher: Batcher[Asked, str, Answer]
         self._draining = False
-        self.metrics = Metrics(ner.labels)
+        self._naming = Naming(ner)
+        self.metrics = Metrics({label for labels in self._naming.conventions.values() for label in labels})
         self.app = self._application()
         questions = Questions(self.app, "/v1/entities", "/v1/explain")
         self.asgi: ASGIApp = Recording(Guarding(questions, settings), self.metrics)
@@ -218,9 +231,13 @@ class Service:
 
     async def model(self) -> schema.Model:
         """What is served, and what it takes."""
+        conventions = {name: list(labels) for name, labels in self._naming.conventions.items()}
         return schema.Model(
             version=__version__,
-            labels=list(self._ner.labels),
+            convention=self._ner.convention,
+            conventions=conventions,
+            labels=conventions[self._ner.convention],
+            colours={label: colour_of(label) for labels in conventions.values() for label in labels},
             words=len(self._ner.lexicon),
             nested=self._ner.engine.nested,
             max_texts=self._settings.max_texts,
@@ -240,6 +257,7 @@ class Service:
 
     def put_lexicon(self, id: Id, lexicon: schema.AnyEdits, response: Response) -> schema.Stored:  # noqa: A002
         """Store a lexicon, or replace one as a whole; all requests that come later read by it."""
+        self._naming.check_words(lexicon)
         edits = lexicon if isinstance(lexicon, schema.Edits) else schema.Edits(words=lexicon)
         try:
             is_new = self._lexicons.write(id, edits)

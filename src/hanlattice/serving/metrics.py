@@ -16,10 +16,9 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Metrics:
-    """What one worker counts. ``labels`` are those of the model: what requests force is counted as ``other``."""
+    """What one worker counts. ``labels`` are those of all conventions: each is there from the start, with 0."""
 
     def __init__(self, labels: Collection[str]):
-        self._labels = frozenset(labels)
         self._registry = registry = CollectorRegistry()
         self._of: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # looking labels up takes time
         self._requests = Counter(
@@ -46,6 +45,8 @@ class Metrics:
         self.entities = Counter(
             "hanlattice_entities", "Entities that were found, by label.", ["label"], registry=registry
         )
+        for label in labels:
+            self.entities.labels(label)
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         key = (route, method, status)
@@ -62,7 +63,7 @@ class Metrics:
 
     def found(self, labels: Iterable[str]) -> None:
         for label in labels:
-            self.entities.labels(label if label in self._labels else "other").inc()
+            self.entities.labels(label).inc()
 
     def exposition(self) -> bytes:
         """The figures of all workers, the dead ones' counts included."""

@@ -58,7 +58,10 @@ class LabelledWord(_Body):
     """A word with what is known of it."""
 
     text: Name
-    label: Label | None = Field(default=None, description="The kind of name that the word is, where it is one.")
+    label: Label | None = Field(
+        default=None,
+        description="The kind of name that the word is; a label of another convention has no effect.",
+    )
     weight: Annotated[float, Field(ge=-3.4e38, le=3.4e38, allow_inf_nan=False)] | None = None
 
 
@@ -94,11 +97,17 @@ AnyEdits = Annotated[
 
 
 class _Asked(_Body):
+    convention: Label | None = Field(
+        default=None,
+        description="The annotation convention of the answer; `GET /v1/model` lists them. Null is the default.",
+    )
     lexicon: AnyLexicon | None = Field(
         default=None, description="The id of a stored lexicon, words to add to the model's own, or edits of them."
     )
     force: Rules[Label] | None = Field(
-        default=None, description="Texts that are always an entity of the label given.", examples=[{"鹅厂": "ORG"}]
+        default=None,
+        description="Texts that are always an entity of the label given, which is one of the convention.",
+        examples=[{"鹅厂": "ORG"}],
     )
     block: Rules[Label | List[Label] | None] | None = Field(
         default=None,
@@ -191,7 +200,10 @@ class Model(BaseModel):
     """What is served, and what it takes."""
 
     version: str
-    labels: list[str]
+    convention: str = Field(description="The annotation convention of requests that name none.")
+    conventions: dict[str, list[str]] = Field(description="The labels of each annotation convention.")
+    labels: list[str] = Field(description="The labels of requests that name no convention.")
+    colours: dict[str, str] = Field(description="A colour for each label of any convention, such as #56b4e9.")
     words: int = Field(description="How many words the model's own lexicon has.")
     nested: bool = Field(description="Whether entities inside entities are found.")
     max_texts: int

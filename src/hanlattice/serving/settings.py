@@ -21,6 +21,7 @@ class Settings:
 
     Attributes:
         model: folder of a model; the packaged one where it is None.
+        convention: annotation convention of requests that name none; the model's default one where it is empty.
         engine: what reads it, and trust: whether its own parts are imported, as in :func:`hanlattice.load`.
         lexicons: folder of the named lexicons.
         token: what clients must show as ``Authorization: Bearer …``; None lets everybody in.
@@ -41,6 +42,7 @@ class Settings:
     """
 
     model: str | None = None
+    convention: str = ""
     engine: EngineName = "auto"
     trust: bool = False
     host: str = "127.0.0.1"

@@ -34,11 +34,13 @@ def serve(settings: Settings) -> None:
     Raises:
         ConfigError: the extra is not installed, or the address cannot be listened at.
         ModelError: the model cannot be loaded.
+        UnknownConvention: it did not learn the convention.
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigError(f"serving needs {', '.join(missing)}: pip install 'hanlattice[serve]'")
-    ModelFolder.open(settings.model)  # so that the most common mistakes are told before anything is started
+    model = ModelFolder.open(settings.model)  # so that the most common mistakes end it before anything is started
+    model.vocabulary.labels_of(settings.convention or model.vocabulary.convention)
     logs.set_up()
     with listening(settings.host, settings.port) as listener, tempfile.TemporaryDirectory() as figures:
         os.environ[FIGURES] = figures

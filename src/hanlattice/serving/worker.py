@@ -9,7 +9,7 @@ import uvicorn
 
 from hanlattice.allocator import return_freed_memory
 from hanlattice.errors import HanlatticeError
-from hanlattice.serving.app import Service, opened
+from hanlattice.serving.app import Service, loaded
 from hanlattice.serving.connection import Connection
 from hanlattice.serving.logs import say, set_up
 from hanlattice.serving.settings import Settings
@@ -21,7 +21,7 @@ def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
     set_up()
     return_freed_memory()
     try:
-        ner = opened(settings)
+        ner = loaded(settings)
         service = Service(settings, ner)
     except HanlatticeError as error:
         parent.send(str(error))

@@ -1,16 +1,15 @@
 """Corpora as examples, and the vocabulary, lexicon and tables that follow from them."""
 
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
 from hanlattice import corpus
-from hanlattice.config import Config, located
+from hanlattice.config import AuxiliaryConfig, Config, located
 from hanlattice.corpus.defects import Defect
 from hanlattice.document import Document, Entity
 from hanlattice.encoded import Encoded
@@ -19,6 +18,8 @@ from hanlattice.lexicon import BatchMatches, Lexicon
 from hanlattice.reader import Reader
 from hanlattice.spans import Span
 from hanlattice.text import Normaliser, windows
+from hanlattice.training.noise import without_punctuation
+from hanlattice.training.window import Piece
 from hanlattice.vectors import VectorSet, default_vectors
 from hanlattice.vocab import END, Vocabulary, bigrams_of, merged
 
@@ -26,56 +27,58 @@ SHARED_RUN = 20  # characters that two texts must share to count as leaked
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A window of a normalised text with the gold spans in it."""
-
-    text: str
-    spans: tuple[Span, ...]
-
-
-@dataclass(frozen=True)
 class Example:
-    """A piece as the model reads it; ``bare`` is the same without punctuation, where that is asked for."""
+    """A piece as the model reads it."""
 
     encoded: Encoded
     spans: tuple[Span, ...]
-    bare: "Example | None" = None
+
+    @property
+    def piece(self) -> Piece:
+        return Piece(self.encoded.text, self.spans)
 
 
 @dataclass(frozen=True)
 class Corpora:
-    """``auxiliary`` are the corpora annotated in other ways, by the names that the settings give them. ``leaked``
-    counts the documents of train and of these left out because they share 20 characters with an excluded corpus or
-    with dev, ``inner`` the entities left out because another holds them. ``dropped`` are the defects of all corpora
-    that were passed over.
+    """``others`` are the corpora of other conventions, and auxiliary ones, by the names that the settings give
+    them.
+
+    ``leaked`` counts the documents of train and of these left out because they share 20 characters with an excluded
+    corpus or with dev, ``inner`` the entities left out because another holds them. ``dropped`` are the defects of
+    all corpora that were passed over, ``contradictions`` the documents left out because an earlier one of their
+    convention has the same text with other entities.
     """
 
     train: list[Document]
-    auxiliary: dict[str, list[Document]]
+    others: dict[str, list[Document]]
     dev: list[Document]
     test: list[Document]
     leaked: int
     inner: int
     dropped: list[Defect]
+    contradictions: list[Document]
 
 
 def load_corpora(config: Config) -> Corpora:
     """Read train, dev and test; a share of the first training corpus becomes dev where there is no dev file.
 
     Documents that share 20 characters with an excluded corpus are left out of train, and so are those of the
-    second and further training corpora, and of auxiliary ones, that share them with dev. Dev and test keep the
-    entities inside others, even where train does not, so that scores say what a decoder of flat ones misses.
+    second and further training corpora, and of other conventions and auxiliary ones, that share them with dev.
+    Dev and test keep the entities inside others, even where train does not, so that scores say what a decoder of
+    flat ones misses.
 
     Raises:
         ConfigError: no training corpus is named.
-        DataError: a corpus is empty or cannot be read, or train holds no entity.
+        DataError: a corpus is empty or cannot be read, or train or a corpus beside it holds no entity.
     """
     data = config.data
     if not data.train:
         raise ConfigError("no training corpus: give --train FILE, or data.train in the settings")
-    for name, auxiliary in config.auxiliary.items():
-        if not auxiliary.corpus:
-            raise ConfigError(f"auxiliary.{name}.corpus is empty: name a file, or take {name!r} away")
+    further = others(config)
+    for name, settings in further.items():
+        if not settings.corpus:
+            kind = "conventions" if name in config.conventions else "auxiliary"
+            raise ConfigError(f"{kind}.{name}.corpus is empty: name a file, or remove {name!r}")
     dropped: list[Defect] = []
     read = partial(_read, config=config, dropped=dropped)
     banned = _runs(document for path in data.exclude for document in read(path))
@@ -86,25 +89,69 @@ def load_corpora(config: Config) -> Corpora:
         chosen = np.random.default_rng(config.training.seed).random(len(train)) < data.dev_share
         dev = [d for d, is_dev in zip(train, chosen, strict=True) if is_dev]
         train = [d for d, is_dev in zip(train, chosen, strict=True) if not is_dev]
-    others = [*data.train[1:], *(other.corpus for other in config.auxiliary.values())]
-    if others:
+    if data.train[1:] or further:
         banned = banned | _runs(dev)
-    parts = [train]
-    for path in others:
-        kept, shared = _without(banned, read(path))
-        parts, leaked = [*parts, kept], leaked + shared
+    parts = {"": train, **{name: [] for name in further}}
+    own = ("", AuxiliaryConfig(data.train[1:]))
+    files = [(name, path, kind.labels) for name, kind in (own, *further.items()) for path in kind.corpus]
+    for name, path, labels in files:
+        kept, shared = _without(banned, _renamed(read(path), labels))
+        parts[name], leaked = [*parts[name], *kept], leaked + shared
     inner = 0
     if data.outermost:
-        entities = sum(len(d.entities) for part in parts for d in part)
-        parts = [list(map(_outermost, part)) for part in parts]
-        inner = entities - sum(len(d.entities) for part in parts for d in part)
-    train = list(chain.from_iterable(parts[: len(data.train)]))
+        entities = sum(len(d.entities) for part in parts.values() for d in part)
+        parts = {name: list(map(_outermost, part)) for name, part in parts.items()}
+        inner = entities - sum(len(d.entities) for part in parts.values() for d in part)
+    contradictions: list[Document] = []
+    for name, part in parts.items():
+        if len(data.train if not name else further[name].corpus) > 1:
+            parts[name], contradicting = consistent(part)
+            contradictions += contradicting
+    train = parts.pop("")
     if not train or not dev:
         raise DataError("too few documents for training and development; name more files", data.train[0])
     if not any(document.entities for document in train):
         raise DataError("holds no entity to learn from; name an annotated corpus", data.train[0])
-    auxiliary_parts = dict(zip(config.auxiliary, parts[len(data.train) :], strict=True))
-    return Corpora(train, auxiliary_parts, dev, test, leaked, inner, dropped)
+    for name, part in parts.items():
+        if not any(document.entities for document in part):
+            reason = f"{name!r} is left with no entity to learn from; name an annotated corpus, or remove {name!r}"
+            raise DataError(reason, further[name].corpus[0])
+    return Corpora(train, parts, dev, test, leaked, inner, dropped, contradictions)
+
+
+def others(config: Config) -> dict[str, AuxiliaryConfig]:
+    """The settings of other conventions and of auxiliary corpora, by their names.
+
+    Raises:
+        ConfigError: a convention and an auxiliary corpus, or another convention and the default one, share a name.
+    """
+    twice = (config.conventions.keys() & config.auxiliary.keys()) | (
+        {config.data.convention} & {*config.conventions, *config.auxiliary}
+    )
+    if twice:
+        raise ConfigError(f"{min(twice)!r} names two conventions or auxiliary corpora; rename one of them")
+    return {**config.conventions, **config.auxiliary}
+
+
+def consistent(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
+    """The documents but for those whose text an earlier one has with other entities, and these."""
+    first: dict[str, list[Span]] = {}
+    kept: list[Document] = []
+    contradicting: list[Document] = []
+    for document in documents:
+        spans = sorted(document.spans)
+        same = first.setdefault(document.text, spans) == spans
+        (kept if same else contradicting).append(document)
+    return kept, contradicting
+
+
+def _renamed(documents: Iterable[Document], labels: Mapping[str, str]) -> list[Document]:
+    if not labels:
+        return list(documents)
+    return [
+        replace(d, entities=tuple(replace(e, label=labels.get(e.label, e.label)) for e in d.entities))
+        for d in documents
+    ]
 
 
 def _read(path: str, config: Config, dropped: list[Defect]) -> list[Document]:
@@ -183,17 +230,6 @@ def pieces(documents: Sequence[Document], config: Config, normaliser: Normaliser
     return found, lost
 
 
-def without_punctuation(piece: Piece) -> Piece:
-    """The piece as lists of names and careless writers have it: no punctuation or space outside entities."""
-    kept = [unicodedata.category(character)[0] not in "PZ" for character in piece.text]
-    for span in piece.spans:
-        for start, end in span.fragments:
-            kept[start:end] = [True] * (end - start)
-    place = [0, *accumulate(kept)]  # of each character among those kept
-    spans = tuple(s.mapped(lambda start, end: (place[start], place[end])) for s in piece.spans)
-    return Piece("".join(c for c, is_kept in zip(piece.text, kept, strict=True) if is_kept), spans)
-
-
 def unpunctuated(documents: Iterable[Document]) -> list[Document]:
     """The documents as :func:`without_punctuation` leaves them."""
     bare = [without_punctuation(Piece(d.text, tuple(d.spans))) for d in documents]
@@ -218,7 +254,7 @@ def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> 
         raise ConfigError("no lexicon: name lexicon.files, or set lexicon.vector_words = true")
     if len(settings.files) == 1 and not settings.vector_words and "=" not in settings.files[0]:
         return Lexicon.open(located(settings.files[0]))
-    lexicon = Lexicon(vectors.words.names if settings.vector_words else (), lambda words: normaliser(words).text)
+    lexicon = Lexicon(vectors.words.names if settings.vector_words else (), normaliser.words)
     for name in settings.files:
         path, _, label = name.partition("=")
         listed = Lexicon.open(located(path))
@@ -241,6 +277,7 @@ def vocabularies(
     train: Sequence[Piece],
     others: Sequence[Piece],
     labels: tuple[str, ...],
+    conventions: Mapping[str, tuple[str, ...]],
     lexicon: Lexicon,
     vectors: VectorSet,
     config: Config,
@@ -261,8 +298,11 @@ def vocabularies(
         merged(chars_met, [c for c in vectors.chars.names if len(c) == 1]),
         merged(pairs_met, pairs[: limit.bigrams or None]),
         merged(words_met, vectors.words.names[: limit.words or None]),
-        lexicon.labels,
+        merged(lexicon.labels, labels, *conventions.values()) if config.data.user_words else lexicon.labels,
         labels,
+        config.data.user_words > 0,
+        config.data.convention,
+        conventions,
     )
     seen = full.first(len(chars_met), len(pairs_met), len(words_met))
     return Vocabularies(seen, full, _occurrences(matches, counted, lexicon.id_count)[known])
@@ -302,26 +342,11 @@ def _pairs(texts: Iterable[str]) -> Iterator[str]:
     return chain.from_iterable(map(bigrams_of, texts))
 
 
-def examples(found: Sequence[Piece], reader: Reader, lexicon: Lexicon, *, bare: bool = False) -> list[Example]:
-    """Pieces read by a vocabulary and a lexicon, with ``bare`` also unpunctuated; empty ones are left out."""
-    read = [Example(e, p.spans) for e, p in _encoded(found, reader, lexicon)]
-    if bare:
-        stripped = [Example(e, p.spans) for e, p in _encoded(map(without_punctuation, found), reader, lexicon)]
-        read = [replace(e, bare=s if len(s.encoded) else None) for e, s in zip(read, stripped, strict=True)]
-    return [example for example in read if len(example.encoded)]
-
-
-def _encoded(found: Iterable[Piece], reader: Reader, lexicon: Lexicon) -> Iterator[tuple[Encoded, Piece]]:
-    found = list(found)
-    return zip(reader.read([p.text for p in found], lexicon), found, strict=True)
-
-
-def as_read(data: Sequence[Example], unpunctuated: float, draw: np.random.Generator) -> list[Example]:
-    """The examples of one epoch: a share of them without punctuation."""
-    if not unpunctuated:
-        return list(data)
-    chosen = draw.random(len(data)) < unpunctuated
-    return [e.bare if e.bare is not None and c else e for e, c in zip(data, chosen.tolist(), strict=True)]
+def examples(found: Iterable[Piece], reader: Reader, lexicon: Lexicon) -> list[Example]:
+    """Pieces read by a vocabulary and a lexicon; empty ones are left out."""
+    found = [piece for piece in found if piece.text]
+    read = reader.read([p.text for p in found], lexicon)
+    return [Example(e, p.spans) for e, p in zip(read, found, strict=True)]
 
 
 def batches(data: Sequence[Example], size: int, bucket: int, draw: np.random.Generator) -> list[list[int]]:

@@ -6,10 +6,10 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -18,11 +18,12 @@ from torch import nn
 from hanlattice import model
 from hanlattice.allocator import keep_freed_memory
 from hanlattice.batch import collate
-from hanlattice.build import build, build_auxiliary, check, own_parts
+from hanlattice.build import build, build_head, check, own_parts
 from hanlattice.config import Config, DataConfig, TrainingConfig, save_config
 from hanlattice.digests import CHECKPOINT, forget, record
 from hanlattice.document import Document
-from hanlattice.errors import ConfigError, HanlatticeError
+from hanlattice.embeddings.words import Composition
+from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.files import atomic_write
 from hanlattice.model_folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS, ModelFolder
@@ -30,17 +31,19 @@ from hanlattice.pipeline import BATCH, NER
 from hanlattice.reach import named, out_of_reach, with_ceiling
 from hanlattice.reader import Reader
 from hanlattice.tables import Tables
-from hanlattice.tagger import Tagger
+from hanlattice.tagger import Head, Tagger
 from hanlattice.text import Normaliser
 from hanlattice.training import data
 from hanlattice.training.card import card
 from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from hanlattice.training.distributed import ALONE, Group, joined, own_gpu
+from hanlattice.training.noise import noisy, without_punctuation
 from hanlattice.training.optimiser import Average, clip, hold, initialise, optimisers, rate, set_rate
 from hanlattice.training.resuming import check_output, patience_over
 from hanlattice.training.spelling import spell
 from hanlattice.training.start import begin_with, folder_of
-from hanlattice.training.tasks import Task, decoders, n_steps, steps
+from hanlattice.training.tasks import Task, heads, n_steps, steps
+from hanlattice.training.variation import Variation
 
 NAMED = 3  # defects and entities out of reach; all of them are counted
 
@@ -103,6 +106,7 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
     device = device_of(config.training)
     torch.manual_seed(config.training.seed)
     run = prepare(config, device, watcher)
+    config = _with_enough_epochs(config, run, watcher)
     if not group.is_writer:
         _fit(run, config.training, output, resume, watcher, group)
         return group.told(None)
@@ -122,6 +126,17 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
         stream.write(card(config, best, progress, dev, test))
     record(output)
     return group.told(Run(output, progress, dev, test))
+
+
+def _with_enough_epochs(config: Config, run: "Prepared", watcher: Watcher) -> Config:
+    """More epochs, if a small corpus would make fewer than ``training.least_steps`` steps."""
+    training = config.training
+    steps = run.steps(training)
+    if steps >= training.least_steps:
+        return config
+    epochs = math.ceil(training.epochs * training.least_steps / max(steps, 1))
+    watcher.say(f"{epochs} epochs instead of {training.epochs}, for {training.least_steps} steps at least")
+    return replace(config, training=replace(training, epochs=epochs))
 
 
 @contextmanager
@@ -174,6 +189,7 @@ class Prepared:
     ner: NER
     tasks: list[Task]
     settings: DataConfig
+    vary: Variation
     vocabularies: data.Vocabularies
     further_rows: dict[str, torch.Tensor]
     dev: list[Document]
@@ -186,8 +202,10 @@ class Prepared:
     @property
     def learner(self) -> nn.Module:
         """All that has weights to learn: the tagger, and the decoders beside its own, if there are any."""
-        tagger, others = self.ner.tagger, decoders(self.tasks[1:])
-        return nn.ModuleDict({"tagger": tagger, "auxiliary": others}) if others else tagger
+        tagger = self.ner.tagger
+        own = {id(head) for head in tagger.conventions.values()}
+        others = heads([task for task in self.tasks if id(task.head) not in own])
+        return nn.ModuleDict({"tagger": tagger, "auxiliary": others}) if len(others) else tagger
 
 
 def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
@@ -198,18 +216,21 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     """
     corpora = data.load_corpora(config)
     vectors = data.load_vectors(config)
-    text = config.text
-    normaliser = Normaliser(text.nfkc, text.lower, text.digits, text.simplify)
+    normaliser = Normaliser.of(config.text)
     lexicon = data.load_lexicon(config, vectors, normaliser)
     own_pieces, cut = data.pieces(corpora.train, config, normaliser)
-    auxiliary = {name: data.pieces(part, config, normaliser)[0] for name, part in corpora.auxiliary.items()}
-    train_pieces = [*own_pieces, *chain.from_iterable(auxiliary.values())]
+    others = {name: data.pieces(part, config, normaliser)[0] for name, part in corpora.others.items()}
+    train_pieces = [*own_pieces, *chain.from_iterable(others.values())]
     other_pieces, _ = data.pieces([*corpora.dev, *corpora.test], config, normaliser)
-    bare = config.data.unpunctuated > 0
-    if bare:
-        other_pieces += map(data.without_punctuation, train_pieces)
+    if config.data.unpunctuated:
+        other_pieces += map(without_punctuation, train_pieces)
+    if config.data.noise:
+        draw = np.random.default_rng((config.training.seed, 0))
+        train_pieces += [noisy(piece, train_pieces, draw) for piece in train_pieces]
     labels = data.labels_of(own_pieces)
-    found = data.vocabularies(train_pieces, other_pieces, labels, lexicon, vectors, config)
+    labels_of = {name: data.labels_of(part) for name, part in others.items()}
+    conventions = {name: labels_of[name] for name in config.conventions}
+    found = data.vocabularies(train_pieces, other_pieces, labels, conventions, lexicon, vectors, config)
     seen = found.seen
     full = Tables.from_vectors(
         found.full,
@@ -218,17 +239,29 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         seed=config.training.seed,
         word_counts=found.word_counts,
     )
-    tagger = build(config, full.first(seen), seen.labels).to(device)
+    tagger = build(config, full.first(seen), seen.labels, conventions).to(device)
     with torch.random.fork_rng(devices=[]):  # whatever is drawn here shall not change the run
-        whole = build(config, full, seen.labels)
-    heads = {
-        name: build_auxiliary(config, name, tagger.encoder.d_out, data.labels_of(part)).to(device)
-        for name, part in auxiliary.items()
-    }
-    for decoder, documents in [(tagger.decoder, corpora.train), *((heads[k], corpora.auxiliary[k]) for k in heads)]:
-        if not decoder.nested:
+        whole = build(config, full, seen.labels, conventions)
+    heads: dict[str, Head | None] = {name: cast(Head, tagger.conventions[name]) for name in conventions}
+    for name, settings in config.auxiliary.items():
+        if settings.same_convention:
+            _refuse_other_labels(name, labels_of[name], labels, settings.corpus[0])
+            heads[name] = None
+            continue
+        built = build_head(
+            f"auxiliary.{name}",
+            settings.decoder,
+            cast(int, tagger.embedding.d_out),
+            tagger.encoder,
+            labels_of[name],
+        )
+        heads[name] = built.to(device)
+    for name, documents in (("", corpora.train), *corpora.others.items()):
+        head = heads.get(name)
+        if not (tagger.decoder if head is None else head.decoder).nested:
             data.refuse_overlaps(documents)
-    for module in (tagger, *heads.values()):
+    further_heads = (head for name, head in heads.items() if head is not None and name not in conventions)
+    for module in (tagger, *further_heads):
         initialise(module, config.training.initialisation)
     if config.vectors.spelled:
         spell(tagger, whole, found.full, config.training.seed)
@@ -237,18 +270,31 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     further = model.further_rows(tagger.state_dict(), whole.state_dict())
     ner = NER(tagger, seen, lexicon, config)
     reader = Reader(seen, min_word_length=config.lexicon.min_word_length)
-    examples = data.examples(own_pieces, reader, lexicon, bare=bare)
-    tasks = [Task(tagger.decoder, examples)]
-    for name, other in config.auxiliary.items():
-        read = data.examples(auxiliary[name], reader, lexicon, bare=bare)
-        tasks.append(Task(heads[name], read, other.weight, other.epochs))
+    tasks = [Task(None, labels, data.examples(own_pieces, reader, lexicon))]
+    for name, other in data.others(config).items():
+        read = data.examples(others[name], reader, lexicon)
+        tasks.append(Task(heads[name], labels_of[name], read, other.weight, other.epochs, other.share))
     _tell(watcher, corpora, ner, tasks, cut)
-    for name, task in zip(auxiliary, tasks[1:], strict=True):
+    for name, task in zip(others, tasks[1:], strict=True):
         watcher.say(
-            f"beside them {len(corpora.auxiliary[name]):,} documents of {name!r} in {len(task.examples):,} pieces,"
-            f" {sum(len(e.spans) for e in task.examples):,} spans of {len(task.decoder.labels)} types"
+            f"beside them {len(corpora.others[name]):,} documents of {name!r} in {len(task.examples):,} pieces,"
+            f" {sum(len(e.spans) for e in task.examples):,} spans of {len(task.labels)} types"
         )
-    return Prepared(ner, tasks, config.data, found, further, corpora.dev, corpora.test)
+    vary = Variation(config.data, reader, lexicon, any(isinstance(m, Composition) for m in tagger.modules()))
+    return Prepared(ner, tasks, config.data, vary, found, further, corpora.dev, corpora.test)
+
+
+def _refuse_other_labels(name: str, labels: Sequence[str], known: Sequence[str], path: str) -> None:
+    """
+    Raises:
+        DataError: an auxiliary corpus of the same convention as train has labels that train lacks.
+    """
+    if others := [label for label in labels if label not in known]:
+        raise DataError(
+            f"has {', '.join(others)}, which data.train lacks; rename them with auxiliary.{name}.labels, or set"
+            f" auxiliary.{name}.same_convention = false",
+            path,
+        )
 
 
 def _tell(watcher: Watcher, corpora: data.Corpora, ner: NER, tasks: Sequence[Task], cut: int) -> None:
@@ -262,9 +308,18 @@ def _tell(watcher: Watcher, corpora: data.Corpora, ner: NER, tasks: Sequence[Tas
         + (f"; {corpora.leaked} documents left out that an excluded corpus shares" if corpora.leaked else "")
         + (f"; {corpora.inner:,} entities inside others left out" if corpora.inner else "")
         + (f"; {len(corpora.dropped):,} defects passed over" if corpora.dropped else "")
+        + (
+            f"; {len(corpora.contradictions):,} texts left out that an earlier file of their convention annotates"
+            " otherwise"
+            if corpora.contradictions
+            else ""
+        )
         + (f"; {cut} entities lie across the border of a window and are not trained on" if cut else "")
         + (f"; {lost:,} entities that this tagger can never find" if lost else "")
     )
+    for document in corpora.contradictions[:NAMED]:
+        where = f"{document.meta['@file']}:{document.meta.get('@line', '?')}"
+        watcher.say(f"left out: {where}: an earlier file has this text with other entities: {document.text[:30]}")
     for defect in corpora.dropped[:NAMED]:
         watcher.say(f"passed over: {defect.where}: {defect.message}")
     if lost:
@@ -284,10 +339,11 @@ def _begin(config: Config, tagger: Tagger, whole: Tagger, found: data.Vocabulari
     trust = own_parts(ModelFolder.open(folder).config) <= own_parts(config)
     given = model.load_model(folder, trust=trust)
     begin_with(given, whole, found.full)
-    if not begin_with(given, tagger, found.seen):
+    kept = begin_with(given, tagger, found.seen)
+    if kept != found.seen.labels:
+        new = [label for label in found.seen.labels if label not in kept]
         watcher.say(
-            f"begins with {start}, but for its decoder, which knows {', '.join(given.labels)}"
-            f" instead of {', '.join(found.seen.labels)}"
+            f"starts from {start}; its decoder learns {', '.join(new)} afresh, as {start} does not know them"
         )
 
 
@@ -407,7 +463,7 @@ def one_epoch(
     draw = np.random.default_rng((config.seed, progress.epoch))
     summed = torch.zeros((), device=tagger.device)
     n_all, n_own = n_steps(run.tasks, progress.epoch, config.batch_size), 0
-    order = steps(run.tasks, progress.epoch, config.batch_size, config.bucket, run.settings.unpunctuated, draw)
+    order = steps(run.tasks, progress.epoch, config.batch_size, config.bucket, run.vary, draw)
     for done, step in enumerate(order, 1):
         set_rate(chosen, rate(config, progress.step / total))
         own, is_own = group.share(step.examples), step.task is run.tasks[0]
@@ -415,7 +471,7 @@ def one_epoch(
         for piece in (own[i :: config.accumulate] for i in range(min(config.accumulate, len(own)))):
             batch = collate([e.encoded for e in piece]).to(tagger.device)
             with _autocast(config, tagger.device):
-                loss = tagger.loss(batch, [e.spans for e in piece], step.task.decoder)
+                loss = tagger.loss(batch, [e.spans for e in piece], step.task.head)
             # The mean over all sentences of the step, wherever they are read.
             share = step.task.weight * len(piece) / len(step.examples)
             scaler.scale(loss * share).backward()  # type: ignore[no-untyped-call]

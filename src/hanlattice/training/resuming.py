@@ -14,7 +14,10 @@ from hanlattice.model_folder import CARD, CONFIG
 from hanlattice.training.checkpoint import Progress, read_progress
 
 # Settings that may change: how long a run is, and what leaves its weights as they are.
-CHANGEABLE = ("training.epochs", "training.patience", "training.device", "training.tensorboard")
+CHANGEABLE = (
+    *("training.epochs", "training.least_steps", "training.patience"),
+    *("training.device", "training.tensorboard"),
+)
 
 
 def check_output(output: Path, config: Config, resume: bool) -> None:

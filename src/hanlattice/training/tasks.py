@@ -7,25 +7,32 @@ from dataclasses import dataclass
 import numpy as np
 from torch import nn
 
-from hanlattice.decoders.base import Decoder
+from hanlattice.tagger import Head
 from hanlattice.training import data
+from hanlattice.training.variation import Variation, share_of
 
 
 @dataclass(frozen=True)
 class Task:
-    """Examples, and the decoder by which embedding and encoder learn from them.
+    """Examples, and the head by which embedding and encoder learn from them: None is the tagger's own.
 
-    ``weight`` multiplies the loss; the examples are read in the first ``epochs`` only (0: in all).
+    ``weight`` multiplies the loss; a ``share`` of the examples is read in the first ``epochs`` only (0: in all).
     """
 
-    decoder: Decoder
+    head: Head | None
+    labels: tuple[str, ...]
     examples: list[data.Example]
     weight: float = 1.0
     epochs: int = 0
+    share: float = 1.0
 
     def is_read_in(self, epoch: int) -> bool:
         """Counted from 0."""
         return not 0 < self.epochs <= epoch
+
+    def __len__(self) -> int:
+        """Examples in an epoch in which it is read."""
+        return share_of(len(self.examples), self.share)
 
 
 @dataclass(frozen=True)
@@ -37,22 +44,22 @@ class Step:
 
 
 def steps(
-    tasks: Sequence[Task], epoch: int, size: int, bucket: int, unpunctuated: float, draw: np.random.Generator
+    tasks: Sequence[Task], epoch: int, size: int, bucket: int, vary: Variation, draw: np.random.Generator
 ) -> Iterator[Step]:
     """All steps of an epoch, ``size`` examples each, those of different tasks in random order."""
     found: list[Step] = []
     read = [task for task in tasks if task.is_read_in(epoch)]
     for task in read:
-        examples = data.as_read(task.examples, unpunctuated, draw)
+        examples = vary(task.examples, task.labels, task.share, draw)
         found += [Step(task, [examples[i] for i in row]) for row in data.batches(examples, size, bucket, draw)]
     return iter(found) if len(read) == 1 else (found[i] for i in draw.permutation(len(found)))
 
 
 def n_steps(tasks: Sequence[Task], epoch: int, size: int) -> int:
     """How many :func:`steps` an epoch has."""
-    return sum(math.ceil(len(task.examples) / size) for task in tasks if task.is_read_in(epoch))
+    return sum(math.ceil(len(task) / size) for task in tasks if task.is_read_in(epoch))
 
 
-def decoders(tasks: Sequence[Task]) -> nn.ModuleList:
-    """Those of all tasks."""
-    return nn.ModuleList([task.decoder for task in tasks])
+def heads(tasks: Sequence[Task]) -> nn.ModuleList:
+    """Those of all tasks but the tagger's own."""
+    return nn.ModuleList([task.head for task in tasks if task.head is not None])

@@ -3,29 +3,25 @@
 import { picture } from "./lattice.js";
 import { element, mark } from "./marked.js";
 import { characters, passages, wellFormed } from "./text.js";
-import { kind, percent, say, speak, spoken } from "./words.js";
+import { convention, kind, percent, say, speak, spoken } from "./words.js";
 
 const EXAMPLES = [
-  "重庆人和药店在渝中区开业",
-  "周末我们去了江北嘴看灯光秀",
+  "雷军在北京发布小米14，央视直播，网友却在看世界杯和流浪地球2",
   "李明昨天从北京大学来到南京市长江大桥。",
+  "听说纪老六把店开到了落雁坡，连云栖数科的人都去打卡",
   "香港中文大學的陳教授上週飛往臺北，在國立故宮博物院演講。",
   "😀张伟在上海开了一家叫“鹅厂”的咖啡馆。",
 ];
-// Okabe and Ito 2008, which stay apart for colour-blind readers; the label stands beside every entity all the same.
-const COLOURS = ["#56b4e9", "#009e73", "#e69f00", "#cc79a7", "#d55e00", "#0072b2", "#f0e442", "#999999"];
 const PAUSE = 250;  // ms after the last key
 
 const $ = (id) => document.getElementById(id);
 const state = {
-  model: { labels: [], max_chars: 10000 }, added: new Map(), removed: new Set(), token: "",
+  model: { conventions: {}, colours: {}, max_chars: 10000 }, convention: "", added: new Map(), removed: new Set(), token: "",
   chars: [], entities: [], milliseconds: null, passages: [[0, 0]], passage: 0, reading: null,
 };
 
-const colours = (label) => {
-  const at = state.model.labels.indexOf(label);
-  return COLOURS[(at < 0 ? state.model.labels.length : at) % COLOURS.length];
-};
+const colours = (label) => state.model.colours[label] ?? "#999999";
+const labels = () => state.model.conventions[state.convention] ?? [];
 
 class Refusal extends Error {
   constructor(message, status, retryAfter) {
@@ -47,6 +43,7 @@ async function ask(path, question, signal) {
     throw error.name === "AbortError" ? error : new Refusal(say("unreachable"), 0, 3);
   }
   const answer = await response.json().catch(() => ({}));
+  signal?.throwIfAborted();
   if (response.ok) return answer;
   const fields = (answer.fields ?? []).map(({ field, problem }) => `${field}: ${problem}`).join("; ");
   const why = [answer.error ?? say("failed"), fields].filter(Boolean).join(" — ");
@@ -56,11 +53,13 @@ async function ask(path, question, signal) {
 function asked(text) {
   const added = [...state.added];
   const words = added.map(([word, { label }]) => (label ? { text: word, label } : word));
-  const force = Object.fromEntries(added.filter(([, { always }]) => always).map(([word, { label }]) => [word, label]));
+  const forced = added.filter(([, { label, always }]) => always && labels().includes(label));
+  const force = Object.fromEntries(forced.map(([word, { label }]) => [word, label]));
   const remove = [...state.removed];
   const threshold = Number($("threshold").value);
   return {
     text,
+    ...(state.convention ? { convention: state.convention } : {}),
     ...(words.length || remove.length ? { lexicon: { words, remove } } : {}),
     ...(Object.keys(force).length ? { force } : {}),
     ...(threshold ? { threshold } : {}),
@@ -131,8 +130,9 @@ function show() {
   if (stops.length) stops[0].tabIndex = 0;
   const found = new Map();
   for (const { label } of entities) found.set(label, (found.get(label) ?? 0) + 1);
-  $("legend").replaceChildren(...[...found].map(([label, n]) => {
-    const made = element("li", { textContent: `${kind(label)} × ${n}` });
+  $("legend").replaceChildren(...labels().map((label) => {
+    const n = found.get(label);
+    const made = element("li", { class: n ? "" : "none", textContent: n ? `${kind(label)} × ${n}` : kind(label) });
     made.style.setProperty("--c", colours(label));
     return made;
   }));
@@ -205,8 +205,10 @@ function showEdits() {
     element("span", { class: "word", textContent: word }), element("small", { textContent: note }), undo(word, from),
   );
   $("edits").replaceChildren(
-    ...[...state.added].map(([word, { label, always }]) =>
-      item(word, always ? `${label} · ${say("always")}` : label, state.added, "added")),
+    ...[...state.added].map(([word, { label, always }]) => {
+      const note = label && !labels().includes(label) ? say("elsewhere") : always && say("always");
+      return item(word, [label, note].filter(Boolean).join(" · "), state.added, "added");
+    }),
     ...[...state.removed].map((word) => item(word, "", state.removed, "left")),
   );
 }
@@ -255,15 +257,26 @@ function passageOf(entity) {
   if (i >= 0 && i !== state.passage) moveTo(i);
 }
 
+// The choices of convention, and of labels, which are those of the convention.
+function showChoices() {
+  const names = Object.keys(state.model.conventions);
+  $("by").hidden = names.length < 2;
+  $("convention").replaceChildren(
+    ...names.map((name) => element("option", { value: name, textContent: convention(name) })),
+  );
+  $("convention").value = state.convention;
+  $("label").replaceChildren(
+    element("option", { value: "", textContent: say("noLabel") }),
+    ...labels().map((label) => element("option", { value: label, textContent: kind(label) })),
+  );
+  $("always").disabled = true;
+}
+
 function tongue(language) {
   speak(language);
   $("language").textContent = say("other");
   $("language").lang = language === "zh" ? "en" : "zh-CN";
-  $("label").replaceChildren(
-    element("option", { value: "", textContent: say("noLabel") }),
-    ...state.model.labels.map((label) => element("option", { value: label, textContent: kind(label) })),
-  );
-  $("always").disabled = true;
+  showChoices();
   try {
     localStorage.setItem("language", language);
   } catch { /* private windows keep nothing */ }
@@ -293,6 +306,12 @@ function listen() {
     $("word").value = "";
     $("always").checked = false;
     $("word").focus();
+  });
+  $("convention").addEventListener("change", () => {
+    state.convention = $("convention").value;
+    showChoices();
+    showEdits();
+    answer();
   });
   $("label").addEventListener("change", () => ($("always").disabled = !$("label").value));
   $("threshold").addEventListener("input", () => {
@@ -352,6 +371,7 @@ function walk(from, step) {
 async function begin() {
   try {
     state.model = await ask("v1/model");
+    state.convention = state.model.convention;
   } catch (error) {
     complain(error);
     if (error.status === 401) return;

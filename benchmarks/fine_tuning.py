@@ -1,0 +1,76 @@
+"""Fine-tuning on few sentences against training from random weights with the same vectors and lexicon.
+
+    python benchmarks/fine_tuning.py --start MODEL --corpus NAME=TRAIN,TEST … --output FOLDER
+
+For each corpus, number of sentences and seed that many documents of TRAIN are drawn, a fifth of them for
+development, and both models are scored on TEST. MODEL should be one that was trained without these corpora:
+`scripts/make_default_model.py --without cluener,resume,products`. Runs in FOLDER that are finished are not
+repeated.
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from statistics import mean, stdev
+
+from hanlattice import api, corpus
+from hanlattice.cli.progress import Lines
+from hanlattice.config import Config
+from hanlattice.document import Document
+from hanlattice.model_folder import CARD
+from hanlattice.training.start import settings_to_go_on
+
+STEPS_FROM_SCRATCH = 1_500
+
+
+def settings(start: str, train: Path, seed: int, *, scratch: bool) -> Config:
+    config = settings_to_go_on(start).with_settings(
+        {"data": {"train": str(train), "dev_share": 0.2, "drop": True}, "training": {"seed": seed, "device": "cpu"}}
+    )
+    if not scratch:
+        return config
+    training = config.training
+    more = replace(training, start="", least_steps=STEPS_FROM_SCRATCH, learning_rate=2 * training.learning_rate)
+    return replace(config, training=more)
+
+
+def f1(config: Config, output: Path, test: list[Document]) -> float:
+    if not (output / CARD).exists():
+        api.train(config, output=output, resume=True, watcher=Lines(config.training.epochs))
+    return 100 * api.evaluate(api.load(output), test).micro.f1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--start", required=True)
+    parser.add_argument("--corpus", nargs="+", required=True, metavar="NAME=TRAIN,TEST")
+    parser.add_argument("--sizes", default="50,200,1000")
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--output", type=Path, required=True)
+    a = parser.parse_args()
+    seeds = [int(seed) for seed in a.seeds.split(",")]
+    rows = []
+    for given in a.corpus:
+        name, _, paths = given.partition("=")
+        train_path, test_path = paths.split(",")
+        train = [d for d in corpus.read(train_path) if d.entities]
+        test = list(corpus.read(test_path))
+        for size in map(int, a.sizes.split(",")):
+            found: dict[bool, list[float]] = {False: [], True: []}
+            for seed in seeds:
+                sample = a.output / f"{name}-{size}-{seed}.jsonl"
+                sample.parent.mkdir(parents=True, exist_ok=True)
+                drawn = Random(seed).sample(train, size)
+                corpus.write((Document(d.text, d.entities) for d in drawn), sample, "jsonl")
+                for scratch in found:
+                    folder = a.output / f"{name}-{size}-{seed}-{'scratch' if scratch else 'start'}"
+                    found[scratch].append(f1(settings(a.start, sample, seed, scratch=scratch), folder, test))
+            cells = [f"{mean(f):.2f} ± {stdev(f) if len(f) > 1 else 0:.2f}" for f in (found[True], found[False])]
+            rows.append(f"| {name} | {size:,} | {cells[0]} | {cells[1]} |")
+    print("| corpus | sentences | from random weights | fine-tuned |\n|---|---|---|---|")
+    print("\n".join(rows))
+
+
+if __name__ == "__main__":
+    main()

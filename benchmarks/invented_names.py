@@ -1,0 +1,57 @@
+"""What a word that a user adds is worth: invented names, each in a sentence of its own.
+
+    python benchmarks/invented_names.py [FILE] [--model MODEL] [--failures]
+
+FILE has a line ``{"text", "word", "label"}`` for each name; by default the 300 beside this file. A name counts as
+right when exactly its span is found with its label: as the model is, after the word was added without a label, and
+after it was added with its label.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import hanlattice
+from hanlattice.pipeline import NER
+
+NAMES = Path(__file__).with_suffix(".jsonl")
+
+
+def is_right(ner: NER, text: str, word: str, label: str) -> bool:
+    start = text.index(word)
+    return any((e.start, e.end, e.label) == (start, start + len(word), label) for e in ner(text).entities)
+
+
+def with_word(ner: NER, row: dict[str, str], label: str | None) -> bool:
+    lexicon = ner.lexicon.copy()
+    lexicon.add(row["word"], label)
+    with ner.using(lexicon=lexicon):
+        return is_right(ner, **row)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", nargs="?", type=Path, default=NAMES)
+    parser.add_argument("--model", help="folder of a model (default: the packaged one)")
+    parser.add_argument("--failures", action="store_true", help="print names that are lost, or wrong with a label")
+    arguments = parser.parse_args()
+    lines = (json.loads(line) for line in arguments.file.read_text(encoding="utf-8").splitlines() if line.strip())
+    rows = [{"text": r["text"], "word": r.get("word") or r["entity"], "label": r["label"]} for r in lines]
+    ner = hanlattice.load(arguments.model)
+    before = [is_right(ner, **row) for row in rows]
+    plain = [with_word(ner, row, None) for row in rows]
+    labelled = [with_word(ner, row, row["label"]) for row in rows]
+    misses = len(rows) - sum(before)
+    lost = sum(b and not p for b, p in zip(before, plain, strict=True))
+    won = sum(p and not b for b, p in zip(before, plain, strict=True))
+    print(f"{len(rows)} names: {sum(before)} right as the model is")
+    print(f"added without a label: {sum(plain)} right; {lost} lost, {won} of {misses} misses won")
+    print(f"added with their label: {sum(labelled)} right, {sum(labelled) / len(rows):.1%}")
+    if arguments.failures:
+        for row, b, p, q in zip(rows, before, plain, labelled, strict=True):
+            if (b and not p) or not q:
+                print(f"{'lost' if b and not p else ''}{'' if q else ' wrong with its label'}: {row}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""How a model does on text of a genre that it was not trained on.
+
+    OPEN_CORPORA=… python benchmarks/new_genres.py --output FOLDER [--genres video,novel,…] [--folds 2]
+
+The sentences of some genres of ``wild`` are left out of training and scored: PER, LOC and ORG by convention
+``open``. Two systems: ``wild alone``, without gazetteer and other corpora, and ``all``, the settings of the
+packaged model. ``--folds`` puts the genres into so many groups that are left out together; with one fold a genre
+each is left out alone. Corpora that hold the sentences of a genre that is left out (``video``, ``queries``,
+``products``, ``novel``, ``resume``) are left out with it.
+"""
+
+import argparse
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from hanlattice import corpus, model
+from hanlattice.cli.progress import Lines
+from hanlattice.config import Config, load_config
+from hanlattice.document import Document
+from hanlattice.model_folder import CARD
+from hanlattice.training import train
+from open_text import THREE, score
+
+SETTINGS = Path(__file__).parents[1] / "src/hanlattice/papers/hanlattice/open.toml"
+GENRES = ("video", "novel", "queries", "ecommerce", "resume", "history", "reviews", "titles")
+CORPUS_OF = {"ecommerce": "products"}
+
+
+def without(corpora: Path, genres: list[str], output: Path) -> tuple[Path, list[Document]]:
+    """Convention ``open`` without some genres, and the documents of these."""
+    left_out = []
+    with (corpora / "open.jsonl").open(encoding="utf-8") as lines, output.open("w", encoding="utf-8") as kept:
+        for line in lines:
+            row = json.loads(line)
+            if row.get("genre") in genres:
+                left_out.append(line)
+            else:
+                kept.write(line)
+    scored = output.with_suffix(".out.jsonl")
+    scored.write_text("".join(left_out), encoding="utf-8")
+    return output, list(corpus.read(scored))
+
+
+def systems(config: Config, train_path: Path, genres: list[str], epochs: int) -> dict[str, Config]:
+    config = config.with_settings({"data": {"train": str(train_path)}, "training": {"epochs": epochs}})
+    banned = {CORPUS_OF.get(genre, genre) for genre in genres}
+    everything = replace(
+        config,
+        conventions={k: v for k, v in config.conventions.items() if k not in banned},
+        auxiliary={k: v for k, v in config.auxiliary.items() if k not in banned},
+    )
+    alone = replace(config, conventions={}, auxiliary={}, lexicon=replace(config.lexicon, files=()))
+    return {"wild alone": alone, "all": everything}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--genres", default=",".join(GENRES))
+    parser.add_argument("--folds", type=int, default=0, help="groups of genres (0: each alone)")
+    parser.add_argument("--epochs", type=int, default=5)
+    a = parser.parse_args()
+    genres = a.genres.split(",")
+    folds = [genres[i :: a.folds] for i in range(a.folds)] if a.folds else [[genre] for genre in genres]
+    a.output.mkdir(parents=True, exist_ok=True)
+    corpora, config = Path(os.environ["OPEN_CORPORA"]), load_config(SETTINGS)
+    found: dict[str, dict[str, float]] = {}
+    for fold in folds:
+        name = "-".join(fold)
+        train_path, scored = without(corpora, fold, a.output / f"{name}.jsonl")
+        for system, settings in systems(config, train_path, fold, a.epochs).items():
+            folder = a.output / f"{name}-{system.replace(' ', '-')}"
+            if not (folder / CARD).exists():
+                train(settings, folder, resume=True, watcher=Lines(a.epochs))
+            ner = model.load_model(folder)
+            for genre in fold:
+                documents = [d for d in scored if d.meta.get("genre") == genre]
+                found.setdefault(genre, {})[system] = 100 * score(ner, documents, THREE, THREE).micro.f1
+    print("| genre | wild alone | all |\n|---|---|---|")
+    for genre, row in found.items():
+        print(f"| {genre} | {row['wild alone']:.2f} | {row['all']:.2f} |")
+    means = [sum(row[s] for row in found.values()) / len(found) for s in ("wild alone", "all")]
+    print(f"| mean | {means[0]:.2f} | {means[1]:.2f} ({means[1] - means[0]:+.2f}) |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The corpora of the packaged model, ready for its settings: filtered, and each with the labels of its convention.
+
+    HANLATTICE_DATA=… python scripts/open_corpora.py --output FOLDER
+
+Documents of any corpus that share a run of 13 characters with a held-out text are left out, by the hashes beside
+the data. Of the corpus ``wild`` a fixed part, drawn by a hash of each text, is kept aside: ``aside.jsonl`` is for
+calibration and for tests of robustness, and nothing is trained on it. ``names.jsonl`` holds the names of all
+corpora with the six labels of ``wild``, for the gazetteer only.
+"""
+
+import argparse
+import hashlib
+import importlib.util
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tag_words import tagged
+
+from hanlattice import corpus
+from hanlattice.document import Document
+
+ASIDE = 108  # of a thousand documents of wild
+
+SOURCES = {
+    "msra": "msra/train_data",
+    "cluener": "cluener2020/train.json",
+    "weibo": "weibo/weiboNER_2nd_conll.train",
+    "resume": "resume/train.char.bmes",
+    "medical": "cmeee/train_data.txt",
+    "news1998": "people_daily_199801/derived/nested.jsonl",
+    "products": "ecommerce_mdg/train.txt.bieos",
+    "video": "youku_allanj/train.txt",
+    "queries": "video_music_book/train.txt",
+    "novel": "literature/brat/Training",
+}
+SIX_LABELS: dict[str, Mapping[str, str]] = {
+    "msra": {"PER": "PER", "LOC": "LOC", "ORG": "ORG"},
+    "news1998": {"PER": "PER", "LOC": "LOC", "ORG": "ORG"},
+    "cluener": {
+        "name": "PER", "address": "LOC", "scene": "LOC", "company": "ORG", "organization": "ORG",
+        "government": "ORG", "game": "WORK", "movie": "WORK", "book": "WORK",
+    },
+    "weibo": {"PER.NAM": "PER", "LOC.NAM": "LOC", "GPE.NAM": "LOC", "ORG.NAM": "ORG"},
+    "resume": {"NAME": "PER", "ORG": "ORG", "LOC": "LOC"},
+    "video": {"PER": "PER", "TELEVISION": "WORK"},
+    "queries": {"book": "WORK", "music": "WORK", "video": "WORK"},
+    "novel": {"Person-Name": "PER", "Location-Name": "LOC", "Organization-Name": "ORG"},
+}  # fmt: skip
+
+IsHeldOut = Callable[[str], bool]
+
+
+def held_out(path: Path) -> IsHeldOut:
+    """The test of a Python file that has a class ``HeldOut``."""
+    spec = importlib.util.spec_from_file_location("held_out", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    test: IsHeldOut = module.HeldOut()
+    return test
+
+
+def is_aside(text: str) -> bool:
+    """Whether a text of wild is kept aside."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % 1000 < ASIDE
+
+
+def relabelled(documents: Iterable[Document], labels: Mapping[str, str]) -> Iterator[Document]:
+    """The documents with their entities of these labels, renamed."""
+    for d in documents:
+        entities = tuple(
+            replace(e, label=labels[e.label]) for e in d.entities if e.label in labels and len(e.fragments) == 1
+        )
+        yield replace(d, entities=entities, id=None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True)
+    output: Path = parser.parse_args().output
+    data = Path(os.environ["HANLATTICE_DATA"])
+    output.mkdir(parents=True, exist_ok=True)
+    is_held_out = held_out(data / "held_out.py")
+    wild = [d for d in corpus.read(data / "labelled/wild/train.jsonl") if not is_held_out(d.text)]
+    aside = [d for d in wild if is_aside(d.text)]
+    wild = [d for d in wild if not is_aside(d.text)]
+    kept: dict[str, list[Document]] = {"open": wild, "aside": aside}
+    banned = {d.text for d in aside}  # the same sentences stand in other corpora too
+    for name, path in SOURCES.items():
+        documents = list(corpus.read(data / "labelled" / path, on_defect=lambda defect: None))
+        kept[name] = [d for d in documents if not is_held_out(d.text) and d.text not in banned]
+        print(f"{name}: {len(kept[name]):,} of {len(documents):,} documents")
+    segmented = corpus.read(data / "labelled/people_daily_199801/199801.txt")
+    kept["words"] = [tagged(d) for d in segmented if not is_held_out(d.text)]
+    kept["names"] = [d for name, labels in SIX_LABELS.items() for d in relabelled(kept[name], labels)]
+    for name, documents in kept.items():
+        plain = (replace(d, meta={k: v for k, v in d.meta.items() if k == "genre"}) for d in documents)
+        corpus.write(plain, output / f"{name}.jsonl", "jsonl")
+
+
+if __name__ == "__main__":
+    main()

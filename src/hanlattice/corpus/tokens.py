@@ -1,0 +1,72 @@
+"""Tokens and texts: the text of tokens, tokens in a text, and entities over tokens."""
+
+from collections.abc import Iterable, Sequence
+
+from hanlattice.corpus.source import NotReadable
+from hanlattice.document import Document
+
+Tokens = tuple[tuple[int, int], ...]
+
+
+def joined(tokens: Iterable[str]) -> tuple[str, Tokens]:
+    """The text of a sentence of these tokens, and where in it each token lies."""
+    pieces: list[str] = []
+    bounds = []
+    end = 0
+    last = ""
+    for token in tokens:
+        if last and (len(token) > 1 or len(last) > 1) and _is_latin(last[-1]) and _is_latin(token[0]):
+            pieces.append(" ")
+            end += 1
+        pieces.append(token)
+        bounds.append((end, end + len(token)))
+        end += len(token)
+        last = token
+    return "".join(pieces), tuple(bounds)
+
+
+def aligned(text: str, tokens: Sequence[str]) -> Tokens | None:
+    """Where these tokens lie in a text that has nothing but blanks between them; ``None`` for another text."""
+    bounds: list[tuple[int, int]] = []
+    end = 0
+    for token in tokens:
+        start = text.find(token, end)
+        if not token or start < 0 or text[end:start].strip():
+            return None
+        end = start + len(token)
+        bounds.append((start, end))
+    return None if text[end:].strip() else tuple(bounds)
+
+
+def fits_tokens(document: Document) -> bool:
+    """Can the text be put together from its tokens alone, with every entity beginning and ending at one?"""
+    if document.tokens is None:
+        return True
+    starts = {start for start, _ in document.tokens}
+    ends = {end for _, end in document.tokens}
+    aligned = all(entity.start in starts and entity.end in ends for entity in document.entities)
+    tokens = [document.text[start:end] for start, end in document.tokens]
+    return aligned and all(tokens) and joined(tokens) == (document.text, tuple(document.tokens))
+
+
+def checked(tokens: object, name: str) -> list[str]:
+    """
+    Raises:
+        NotReadable: they are not a list of texts, or one of them is empty.
+    """
+    if not isinstance(tokens, list) or not all(isinstance(token, str) and token for token in tokens):
+        raise NotReadable(f"{name!r} is not a list of tokens that are not empty", 'write ["李", "明"]')
+    return tokens
+
+
+def bounds_or_none(tokens: Sequence[str], bounds: Tokens) -> Tokens | None:
+    """``None`` where every character is a token."""
+    return None if all(len(token) == 1 for token in tokens) and bounds[-1:] == _last(tokens) else bounds
+
+
+def _last(tokens: Sequence[str]) -> Tokens:
+    return ((len(tokens) - 1, len(tokens)),) if tokens else ()
+
+
+def _is_latin(character: str) -> bool:
+    return character < "\u0250" and character.isalnum()

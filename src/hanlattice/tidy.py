@@ -1,0 +1,154 @@
+"""White space, emoji and control characters of text as it comes, brought into the few forms that a model knows.
+
+What is dropped or merged keeps its place: every character of the result knows the range it came from.
+
+- Invisible characters (zero-width, control, variation selectors) are dropped.
+- A run of emoji, private-use characters and U+FFFD becomes one `SYMBOL`.
+- A run of white space becomes one blank, or one line feed if it holds a line end. It is dropped at both ends of
+  the text, beside punctuation, where every character stands alone ("小 米 手 机"), and where a paragraph is
+  hard-wrapped.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+SYMBOL = "☺"
+
+_INVISIBLE = (
+    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f\u20e3"
+)
+_EMOJI = (
+    "\u231a\u231b\u23e9-\u23fa\u2600-\u2604\u2607-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55\ue000-\uf8ff\ufffd"
+    "\U0001f000-\U0001f0ff\U0001f170-\U0001f19a\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\U000e0020-\U000e007f"
+    "\U000f0000-\U000ffffd"
+)
+_LINE_END = "\n\x0b\x0c\r\x85\u2028\u2029"
+# An empty or an indented line begins a paragraph, and so does one after two blanks in Markdown.
+_ONE_LINE_END = re.compile(f"[^\\S{_LINE_END}]?(?:\r\n|[{_LINE_END}])[{_INVISIBLE}]*")
+_ANY = re.compile(f"[\\s{_INVISIBLE}{_EMOJI}{SYMBOL}]")
+_UNIT = re.compile(
+    f"(?P<blank>\\s[\\s{_INVISIBLE}]*)|(?P<symbol>[{_EMOJI}{SYMBOL}][{_EMOJI}{SYMBOL}{_INVISIBLE}]*)"
+    f"|(?P<gone>[{_INVISIBLE}]+)"
+)
+_PUNCTUATION = frozenset("，。、；：！？“”‘’（）《》〈〉【】「」『』…—～·,;:!?()")
+_ENDS_SENTENCE = frozenset("。！？!?…；;：:")
+
+ALONE = 5  # single characters with white space between them, from which on the white space is dropped
+WRAPPED = 16  # characters of a line from which on its end may be one that a program set
+SLACK = 2  # characters by which wrapped lines differ in length
+
+Unit = tuple[str, int, int]  # what a range of the text becomes: a character, and the range
+
+
+_BLANKS = re.compile(f"[\\s{_INVISIBLE}]")
+_SYMBOLS = re.compile(f"[{_EMOJI}{SYMBOL}]")
+
+
+def is_blank(character: str) -> bool:
+    """White space or an invisible character."""
+    return _BLANKS.match(character) is not None
+
+
+def is_symbol(character: str) -> bool:
+    """What becomes `SYMBOL`."""
+    return _SYMBOLS.match(character) is not None
+
+
+def needs_tidying(text: str) -> bool:
+    """Whether :func:`tidy` would change the text."""
+    return _ANY.search(text) is not None
+
+
+def tidy(text: str) -> list[Unit]:
+    """The characters of the tidied text, each with the range ``[start, end)`` of the text that it came from."""
+    units = list(_units(text))
+    units = _joined_lines(units, text)
+    units = _without_idle_blanks(_without_spacing(units))
+    return _without_spacing(units)  # again, so that tidied text stays as it is: punctuation stands apart no more
+
+
+def _units(text: str) -> Iterator[Unit]:
+    place = 0
+    for match in _UNIT.finditer(text):
+        start, end = match.span()
+        yield from ((text[i], i, i + 1) for i in range(place, start))
+        if match["blank"]:
+            yield "\n" if any(c in _LINE_END for c in match.group()) else " ", start, end
+        elif match["symbol"]:
+            yield SYMBOL, start, end
+        place = end
+    yield from ((text[i], i, i + 1) for i in range(place, len(text)))
+
+
+def _joined_lines(units: list[Unit], text: str) -> list[Unit]:
+    """Without the line ends inside a paragraph whose lines, but for the last, are about as long as the longest."""
+    breaks = [i for i, unit in enumerate(units) if unit[0] == "\n"]
+    if not breaks:
+        return units
+    bounds = [-1, *breaks, len(units)]
+    lengths = [b - a - 1 for a, b in pairwise(bounds)]
+    least = max(WRAPPED, max(lengths) - SLACK)
+    gone = {
+        at
+        for n, at in enumerate(breaks)
+        if lengths[n] >= least
+        and _ONE_LINE_END.fullmatch(text, *units[at][1:])
+        and units[at - 1][0] not in _ENDS_SENTENCE
+    }
+    return [unit for i, unit in enumerate(units) if i not in gone] if gone else units
+
+
+def _without_spacing(units: list[Unit]) -> list[Unit]:
+    """Without the blanks of runs in which every character stands alone."""
+    blanks = [i for i, unit in enumerate(units) if unit[0] in " \n"]
+    if len(blanks) < ALONE - 1:
+        return units
+    gone: set[int] = set()
+    run: list[int] = []  # blanks before tokens of a run
+    tokens = 0
+    wide = 0
+    for start, end in pairwise([-1, *blanks, len(units)]):
+        token = [unit[0] for unit in units[start + 1 : end]]
+        if _is_single(token):
+            tokens += 1
+            wide += any(_is_wide(c) for c in token)
+            if tokens > 1:
+                run.append(start)
+            continue
+        if tokens >= ALONE and 2 * wide >= tokens:
+            gone.update(run)
+        run, tokens, wide = [], 0, 0
+    if tokens >= ALONE and 2 * wide >= tokens:
+        gone.update(run)
+    return [unit for i, unit in enumerate(units) if i not in gone] if gone else units
+
+
+def _is_single(token: list[str]) -> bool:
+    """One character, punctuation beside it aside."""
+    return 0 < len(token) <= 3 and sum(c not in _PUNCTUATION for c in token) <= 1
+
+
+def _without_idle_blanks(units: list[Unit]) -> list[Unit]:
+    """Without blanks at both ends of the text and beside punctuation, one where several stand together."""
+    kept: list[Unit] = []
+    last = len(units) - 1
+    for i, unit in enumerate(units):
+        if unit[0] in " \n":
+            if not kept or i == last:
+                continue
+            before, after = kept[-1][0], units[i + 1][0]
+            if before in " \n":
+                continue
+            beside = (before in _PUNCTUATION and _is_wide(after)) or (after in _PUNCTUATION and _is_wide(before))
+            if unit[0] == " " and beside:
+                continue
+        kept.append(unit)
+    while kept and kept[-1][0] in " \n":
+        kept.pop()
+    return kept
+
+
+def _is_wide(character: str) -> bool:
+    """Chinese characters and full-width punctuation."""
+    return character >= "\u2e80" or character in "“”‘’…—·"

@@ -1,0 +1,100 @@
+"""User dictionaries as training simulates them.
+
+Names of the gold annotation are taken out of the lexicon and its vectors and stand in the lattice as words that a
+user added: mostly without a label, some with theirs, a few with a wrong one, a few cut wrongly. Some ordinary words
+are made user words too, in some sentences many of them. So the model learns what a word that is added tomorrow
+says, and what it does not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hanlattice.encoded import Encoded
+from hanlattice.spans import Span
+from hanlattice.vocab import Vocabulary
+
+CHOSEN = 0.7  # of the names of a sentence that is chosen
+UNLABELLED, LABELLED, MISLABELLED = 0.6, 0.36, 0.005  # of these names; the others are cut wrongly
+ORDINARY = 0.35  # sentences in which one ordinary word is made a user word
+FORGOTTEN = 0.85  # names that lose their own vector
+LARGE = 0.2  # sentences that are read by a large user dictionary, of ordinary words above all
+LONGEST = 24  # characters of a name
+
+
+@dataclass(frozen=True)
+class UserWords:
+    """Simulates user words in encoded sentences; ``labels`` are those of the annotation convention."""
+
+    vocabulary: Vocabulary
+    labels: Sequence[str]
+    min_word_length: int = 2
+
+    def __call__(self, sentence: Encoded, gold: Sequence[Span], draw: np.random.Generator) -> Encoded:
+        """The sentence with some of its names, and perhaps ordinary words, as user words."""
+        if draw.random() < LARGE:
+            return self._from_large_dictionary(sentence, draw)
+        added: dict[tuple[int, int], tuple[int, bool]] = {}  # span -> kind, whether its vector is forgotten
+        for span in gold:
+            if not self._is_word(span.start, span.end) or span.gaps or draw.random() > CHOSEN:
+                continue
+            start, end, kind = self._simulated(span, len(sentence), draw)
+            added[start, end] = kind, draw.random() < FORGOTTEN
+        if len(sentence.words) and draw.random() < ORDINARY:
+            i = int(draw.integers(len(sentence.words)))
+            word = int(sentence.head[i]), int(sentence.tail[i]) + 1
+            if all((span.start, span.end) != word for span in gold):
+                added[word] = self._kind(None), draw.random() < 0.5
+        return _with_words(sentence, added) if added else sentence
+
+    def _from_large_dictionary(self, sentence: Encoded, draw: np.random.Generator) -> Encoded:
+        """Any share of the words, names or not, become user words without a label or a vector."""
+        chosen = draw.random(len(sentence.words)) < draw.random()
+        return replace(
+            sentence,
+            words=np.where(chosen, 0, sentence.words),
+            word_labels=np.where(chosen, self._kind(None), sentence.word_labels),
+        )
+
+    def _simulated(self, span: Span, n: int, draw: np.random.Generator) -> tuple[int, int, int]:
+        how = draw.random()
+        start, end = span.start, span.end
+        if how < UNLABELLED:
+            return start, end, self._kind(None)
+        if how < UNLABELLED + LABELLED:
+            return start, end, self._kind(span.label)
+        if how < UNLABELLED + LABELLED + MISLABELLED:
+            return start, end, self._kind(self.labels[int(draw.integers(len(self.labels)))])
+        shift = int(draw.choice([-1, 1]))
+        cut = (start + shift, end) if draw.random() < 0.5 else (start, end + shift)
+        inside = cut[0] >= 0 and cut[1] <= n and self._is_word(*cut)
+        return (*(cut if inside else (start, end)), self._kind(None))
+
+    def _is_word(self, start: int, end: int) -> bool:
+        return self.min_word_length <= end - start <= LONGEST
+
+    def _kind(self, label: str | None) -> int:
+        known = self.vocabulary.word_labels
+        return len(known) + 1 + (known.index(label) + 1 if label in known else 0)
+
+
+def _with_words(sentence: Encoded, added: dict[tuple[int, int], tuple[int, bool]]) -> Encoded:
+    """Words of the sentence, by (head, tail), with the kind of those added, which are put in where they are not."""
+    rows = {
+        (head, tail): (word, kind)
+        for head, tail, word, kind in zip(
+            sentence.head.tolist(),
+            sentence.tail.tolist(),
+            sentence.words.tolist(),
+            sentence.word_labels.tolist(),
+            strict=True,
+        )
+    }
+    for (start, end), (kind, forgotten) in added.items():
+        word = rows.get((start, end - 1), (0, 0))[0]
+        rows[start, end - 1] = 0 if forgotten else word, kind
+    ordered = sorted(rows)
+    head, tail = (np.array(ends, np.int64) for ends in zip(*ordered, strict=True))
+    words, kinds = (np.array(column, np.int64) for column in zip(*(rows[at] for at in ordered), strict=True))
+    return replace(sentence, words=words, head=head, tail=tail, word_labels=kinds)

@@ -1,0 +1,347 @@
+"""Training text made noisy: names stay what they were, whatever happens around them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tiny
+from hanlattice.config import DataConfig
+from hanlattice.errors import ConfigError
+from hanlattice.lexicon import Lexicon
+from hanlattice.reader import Reader
+from hanlattice.spans import Span
+from hanlattice.text import Normaliser
+from hanlattice.tidy import SYMBOL
+from hanlattice.training import data, noise
+from hanlattice.training.noise import KINDS, WEIGHTS, joined, noisy, without_punctuation
+from hanlattice.training.variation import Variation, share_of
+from hanlattice.training.window import Piece
+from hanlattice.vocab import Vocabulary
+
+INTO_NAMES = (noise.scattered_blanks, noise.wrapped)  # which may put a blank into a name
+RECASED = (noise.recased,)
+LETTERS = "李明北京工作人和Ab1，。,.“”() \n"
+PUNCTUATION = "，。,.“”()"
+
+
+def said(piece: Piece) -> list[tuple[tuple[str, ...], str]]:
+    return [(tuple(piece.text[a:b] for a, b in span.fragments), span.label) for span in piece.spans]
+
+
+def flat(parts: Sequence[str]) -> str:
+    """What is said, without blanks."""
+    return "".join("".join(parts).split())
+
+
+@st.composite
+def pieces(draw: st.DrawFn, gaps: bool = False) -> Piece:
+    """A text without idle blanks, as it is after tidying, and spans in it: some nested, none crossing another."""
+    raw = draw(st.text(st.sampled_from(LETTERS), max_size=40)).strip()
+    text = "".join(
+        c for c, after in zip(raw, [*raw[1:], ""], strict=bool(raw)) if c not in " \n" or after not in " \n"
+    )
+    found: list[tuple[int, int]] = []
+    n = len(text)
+    for start, size in draw(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8)), max_size=6)):
+        end = min(start + size, n)
+        crosses = any(a < start < b < end or start < a < end < b for a, b in found)
+        if start < end and not crosses and not text[start].isspace() and not text[end - 1].isspace():
+            found.append((start, end))
+    spans = {Span(a, b, draw(st.sampled_from("PL"))) for a, b in found}
+    if gaps and n >= 3:
+        spans.add(Span(0, n, "G", ((1, n - 1),)))
+    return Piece(text, tuple(sorted(spans)))
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def is_sound(piece: Piece) -> None:
+    for span in piece.spans:
+        assert 0 <= span.start < span.end <= len(piece.text)
+        assert all(a < b for a, b in span.fragments)
+        ends = piece.text[span.start], piece.text[span.end - 1]
+        assert not any(end.isspace() or end == SYMBOL for end in ends), "a name begins or ends with noise"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@settings(deadline=None, max_examples=150)
+@given(piece=pieces(), seed=seeds)
+def test_names_say_what_they_said(kind, piece: Piece, seed: int) -> None:
+    found = kind(piece, np.random.default_rng(seed))
+    is_sound(found)
+    before, after = said(piece), said(found)
+    if kind is noise.latinised:  # these names have labels that it knows nothing of
+        assert found == piece
+    if kind in RECASED:
+        before, after = ([(tuple(p.lower() for p in parts), x) for parts, x in side] for side in (before, after))
+    if kind in INTO_NAMES or kind is noise.blanks_for_punctuation:  # two blanks that meet become one
+        before, after = ([((flat(parts),), x) for parts, x in side] for side in (before, after))
+    if kind is noise.cut:
+        assert not Counter(after) - Counter(before)
+        assert found.text in piece.text
+    else:
+        assert after == before
+
+
+@settings(deadline=None, max_examples=100)
+@given(piece=pieces(), seed=seeds)
+def test_names_in_latin_letters_take_the_place_of_others(piece: Piece, seed: int) -> None:
+    labels = {"P": "PER", "L": "LOC"}
+    piece = Piece(piece.text, tuple(span._replace(label=labels[span.label]) for span in piece.spans))
+    found = noise.latinised(piece, np.random.default_rng(seed))
+    is_sound(found)
+    assert [span.label for span in found.spans] == [span.label for span in piece.spans]
+    outside = [
+        "".join(c for c, is_name in zip(p.text, noise.named(p), strict=True) if not is_name) for p in (piece, found)
+    ]
+    assert outside[0] == outside[1]
+    for (before, _), (after, _) in zip(said(piece), said(found), strict=True):
+        assert after == before or all(c.isascii() or c.isalpha() for c in after[0])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@settings(deadline=None, max_examples=60)
+@given(piece=pieces(), seed=seeds)
+def test_spans_inside_spans_stay_there(kind, piece: Piece, seed: int) -> None:
+    found = kind(piece, np.random.default_rng(seed))
+    if len(found.spans) != len(piece.spans):
+        assert kind is noise.cut
+        return
+    for (a, b), (c, d) in zip(
+        [(x, y) for x in piece.spans for y in piece.spans],
+        [(x, y) for x in found.spans for y in found.spans],
+        strict=True,
+    ):
+        assert (a.start <= b.start and b.end <= a.end) == (c.start <= d.start and d.end <= c.end)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@settings(deadline=None, max_examples=60)
+@given(piece=pieces(gaps=True), seed=seeds)
+def test_spans_with_gaps_do_no_harm(kind, piece: Piece, seed: int) -> None:
+    is_sound(kind(piece, np.random.default_rng(seed)))
+    if any(span.gaps for span in piece.spans):
+        assert noisy(piece, [piece], np.random.default_rng(seed)) is piece
+
+
+@settings(deadline=None, max_examples=150)
+@given(pieces(), pieces(), seeds)
+def test_several_kinds_at_once(piece: Piece, other: Piece, seed: int) -> None:
+    found = noisy(piece, [other], np.random.default_rng(seed))
+    is_sound(found)
+    assert found == noisy(piece, [other], np.random.default_rng(seed))
+    names = Counter(flat(parts).lower() for parts, _ in said(found))
+    assert not names - Counter(flat(parts).lower() for side in (piece, other) for parts, _ in said(side))
+
+
+@settings(deadline=None, max_examples=100)
+@given(pieces(gaps=True), pieces(gaps=True), seeds)
+def test_two_texts_that_are_joined_keep_the_names_of_both(piece: Piece, other: Piece, seed: int) -> None:
+    found = joined(piece, other, np.random.default_rng(seed))
+    is_sound(found)
+    assert found == piece or said(found) == [*said(piece), *said(other)]
+    assert (found == piece) == (not piece.text or not other.text)
+    long = Piece("长" * noise.JOINED_LENGTH, ())
+    assert joined(long, other, np.random.default_rng(seed)) == long
+
+
+@settings(deadline=None)
+@given(pieces(gaps=True))
+def test_without_punctuation_none_is_left_outside_names(piece: Piece) -> None:
+    found = without_punctuation(piece)
+    assert said(found) == said(piece) or any(span.gaps for span in piece.spans)
+    outside = noise.named(found)
+    assert not [
+        c for c, is_name in zip(found.text, outside, strict=True) if not is_name and c in f"{PUNCTUATION} \n"
+    ]
+    assert [c for c in found.text if c not in f"{PUNCTUATION} \n"] == [
+        c for c in piece.text if c not in f"{PUNCTUATION} \n"
+    ]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        Piece("", ()),
+        Piece("李", (Span(0, 1, "PER"),)),
+        Piece("李明", (Span(0, 2, "PER"),)),
+        Piece("Yahoo!", (Span(0, 6, "ORG"),)),
+        Piece("，", ()),
+        Piece("。。。", (Span(0, 3, "ORG"),)),
+        Piece(SYMBOL, ()),
+        Piece("重庆大学", (Span(0, 2, "LOC"), Span(0, 4, "ORG"))),
+    ],
+    ids=lambda piece: piece.text or "empty",
+)
+def test_small_texts(piece: Piece) -> None:
+    for seed in range(200):
+        for kind in (*KINDS, lambda p, draw: noisy(p, [p], draw), lambda p, draw: noisy(p, [], draw)):
+            found = kind(piece, np.random.default_rng(seed))
+            is_sound(found)
+
+
+SENTENCE = Piece(
+    "昨天,李明从IBM去了重庆市渝中区的“人和药店”,他说:天气很好!后来New York的朋友也来了。",
+    (Span(3, 5, "PER"), Span(6, 9, "ORG"), Span(11, 14, "LOC"), Span(11, 17, "LOC"), Span(19, 23, "ORG"),
+     Span(35, 43, "LOC")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_kind_has_an_effect(kind) -> None:
+    assert said(SENTENCE)[-1] == (("New York",), "LOC")
+    changed = {kind(SENTENCE, np.random.default_rng(seed)).text for seed in range(60)} - {SENTENCE.text}
+    assert changed
+    assert kind is without_punctuation or len(changed) >= 2
+
+
+def test_every_kind_is_drawn() -> None:
+    assert len(KINDS) == len(WEIGHTS)
+    assert sum(WEIGHTS) == pytest.approx(1)
+    assert min(WEIGHTS) > 0
+
+
+def test_noise_looks_as_it_says() -> None:
+    def all_of(kind) -> str:
+        return "|".join(kind(SENTENCE, np.random.default_rng(seed)).text for seed in range(300))
+
+    assert "," not in all_of(without_punctuation)
+    assert "New York" in all_of(without_punctuation)
+    assert " 李明从" in all_of(noise.blanks_for_punctuation)
+    assert "\n李明从" in all_of(noise.blanks_for_punctuation)
+    assert SYMBOL in all_of(noise.symbols)
+    assert "new york" in all_of(noise.recased)
+    assert "NEW YORK" in all_of(noise.recased)
+    assert "(李明)" in all_of(noise.enclosed)
+    assert "#IBM#" in all_of(noise.enclosed)
+    assert "转发微博:昨天" in all_of(noise.enclosed)
+    assert {"李明", "IBM", "重庆市"} & set(all_of(noise.cut).split("|"))
+    assert {text.partition("来了")[2] for text in all_of(noise.other_ending).split("|")} > {"", "。", "!", "..."}
+    widths = [len(line) for line in noise.wrapped(SENTENCE, np.random.default_rng(0)).text.split("\n")]
+    assert len(set(widths[:-1])) == 1
+    assert widths[-1] <= widths[0]
+
+
+@settings(deadline=None)
+@given(pieces(), seeds)
+def test_blanks_have_the_forms_of_tidied_text(piece: Piece, seed: int) -> None:
+    for kind in (noise.blanks_for_punctuation, noise.scattered_blanks, noise.wrapped):
+        text = kind(piece, np.random.default_rng(seed)).text
+        assert text == text.strip(" \n")
+        assert not any(a in " \n" and b in " \n" for a, b in pairwise(text))
+
+
+class World:
+    """The small world as examples, and what makes variations of them."""
+
+    def __init__(self) -> None:
+        config = tiny.config()
+        self.lexicon = Lexicon(tiny.WORDS)
+        self.pieces, _ = data.pieces(tiny.documents(), config, Normaliser())
+        labels = ("LOC", "ORG", "PER")
+        chars = tuple(sorted(set("".join(p.text for p in self.pieces))))
+        self.reader = Reader(Vocabulary(chars, (), tuple(tiny.WORDS), labels, labels, True))
+        self.examples = data.examples(self.pieces, self.reader, self.lexicon)
+        self.labels = labels
+
+    def drawn(self, seed: int = 0, share: float = 1.0, *, has_user_words: bool = True, **settings: float):
+        chosen = DataConfig(**{"user_words": 0.0, **settings})
+        vary = Variation(chosen, self.reader, self.lexicon, has_user_words)
+        return vary(self.examples, self.labels, share, np.random.default_rng(seed))
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World()
+
+
+def rows(examples: Sequence[data.Example]) -> list[tuple[object, ...]]:
+    return [
+        (
+            e.encoded.text,
+            e.spans,
+            e.encoded.words.tolist(),
+            e.encoded.word_labels.tolist(),
+            e.encoded.chars.tolist(),
+        )
+        for e in examples
+    ]
+
+
+class TestVariation:
+    def test_without_any_share_the_examples_stay(self, world: World) -> None:
+        found = world.drawn()
+        assert all(a is b for a, b in zip(found, world.examples, strict=True))
+
+    @pytest.mark.parametrize("share", [0.01, 0.2, 0.5, 0.9])
+    def test_a_share_draws_so_many_and_none_twice(self, world: World, share: float) -> None:
+        found = world.drawn(share=share)
+        assert len(found) == share_of(len(world.examples), share) == max(1, round(share * len(world.examples)))
+        assert len({id(e) for e in found}) == len(found)
+        assert {id(e) for e in found} <= {id(e) for e in world.examples}
+        others = [{id(e) for e in world.drawn(seed=seed, share=share)} for seed in range(5)]
+        assert any(other != {id(e) for e in found} for other in others)
+
+    def test_a_share_of_nothing_is_nothing(self) -> None:
+        assert share_of(0, 0.5) == 0
+        assert share_of(3, 1.0) == 3
+
+    @pytest.mark.parametrize("settings", [{"noise": 0.5}, {"unpunctuated": 0.5}, {"user_words": 0.5}])
+    def test_about_as_many_are_changed_as_asked_for(self, world: World, settings: dict[str, float]) -> None:
+        counts = []
+        for seed in range(60):
+            found = world.drawn(seed, **settings)
+            assert len(found) == len(world.examples)
+            counts.append(sum(a is not b for a, b in zip(found, world.examples, strict=True)))
+        assert np.mean(counts) == pytest.approx(len(world.examples) / 2, rel=0.12)
+
+    def test_both_shares_are_of_the_whole(self, world: World) -> None:
+        found = world.drawn(noise=0.4, unpunctuated=0.6)
+        assert all(a is not b for a, b in zip(found, world.examples, strict=True))
+
+    def test_it_is_the_same_by_the_same_seed(self, world: World) -> None:
+        settings = {"noise": 0.5, "unpunctuated": 0.2, "user_words": 0.5, "share": 0.7}
+        assert rows(world.drawn(3, **settings)) == rows(world.drawn(3, **settings))
+        assert rows(world.drawn(3, **settings)) != rows(world.drawn(4, **settings))
+
+    def test_what_is_given_is_not_changed(self, world: World) -> None:
+        before = rows(world.examples)
+        world.drawn(noise=0.5, unpunctuated=0.5, user_words=1.0)
+        assert rows(world.examples) == before
+
+    def test_changed_examples_are_read_as_others_are(self, world: World) -> None:
+        for example in world.drawn(noise=1.0):
+            (again,) = data.examples([example.piece], world.reader, world.lexicon)
+            assert rows([again]) == rows([example])
+
+    def test_user_words_are_for_taggers_that_tell_them_apart(self, world: World) -> None:
+        found = world.drawn(user_words=1.0, has_user_words=False)
+        assert all(a is b for a, b in zip(found, world.examples, strict=True))
+
+    def test_an_example_of_which_nothing_would_be_left_stays(self, world: World) -> None:
+        marks = data.examples([Piece("，。", ())], world.reader, world.lexicon)
+        vary = Variation(DataConfig(unpunctuated=1.0, user_words=0.0), world.reader, world.lexicon, True)
+        assert vary(marks, world.labels, 1.0, np.random.default_rng(0)) == marks
+        assert vary([], world.labels, 0.5, np.random.default_rng(0)) == []
+
+    def test_spans_keep_their_names_through_all_of_it(self, world: World) -> None:
+        known = {flat(parts).lower() for e in world.examples for parts, _ in said(e.piece)}
+        for seed in range(20):
+            for example in world.drawn(seed, noise=0.7, unpunctuated=0.3, user_words=0.5):
+                is_sound(example.piece)
+                names = {flat(parts).lower() for parts, _ in said(example.piece)}
+                assert {name for name in names if not name.isascii()} <= known
+
+
+@pytest.mark.parametrize("name", ["noise", "unpunctuated", "user_words"])
+def test_shares_lie_between_none_and_all(name: str) -> None:
+    for share in (-0.1, 1.1):
+        with pytest.raises(ConfigError, match=rf"data\.{name} must be a share from 0 to 1, not {share:g}"):
+            replace(DataConfig(), **{name: share})
