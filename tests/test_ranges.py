@@ -165,3 +165,12 @@ def test_windows_of_any_size_and_overlap_that_settings_allow() -> None:
                 found = windows(text, size, overlap)
                 assert [w.core_start for w in found][1:] == [w.core_end for w in found][:-1]
                 assert all(w.end - w.start <= size for w in found)
+
+
+def test_many_brackets_in_settings(tmp_path: Path) -> None:
+    deep = "[" * 100_000
+    (tmp_path / "mine.toml").write_text(f"a = {deep}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine[.]toml: not TOML"):
+        load_config(tmp_path / "mine.toml")
+    with pytest.raises(ConfigError, match="must be of type int"):
+        check(load_config(None, {"encoder.layers": deep}))
