@@ -564,9 +564,6 @@ FAULTS |= {
     "a pool without its threads": Fault(
         "native/tagger.py", "        renew_after_fork(self)\n", "", f"{BROKEN}::TestForks::test_native"
     ),
-    "a session without its threads": Fault(
-        "runtime.py", "            renew_after_fork(self)\n", "", f"{BROKEN}::TestForks::test_onnx"
-    ),
     "a lock that no thread holds any more": Fault(
         "forking.py", "        thing.renew()\n", "        pass\n", f"{BROKEN}::TestForks::test_native"
     ),
@@ -588,15 +585,12 @@ FAULTS |= {
     "a search in a full table never ends": Fault(
         "kernels/trie.c", "if (hit | free || ++one.lines == LINES)", "if (hit | free)", ANY_FILE
     ),
-    "a search goes on beyond the text": Fault("kernels/trie.c", "|| !next || one.length >= longest", "", ANY_FILE),
+    "a search leaves the text": Fault("kernels/trie.c", "|| !next || one.length >= longest", "", ANY_FILE),
     "keys lie further away than a search goes": Fault(
         "lexicon/trie.py",
         "if look == LINES * LINE and len(open_):",
         "if False:",
         f"{HOSTILE}::test_a_table_in_which_keys_crowd_is_built_larger",
-    ),
-    "nested words fill memory": Fault(
-        "lexicon/trie.py", "if room >= 0 and count > most:", "if False:", f"{HOSTILE}::TestNestedWords"
     ),
     "layers have a limit each": Fault(
         "lexicon/layers.py",
@@ -639,7 +633,7 @@ FAULTS |= {
         "serving/lexicons.py", "if is_new and sum(1 for _ in self._names()) >= self._most:", "if False:", LIMITS
     ),
     "a line break at the end of a path": Fault(
-        "serving/guarding.py", "            self._check_path(scope)\n", "", LIMITS
+        "serving/guarding.py", "            self._check_path(scope)\n", "", f"{LIMITS}::TestPaths"
     ),
     "ids of requests of any length": Fault("serving/recording.py", "{1,64}", "+", LIMITS),
 }

@@ -631,3 +631,10 @@ class TestCopies:
         shutil.rmtree(folder)
         with pytest.raises(ModelError, match="no such folder"):
             pickle.loads(data)
+
+
+def test_a_device_that_is_not_here(whole: Path) -> None:
+    for device in ("cuda:99", "hpu"):
+        with pytest.raises(ModelError, match=f"the device '{device}' cannot be used here") as error:
+            hanlattice.load(whole, device=device)
+        assert "\n" not in str(error.value)

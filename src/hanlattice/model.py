@@ -161,7 +161,7 @@ def load_model(
         raise ModelError(f"{path}: weights do not fit the settings and vocabulary ({reason})") from None
     try:
         tagger = tagger.to(device)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, ImportError) as error:
         reason = str(error).splitlines()[0]
         raise ModelError(f"{path}: the device {device!r} cannot be used here ({reason}); try 'cpu'") from None
     place = None if folder is None else path.resolve()
