@@ -201,3 +201,23 @@ def test_overlapping_entities_name_their_file(tmp_path: Path):
     with pytest.raises(DataError, match=r"nested\.jsonl:1: .*overlap"):
         api.train(config, output=tmp_path / "run")
     api.train(config.with_settings({"data": {"outermost": True}}), output=tmp_path / "run")
+
+
+def test_a_corpus_of_the_same_convention_teaches_the_models_own_head(tmp_path: Path):
+    path = tmp_path / "more.jsonl"
+    corpus.write(tiny.documents()[:4], path, "jsonl")
+    config = tiny.config(epochs=2).with_settings(
+        {"auxiliary": {"more": {"corpus": str(path), "same_convention": True, "share": 0.5}}}
+    )
+    run = prepare(config, "cpu", Silent())
+    own, more = run.tasks
+    assert more.head is None
+    assert len(more) == 2
+    assert run.learner is run.ner.tagger
+    assert len(list(steps(run.tasks, 0, 1, 0, run.vary, np.random.default_rng(0)))) == len(own) + 2
+
+
+def test_a_corpus_of_the_same_convention_has_no_labels_of_its_own(tmp_path: Path):
+    config = with_words(tmp_path, same_convention=True)
+    with pytest.raises(DataError, match=r"words.jsonl: has name, noun, verb, which data.train lacks"):
+        prepare(config, "cpu", Silent())

@@ -23,7 +23,7 @@ from hanlattice.config import Config, DataConfig, TrainingConfig, save_config
 from hanlattice.digests import CHECKPOINT, forget, record
 from hanlattice.document import Document
 from hanlattice.embeddings.words import Composition
-from hanlattice.errors import ConfigError, HanlatticeError
+from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.files import atomic_write
 from hanlattice.model_folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS, ModelFolder
@@ -245,6 +245,7 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     heads: dict[str, Head | None] = {name: cast(Head, tagger.conventions[name]) for name in conventions}
     for name, settings in config.auxiliary.items():
         if settings.same_convention:
+            _refuse_other_labels(name, labels_of[name], labels, settings.corpus[0])
             heads[name] = None
             continue
         built = build_head(
@@ -281,6 +282,19 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         )
     vary = Variation(config.data, reader, lexicon, any(isinstance(m, Composition) for m in tagger.modules()))
     return Prepared(ner, tasks, config.data, vary, found, further, corpora.dev, corpora.test)
+
+
+def _refuse_other_labels(name: str, labels: Sequence[str], known: Sequence[str], path: str) -> None:
+    """
+    Raises:
+        DataError: an auxiliary corpus of the same convention as train has labels that train lacks.
+    """
+    if others := [label for label in labels if label not in known]:
+        raise DataError(
+            f"has {', '.join(others)}, which data.train lacks; rename them with auxiliary.{name}.labels, or set"
+            f" auxiliary.{name}.same_convention = false",
+            path,
+        )
 
 
 def _tell(watcher: Watcher, corpora: data.Corpora, ner: NER, tasks: Sequence[Task], cut: int) -> None:
