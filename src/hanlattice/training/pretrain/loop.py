@@ -101,6 +101,7 @@ def finish(
         raise ConfigError(f"{output}: holds no checkpoint to finish; train first")
     with Stop() as stop:
         run = _opened(settings, output, place or Place(), watcher or Silent(), stop)
+        run.option = f"--finish {share:g}"
         _resume(run)
         return run.decay(max(1, round(share * run.state.step)))
 
@@ -212,6 +213,7 @@ class Run:
     identity: dict[str, Any]
     summary: prepare.Summary
     state: State = field(default_factory=State)
+    option: str = "--resume"  # by which it is continued
 
     def __post_init__(self) -> None:
         named = list(self.learner.named_parameters())
@@ -271,11 +273,16 @@ class Run:
         saved = time.monotonic()
         began = saved - self.state.seconds
         taken = 0
+        if self.state.step and not is_over():
+            self.watcher.say(f"continues from step {self.state.step:,}")
         while not is_over():
             if self.stop.wanted:
                 self._row(total)
                 self._save(file)
-                raise Stopped(f"stopped at step {self.state.step:,}, and its checkpoint is written; {self._how()}")
+                raise Stopped(
+                    f"stopped at step {self.state.step:,}, and its checkpoint is written; continue with:"
+                    f" hanlattice pretrain --output {self.output} {self.option}"
+                )
             self._step()
             taken += 1
             self.state.seconds = time.monotonic() - began
@@ -288,10 +295,6 @@ class Run:
         if taken:
             self._row(total, held_out=True)
             self._save(file)
-
-    def _how(self) -> str:
-        option = "--resume" if self.state.decay_from < 0 else "the same options, or --resume"
-        return f"continue with: hanlattice pretrain --output {self.output} {option}"
 
     def _step(self) -> None:
         """One batch: which characters are masked follows from the seed, the epoch and the step."""
@@ -393,7 +396,6 @@ def _resume(run: Run) -> None:
     begun = state_of(run.output / FINISH)
     last = begun.step if begun is not None and begun.decay_from == run.state.step else run.state.step
     _shorten(run.output / LOG, last)
-    run.watcher.say(f"continues from step {run.state.step:,}")
 
 
 def _shorten(log: Path, step: int) -> None:
