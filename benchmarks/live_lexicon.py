@@ -8,6 +8,7 @@ which it has no vectors for and never saw. Prints how much of what the words are
 """
 
 import argparse
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -61,9 +62,10 @@ def main() -> None:
 
     scores = {}
     for name in lists:
-        config = load_config(a.settings, dict(pair.split("=", 1) for pair in a.set)).with_settings(
+        given = load_config(a.settings, dict(pair.split("=", 1) for pair in a.set))
+        config = replace(given, conventions={}, auxiliary={}).with_settings(
             {
-                "data": {"train": [str(part_of_train)], "exclude": [], "auxiliary_epochs": 0, "unpunctuated": 0.0},
+                "data": {"train": [str(part_of_train)], "exclude": [], "unpunctuated": 0.0},
                 "lexicon": {"files": [str(a.output / f"{name}.txt")], "vector_words": False},
                 "vectors": {"words": 1},  # words that are held out get no row from the vectors either
                 "training": {"epochs": a.epochs, "seed": a.seed},

@@ -25,7 +25,7 @@ class WordConvolution(Encoder):
         super().__init__()
         table = Table(tables.words)
         # Under this name the table is saved with the rows of words that training never met.
-        self.words = WordEmbedding(table, Composition(d_in, table.d_out, tables.n_word_labels))
+        self.words = WordEmbedding(table, Composition(d_in, table.d_out, tables.n_word_kinds))
         self.convolution = nn.Conv1d(d_in + table.d_out, d_hidden, width, padding=width // 2)
         self.d_out = d_hidden
 

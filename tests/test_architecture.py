@@ -42,8 +42,8 @@ ROWS = (
     ("vocab", "vectors", "encoded"),
     ("config", "corpus", "lexicon", "evaluation"),
     ("text", "document"),
-    ("spans", "tidy"),
-    ("files", "allocator", "kernels"),
+    ("spans", "tidy", "digests"),
+    ("files", "allocator", "kernels", "forking", "ranges"),
     ("errors",),
     ("__init__",),
 )

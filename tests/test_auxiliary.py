@@ -77,11 +77,13 @@ def test_a_decoder_of_another_task_takes_no_part_in_the_own_one(tmp_path: Path):
     run = prepare(with_words(tmp_path), "cpu", Silent())
     own, words = run.tasks
     batch = collate([e.encoded for e in words.examples])
-    run.ner.tagger.train().loss(batch, [e.spans for e in words.examples], words.decoder).backward()
-    assert all(p.grad is None for p in own.decoder.parameters())
-    assert all(p.grad is not None for p in words.decoder.parameters())
+    run.ner.tagger.train().loss(batch, [e.spans for e in words.examples], words.head).backward()
+    assert own.head is None
+    assert all(p.grad is None for p in run.ner.tagger.decoder.parameters())
+    assert words.head is not None
+    assert all(p.grad is not None for p in words.head.parameters())
     assert run.ner.tagger.embedding.bigrams.weight.grad is not None
-    assert words.decoder.labels == ("name", "noun", "verb")
+    assert words.head.decoder.labels == words.labels == ("name", "noun", "verb")
 
 
 @pytest.mark.parametrize("decoder", ["crf", "global_pointer", {"name": "multilabel"}])
@@ -122,12 +124,12 @@ def test_steps_hold_every_example_once_and_end_with_its_epochs(tmp_path: Path):
     own, words = run.tasks
     draw = np.random.default_rng(0)
     for size in (1, 3, 100):
-        found = list(steps(run.tasks, 0, size, 50, 0.0, draw))
+        found = list(steps(run.tasks, 0, size, 50, run.vary, draw))
         assert len(found) == n_steps(run.tasks, 0, size)
         for task in run.tasks:
             read = [id(e) for step in found if step.task is task for e in step.examples]
             assert sorted(read) == sorted(map(id, task.examples))
-    order = [step.task is own for step in steps(run.tasks, 0, 1, 50, 0.0, draw)]
+    order = [step.task is own for step in steps(run.tasks, 0, 1, 50, run.vary, draw)]
     assert order != sorted(order)
     assert order != sorted(order, reverse=True)
     assert len(words.examples) == 4
@@ -199,3 +201,23 @@ def test_overlapping_entities_name_their_file(tmp_path: Path):
     with pytest.raises(DataError, match=r"nested\.jsonl:1: .*overlap"):
         api.train(config, output=tmp_path / "run")
     api.train(config.with_settings({"data": {"outermost": True}}), output=tmp_path / "run")
+
+
+def test_a_corpus_of_the_same_convention_teaches_the_models_own_head(tmp_path: Path):
+    path = tmp_path / "more.jsonl"
+    corpus.write(tiny.documents()[:4], path, "jsonl")
+    config = tiny.config(epochs=2).with_settings(
+        {"auxiliary": {"more": {"corpus": str(path), "same_convention": True, "share": 0.5}}}
+    )
+    run = prepare(config, "cpu", Silent())
+    own, more = run.tasks
+    assert more.head is None
+    assert len(more) == 2
+    assert run.learner is run.ner.tagger
+    assert len(list(steps(run.tasks, 0, 1, 0, run.vary, np.random.default_rng(0)))) == len(own) + 2
+
+
+def test_a_corpus_of_the_same_convention_has_no_labels_of_its_own(tmp_path: Path):
+    config = with_words(tmp_path, same_convention=True)
+    with pytest.raises(DataError, match=r"words.jsonl: has name, noun, verb, which data.train lacks"):
+        prepare(config, "cpu", Silent())

@@ -15,6 +15,7 @@ from hanlattice.calibration import Confidences, calibrate, lowest, read
 from hanlattice.cli import main
 from hanlattice.config import load_config
 from hanlattice.decoders.tagging import Softmax
+from hanlattice.digests import CHECKPOINT
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
 from hanlattice.model import load_weights, save_weights, stored_precision
@@ -87,7 +88,10 @@ def test_the_copy_is_like_the_model(dev: Path, tmp_path: Path) -> None:
     done = calibrate(model, dev, tmp_path / "new" / "copy")
     assert done.exported
     assert stored_precision(done.folder / WEIGHTS) == "float16"
-    assert {path.name for path in done.folder.iterdir()} == {path.name for path in model.iterdir()} - {GRAPH}
+    assert {path.name for path in done.folder.iterdir()} == {path.name for path in model.iterdir()} - {
+        GRAPH,
+        CHECKPOINT,
+    }
     card = (done.folder / CARD).read_text(encoding="utf-8")
     assert card.startswith((model / CARD).read_text(encoding="utf-8").rstrip())
     assert f"scores are divided by {done.temperature:.3f}" in card
@@ -138,7 +142,7 @@ class TestWhatCannotBeCalibrated:
         settings = tiny.settings() | {"decoder": {"name": f"{__name__}:Hard"}}
         hanlattice.train(output=tmp_path / "model", settings=settings)
         with pytest.raises(ModelError, match="Hard has no temperature"):
-            calibrate(tmp_path / "model", dev, tmp_path / "new")
+            calibrate(tmp_path / "model", dev, tmp_path / "new", trust=True)
         assert not (tmp_path / "new").exists()
 
 

@@ -22,11 +22,11 @@ from hanlattice.comparison import Row, Silent, compare
 from hanlattice.comparison.speed import Speed, ratios
 from hanlattice.comparison.trial import RESULT, Result, Trial
 from hanlattice.config import Config, save_config
+from hanlattice.digests import CHECKPOINT
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.evaluation import compare_counts, counts
 from hanlattice.spans import Span
-from hanlattice.training.loop import CHECKPOINT
 
 EPOCHS = 3
 

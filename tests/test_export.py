@@ -234,7 +234,6 @@ def test_the_graph_gives_the_same_emissions(variant: dict[str, object]) -> None:
     for some in (texts, texts[:1], texts[1:2], texts[-1:], texts * 8):
         sentences = ner.reader.read(some, ner.lexicon)
         given = {name: torch.from_numpy(array) for name, array in feeds(sentences).items()}
-        given["convention"] = torch.zeros(1, dtype=torch.long)
         batch = collate(sentences)
         with torch.inference_mode():
             found, expected = graph(**{name: given[name] for name in graph.inputs}), ner.tagger(batch)

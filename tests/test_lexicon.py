@@ -359,7 +359,7 @@ def test_foreign_and_broken_compiled_files(tmp_path):
     header_end = whole.index(b"\n", whole.index(b"\n") + 1)
     cases = {
         b"\x89PNG\r\n": "not a compiled lexicon",
-        whole.replace(b"v3", b"v2", 1): "another version",
+        whole.replace(b"v4", b"v3", 1): "another version",
         whole[: header_end - 5]: "header is broken",
         whole[:-1]: "bytes where",
         whole + b"\0": "bytes where",

@@ -14,7 +14,7 @@ import tiny
 from hanlattice.batch import collate
 from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.encoded import Encoded
-from hanlattice.errors import ModelError
+from hanlattice.errors import EngineError, ModelError
 from hanlattice.kernels import library
 from hanlattice.model import save_weights
 from hanlattice.model_folder import SCALE, WEIGHTS
@@ -176,7 +176,7 @@ def test_chosen_by_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def _not_compiled(*_: object, **__: object) -> None:
-    raise ModelError(library.MISSING)
+    raise EngineError(library.MISSING)
 
 
 def test_in_8_bits_where_the_settings_say_so(folder: Path, tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_in_8_bits_where_the_settings_say_so(folder: Path, tmp_path: Path) -> No
     ("settings", "reason"),
     [
         ({"decoder": {"name": "biaffine"}}, "no kernel in C reads the decoder 'biaffine'"),
-        ({"encoder": {"d_model": 32, "heads": 4, "layers": 2}}, "of one layer only|know nothing of"),
+        ({"encoder": {"d_model": 32, "heads": 4, "layers": 2}}, "read encoder.layers = 1 only"),
         ({"encoder": {"d_model": 16, "heads": 1, "d_feed_forward": 24}}, "want heads that divide"),
     ],
     ids=["decoder", "layers", "sizes"],
@@ -224,5 +224,5 @@ def test_tables_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
     state = hanlattice.load(folder, engine="torch").tagger.state_dict()
     state["embedding.chars.weight"] = state["embedding.chars.weight"][:-1]
     save_weights(state, tmp_path / "model" / WEIGHTS, precision="int8")
-    with pytest.raises(ModelError, match=r"weights do not fit the vocabulary .embedding[.]chars[.]weight has"):
+    with pytest.raises(ModelError, match=r"weights do not fit .*embedding[.]chars[.]weight has"):
         hanlattice.load(tmp_path / "model", engine="native")

@@ -17,17 +17,19 @@ from safetensors.numpy import load_file
 import tiny
 from hanlattice import api, corpus
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, check
-from hanlattice.config import Config, Part, load_config, save_config
+from hanlattice.config import Config, DataConfig, Part, load_config, save_config
+from hanlattice.digests import CHECKPOINT, RECORD
 from hanlattice.document import Document, Entity
-from hanlattice.encoded import Encoded
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.model import load_weights, save_weights
 from hanlattice.model_folder import LOG
+from hanlattice.reader import Reader
 from hanlattice.spans import Span
 from hanlattice.training import Silent, data
-from hanlattice.training.loop import CHECKPOINT
 from hanlattice.training.optimiser import rate
+from hanlattice.training.variation import Variation
+from hanlattice.vocab import Vocabulary
 
 WEIGHTS = "model.safetensors"
 
@@ -104,7 +106,8 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, when: str, set
     assert (tmp_path / "killed" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
     assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
     files = {file.name for file in (tmp_path / "killed").iterdir()}
-    assert files == {"config.toml", WEIGHTS, "vocabulary.json", "lexicon.txt", "README.md", LOG}
+    model = {"config.toml", WEIGHTS, "vocabulary.json", "lexicon.txt", "README.md", LOG}
+    assert files == {*model, RECORD, CHECKPOINT}
 
 
 def test_ctrl_c_leaves_a_checkpoint_that_goes_on(tmp_path: Path):
@@ -150,8 +153,8 @@ def test_a_finished_run_is_neither_resumed_nor_overwritten(tmp_path: Path):
     before = {file.name: file.read_bytes() for file in run.folder.iterdir()}
     with pytest.raises(ConfigError, match="already holds a run: continue it with --resume"):
         api.train(tiny.config(epochs=2), output=run.folder)
-    with pytest.raises(ConfigError, match="finished run: there is nothing to resume"):
-        api.train(tiny.config(epochs=2, seed=5), output=run.folder, resume=True)
+    with pytest.raises(ConfigError, match="finished run of 1 epochs: there is nothing to resume; prolong it"):
+        api.train(tiny.config(epochs=1), output=run.folder, resume=True)
     assert {file.name: file.read_bytes() for file in run.folder.iterdir()} == before
 
 
@@ -164,9 +167,10 @@ def test_a_broken_or_foreign_checkpoint_is_one_line(tmp_path: Path):
     with pytest.raises(ModelError, match=r"checkpoint\.safetensors: cannot be resumed from .*into another folder"):
         api.train(tiny.config(epochs=3), output=tmp_path, resume=True)
     checkpoint.write_bytes(whole)
-    wider = tiny.config(epochs=3).with_settings({"encoder": {"d_model": 32}})
+    api.train(tiny.config(epochs=3).with_settings({"encoder": {"d_model": 32}}), output=tmp_path / "wider")
+    checkpoint.write_bytes((tmp_path / "wider" / CHECKPOINT).read_bytes())
     with pytest.raises(ModelError, match="were the settings changed") as error:
-        api.train(wider, output=tmp_path, resume=True)
+        api.train(tiny.config(epochs=3), output=tmp_path, resume=True)
     assert "\n" not in str(error.value)
 
 
@@ -205,7 +209,7 @@ def test_it_stops_when_dev_grows_no_better(tmp_path: Path):
     memory = Memory()
     config = tiny.config(epochs=30, patience=2, learning_rate=0.0)
     progress = api.train(config, output=tmp_path / "run", watcher=memory).progress
-    assert progress.best_epoch == 1
+    assert (progress.improved, progress.best_epoch) == (1, 3)  # of equals the last is kept
     assert progress.epoch == len(memory.rows) == 3
 
 
@@ -308,10 +312,11 @@ class TestBadInput:
             ({"decoder": {"name": "crv"}}, "there is no decoder 'crv'; did you mean 'crf'"),
             ({"encoder": {"layers": "two"}}, "encoder.layers must be of type int, not 'two'"),
             ({"encoder": {"heads": 3}}, r"d_model \(16\) must be a multiple of heads \(3\)"),
-            ({"training": {"epochs": 0}}, "training.epochs must be at least 1, not 0"),
-            ({"training": {"batch_size": 0}}, "training.batch_size must be at least 1, not 0"),
+            ({"training": {"epochs": 0}}, "'training.epochs' must be at least 1, not 0"),
+            ({"training": {"batch_size": 0}}, "'training.batch_size' must be at least 1, not 0"),
             ({"training": {"schedule": "warm"}}, "must be one of 'constant', 'linear', 'cosine', not 'warm'"),
-            ({"training": {"device": "nowhere"}}, "training.device 'nowhere' cannot be used here"),
+            ({"training": {"device": "nowhere"}}, "training.device must be 'auto', 'cpu', 'cuda' or 'cuda:1', not"),
+            ({"training": {"device": "hpu"}}, "training.device 'hpu' cannot be used here"),
             ({"data": {"train": []}}, "no training corpus: give --train FILE"),
             ({"encoder": {"name": "nowhere.at:All"}}, "cannot import 'nowhere.at:All'"),
         ],
@@ -484,7 +489,7 @@ def test_words_are_counted_where_no_longer_one_holds_them(where: str, shop: int,
     texts = ["去药店,人和药店。药店", "人和药店"], ["药店和东方公司"]
     train, test = ([data.Piece(text, ()) for text in split] for split in texts)
     config = Config().with_settings({"lexicon": {"counts": where}})
-    found = data.vocabularies(train, test, (), Lexicon(tiny.WORDS), tiny.vectors(), config)
+    found = data.vocabularies(train, test, (), {}, Lexicon(tiny.WORDS), tiny.vectors(), config)
     counts = dict(zip(found.seen.words, found.word_counts.tolist(), strict=True))
     assert counts == {"药店": shop, "人和药店": 2, "东方公司": 1, "公司": firm}
 
@@ -538,15 +543,11 @@ def test_text_without_punctuation_keeps_its_entities() -> None:
 
 
 def test_the_share_of_unpunctuated_text_is_drawn_anew_in_each_epoch() -> None:
-    piece = data.Example(encoded=tiny_encoded(5), spans=(), bare=data.Example(encoded=tiny_encoded(4), spans=()))
-    lengths = [
-        [len(e.encoded) for e in data.as_read([piece] * 1000, 0.3, np.random.default_rng(i))] for i in (0, 1)
-    ]
+    """What else varies is in test_noise.py."""
+    lexicon, reader = Lexicon(), Reader(Vocabulary(tuple("北京好"), (), (), (), ()))
+    (example,) = data.examples([data.Piece("北京,好。", ())], reader, lexicon)
+    vary = Variation(DataConfig(unpunctuated=0.3), reader, lexicon, has_user_words=False)
+    lengths = [[len(e.encoded) for e in vary([example] * 1000, (), 1.0, np.random.default_rng(i))] for i in (0, 1)]
     assert lengths[0] != lengths[1]
-    assert all(250 < row.count(4) < 350 for row in lengths)
-    assert [len(e.encoded) for e in data.as_read([piece], 0.0, np.random.default_rng(0))] == [5]
-
-
-def tiny_encoded(n: int) -> Encoded:
-    ids, none = np.full(n, 2), np.zeros(0, np.int64)
-    return Encoded(ids, ids, none, none, none, none, "")
+    assert all(250 < row.count(3) < 350 for row in lengths)
+    assert all(row.count(3) + row.count(5) == 1000 for row in lengths)

@@ -1,19 +1,22 @@
 """The three verbs of the library: load, train, evaluate."""
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from hanlattice.config import Config, load_config
+from hanlattice.config import DEVICE, Config, load_config
 from hanlattice.document import Document
-from hanlattice.errors import ConfigError, DataError, ModelError
+from hanlattice.errors import ConfigError, DataError, EngineError
 from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.kernels.library import can_multiply_bytes
-from hanlattice.model_folder import GRAPH, ModelFolder
+from hanlattice.model_folder import ModelFolder
 from hanlattice.native.tagger import NativeTagger
 from hanlattice.pipeline import NER
+from hanlattice.reach import out_of_reach, with_ceiling
 from hanlattice.runtime import ExportedTagger
 
 if TYPE_CHECKING:
@@ -21,6 +24,15 @@ if TYPE_CHECKING:
 
 
 EngineName = Literal["auto", "native", "onnx", "torch"]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model, the engine that reads it, and those that were tried before, each with why it does not."""
+
+    ner: NER
+    engine: EngineName
+    passed_over: tuple[tuple[str, str], ...] = ()
 
 
 def load(
@@ -31,6 +43,7 @@ def load(
     threads: int = 0,
     int8: bool | None = None,
     convention: str = "",
+    trust: bool = False,
 ) -> NER:
     """The model of a folder, or the one inside the package; never a network access.
 
@@ -41,33 +54,87 @@ def load(
     ``torch`` reads any model, on any ``device``; ``auto`` is the first of them that can read the model there.
     ``threads`` are those of one call of the first two, 0 for one a core; torch has ``torch.set_num_threads``.
     ``int8`` has the kernels multiply in 8 bits; None does as the model's settings say.
+    ``trust``: parts that the folder names as ``package.module:Class`` may be imported, which runs their code.
 
     Raises:
-        ConfigError: there is no such engine or convention.
-        ModelError: the folder is missing, broken, or no model of this library, or the engine is not installed.
+        ConfigError: there is no such engine, device or convention.
+        ModelError: the folder is missing, broken, or no model of this library, or names parts of its own and is not
+            trusted.
+        EngineError: the engine does not run this model, or is not installed.
     """
+    return open_model(
+        model_folder,
+        device=device,
+        engine=engine,
+        threads=threads,
+        int8=int8,
+        convention=convention,
+        trust=trust,
+    ).ner
+
+
+def open_model(
+    model_folder: str | Path | None = None,
+    *,
+    device: str = "cpu",
+    engine: EngineName = "auto",
+    threads: int = 0,
+    int8: bool | None = None,
+    convention: str = "",
+    trust: bool = False,
+) -> Opened:
+    """:func:`load`, and which engine it came to, and why."""
     if engine not in get_args(EngineName):
         raise ConfigError(f"engine must be one of {', '.join(map(repr, get_args(EngineName)))}, not {engine!r}")
+    if not DEVICE.fullmatch(device) or device == "auto":
+        raise ConfigError(
+            f"device must be 'cpu', 'cuda' or another that torch has, such as 'cuda:1', not {device!r}"
+        )
     folder = ModelFolder.open(model_folder)
-    if engine == "native" or (engine == "auto" and device == "cpu"):
+    readers: dict[EngineName, Callable[[], NER]] = {
+        "native": lambda: folder.read_by(_native(folder, threads, int8), convention),
+        "onnx": lambda: folder.read_by(ExportedTagger(folder, threads=threads), convention),
+        "torch": lambda: _by_torch(folder, device, convention, trust),
+    }
+    tried = (engine,) if engine != "auto" else tuple(readers) if device == "cpu" else ("torch",)
+    ner, chosen, passed_over = _first(tried, readers)
+    path = None if model_folder is None else folder.path.resolve()
+    options = {
+        "device": device,
+        "engine": engine,
+        "threads": threads,
+        "int8": int8,
+        "convention": convention,
+        "trust": trust,
+    }
+    return Opened(ner.opened_by(partial(load, path, **options)), chosen, passed_over)  # type: ignore[arg-type]
+
+
+def _first(
+    tried: Sequence[EngineName], readers: Mapping[EngineName, Callable[[], NER]]
+) -> tuple[NER, EngineName, tuple[tuple[str, str], ...]]:
+    """What the first engine reads that is made for the model; an error that is no matter of engines ends it."""
+    passed_over: list[tuple[str, str]] = []
+    for name in tried:
         try:
-            return folder.read_by(_native(folder, threads, int8), convention)
-        except ModelError:
-            if engine == "native":
-                raise
-    if engine == "onnx" or (engine == "auto" and device == "cpu" and (folder.path / GRAPH).is_file()):
-        return folder.read_by(ExportedTagger(folder, threads=threads), convention)
-    need_torch("engine='torch'" if engine == "torch" else f"{folder.path} is not exported, and")
+            return readers[name](), name, tuple(passed_over)
+        except EngineError as error:
+            passed_over.append((name, str(error)))
+    raise EngineError("; ".join(dict.fromkeys(reason for _, reason in passed_over)))
+
+
+def _by_torch(folder: ModelFolder, device: str, convention: str, trust: bool) -> NER:
+    need_torch("engine='torch'")
     from hanlattice import model
 
-    return model.load_model(folder.path, device=device, convention=convention)
+    return model.load_model(folder.path, device=device, convention=convention, trust=trust)
 
 
 def _native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagger:
     wanted = folder.config.prediction.precision == "int8" if int8 is None else int8
     if wanted and not can_multiply_bytes():
         warnings.warn(
-            "this processor has no products of bytes (AVX-512 VNNI): read in 32 bits instead", stacklevel=3
+            "this processor has no products of bytes (AVX-512 VNNI): read in 32 bits instead", stacklevel=6
         )
         wanted = False
     return NativeTagger(folder, threads=threads, int8=wanted)
@@ -76,10 +143,10 @@ def _native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagge
 def need_torch(purpose: str) -> None:
     """
     Raises:
-        ModelError: torch is not installed.
+        EngineError: torch is not installed.
     """
     if find_spec("torch") is None:
-        raise ModelError(f"{purpose} needs torch: pip install 'hanlattice[train]'")
+        raise EngineError(f"{purpose} needs torch: pip install 'hanlattice[train]'")
 
 
 def train(
@@ -122,9 +189,6 @@ def evaluate(ner: NER, documents: str | Path | Iterable[Document], *, partial: b
         if not documents:
             raise DataError("holds no document", path)
     documents = list(documents)
-    if isinstance(ner.engine, ExportedTagger):
-        spans = [d.spans for d in ner.pipe(d.text for d in documents)]
-        return evaluate_spans([d.spans for d in documents], spans, partial=partial)
-    from hanlattice import training
-
-    return training.evaluate(ner, documents, partial=partial)
+    texts, gold = [d.text for d in documents], [d.spans for d in documents]
+    report = evaluate_spans(gold, [d.spans for d in ner.pipe(texts)], partial=partial)
+    return with_ceiling(report, sum(map(len, out_of_reach(ner, texts, gold))))

@@ -5,7 +5,9 @@ A part named ``package.module:Class`` is imported and called with the same argum
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import torch
 from torch import nn
 
-from hanlattice.config import Config, ConventionConfig, Part, coerced, located, suggestion
+from hanlattice.config import Config, ConventionConfig, Part, located, part_setting, suggestion
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.enumeration import Enumeration
 from hanlattice.decoders.mrc import MRC
@@ -274,17 +276,43 @@ DECODERS: dict[str, Callable[..., Decoder]] = {
 }
 
 
+# Whether parts named package.module:Class may be imported now: importing them runs code.
+_TRUSTED: ContextVar[bool] = ContextVar("trusted", default=True)
+_OWN = re.compile(r"[^\W\d]\w*([.][^\W\d]\w*)*:[^\W\d]\w*")
+# Parts of this library by their paths, which folders may name whether they are trusted or not.
+OURS: dict[str, Callable[..., Any]] = {
+    f"{part.__module__}:{part.__name__}": part
+    for part in (*EMBEDDINGS.values(), *ENCODERS.values(), *DECODERS.values())
+    if part.__qualname__ == part.__name__
+}
+
+
 def build(
     config: Config,
     tables: Tables,
     labels: tuple[str, ...],
     conventions: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    *,
+    trust: bool = True,
 ) -> Tagger:
     """The tagger that a configuration describes, for ``labels`` of its default convention and those of others.
+
+    ``trust``: parts named ``package.module:Class`` may be imported, which runs their code. It is for settings that
+    come from elsewhere, such as with a model's folder, to be built without it.
 
     Raises:
         ConfigError: a part or a setting of one does not exist, or a value does not fit.
     """
+    token = _TRUSTED.set(trust)
+    try:
+        return _built(config, tables, labels, conventions)
+    finally:
+        _TRUSTED.reset(token)
+
+
+def _built(
+    config: Config, tables: Tables, labels: tuple[str, ...], conventions: Mapping[str, tuple[str, ...]]
+) -> Tagger:
     embedding = _construct("embedding", config.embedding, EMBEDDINGS, tables.within("embedding"))
     encoder = _construct("encoder", config.encoder, ENCODERS, embedding.d_out, tables)
     decoder = _construct("decoder", config.decoder, DECODERS, encoder.d_out, labels)
@@ -310,7 +338,25 @@ def build_head(setting: str, decoder: Part, d_in: int, encoder: Encoder, labels:
 def _convention(config: Config, name: str) -> ConventionConfig:
     if name not in config.conventions:
         raise ConfigError(f"there are no settings conventions.{name}")
+    if hasattr(nn.ModuleDict(), name):
+        raise ConfigError(f"conventions.{name}: {name!r} means something else inside a model; rename it")
     return config.conventions[name]
+
+
+def own_parts(config: Config) -> set[str]:
+    """Names of the parts of the model that are imported, those within others included."""
+    heads = (convention.decoder for convention in config.conventions.values())
+    parts = (config.embedding, config.encoder, config.decoder, *heads)
+    return {name for part in parts for name in _names({"name": part.name, **part.settings})}
+
+
+def _names(part: Mapping[str, Any]) -> Iterator[str]:
+    if ":" in (name := str(part.get("name", ""))) and name not in OURS:
+        yield name
+    inner, beside = part.get("inner"), part.get("parts")
+    for within in (inner, *(beside.values() if isinstance(beside, Mapping) else ())):
+        if isinstance(within, Mapping):
+            yield from _names(within)
 
 
 def check(config: Config) -> None:
@@ -323,8 +369,7 @@ def check(config: Config) -> None:
     _chosen("encoder", config.encoder, ENCODERS)
     _chosen("decoder", config.decoder, DECODERS)
     for name in config.conventions:
-        if hasattr(nn.ModuleDict(), name):
-            raise ConfigError(f"conventions.{name}: {name!r} means something else inside a model; rename it")
+        _convention(config, name)
     for kind, corpora in (("conventions", config.conventions), ("auxiliary", config.auxiliary)):
         for name, settings in corpora.items():
             _chosen(f"{kind}.{name}.decoder", settings.decoder, DECODERS)
@@ -362,7 +407,7 @@ def _chosen(
                 _chosen(f"{where}.{name}", inner, builders)
             settings[key] = parts
         else:
-            settings[key] = coerced(value, known[key] or type(value), where)
+            settings[key] = part_setting(part, key, value, known[key] or type(value), where)
     return builder, settings
 
 
@@ -376,6 +421,15 @@ def _within(default: Part, value: Any, where: str) -> Part:
 
 
 def _imported(room: str, name: str) -> Callable[..., Any]:
+    if name in OURS:
+        return OURS[name]
+    if not _OWN.fullmatch(name):
+        raise ConfigError(f"{room} {name!r} is neither the name of a part nor package.module:Class")
+    if not _TRUSTED.get():
+        raise ConfigError(
+            f"{room} {name!r} is code from outside this library; if you trust it and this folder, load the model"
+            " with trust=True (--trust)"
+        )
     module, _, attribute = name.partition(":")
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)

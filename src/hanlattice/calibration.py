@@ -12,6 +12,7 @@ import numpy as np
 
 from hanlattice import corpus
 from hanlattice.config import Config, save_config
+from hanlattice.digests import CHECKPOINT, record
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation import calibration_error
@@ -56,7 +57,9 @@ class Calibrated:
     exported: bool
 
 
-def calibrate(model: str | Path | None, dev: str | Path, output: str | Path, *, convention: str = "") -> Calibrated:
+def calibrate(
+    model: str | Path | None, dev: str | Path, output: str | Path, *, convention: str = "", trust: bool = False
+) -> Calibrated:
     """Write to the new folder ``output`` a copy of a model whose confidences are calibrated on a corpus.
 
     Only the answers by one ``convention`` change, those by the model's default one where it is empty: the corpus
@@ -71,6 +74,7 @@ def calibrate(model: str | Path | None, dev: str | Path, output: str | Path, *, 
     and those that are one are of the answer to a whole sentence.
 
     The corpus should be one that the model has not learnt from; a model that was chosen by it is fine.
+    ``trust``: as in :func:`hanlattice.load`.
 
     Raises:
         DataError: the corpus cannot be read, or what is found in it cannot tell a temperature.
@@ -81,18 +85,19 @@ def calibrate(model: str | Path | None, dev: str | Path, output: str | Path, *, 
     if output.exists():
         raise ModelError(f"{output} exists already; name a new folder for the calibrated model")
     documents = list(corpus.read(dev))
-    ner = load_model(folder.path, convention=convention)
+    ner = load_model(folder.path, convention=convention, trust=trust)
     before = read(ner, documents)
     _need_both(before, dev)
     temperature = _fitted(ner, documents, before)
     changed = _decoding(ner).decoder.soften(temperature)
     with atomic_folder(output) as draft:
-        shutil.copytree(folder.path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(GRAPH))
+        shutil.copytree(folder.path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(GRAPH, CHECKPOINT))
         save_config(_changed(folder.config, ner.head, changed), draft / CONFIG)
         save_weights(ner.tagger.state_dict(), draft / WEIGHTS, precision=stored_precision(folder.path / WEIGHTS))
-        after = read(load_model(draft, convention=convention), documents)
+        after = read(load_model(draft, convention=convention, trust=trust), documents)
         done = Calibrated(output, temperature, before, after, (folder.path / GRAPH).is_file())
         _note(draft / CARD, done, f"{Path(dev).name}{convention and f' by convention {convention}'}")
+        record(draft)
     return done
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
@@ -10,35 +11,63 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import tomli_w
 
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write
+from hanlattice.ranges import OF_PARTS, RATE, SHARE, WEIGHT, Range, at_least, refuse_outside
 
 DEFAULT_CONVENTION = "default"
 """The annotation convention of a model that was trained on one kind of annotation only."""
 
+# What torch calls the devices that it may have; which of them there are is seen when one is used.
+DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu|hpu|npu|xla)(:\d+)?")
+
+# Of the settings of a part: their types, and what holds where nothing is said.
+Kinds = Mapping[str, tuple[Any, Any]]
+
+
+def ranged(default: Any, allowed: Range) -> Any:
+    """A setting that is a number of a range."""
+    return field(default=default, metadata={"range": allowed})
+
+
+class _Ranged:
+    """Settings that are checked whenever they are made; ``_name`` is what their table is called."""
+
+    _name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # type: ignore[arg-type]  # of the dataclasses that derive from this
+            refuse_outside(getattr(self, one.name), one.metadata.get("range"), f"{self._name}.{one.name}")
+
 
 @dataclass(frozen=True)
-class TextConfig:
+class TextConfig(_Ranged):
     """How texts are rewritten before a model reads them; see :class:`hanlattice.text.Normaliser`.
 
-    ``window`` and ``overlap`` are in characters: longer texts are read in windows.
+    ``window`` and ``overlap``, which is smaller, are in characters: longer texts are read in windows.
     """
 
+    _name = "text"
     nfkc: bool = True
     lower: bool = False
     digits: bool = False
     simplify: bool = False
     tidy: bool = False
-    window: int = 256
-    overlap: int = 64
+    window: int = ranged(256, Range(4, 65_536, "characters"))
+    overlap: int = ranged(64, at_least(0, "characters"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.overlap >= self.window:
+            raise ConfigError(f"text.overlap ({self.overlap}) must be below text.window ({self.window})")
 
 
 @dataclass(frozen=True)
-class DataConfig:
+class DataConfig(_Ranged):
     """Corpora, and what is done to them. ``format`` and ``scheme`` are detected where empty.
 
     ``dev_share`` of the first training corpus becomes dev where there is no dev file. With ``drop`` annotations
@@ -54,42 +83,39 @@ class DataConfig:
     ``convention`` is the name of the annotation convention of ``train``.
     """
 
+    _name = "data"
     train: tuple[str, ...] = ()
     dev: str = ""
     test: str = ""
     format: str = ""
     scheme: str = ""
-    dev_share: float = 0.1
+    dev_share: float = ranged(0.1, Range(0, 1, without_least=True, without_most=True))
     drop: bool = False
     exclude: tuple[str, ...] = ()
     outermost: bool = False
-    unpunctuated: float = 0.0
-    noise: float = 0.0
-    user_words: float = 0.3
+    unpunctuated: float = ranged(0.0, SHARE)
+    noise: float = ranged(0.0, SHARE)
+    user_words: float = ranged(0.3, SHARE)
     convention: str = DEFAULT_CONVENTION
-
-    def __post_init__(self) -> None:
-        for name in ("dev_share", "unpunctuated", "noise", "user_words"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"data.{name} must be a share from 0 to 1, not {getattr(self, name):g}")
 
 
 @dataclass(frozen=True)
-class LexiconConfig:
+class LexiconConfig(_Ranged):
     """``files`` of words; ``FILE=LABEL`` gives all words of a file that gazetteer label, and of equal words the
     last counts. ``vector_words`` puts the words of the vectors before them. Words of fewer than
     ``min_word_length`` characters are never matched. How often words occur is counted in ``train`` or, as some
     publications have it, in ``all`` corpora, test included.
     """
 
+    _name = "lexicon"
     files: tuple[str, ...] = ()
     vector_words: bool = True
-    min_word_length: int = 2
+    min_word_length: int = ranged(2, Range(1, 1000, "characters"))
     counts: Literal["train", "all"] = "train"
 
 
 @dataclass(frozen=True)
-class VectorsConfig:
+class VectorsConfig(_Ranged):
     """``path`` of the vectors, empty for those inside the package. ``normalise`` scales each to length 1.
 
     The most frequent ``bigrams`` and ``words`` (0: all) come into the model beyond those met in the corpora.
@@ -98,11 +124,12 @@ class VectorsConfig:
     vector begin with the one that their characters suggest.
     """
 
+    _name = "vectors"
     path: str = ""
     normalise: bool = True
-    bigrams: int = 0
-    words: int = 0
-    min_frequency: int = 1
+    bigrams: int = ranged(0, at_least(0))
+    words: int = ranged(0, at_least(0))
+    min_frequency: int = ranged(1, at_least(0))
     spelled: bool = False
 
 
@@ -143,7 +170,7 @@ def _laid_over(
 
 
 @dataclass(frozen=True)
-class AuxiliaryConfig:
+class AuxiliaryConfig(_Ranged):
     """Corpora that are annotated in another way than ``data.train``, such as with parts of speech.
 
     A head of its own, with a ``decoder``, reads what embedding and encoder make of ``corpus`` (one file or
@@ -153,19 +180,14 @@ class AuxiliaryConfig:
     the convention of ``data.train`` and teaches its head, as texts that another model annotated do.
     """
 
+    _name = "auxiliary"
     corpus: tuple[str, ...] = ()
     decoder: Part = field(default_factory=lambda: Part("softmax"))
     labels: Mapping[str, str] = field(default_factory=dict)
-    weight: float = 1.0
-    share: float = 1.0
-    epochs: int = 0
+    weight: float = ranged(1.0, WEIGHT)
+    share: float = ranged(1.0, Range(0, 1, without_least=True))
+    epochs: int = ranged(0, at_least(0))
     same_convention: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ConfigError(f"share must be above 0 and at most 1, not {self.share:g}")
-        if self.weight < 0 or self.epochs < 0:
-            raise ConfigError("weight and epochs must be at least 0")
 
 
 @dataclass(frozen=True)
@@ -174,6 +196,7 @@ class ConventionConfig(AuxiliaryConfig):
     request. ``edges``: see :class:`PredictionConfig`.
     """
 
+    _name = "conventions"
     decoder: Part = field(default_factory=lambda: Part("crf"))
     edges: Literal["blank", "punctuation"] = "blank"
 
@@ -186,7 +209,7 @@ class ConventionConfig(AuxiliaryConfig):
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(_Ranged):
     """``batch_size`` sentences make a step: they are shared among the processes that train, and each reads its own
     in ``accumulate`` pieces. ``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule``
     after the share ``warmup`` of all steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate``
@@ -199,38 +222,39 @@ class TrainingConfig:
     ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
     """
 
-    epochs: int = 50
-    batch_size: int = 10
-    accumulate: int = 1
+    _name = "training"
+    epochs: int = ranged(50, at_least(1))
+    batch_size: int = ranged(10, at_least(1))
+    accumulate: int = ranged(1, at_least(1))
     optimiser: Literal["sgd", "adamw", "adamax"] = "sgd"
-    learning_rate: float = 1e-3
-    table_rate: float = 1.0
-    crf_rate: float = 1.0
-    pretrained_rate: float = 0.05
-    layer_decay: float = 1.0
-    pretrained_from: int = 1
-    momentum: float = 0.9
-    weight_decay: float = 0.0
-    warmup: float = 0.1
+    learning_rate: float = ranged(1e-3, WEIGHT)
+    table_rate: float = ranged(1.0, WEIGHT)
+    crf_rate: float = ranged(1.0, WEIGHT)
+    pretrained_rate: float = ranged(0.05, WEIGHT)
+    layer_decay: float = ranged(1.0, Range(0, 1, without_least=True))
+    pretrained_from: int = ranged(1, at_least(0))
+    momentum: float = ranged(0.9, RATE)
+    weight_decay: float = ranged(0.0, WEIGHT)
+    warmup: float = ranged(0.1, SHARE)
     schedule: Literal["constant", "linear", "cosine"] = "constant"
-    clip_value: float = 5.0
-    clip_norm: float = 0.0
-    average: float = 0.998
+    clip_value: float = ranged(5.0, WEIGHT)
+    clip_norm: float = ranged(0.0, WEIGHT)
+    average: float = ranged(0.998, RATE)
     initialisation: Literal["xavier", "default"] = "xavier"
     start: str = ""
-    least_steps: int = 0
-    patience: int = 0
-    seed: int = 1
+    least_steps: int = ranged(0, at_least(0))
+    patience: int = ranged(0, at_least(0))
+    seed: int = ranged(1, Range(0, 2**32 - 1))
     device: str = "auto"
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    bucket: int = 50
-    evaluate_from: int = 1
+    bucket: int = ranged(50, at_least(1))
+    evaluate_from: int = ranged(1, at_least(0))
     tensorboard: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "accumulate"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"training.{name} must be at least 1, not {getattr(self, name)}")
+        super().__post_init__()
+        if not DEVICE.fullmatch(self.device):
+            raise ConfigError(f"training.device must be 'auto', 'cpu', 'cuda' or 'cuda:1', not {self.device!r}")
 
 
 @dataclass(frozen=True)
@@ -369,7 +393,12 @@ def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str
             changes[key] = _overlay(old, value, source, f"{dotted}.")
         else:
             changes[key] = coerced(value, hints[key], f"{source}: {dotted!r}")
-    return replace(current, **changes)
+            allowed = current.__dataclass_fields__[key].metadata.get("range")
+            refuse_outside(changes[key], allowed, f"{source}: {dotted!r}")
+    try:
+        return replace(current, **changes)
+    except ConfigError as error:  # of settings that contradict each other
+        raise ConfigError(f"{source}: {error}") from None
 
 
 def _corpora(
@@ -412,12 +441,48 @@ def coerced(value: Any, hint: Any, where: str) -> Any:
             raise ConfigError(f"{where} must be one of {', '.join(map(repr, get_args(hint)))}, not {value!r}")
         return value
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        value = _as_float(value)
+    if hint is float and isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where} must be a finite number, not {value!r}")
     if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise ConfigError(f"{where} must be of type {hint.__name__}, not {value!r}")
     return value
+
+
+def _as_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def part_setting(part: Part, key: str, value: Any, hint: Any, where: str) -> Any:
+    """A setting of an embedding, an encoder or a decoder in its type and, if the part is one of ours, its range.
+
+    Raises:
+        ConfigError: it is of another type, or outside the range.
+    """
+    found = coerced(value, hint, where)
+    if ":" not in part.name:
+        refuse_outside(found, OF_PARTS.get(key), where)
+    return found
+
+
+def settings_of(where: str, part: Part, kinds: Mapping[str, Kinds]) -> dict[str, Any]:
+    """All settings of a part that is among ``kinds``, for readers of models that do without its module.
+
+    Raises:
+        ConfigError: a setting does not exist, is of another type, or outside its range.
+    """
+    known = kinds[part.name]
+    found = {key: value for key, (_, value) in known.items()}
+    for key, value in part.settings.items():
+        if key not in known:
+            raise ConfigError(f"{where} {part.name!r} has no setting {key!r}{suggestion(key, known)}")
+        found[key] = part_setting(part, key, value, known[key][0], f"{where}.{key}")
+    return found
 
 
 def _nested(dotted: str, value: Any) -> dict[str, Any]:

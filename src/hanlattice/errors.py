@@ -26,3 +26,7 @@ class UnknownConvention(ConfigError):
 
 class ModelError(HanlatticeError):
     """A model folder that is broken, foreign or of another version."""
+
+
+class EngineError(ModelError):
+    """A model with nothing wrong that this engine does not run, or not here; another engine may."""

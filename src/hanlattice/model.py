@@ -1,6 +1,7 @@
 """A model is a folder: settings, weights, vocabulary, lexicon and card. No pickle is read or written."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from hanlattice.build import build
 from hanlattice.config import Config, save_config
+from hanlattice.digests import forget, record
 from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.errors import ConfigError, ModelError
@@ -43,10 +45,11 @@ def save_model(
     card: str = "",
     precision: str = "float32",
 ) -> None:
-    """Write a model's folder, each file whole or not at all, the weights last."""
+    """Write a model's folder, each file whole or not at all, the weights last, and then their digests."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / GRAPH).unlink(missing_ok=True)  # of other weights
+    forget(folder)
     save_config(config, folder / CONFIG)
     vocabulary.save(folder / VOCABULARY)
     save_lexicon(lexicon, folder / LEXICON)
@@ -55,6 +58,7 @@ def save_model(
             stream.write(card)
     save_files(tagger, folder)
     save_weights(tagger.state_dict(), folder / WEIGHTS, precision=precision)
+    record(folder)
 
 
 def save_files(tagger: Tagger, folder: Path) -> None:
@@ -112,45 +116,67 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     """Weights as float32, and whole numbers as they are.
 
     Raises:
-        ModelError: the file is missing, cut short or no safetensors file.
+        ModelError: the file is missing, cut short or no safetensors file, or holds numbers that are not finite.
     """
     stored = stored_weights(path, load_tensors)
-    return {
-        name: tensor.float() * stored[name + SCALE].float() if name + SCALE in stored else _widened(tensor)
-        for name, tensor in stored.items()
-        if not name.endswith(SCALE)
-    }
+    for name, tensor in stored.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise ModelError(f"{path}: broken ({name} has numbers that are not finite); copy the model again")
+    try:
+        return {
+            name: tensor.float() * stored[name + SCALE].float() if name + SCALE in stored else _widened(tensor)
+            for name, tensor in stored.items()
+            if not name.endswith(SCALE)
+        }
+    except RuntimeError as error:
+        raise ModelError(
+            f"{path}: broken (scales do not fit their tables: {error}); copy the model again"
+        ) from None
 
 
 def _widened(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
-def load_model(folder: str | Path | None = None, *, device: str = "cpu", convention: str = "") -> NER:
+def load_model(
+    folder: str | Path | None = None, *, device: str = "cpu", convention: str = "", trust: bool = False
+) -> NER:
     """The model of a folder, read by torch; without one, the model inside the package.
 
+    ``trust``: parts that the folder names as ``package.module:Class`` may be imported, which runs their code.
+
     Raises:
-        ModelError: the folder is missing, broken, or no model of this library.
+        ModelError: the folder is missing, broken, or no model of this library; or it names parts of its own.
     """
     opened = ModelFolder.open(folder)
     path, vocabulary = opened.path, opened.vocabulary
     state = load_weights(path / WEIGHTS)
     try:
         tables = Tables.empty(vocabulary, _dimensions(state), path)
-        tagger = build(opened.config, tables, vocabulary.labels, vocabulary.conventions)
+        tagger = build(opened.config, tables, vocabulary.labels, vocabulary.conventions, trust=trust)
         tagger.load_state_dict(state)
     except ConfigError as error:
         raise ModelError(f"{path}: {error}") from error
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise ModelError(f"{path}: weights do not fit the settings and vocabulary ({reason})") from None
-    return opened.read_by(tagger.to(device), convention)
+    try:
+        tagger = tagger.to(device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"{path}: the device {device!r} cannot be used here ({reason}); try 'cpu'") from None
+    place = None if folder is None else path.resolve()
+    reopen = partial(load_model, place, device=device, convention=convention, trust=trust)
+    return opened.read_by(tagger, convention).opened_by(reopen)
 
 
 def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:
     """Widths of the three tables, read off the weights."""
     ends = {"chars": ".chars.weight", "bigrams": ".bigrams.weight", "words": ".words.table.weight"}
-    widths = {kind: [t.shape[1] for name, t in state.items() if name.endswith(end)] for kind, end in ends.items()}
+    widths = {
+        kind: [t.shape[1] for name, t in state.items() if name.endswith(end) and t.dim() == 2]
+        for kind, end in ends.items()
+    }
     return {kind: found[0] if found else 1 for kind, found in widths.items()}
 
 

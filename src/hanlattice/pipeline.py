@@ -2,7 +2,7 @@
 
 import threading
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from hanlattice.document import Document, Entity
 from hanlattice.edges import Edges, trimmed
 from hanlattice.encoded import Encoded
 from hanlattice.errors import HanlatticeError
+from hanlattice.forking import renew_after_fork
 from hanlattice.lexicon import Lattice, Lexicon
 from hanlattice.reader import Reader
 from hanlattice.spans import ScoredSpan, Span
@@ -74,7 +75,8 @@ class NER:
 
     ``ner(text)`` gives a :class:`Document`, ``ner(texts)`` an iterator of them. The lexicon is live: edit
     ``ner.lexicon``, and the next call reads by it. ``convention`` is the annotation convention that answers follow,
-    the model's default where it is empty.
+    the model's default where it is empty. One that was loaded from a folder is pickled and copied as "open this
+    folder again", with the edits of its lexicon; so whoever unpickles it needs the folder too.
 
     Raises:
         ConfigError: the model does not know the convention.
@@ -90,7 +92,27 @@ class NER:
         self.normaliser = Normaliser.of(config.text)
         self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length, base=lexicon)
         self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=_NONE)
+        self._reopen: Callable[[], NER] | None = None
+        self._opened_with: object = None
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """A lock that no one holds."""
         self._lock = threading.Lock()
+
+    def opened_by(self, reopen: "Callable[[], NER]") -> "NER":
+        """This one, which ``reopen()`` opens again where it is copied or unpickled."""
+        self._reopen, self._opened_with = reopen, self.lexicon.state
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._reopen is None:
+            raise HanlatticeError(
+                "an NER that was not loaded from a folder cannot be copied or pickled; save it first"
+            )
+        is_edited = self.lexicon.state is not self._opened_with
+        return _reopened, (self._reopen, self.lexicon if is_edited else None)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -269,6 +291,13 @@ class NER:
         after = [bisect_right(ends, span.start) for span in kept]  # the first forced span that ends later
         free = [s for s, i in zip(kept, after, strict=True) if i == len(forced) or s.end <= forced[i].start]
         return sorted([*free, *forced])
+
+
+def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None) -> NER:
+    ner = reopen()
+    if lexicon is not None:
+        ner.lexicon = lexicon
+    return ner
 
 
 def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention: str) -> None:

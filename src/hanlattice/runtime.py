@@ -1,6 +1,6 @@
 """Exported models on ONNX Runtime: sentences in, spans out, without torch."""
 
-import hashlib
+import ctypes
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from hanlattice.digests import digest
 from hanlattice.encoded import Encoded
-from hanlattice.errors import ModelError
-from hanlattice.model_folder import GRAPH, WEIGHTS, ModelFolder
+from hanlattice.errors import EngineError, ModelError
+from hanlattice.forking import renew_after_fork
+from hanlattice.model_folder import GRAPH, TAGS, WEIGHTS, ModelFolder
 from hanlattice.spans import ScoredSpan
 from hanlattice.structs.decoding import Potentials
 
-# Decoders that are read here.
-DECODERS = ("crf", "softmax")
+DECODERS = tuple(TAGS)  # that are read here
 DIGEST = "weights"  # in the graph's metadata: what the weights were when it was exported
 
 # What scoring one word by itself costs, in rows of a table of all distances for one query.
@@ -27,35 +28,46 @@ NOT_THERE = -1e9
 
 Feeds = dict[str, np.ndarray]
 
+_NONE_OF_THEM = np.zeros(0, np.int64)
+_NOTHING = Encoded(*(np.zeros(1, np.int64),) * 2, *(_NONE_OF_THEM,) * 4, "一")
+
 
 class ExportedTagger:
     """The encoder and the emissions of a model as a graph, and its tags decoded here.
 
     ``threads``: of a single call; the runtime's own choice where it is 0.
+
+    Raises:
+        EngineError: the model is not exported, or ONNX Runtime is not installed.
+        ModelError: the graph or the weights are broken, or not of one model.
     """
 
     nested = False
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0):
-        runtime = _onnxruntime(folder.path)
+        for convention in folder.conventions:
+            if (name := folder.decoder(convention).name) not in DECODERS:
+                raise EngineError(f"{folder.path}: decoder {name!r} cannot be read from a graph")
         if not (folder.path / GRAPH).is_file():
-            raise ModelError(f"{folder.path} is not exported: hanlattice export {folder.path} FOLDER")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.enable_mem_pattern = False  # which would keep a plan of memory for every size of a batch
-        try:
-            self._session = runtime.InferenceSession(
-                str(folder.path / GRAPH), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # the runtime's own kinds of errors have no common name
-            reason = str(error).splitlines()[0]
-            raise ModelError(f"{folder.path / GRAPH} cannot be run ({reason}); export the model again") from None
+            raise EngineError(f"{folder.path} is not exported: hanlattice export {folder.path} FOLDER")
+        self._path, self._threads = folder.path, threads
+        self._session = _session(folder.path, threads)
         made_for = self._session.get_modelmeta().custom_metadata_map.get(DIGEST)
         if made_for != digest(folder.path / WEIGHTS):
             raise ModelError(f"{folder.path}: {GRAPH} and {WEIGHTS} are not of one model; export it again")
         self._inputs = [given.name for given in self._session.get_inputs()]
-        self._conventions = ("", *folder.vocabulary.conventions)
-        self._tags = {convention: folder.tags(convention) for convention in self._conventions}
+        if unknown := set(self._inputs) - set(feeds([_NOTHING])):
+            raise ModelError(
+                f"{folder.path / GRAPH} asks for {min(unknown)!r}, unknown here; export the model again"
+            )
+        weights = folder.weights()
+        self._conventions = folder.conventions
+        self._tags = {convention: folder.tags(weights, convention) for convention in self._conventions}
+        if len(self._conventions) > 1 and "convention" not in self._inputs:
+            raise ModelError(f"{folder.path / GRAPH} knows of one convention only; export the model again")
+
+        if threads != 1:  # a session of one thread has none of its own
+            renew_after_fork(self)
 
     def is_nested(self, convention: str = "") -> bool:
         """Tags cannot express spans inside spans."""
@@ -63,6 +75,15 @@ class ExportedTagger:
 
     def eval(self) -> None:
         """It only reads."""
+
+    def renew(self) -> None:
+        """Forget the session, whose threads are of another process; the next call opens one.
+
+        It is never freed here: it would wait for them. So does ONNX Runtime itself where a forked process ends
+        other than by ``os._exit``, as those of ``multiprocessing`` do.
+        """
+        _abandon(self._session)
+        self._session = None
 
     def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
         """Spans of each sentence, by a convention; the default one where it is empty."""
@@ -76,8 +97,13 @@ class ExportedTagger:
         self, sentences: Sequence[Encoded], convention: str = ""
     ) -> tuple[Float[np.ndarray, "B N Y"], Int[np.ndarray, "B"]]:
         """Scores of tags, padded, and how many characters each sentence has."""
-        given = feeds(sentences) | {"convention": np.array([self._conventions.index(convention)])}
+        given = feeds(sentences, self._conventions.index(convention))
+        if self._session is None:
+            self._session = _session(self._path, self._threads)
         found = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+        most = max(len(rules.names) for rules, _ in self._tags.values())
+        if found.shape[-1] != most:
+            raise ModelError(f"{self._path / GRAPH} has {found.shape[-1]} tags, not {most}; export the model again")
         return found[..., : len(self._tags[convention][0].names)], given["n_chars"]
 
 
@@ -92,32 +118,42 @@ def _cut(sentences: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
     yield sentences[first:]
 
 
-def digest(path: Path) -> str:
-    """Of a file's bytes.
-
-    Raises:
-        ModelError: it cannot be read.
+def _session(folder: Path, threads: int) -> Any:
     """
+    Raises:
+        EngineError: ONNX Runtime is not installed.
+        ModelError: the graph is broken.
+    """
+    runtime = _onnxruntime(folder)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.enable_mem_pattern = False  # which would keep a plan of memory for every size of a batch
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
+        return runtime.InferenceSession(str(folder / GRAPH), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime's own kinds of errors have no common name
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"{folder / GRAPH} cannot be run ({reason}); export the model again") from None
+
+
+def _abandon(thing: object) -> None:
+    """Count one more user, who never lets go."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def _onnxruntime(path: Path) -> Any:
     try:
         import onnxruntime
     except ImportError:
-        raise ModelError(
+        raise EngineError(
             f"{path} is an exported model, which needs: pip install onnxruntime"
             " (with hanlattice[train], load it by torch: engine='torch')"
         ) from None
     return onnxruntime
 
 
-def feeds(sentences: Sequence[Encoded]) -> Feeds:
-    """Sentences padded to the longest, as the graphs of :mod:`hanlattice.export.graph` take them.
+def feeds(sentences: Sequence[Encoded], convention: int = 0) -> Feeds:
+    """Sentences padded to the longest, as the graphs of :mod:`hanlattice.export.graph` take them, to be read by a
+    convention; the default one is 0.
 
     ``n_chars`` is the length of each. In a sentence words of common lengths come first. A graph has no empty axes:
     there is at least one place for a word of either kind, a common length besides 1, and the list of rare words
@@ -162,6 +198,7 @@ def feeds(sentences: Sequence[Encoded]) -> Feeds:
         "rare_sentence": np.append(sentence[alone], 0),
         "rare_head": np.append(head[alone], 0),
         "rare_place": placed(np.cumsum(alone) - 1, alone.sum())[:, n_common:],
+        "convention": np.array([convention]),
     }
 
 

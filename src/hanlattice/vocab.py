@@ -94,9 +94,11 @@ class Vocabulary:
             ModelError: the file is missing or is not a vocabulary.
         """
         try:
+            if not Path(path).is_file():  # what never ends, such as a device or a pipe, is none
+                raise FileNotFoundError
             fields = json.loads(Path(path).read_text(encoding="utf-8"))
             pairs = fields["bigrams"]
-            return cls(
+            found = cls(
                 tuple(fields["chars"]),
                 tuple(map("".join, zip(pairs[::2], pairs[1::2], strict=True))),
                 tuple(fields["words"].split("\n")) if fields["words"] else (),
@@ -106,10 +108,26 @@ class Vocabulary:
                 fields.get("convention", DEFAULT_CONVENTION),
                 {name: tuple(labels) for name, labels in fields.get("conventions", {}).items()},
             )
+            _refuse_no_names(found)
+            return found
         except FileNotFoundError:
             raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?") from None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(f"{path}: not a vocabulary of hanlattice ({error})") from None
+
+
+def _refuse_no_names(found: Vocabulary) -> None:
+    """
+    Raises:
+        TypeError, ValueError: what should be a name or a flag is none, or a convention is there twice.
+    """
+    if not isinstance(found.user_words, bool):
+        raise TypeError("user_words is neither true nor false")
+    for name in (found.convention, *found.all_labels):
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r:.60} is no name")
+    if found.convention in found.conventions:
+        raise ValueError(f"the convention {found.convention!r} is there twice")
 
 
 def bigrams_of(text: str) -> list[str]:

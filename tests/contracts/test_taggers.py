@@ -165,7 +165,8 @@ class World:
         self.lexicon = Lexicon([(w, "LOC" if w in tiny.PLACES else None, None) for w in tiny.WORDS[::2]])
         pieces, _ = data.pieces(documents, config, Normaliser())
         vectors = tiny.vectors()
-        self.vocabulary = data.vocabularies(pieces, [], data.labels_of(pieces), self.lexicon, vectors, config).seen
+        labels = data.labels_of(pieces)
+        self.vocabulary = data.vocabularies(pieces, [], labels, {}, self.lexicon, vectors, config).seen
         self.tables = Tables.from_vectors(self.vocabulary, vectors, normalise=True, seed=0)
         examples = data.examples(pieces, Reader(self.vocabulary), self.lexicon)
         self.encoded, self.gold = [e.encoded for e in examples], [e.spans for e in examples]

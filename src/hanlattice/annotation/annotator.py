@@ -21,7 +21,9 @@ class Annotator:
     def __init__(self, job: Job):
         self.job = job
         return_freed_memory()
-        self.ner = load(job.model, device=job.device, threads=job.threads, convention=job.convention)
+        self.ner = load(
+            job.model, device=job.device, threads=job.threads, convention=job.convention, trust=job.trust
+        )
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(job.threads)
         for path in job.lexicons:

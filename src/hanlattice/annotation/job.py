@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hanlattice.digests import digest
 from hanlattice.model_folder import ModelFolder
-from hanlattice.runtime import digest
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Job:
 
     ``output``, of parts in a folder: ``jsonl``, ``jsonl.gz`` or ``parquet``. ``lexicons`` are added to the model's
     own. ``threads`` are those of one worker. ``convention`` is the annotation convention of the answers, the
-    model's default one where it is empty.
+    model's default one where it is empty. ``trust``: as in :func:`hanlattice.load`.
     """
 
     output: str = "jsonl"
@@ -27,6 +27,7 @@ class Job:
     device: str = "cpu"
     threads: int = 1
     convention: str = ""
+    trust: bool = False
 
     def identity(self) -> dict[str, Any]:
         """All that the answers follow from; files by their content.

@@ -12,6 +12,7 @@ import typer
 
 from hanlattice.cli import Interrupted
 from hanlattice.cli.options import ConventionOption
+from hanlattice.cli.settings import Trust
 
 if TYPE_CHECKING:
     from hanlattice.annotation import Run, Watcher
@@ -70,6 +71,7 @@ def annotate(
     engine: Annotated[Engine, typer.Option(help="Processes of this machine, or Ray.")] = Engine.local,
     cpus_per_worker: Annotated[float, typer.Option(min=0.0, help="Cores that Ray keeps for an actor.")] = 1.0,
     gpus_per_worker: Annotated[float, typer.Option(min=0.0, help="GPUs for an actor, also a part of one.")] = 0.0,
+    trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Annotate files of any size; the same command goes on with a run that was stopped, even by a crash.
@@ -95,6 +97,7 @@ def annotate(
         device,
         threads,
         convention or "",
+        trust,
     )
     work = _engine(engine, workers, cpus_per_worker, gpus_per_worker)
     began = time.monotonic()

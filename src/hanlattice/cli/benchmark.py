@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hanlattice.cli.options import ConventionOption
+from hanlattice.cli.settings import Trust
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import DataError, HanlatticeError
 
@@ -29,6 +30,7 @@ def benchmark(
     convention: ConventionOption = None,
     seconds: Annotated[float, typer.Option(min=0.01, help="For each figure.")] = 1.0,
     format: Annotated[str, typer.Option(help="table or jsonl.")] = "table",  # noqa: A002
+    trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but figures and errors.")] = False,
 ) -> None:
     """Measure characters and sentences a second, latency, start-up time and memory.
@@ -47,6 +49,7 @@ def benchmark(
         "threads": threads,
         "int8": int8 or None,
         "convention": convention or "",
+        "trust": trust,
     }
     ner = load(**settings)  # type: ignore[arg-type]  # which load checks
     source = _text(text) if text else measuring.invented_text(ner.lexicon, CHARACTERS)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from hanlattice.cli.options import ConventionOption
+from hanlattice.cli.settings import Trust
 
 
 def calibrate(
@@ -13,6 +14,7 @@ def calibrate(
     dev: Annotated[str, typer.Argument(help="Corpus with gold entities that the model has not learnt from.")],
     output: Annotated[Path, typer.Argument(help="New folder for the calibrated model.")],
     convention: ConventionOption = None,
+    trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Write a copy of a model whose confidences are nearest to how often it is right, by one temperature.
@@ -27,7 +29,7 @@ def calibrate(
     need_torch("calibration")
     from hanlattice.calibration import calibrate as write
 
-    done = write(folder.path, dev, output, convention=convention or "")
+    done = write(folder.path, dev, output, convention=convention or "", trust=trust)
     if quiet:
         return
     before, after = done.before, done.after

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from hanlattice.cli.options import ConventionOption, loaded
+from hanlattice.cli.settings import Trust
 from hanlattice.errors import DataError
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def evaluate(
         str, typer.Option(help="Scores at several thresholds too, such as 0,0.5,0.9: precision against recall.")
     ] = "",
     batch_size: Annotated[int, typer.Option(min=1, help="Texts that are read together.")] = 32,
+    trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the scores and errors.")] = False,
 ) -> None:
     """Score a model on a corpus: precision, recall and F1 over all entities, and label by label.
@@ -105,7 +107,8 @@ def evaluate(
     gold = [[span._replace(label=names.get(span.label, span.label)) for span in d.spans] for d in documents]
     models = [model] if compare is None else [model, compare]
     conventions = [convention, compare_convention or convention]
-    ners = [_loaded(*named, gold, lexicon or []) for named in zip(models, conventions, strict=False)]
+    added = lexicon or []
+    ners = [_loaded(*named, gold, added, trust) for named in zip(models, conventions, strict=False)]
     lost = [list(out_of_reach(ner, texts, gold)) for ner in ners]
     answers = [_predictions(ner, documents, batch_size, quiet, lattices=errors is not None) for ner in ners]
     read = [[document.entities for document in answer] for answer in answers]
@@ -173,9 +176,9 @@ def _renaming(text: str) -> dict[str, str]:
 
 
 def _loaded(
-    model: str, convention: str | None, gold: "Sequence[Sequence[Span]]", lexicons: Sequence[Path]
+    model: str, convention: str | None, gold: "Sequence[Sequence[Span]]", lexicons: Sequence[Path], trust: bool
 ) -> "NER":
-    ner = loaded(None if model == "default" else model, lexicons, convention=convention or "")
+    ner = loaded(None if model == "default" else model, lexicons, convention=convention or "", trust=trust)
     strange = sorted({span.label for spans in gold for span in spans} - set(ner.labels))
     if strange:
         typer.echo(

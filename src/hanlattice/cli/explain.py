@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hanlattice.cli.options import ConventionOption, loaded
+from hanlattice.cli.settings import Trust
 from hanlattice.errors import ConfigError
 
 if TYPE_CHECKING:
     from hanlattice.api import EngineName
     from hanlattice.explain import Reading
 
-SENTENCE = "重庆人和药店在渝中区开业"
+SENTENCE = "李明去了南京市长江大桥"
 
 
 def explain(
@@ -30,6 +31,7 @@ def explain(
     by: Annotated[
         str, typer.Option(help="What makes a word strong: influence, attention (FLAT, needs torch) or none.")
     ] = "influence",
+    trust: Trust = False,
     positions: Annotated[
         Path | None,
         typer.Option(help="Draw absolute and relative positions instead, for students, into this .svg or .png."),
@@ -47,11 +49,11 @@ def explain(
 
         draw(positions, text)
         return
-    _explain(text, output, model, lexicon or [], by, convention or "")
+    _explain(text, output, model, lexicon or [], by, convention or "", trust)
 
 
 def _explain(
-    text: str, output: Path | None, model: str | None, lexicons: list[Path], by: str, convention: str
+    text: str, output: Path | None, model: str | None, lexicons: list[Path], by: str, convention: str, trust: bool
 ) -> None:
     from hanlattice.explain import reading
     from hanlattice.files import atomic_write
@@ -62,7 +64,7 @@ def _explain(
     if by not in ("influence", "attention", "none"):
         raise ConfigError(f"--by must be influence, attention or none, not {by!r}")
     engine: EngineName = "torch" if by == "attention" else "auto"
-    ner = loaded(model, lexicons, convention=convention, engine=engine)
+    ner = loaded(model, lexicons, convention=convention, engine=engine, trust=trust)
     found = reading(ner, text, by=by)  # type: ignore[arg-type]  # one of the three by now
     match kind:
         case ".svg":

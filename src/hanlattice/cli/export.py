@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from hanlattice.cli.settings import Trust
+
 
 def export(
     model: Annotated[str, typer.Argument(help="Folder of a model, or default for the packaged one.")],
@@ -17,6 +19,7 @@ def export(
     most_lost: Annotated[
         float, typer.Option(min=0.0, help="Points of F1 on dev that 8 bits may cost; more, and nothing is written.")
     ] = 0.3,
+    trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Write a copy of a model that ONNX Runtime reads, without torch; what it finds is checked first."""
@@ -29,7 +32,7 @@ def export(
     from hanlattice.export import export as write
 
     documents = [document for path in dev or [] for document in corpus.read(path)]
-    done = write(folder.path, output, int8=int8, dev=documents, most_lost=most_lost / 100)
+    done = write(folder.path, output, int8=int8, dev=documents, most_lost=most_lost / 100, trust=trust)
     if quiet:
         return
     typer.echo(f"{done.folder}: emissions within {done.difference:.0e} of the model's")

@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hanlattice.cli.settings import Trust
+
 if TYPE_CHECKING:
+    from hanlattice.api import Opened
     from hanlattice.model_folder import ModelFolder
 
 
 def info(
     model: Annotated[str, typer.Argument(help="Folder of a model, or default for the packaged one.")] = "default",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare its files with the digests recorded when it was saved.")
+    ] = False,
+    trust: Trust = False,
 ) -> None:
-    """Show versions, and what a model is made of: labels, sizes, settings and scores."""
+    """Show versions, and what a model is made of: labels, sizes, the engine that reads it, settings and scores.
+
+    With --verify a line for every file that is not as it was saved, and nothing else; the status is then 1.
+    """
+    from hanlattice.api import open_model
     from hanlattice.model_folder import DEFAULT, ModelFolder
 
     if model == "default" and not DEFAULT.is_dir():
@@ -23,9 +34,30 @@ def info(
         typer.echo("model       none in this installation; name one, or train one with: hanlattice train")
         return
     folder = DEFAULT if model == "default" else Path(model)
-    opened = ModelFolder.open(folder)
+    if verify:
+        _verify(folder)
+        return
+    engine = open_model(folder, trust=trust)  # before anything is printed, as it may be broken
     _print_versions()
-    _print_model(opened)
+    _print_model(ModelFolder.open(folder), engine)
+
+
+def _verify(folder: Path) -> None:
+    from hanlattice.digests import faults
+    from hanlattice.errors import ModelError
+
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: no such folder")
+    found = list(faults(folder))
+    typer.echo("\n".join(found) or f"{folder}: all files are as they were saved")
+    if found:
+        raise typer.Exit(1)
+
+
+def _print_engine(opened: "Opened") -> None:
+    typer.echo(f"engine      {opened.engine}")
+    for name, reason in opened.passed_over:
+        typer.echo(f"            not {name}: {reason}")
 
 
 def _print_versions() -> None:
@@ -76,7 +108,7 @@ def _print_conventions(labels: Mapping[str, Sequence[str]]) -> None:
         typer.echo(f"{title:11} {name:{width}}  {', '.join(its_labels)}")
 
 
-def _print_model(model: "ModelFolder") -> None:
+def _print_model(model: "ModelFolder", opened: "Opened") -> None:
     import tomli_w
 
     from hanlattice.config import to_dict
@@ -96,6 +128,7 @@ def _print_model(model: "ModelFolder") -> None:
         f" {len(vocabulary.words):,} words"
     )
     typer.echo(f"lexicon     {len(Lexicon.open(folder / LEXICON)):,} words")
+    _print_engine(opened)
     typer.echo(f"\n## Settings\n\n{tomli_w.dumps(to_dict(model.config)).strip()}")
     if (folder / CARD).is_file():
         typer.echo(f"\n{(folder / CARD).read_text(encoding='utf-8').strip()}")

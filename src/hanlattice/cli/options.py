@@ -21,7 +21,12 @@ ConventionOption = Annotated[
 
 
 def loaded(
-    model: str | None, lexicons: Sequence[Path], *, convention: str = "", engine: "EngineName" = "auto"
+    model: str | None,
+    lexicons: Sequence[Path],
+    *,
+    convention: str = "",
+    engine: "EngineName" = "auto",
+    trust: bool = False,
 ) -> "NER":
     """A model that answers by a convention, with the words of files in its lexicon.
 
@@ -37,7 +42,7 @@ def loaded(
     from hanlattice.api import load
 
     return_freed_memory()
-    ner = load(model, engine=engine, convention=convention)
+    ner = load(model, engine=engine, convention=convention, trust=trust)
     for path, words in added.items():
         if len(words):
             ner.lexicon.update(words.entries(), source=path)

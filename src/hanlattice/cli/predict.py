@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli.options import ConventionOption, loaded
+from hanlattice.cli.settings import Trust
 from hanlattice.errors import DataError, HanlatticeError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def predict(
     threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave out less certain entities.")] = 0.0,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts that are read together.")] = 32,
     whole: Annotated[bool, typer.Option("--whole/--lines", help="A file is one text, or one a line.")] = False,
+    trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but entities and errors.")] = False,
 ) -> None:
     """Find the entities of texts, files or standard input.
@@ -66,7 +68,7 @@ def predict(
     first = next(sources, None)  # so that a missing file is told before the model is loaded
     if first is None:
         return
-    ner = loaded(model, lexicon or [], convention=convention or "")
+    ner = loaded(model, lexicon or [], convention=convention or "", trust=trust)
     titled = len(inputs) > 1 or (not whole and _is_source(inputs[0]))
     with ner.using(threshold=threshold):
         documents = _documents(ner, chain([first], sources), batch_size)

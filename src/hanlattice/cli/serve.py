@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hanlattice.api import EngineName
+from hanlattice.cli.settings import Trust
 from hanlattice.serving.settings import Settings
 
 DEFAULT = Settings()
@@ -21,6 +22,7 @@ def serve(
     engine: Annotated[
         EngineName, typer.Option(help="What reads the model; torch tells attention to the page.")
     ] = DEFAULT.engine,
+    trust: Trust = False,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = DEFAULT.host,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any that is free.")] = DEFAULT.port,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each with the model.")] = DEFAULT.workers,
@@ -63,6 +65,7 @@ def serve(
         model=model,
         convention=convention or "",
         engine=engine,
+        trust=trust,
         host=host,
         port=port,
         workers=workers,

@@ -4,12 +4,17 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from hanlattice.errors import ConfigError
+
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Import parts of its own that the model names: runs code; only if you trust it."),
+]
 
 
 class Dotted(TyperCommand):

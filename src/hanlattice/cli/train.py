@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.settings import Dotted, given
+from hanlattice.cli.settings import Dotted, Trust, given
 from hanlattice.cli.settings import paper as settings_of
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def train(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="What all chance follows from.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    trust: Trust = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the scores and errors.")] = False,
 ) -> None:
     """Train a model on a corpus.
@@ -61,7 +62,7 @@ def train(
 
     file = _settings_file(config, paper, output if resume else None)
     if start is not None and file is None:
-        base = overridden(settings_to_go_on(start), ctx.meta["settings"])
+        base = overridden(settings_to_go_on(start, trust=trust), ctx.meta["settings"])
         lexicon = [*base.lexicon.files, *(lexicon or [])]
     else:
         base = load_config(file, ctx.meta["settings"])
@@ -113,7 +114,7 @@ def _watching(config: "Config", quiet: bool) -> "Iterator[Watcher]":
 
 
 def _how_to_go_on(output: Path) -> str:
-    from hanlattice.training.loop import CHECKPOINT
+    from hanlattice.digests import CHECKPOINT
 
     if not (output / CHECKPOINT).exists():
         return "stopped before the end of the first epoch, so nothing is kept; start again"

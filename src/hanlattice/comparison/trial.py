@@ -10,6 +10,7 @@ import numpy as np
 
 from hanlattice import __version__, model
 from hanlattice.config import Config, load_config, to_dict
+from hanlattice.digests import CHECKPOINT, record
 from hanlattice.embeddings.table import Table
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.evaluation import Recall, Score, counts, evaluate_spans
@@ -112,10 +113,12 @@ class Trial:
             train(self.config, self.folder, resume=True, watcher=watcher)
         result = self._scored()
         result.save(self.folder / RESULT)
+        (self.folder / CHECKPOINT).unlink(missing_ok=True)  # of many runs they would fill a disk
+        record(self.folder)
         return result
 
     def _scored(self) -> Result:
-        ner = model.load_model(self.folder, device=device_of(self.config.training))
+        ner = model.load_model(self.folder, device=device_of(self.config.training), trust=True)
         corpora = data.load_corpora(self.config)
         found = [[d.spans for d in ner.pipe(d.text for d in part)] for part in (corpora.dev, corpora.test)]
         gold = [[d.spans for d in part] for part in (corpora.dev, corpora.test)]

@@ -15,13 +15,14 @@ import torch
 from torch import nn
 
 from hanlattice.batch import collate
+from hanlattice.digests import CHECKPOINT, digest, record
 from hanlattice.document import Document
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import WordEncoder
 from hanlattice.encoders.flat import Flat
-from hanlattice.errors import ModelError
+from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation import evaluate_spans
 from hanlattice.export.graph import CharacterGraph, FlatGraph, StoredTable
 from hanlattice.files import atomic_folder
@@ -29,7 +30,7 @@ from hanlattice.model import load_model
 from hanlattice.model_folder import GRAPH, SCALE, WEIGHTS, ModelFolder
 from hanlattice.pipeline import NER
 from hanlattice.reader import Reader
-from hanlattice.runtime import DECODERS, DIGEST, ExportedTagger, digest, feeds
+from hanlattice.runtime import DECODERS, DIGEST, ExportedTagger, feeds
 
 OPSET = 20
 # Emissions of the graph may differ so much from those of the modules, as rounding does.
@@ -60,6 +61,7 @@ def export(
     int8: bool = False,
     dev: Sequence[Document] = (),
     most_lost: float = 0.003,
+    trust: bool = False,
 ) -> Exported:
     """Write to the new folder ``output`` a copy of a model that ONNX Runtime reads, and torch still does.
 
@@ -74,16 +76,17 @@ def export(
         raise ModelError(f"{output} exists already; name a new folder for the exported model")
     if int8 and not dev:
         raise ModelError("a model in 8 bits has to be scored before it is written; name a corpus with --dev FILE")
-    ner = load_model(folder.path)
+    ner = load_model(folder.path, trust=trust)
     traced = _traced(ner, folder)
     with atomic_folder(output) as draft:
-        shutil.copytree(folder.path, draft, dirs_exist_ok=True)
+        _copy(folder.path, draft)
         _write(traced, draft)
         whole = ModelFolder.open(draft)
         difference = _difference(ner, draft)
         if difference > TOLERANCE:
             raise ModelError(f"{folder.path}: exported emissions differ by {difference:.1e}; nothing is written")
         if not int8:
+            record(draft)
             return Exported(output, difference)
         before = _f1(whole.read_by(ExportedTagger(whole)), dev)
         _write(_in_8_bits(traced), draft)
@@ -93,7 +96,20 @@ def export(
                 f"in 8 bits F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
                 f" {100 * most_lost:.2f}; export without --int8, or allow more with --most-lost; nothing is written"
             )
+        record(draft)
         return Exported(output, difference, before, after)
+
+
+def _copy(folder: Path, draft: Path) -> None:
+    """
+    Raises:
+        DataError: a file cannot be read, or the disk is full.
+    """
+    try:
+        shutil.copytree(folder, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(CHECKPOINT))
+    except shutil.Error as error:  # a list of all files and what went wrong with each
+        source, _, reason = error.args[0][0]
+        raise DataError(f"cannot be copied: {reason}", source) from None
 
 
 @dataclass(frozen=True)
@@ -115,7 +131,7 @@ def _need_packages() -> None:
 
 def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:
     tagger = ner.tagger
-    for convention in ("", *folder.vocabulary.conventions):
+    for convention in folder.conventions:
         if (name := folder.decoder(convention).name) not in DECODERS:
             raise ModelError(f"{folder.path}: decoder {name!r} cannot be exported; {' and '.join(DECODERS)} can")
     if not isinstance(tagger.embedding, Characters) or tagger.embedding.segmentation is not None:
@@ -172,7 +188,7 @@ def _stored_tables(graph: nn.Module, names: Mapping[int, str], weights: Path) ->
 
 
 def _inputs(ner: NER, texts: Sequence[str], names: Sequence[str]) -> dict[str, torch.Tensor]:
-    given = feeds(_encoded(ner, texts)) | {"convention": np.zeros(1, np.int64)}
+    given = feeds(_encoded(ner, texts))
     return {name: torch.from_numpy(given[name]) for name in names}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from hanlattice.errors import ModelError
+from hanlattice.errors import EngineError
 from hanlattice.kernels.compiling import LEVELS, library
 
 MISSING = (
@@ -33,10 +33,7 @@ def opened(level: str) -> CDLL:
     found.flat_memory.restype, found.flat_memory.argtypes = c_int64, (c_void_p, c_void_p)
     found.flat_emissions.restype, found.flat_emissions.argtypes = None, (c_void_p, c_void_p, c_void_p, c_void_p)
     found.trie_search.restype = c_int64
-    found.trie_search.argtypes = (
-        *(c_void_p, c_int64, c_void_p, c_int64, c_void_p),
-        *(c_int64, c_int64, c_int64, c_int64, c_void_p, c_void_p),
-    )
+    found.trie_search.argtypes = (c_void_p, c_void_p, *(c_int64,) * 5, c_void_p, c_void_p)
     found.chain_find.restype = c_int64
     found.chain_find.argtypes = (c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p)
     return found
@@ -57,11 +54,11 @@ def needed() -> CDLL:
     """The best library that there is.
 
     Raises:
-        ModelError: nothing is compiled.
+        EngineError: nothing is compiled.
     """
     found = kernels()
     if found is None:
-        raise ModelError(MISSING)
+        raise EngineError(MISSING)
     return found
 
 

@@ -7,16 +7,25 @@
 #define LINE 4        /* cells that are looked at together, those of a line of the cache */
 #define TOGETHER 64   /* walkers on their way at once: one waits for memory while others go on */
 #define STRETCH 1024  /* places whose words are put in order together */
+#define LINES 64      /* that a key is looked for in: as in trie.py, where no table is built that needs more */
 
 typedef struct {
     uint64_t key, value;
 } Cell;
 
-typedef struct { /* `length` characters from place `from`: at the cell `slot`, or asking for `key` in the line of it */
+typedef struct { /* `length` characters from place `from`: at the cell `slot`, or asking for `key` in the line of it,
+                  * after `lines` others */
     int64_t slot;
     uint64_t key;
-    int32_t from, length;
+    int32_t from, length, lines;
 } Walker;
+
+typedef struct { /* the same structure is in trie.py; `slots` are whole lines, and no word is longer than `longest` */
+    const Cell *cells;
+    int64_t slots;
+    const int32_t *first;
+    int64_t n_first, n_words, longest;
+} Trie;
 
 typedef struct {
     int32_t *start, *end, *word;
@@ -39,16 +48,22 @@ static void sort(const Matches *met, int64_t n, int64_t low, int32_t *at_each, i
     }
 }
 
-/* How many words of at least `shortest` characters begin in `codes[low:high]`, whose end a code that no word holds marks.
- * They are written in the order of (start, end) if there is room for all of them.
+/* How many words of at least `shortest` characters begin in `codes[low:high]`; the last of all codes is 0, which no word
+ * holds. They are written in the order of (start, end) if there is room for all of them; beyond `most` they are not
+ * counted on.
+ *
+ * Cells may come from a file that anyone made. Whatever they hold, slots stay inside the table and places inside the
+ * text, words are among the `n_words`, and a walk ends after `longest` characters, a look after `LINES` lines.
  *
  * Whether a key is found is as good as chance. A branch for it would be mistaken as often, so a walker is written down
  * as arrived before that is known, and then counted or not. */
-int64_t trie_search(const Cell *cells, int64_t slots, const int32_t *first, int64_t n_first, const uint32_t *codes,
-                    int64_t low, int64_t high, int64_t shortest, int64_t room, const Matches *met,
-                    const Matches *found) {
+int64_t trie_search(const Trie *trie, const uint32_t *codes, int64_t low, int64_t high, int64_t shortest, int64_t most,
+                    int64_t room, const Matches *met, const Matches *found) {
+    const Cell *cells = trie->cells;
+    const int64_t slots = trie->slots, n_first = trie->n_first, longest = trie->longest;
+    const uint32_t n_words = trie->n_words;
     int64_t count = 0;
-    for (; low < high; low += STRETCH) {
+    for (; low < high && count <= most; low += STRETCH) {
         Walker arrived[TOGETHER + 1], asking[TOGETHER + 1];
         int32_t at_each[STRETCH], places = high - low < STRETCH ? high - low : STRETCH;
         int64_t n_arrived = 0, n_asking = 0, n_met = 0;
@@ -56,27 +71,28 @@ int64_t trie_search(const Cell *cells, int64_t slots, const int32_t *first, int6
         for (int32_t i = 0;;) {
             for (; i < places && n_arrived + n_asking < TOGETHER; i++) {
                 uint32_t code = codes[low + i];
-                int32_t state = code < n_first ? first[code] : -1;
-                if (state >= 0) arrived[n_arrived++] = (Walker){state, 0, i, 1};
+                int32_t state = code < n_first ? trie->first[code] : -1;
+                if (state >= 0 && state < slots) arrived[n_arrived++] = (Walker){state, 0, i, 1, 0};
             }
             if (!n_arrived && !n_asking) break;
             for (int64_t w = 0; w < n_arrived; w++) {
                 Walker one = arrived[w];
                 uint64_t value = cells[one.slot].value;
-                uint32_t word = value, next = codes[low + one.from + one.length];
-                if (word && one.length >= shortest) {
+                uint32_t word = (uint32_t)value - 1, next = codes[low + one.from + one.length];
+                if (word < n_words && one.length >= shortest) {
                     if (count + n_met < room) {
                         met->start[n_met] = one.from;
                         met->end[n_met] = one.length;
-                        met->word[n_met] = word - 1;
+                        met->word[n_met] = word;
                     }
                     n_met++;
                     at_each[one.from]++;
                 }
-                if (!(value >> (32 + (next & 31)) & 1)) continue;
+                if (!(value >> (32 + (next & 31)) & 1) || !next || one.length >= longest) continue;
                 one.key = (uint64_t)one.slot << CHARACTER_BITS | next;
                 one.slot = home(one.key, slots);
                 one.length++;
+                one.lines = 0;
                 __builtin_prefetch(cells + one.slot);
                 asking[n_asking++] = one;
             }
@@ -92,7 +108,7 @@ int64_t trie_search(const Cell *cells, int64_t slots, const int32_t *first, int6
                 one.slot = line + __builtin_ctz(hit | 1 << LINE);
                 arrived[n_arrived] = one;
                 n_arrived += hit != 0;
-                if (hit | free) continue;
+                if (hit | free || ++one.lines == LINES) continue;
                 one.slot = line + LINE < slots ? line + LINE : 0;
                 __builtin_prefetch(cells + one.slot);
                 asking[still++] = one;

@@ -1,4 +1,13 @@
-"""Compiled lexicons: one file of raw arrays behind a JSON header, opened by memory mapping."""
+"""Compiled lexicons: one file of raw arrays behind a JSON header, opened by memory mapping.
+
+A file may be damaged, or made by someone hostile. Opening it checks its structure and the numbers of its labels,
+which takes a fraction of a millisecond: neither the words nor the table that is searched are read. What these hold
+is bounded where it is used. A search stays inside the table and the text and comes to an end whatever is there (see
+:class:`hanlattice.lexicon.trie.Trie`), and a word is checked when its text is wanted. So a lie costs wrong answers,
+or an error of one line, and nothing else. Damage as such is found by the digests of a model's folder.
+
+A file that is cut while it is open ends the process, as with all memory mapping: replace it by renaming another.
+"""
 
 import json
 from pathlib import Path
@@ -10,10 +19,10 @@ from numpy.typing import NDArray
 from hanlattice.errors import DataError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.lexicon.layers import Layer, Snapshot
-from hanlattice.lexicon.trie import Trie
-from hanlattice.lexicon.words import WordTable
+from hanlattice.lexicon.trie import LINE, Trie
+from hanlattice.lexicon.words import LONGEST, WordTable
 
-MAGIC = b"hanlattice lexicon v3\n"
+MAGIC = b"hanlattice lexicon v4\n"
 FAMILY = b"hanlattice lexicon "
 FILE_NAME = "lexicon.bin"  # its name inside a model folder
 ALIGNMENT = 64
@@ -49,7 +58,8 @@ def write(snapshot: Snapshot, path: Path) -> None:
         arrays["label_ids"] = snapshot.label_ids
     if not np.isnan(snapshot.weights).all():
         arrays["weights"] = snapshot.weights
-    header = {"labels": snapshot.labels, "arrays": {name: len(array) for name, array in arrays.items()}}
+    sizes = {"longest": layer.trie.longest}
+    header = {"labels": snapshot.labels, **sizes, "arrays": {name: len(array) for name, array in arrays.items()}}
     with atomic_write(path, "wb") as stream:
         stream.write(MAGIC + json.dumps(header, ensure_ascii=False).encode() + b"\n")
         for name, array in arrays.items():
@@ -78,13 +88,14 @@ def _read(path: Path) -> Snapshot:
             raise ModelError(f"{path}: a compiled lexicon of another version; build it again from its words")
         try:
             header = json.loads(stream.readline())
-            labels, lengths = tuple(header["labels"]), header["arrays"]
+            labels, lengths, longest = tuple(header["labels"]), header["arrays"], header["longest"]
+            _refuse_misfits(labels, lengths, longest)
             places, position = {}, stream.tell()
             for name, length in lengths.items():
                 position += -position % ALIGNMENT
                 places[name] = position
                 position += length * np.dtype(DTYPES[name]).itemsize
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ModelError(f"{path}: the header is broken; build it again from its words") from None
     if path.stat().st_size != position:
         raise ModelError(
@@ -98,9 +109,31 @@ def _read(path: Path) -> Snapshot:
     words = WordTable(arrays["codes"], arrays["offsets"])
     if not len(words):
         return Snapshot()
+    label_ids = arrays.get("label_ids", np.broadcast_to(np.int32(-1), len(words)))
+    if label_ids.min() < -1 or label_ids.max() >= len(labels):
+        raise ModelError(f"{path}: broken (labels that are not there); build it again from its words")
     return Snapshot(
-        (Layer(0, words, Trie(arrays["cells"].reshape(-1, 2), arrays["first"])),),
+        (Layer(0, words, Trie(arrays["cells"].reshape(-1, 2), arrays["first"], len(words), longest)),),
         labels,
-        arrays.get("label_ids", np.broadcast_to(np.int32(-1), len(words))),
+        label_ids,
         arrays.get("weights", np.broadcast_to(np.float32(np.nan), len(words))),
     )
+
+
+def _refuse_misfits(labels: tuple[Any, ...], lengths: dict[str, Any], longest: Any) -> None:
+    """
+    Raises:
+        ValueError: arrays are missing or unknown, or have lengths that do not belong together.
+    """
+    for number in (longest, *lengths.values()):
+        if type(number) is not int or number < 0:
+            raise ValueError(f"{number!r} is no length")
+    if not all(isinstance(label, str) for label in labels):
+        raise ValueError("a label is no text")
+    if not {"codes", "offsets", "cells", "first"} <= lengths.keys() <= DTYPES.keys():
+        raise ValueError("other arrays than those of a lexicon")
+    n_words = lengths["offsets"] - 1
+    of_words = (lengths.get(name, n_words) for name in ("label_ids", "weights"))
+    whole_lines = lengths["cells"] > 0 and lengths["cells"] % (2 * LINE) == 0
+    if n_words < 0 or set(of_words) != {n_words} or not whole_lines or not lengths["first"] or longest > LONGEST:
+        raise ValueError("lengths that do not belong together")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.kernels.library import kernels
-from hanlattice.lexicon.matches import BatchMatches, Int32, Matches, joined
+from hanlattice.lexicon.matches import BatchMatches, Int32, Matches, joined, most_matches, too_many
 from hanlattice.lexicon.trie import BOUNDARY, Trie, UInt32, codes_of
 from hanlattice.lexicon.wordlist import Listed
 from hanlattice.lexicon.words import Traits, WordTable
@@ -138,12 +138,19 @@ class Snapshot:
         return None if present.all() else present
 
     def match(self, text: str, min_length: int) -> Matches:
-        """Every word of ``text``, ordered by (start, end)."""
+        """Every word of ``text``, ordered by (start, end).
+
+        Raises:
+            DataError: there are more than :func:`~hanlattice.lexicon.matches.most_matches`.
+        """
         if len(text) <= SHORT_TEXT and kernels() is None:
             return self._walked(text, min_length)
         codes = codes_of(text + BOUNDARY)
-        windows = range(0, max(len(text), 1), WINDOW)
-        parts = [self._window(codes, low, min(low + WINDOW, len(text)), min_length) for low in windows]
+        parts: list[Matches] = []
+        most = most_matches(len(text))
+        for low in range(0, max(len(text), 1), WINDOW):
+            parts.append(self._window(codes, low, min(low + WINDOW, len(text)), min_length, most))
+            most -= len(parts[-1].start)
         return joined(parts)
 
     def match_batch(self, texts: Sequence[str], min_length: int) -> BatchMatches:
@@ -166,8 +173,10 @@ class Snapshot:
             found.sort()
         return Matches(*np.array(found, np.int32).reshape(-1, 3).T.copy())
 
-    def _window(self, codes: UInt32, low: int, high: int, min_length: int) -> Matches:
-        found = [layer.trie.search(codes, low, high, min_length) for layer in self.layers]
+    def _window(self, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
+        found = [layer.trie.search(codes, low, high, min_length, most) for layer in self.layers]
+        if sum(len(part.start) for part in found) > most:
+            raise too_many(len(codes) - 1)
         for layer, part in zip(self.layers, found, strict=True):
             np.add(part.word, layer.start, out=part.word)
         if not found:

@@ -1,19 +1,24 @@
 """The lexicon: words with labels and weights, matched in bulk and edited while in use."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from numbers import Real
 from pathlib import Path
 from threading import Lock
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.errors import DataError
+from hanlattice.forking import renew_after_fork
 from hanlattice.lexicon import compiled
 from hanlattice.lexicon.layers import Snapshot
 from hanlattice.lexicon.matches import BatchMatches, Int32, Matches
 from hanlattice.lexicon.trie import BOUNDARY
 from hanlattice.lexicon.wordlist import line_of, read_table, read_words
-from hanlattice.lexicon.words import PLAIN, Entry, Traits, Word, WordTable
+from hanlattice.lexicon.words import LONGEST, PLAIN, Entry, Traits, Word, WordTable
+
+LARGEST = float(np.finfo(np.float32).max)  # of weights
 
 
 class Lexicon:
@@ -36,9 +41,17 @@ class Lexicon:
         self.longest: int | None = None
         self._state = Snapshot()
         self._pending: dict[str, Traits | None] = {}
-        self._lock = Lock()
+        self.renew()
+        renew_after_fork(self)
         self.update(words)
         self._snapshot()
+
+    def renew(self) -> None:
+        """A lock that no one holds."""
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._snapshot(), self.rewrite, self.known_labels, self.longest)
 
     @classmethod
     def from_files(cls, *paths: str | Path) -> "Lexicon":
@@ -86,16 +99,14 @@ class Lexicon:
 
     def copy(self) -> "Lexicon":
         """A lexicon with the same words and ids, sharing their memory; editing one leaves the other alone."""
-        other = Lexicon(rewrite=self.rewrite)
-        other._state = self._snapshot()
-        other.known_labels, other.longest = self.known_labels, self.longest
-        return other
+        return _restored(self._snapshot(), self.rewrite, self.known_labels, self.longest)
 
     def add(self, word: str, label: str | None = None, weight: float | None = None) -> None:
         """Add a word, or give it another label and weight.
 
         Raises:
-            DataError: the word is empty or holds a NUL character, or its label is not known.
+            DataError: the word is empty, holds a NUL character or has more than 1,000; its label is no text or is
+                not known, or its weight is no number that 32 bits hold.
         """
         self.update([Word(word, label, weight)])
 
@@ -110,12 +121,14 @@ class Lexicon:
         ``source`` is the file that the entries were read from, for messages; without one, the file itself.
 
         Raises:
-            DataError: a file cannot be read, an entry cannot be a word, or its label is not known.
+            DataError: a file cannot be read, an entry cannot be a word with its label and weight, or the label is
+                not known.
         """
         if isinstance(words, str | Path):
             self.update(read_words(words), source=words)
             return
         entries = list(words)
+        _refuse_no_entries(entries)
         texts = [entry if isinstance(entry, str) else entry[0] for entry in entries]
         traits = [PLAIN if isinstance(entry, str) else (entry[1], entry[2]) for entry in entries]
         _refuse_no_words(texts)
@@ -124,17 +137,27 @@ class Lexicon:
         written = self._written(texts)
         if self.longest is not None:
             _refuse_unreadable(texts, written, self.longest)
+        _refuse_long_words(written)
         edits = dict(zip(written, traits, strict=True))
         edits.pop("", None)  # a word of which nothing is left as texts are written
         with self._lock:
             self._pending.update(edits)
 
+    @property
+    def state(self) -> object:
+        """Another object after each edit that was made, and the same one until then."""
+        return self._snapshot()
+
     def match(self, text: str, min_length: int = 1) -> Matches:
-        """Every word of at least ``min_length`` characters that occurs in ``text``, overlapping ones too."""
+        """Every word of at least ``min_length`` characters that occurs in ``text``, overlapping ones too.
+
+        Raises:
+            DataError: there are more than 100,000 and 16 for every character, as of words made of one another.
+        """
         return self._snapshot().match(text, min_length)
 
     def match_batch(self, texts: Sequence[str], min_length: int = 1) -> BatchMatches:
-        """``match`` for many texts at once, far quicker than one by one."""
+        """``match`` for many texts at once, far quicker than one by one; its limit is that of all together."""
         return self._snapshot().match_batch(texts, min_length)
 
     def words_of(self, matches: Matches | BatchMatches) -> list[str]:
@@ -224,11 +247,54 @@ class Lexicon:
         if self._pending:
             with self._lock:
                 if self._pending:
-                    try:
-                        self._state = self._state.edited(self._pending)
-                    finally:
-                        self._pending = {}
+                    self._state = self._state.edited(self._pending)
+                    self._pending = {}  # not before, so that none is lost where memory is short
         return self._state
+
+
+def _restored(
+    state: Snapshot,
+    rewrite: Callable[[str], str] | None,
+    known_labels: Collection[str] | None,
+    longest: int | None,
+) -> Lexicon:
+    lexicon = Lexicon(rewrite=rewrite)
+    lexicon._state = state
+    lexicon.known_labels, lexicon.longest = known_labels, longest
+    return lexicon
+
+
+def _refuse_no_entries(entries: Sequence[Any]) -> None:
+    """
+    Raises:
+        DataError: an entry is neither a text nor a text with a label and a weight, or its weight is out of range.
+    """
+    for entry in entries:
+        if type(entry) is str:
+            continue
+        if not isinstance(entry, str | tuple | list) or (not isinstance(entry, str) and len(entry) != 3):
+            raise DataError(f"an entry of a lexicon is a word or (word, label, weight), not {entry!r:.60}")
+        text, label, weight = (entry, None, None) if isinstance(entry, str) else entry
+        if not isinstance(text, str):
+            raise DataError(f"a word of the lexicon is a text, not {text!r:.60}")
+        if label is not None and not isinstance(label, str):
+            raise DataError(f"the label of the word {text!r:.60} is a text, not {label!r:.60}")
+        if weight is not None and not _is_weight(weight):
+            raise DataError(f"the weight of the word {text!r:.60} is a number up to 3.4e38, not {weight!r:.60}")
+
+
+def _is_weight(weight: object) -> bool:
+    return isinstance(weight, Real) and not isinstance(weight, bool) and abs(cast(float, weight)) <= LARGEST
+
+
+def _refuse_long_words(texts: list[str]) -> None:
+    """
+    Raises:
+        DataError: a word is longer than a search goes.
+    """
+    longest = max(texts, key=len, default="")
+    if len(longest) > LONGEST:
+        raise DataError(f"a word of the lexicon has {len(longest):,} characters, more than {LONGEST:,}; shorten it")
 
 
 def _refuse_no_words(texts: list[str]) -> None:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hanlattice.errors import DataError
+
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 
@@ -20,6 +22,21 @@ class Matches(NamedTuple):
     start: Int32
     end: Int32
     word: Int32
+
+
+def most_matches(n_chars: int) -> int:
+    """So many may a text of so many characters have: far more than words of a language, and memory for them all.
+
+    Words made of one another, such as all stretches of one character, have about the square of it.
+    """
+    return 100_000 + 16 * n_chars
+
+
+def too_many(n_chars: int) -> DataError:
+    return DataError(
+        f"more than {most_matches(n_chars):,} words of the lexicon occur in {n_chars:,} characters; leave out words"
+        " that are made of one another, or search shorter texts"
+    )
 
 
 def joined(parts: Sequence[Matches]) -> Matches:

@@ -14,7 +14,7 @@ short text is walked in plain Python, which is quicker there.
 """
 
 from collections.abc import Sequence
-from ctypes import CDLL, byref, c_void_p
+from ctypes import CDLL, byref, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.kernels.library import kernels, pointer, structure
-from hanlattice.lexicon.matches import Int32, Int64, Matches, joined
+from hanlattice.lexicon.matches import Int32, Int64, Matches, joined, too_many
 
 UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]
@@ -34,6 +34,10 @@ HALF = np.uint64(32)  # bits
 FURTHER = np.uint32(31)  # the bits of a character that tell whether it may go on
 SLOTS_PER_STATE = 2.5  # fewer save memory, more save a second look where two keys want one slot
 LINE = 4  # slots in a line of the cache
+LINES = 64  # that a key is looked for in, at most: as in trie.c; a table where one lies further on is not built
+_TRIE = structure(
+    "Trie", cells=c_void_p, slots=c_int64, first=c_void_p, n_first=c_int64, n_words=c_int64, longest=c_int64
+)
 _MATCHES = structure("Matches", start=c_void_p, end=c_void_p, word=c_void_p)
 BOUNDARY = "\0"  # matches nothing: no word may hold it
 WINDOW = 1 << 16  # start positions that numpy searches together: they fit uint16 (radix sort) and the cache
@@ -54,7 +58,10 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trie:
-    """Immutable arrays; they may be memory-mapped and shared.
+    """Immutable arrays; they may be memory-mapped and shared, and hold what anyone wrote into a file.
+
+    Whatever they hold, a search ends and stays inside them, and finds words ``0 <= word < n_ids``: states beyond
+    the table are none, a key is looked for in `LINES` lines, and no word has more than ``longest`` characters.
 
     ``cells [slots 2]``, whole lines of them: the transition that leads to each slot, 0 where the slot is free, and
     ``further << 32 | word + 1``, where bit ``c`` of ``further`` tells that characters ending with ``c`` may go on.
@@ -64,12 +71,28 @@ class Trie:
 
     cells: UInt64
     first: Int32
+    n_ids: int
+    longest: int
 
     @classmethod
     def build(cls, codes: UInt32, offsets: Int64) -> "Trie":
         """The trie of the distinct, non-empty words ``codes[offsets[i]:offsets[i + 1]]``, level by level."""
+        lines = int(_count_states(codes, offsets) * SLOTS_PER_STATE / LINE) + 2
+        while (built := cls._of_lines(lines, codes, offsets)) is None:
+            lines *= 2
+        return built
+
+    @classmethod
+    def _of_lines(cls, lines: int, codes: UInt32, offsets: Int64) -> "Trie | None":
+        """In a table of so many lines, unless keys crowd together in it."""
+        try:
+            return cls._filled(lines * LINE, codes, offsets)
+        except _Crowded:
+            return None
+
+    @classmethod
+    def _filled(cls, slots: int, codes: UInt32, offsets: Int64) -> "Trie":
         lengths = np.diff(offsets)
-        slots = (int(_count_states(codes, offsets) * SLOTS_PER_STATE / LINE) + 2) * LINE
         cells = _lines_of_zeros(slots)
         keys, values = cells.T
         keys[0] = 1  # taken, so that no state is 0, and no transition has the key 0 of a free slot
@@ -89,56 +112,73 @@ class Trie:
         if len(firsts):
             used = np.unique(firsts)
             first[used] = _insert(keys, _key(np.full(len(used), slots), used))
-        return cls(cells, first)
+        return cls(cells, first, len(lengths), int(lengths.max(initial=0)))
 
     @property
     def n_words(self) -> int:
         """How many distinct words there are."""
         return int(np.count_nonzero(self.cells[:, 1].astype(np.uint32)))
 
-    def search(self, codes: UInt32, low: int, high: int, min_length: int = 1) -> Matches:
-        """Every word from ``codes[low:high]`` on, ordered by (start, end); ``codes`` ends with a boundary."""
+    def search(self, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
+        """Every word from ``codes[low:high]`` on, ordered by (start, end); ``codes`` ends with a boundary.
+
+        Raises:
+            DataError: there are more than ``most``.
+        """
         library = kernels()
         if library is not None:
-            return self._by_kernel(library, codes, low, high, min_length)
+            return self._by_kernel(library, codes, low, high, min_length, most)
         windows = [(start, min(start + WINDOW, high)) for start in range(low, max(high, low + 1), WINDOW)]
-        return joined([in_order(self._pieces(codes, *window, min_length), window[0]) for window in windows])
+        return joined([in_order(self._pieces(codes, *window, min_length, most), window[0]) for window in windows])
 
-    def _by_kernel(self, library: CDLL, codes: UInt32, low: int, high: int, min_length: int) -> Matches:
-        given = pointer(self.cells), len(self.cells), pointer(self.first), len(self.first)
+    def _by_kernel(self, library: CDLL, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
+        trie = _TRIE(
+            pointer(self.cells), len(self.cells), pointer(self.first), len(self.first), self.n_ids, self.longest
+        )
         room, count = -1, 2 * (high - low)
         while room < count:  # there were more than expected: again, with room for all
+            if room >= 0 and count > most:
+                raise too_many(len(codes) - 1)
             room = count
             met, found = np.empty((3, room), np.int32), np.empty((3, room), np.int32)
             count = library.trie_search(
-                *given,
+                byref(trie),
                 pointer(codes),
                 low,
                 high,
                 min_length,
+                most,
                 room,
                 byref(_MATCHES(*map(pointer, met))),
                 byref(_MATCHES(*map(pointer, found))),
             )
         return Matches(*found[:, :count])
 
-    def _pieces(self, codes: UInt32, low: int, high: int, min_length: int) -> list[Piece]:
-        """A piece a length."""
+    def _pieces(self, codes: UInt32, low: int, high: int, min_length: int, most: int) -> list[Piece]:
+        """A piece a length.
+
+        Raises:
+            DataError: they hold more than ``most`` matches.
+        """
         window = codes[low:high]
         reached = self.first.take(window, mode="clip")  # larger characters read the last entry, -1
-        starts = np.flatnonzero(reached >= 0)
+        starts = np.flatnonzero((reached >= 0) & (reached < len(self.cells)))
         states = reached[starts].astype(np.int64)
         values = self._whole.take(states).view(np.uint64)[1::2]
         pieces = []
         length = 1
-        while len(starts):
+        while len(starts) and length <= self.longest:
             if length >= min_length:
-                words = values.astype(np.uint32)
-                ends = np.flatnonzero(words)
+                words = self._words(values)
+                ends = np.flatnonzero(words >= 0)
                 if len(ends):
-                    pieces.append(Piece(length, starts[ends], words[ends].astype(np.int32) - np.int32(1)))
+                    pieces.append(Piece(length, starts[ends], words[ends]))
+                    most -= len(ends)
+                if most < 0:
+                    raise too_many(len(codes) - 1)
             following = codes.take(starts + (low + length))
-            inner = np.flatnonzero(values >> ((following & FURTHER) + np.uint32(32)) & np.uint64(1))
+            may_go_on = values >> ((following & FURTHER) + np.uint32(32)) & np.uint64(1)
+            inner = np.flatnonzero((may_go_on != 0) & (following != 0))
             starts = starts[inner]
             hits, states, values = self._probe(_key(states[inner], following[inner]))
             starts = starts[hits]
@@ -148,25 +188,28 @@ class Trie:
     def walk(self, text: str, min_length: int = 1) -> list[tuple[int, int, int]]:
         """Every word in a short ``text``, as (start, end, word) in this order."""
         cells, first, slots = self.cells.reshape(-1).data, self.first.data, len(self.cells)
+        n_ids, longest = self.n_ids, self.longest
         codes = [*map(ord, text)]
         found = []
         for start, code in enumerate(codes):
-            if code >= len(first) or (state := first[code]) < 0:
+            if code >= len(first) or not 0 <= (state := first[code]) < slots:
                 continue
             end = start + 1
             while True:
                 value = cells[2 * state + 1]
-                if (word := value & 0xFFFFFFFF) and end - start >= min_length:
+                if 0 < (word := value & 0xFFFFFFFF) <= n_ids and end - start >= min_length:
                     found.append((start, end, word - 1))
-                if end == len(codes) or not value >> ((codes[end] & 31) + 32) & 1:
+                if end == len(codes) or end - start >= longest or not codes[end]:
+                    break
+                if not value >> ((codes[end] & 31) + 32) & 1:
                     break
                 key = state << CHARACTER_BITS | codes[end]
                 home, look = ((key * GOLDEN & FULL) >> 32) * slots >> 32, 0  # as _home
                 state = home
-                while (seen := cells[2 * state]) != key and seen:
+                while (seen := cells[2 * state]) != key and seen and look < LINES * LINE:
                     look += 1
                     state = ((home & -LINE) + (look & -LINE)) % slots | (home + look) % LINE  # as _place
-                if not seen:
+                if seen != key:
                     break
                 end += 1
         return found
@@ -183,9 +226,14 @@ class Trie:
             words = words[hits]
             depth += 1
             ends = lengths[words] == depth
-            found[words[ends]] = values[ends].astype(np.uint32).astype(np.int32) - np.int32(1)
+            found[words[ends]] = self._words(values[ends])
             words, states = words[~ends], states[~ends]
         return found
+
+    def _words(self, values: UInt64) -> Int32:
+        """The words that end there, or -1."""
+        words = values.astype(np.uint32)
+        return np.where(words <= self.n_ids, words, np.uint32(0)).astype(np.int32) - np.int32(1)
 
     @property
     def _whole(self) -> NDArray[np.complex128]:
@@ -201,7 +249,7 @@ class Trie:
         hit = seen == keys
         open_ = np.flatnonzero(~hit & (seen != 0))
         homes, look = slots.copy(), 0
-        while len(open_):
+        while len(open_) and look < LINES * LINE:
             look += 1
             slots[open_] = tried = _place(homes[open_], look, len(whole))
             next_cells = whole.take(tried)
@@ -252,13 +300,20 @@ def _mark_further(values: UInt64, parents: Int64, characters: UInt32) -> None:
 
 def _place(homes: Int64, look: int, count: int) -> Int64:
     """Where a key is looked for after ``look`` other places: around the line of its home, then around the next."""
-    lines = (homes & -LINE) + (look & -LINE)
-    lines[lines >= count] -= count
+    lines = ((homes & -LINE) + (look & -LINE)) % count
     return lines | (homes + look & LINE - 1)
 
 
+class _Crowded(Exception):
+    """A key does not come to lie near its home."""
+
+
 def _insert(table: UInt64, keys: UInt64) -> Int64:
-    """Put every key in the table once, and return its slot: equal keys probe alike, so they meet."""
+    """Put every key in the table once, and return its slot: equal keys probe alike, so they meet.
+
+    Raises:
+        _Crowded: one would lie further from its home than a search goes.
+    """
     homes = _home(keys, len(table))
     slots = homes.copy()
     open_ = np.arange(len(keys))
@@ -270,6 +325,8 @@ def _insert(table: UInt64, keys: UInt64) -> Int64:
         missed = table[tried] != wanted
         open_ = open_[missed]
         look += 1
+        if look == LINES * LINE and len(open_):
+            raise _Crowded
         slots[open_] = _place(homes[open_], look, len(table))
     return slots
 

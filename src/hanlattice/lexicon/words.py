@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hanlattice.errors import ModelError
 from hanlattice.lexicon.matches import Int64
 from hanlattice.lexicon.trie import UInt32, codes_of
 
@@ -22,6 +23,20 @@ class Word(NamedTuple):
 Entry = str | tuple[str, str | None, float | None] | Word
 Traits = tuple[str | None, float | None]  # label and weight
 PLAIN: Traits = (None, None)
+LONGEST = 1000  # characters of a word
+LAST_CODE = 0x10FFFF
+NO_CHARACTER = "a compiled lexicon is broken (a code that is no character); build it again from its words"
+
+
+def _text(codes: UInt32) -> str:
+    """
+    Raises:
+        ModelError: a code is no character, as in a broken file.
+    """
+    try:
+        return codes.tobytes().decode("utf-32-le", "surrogatepass")
+    except UnicodeDecodeError:
+        raise ModelError(NO_CHARACTER) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,14 +58,28 @@ class WordTable:
 
     def __getitem__(self, index: int) -> str:
         start, end = self.offsets[index : index + 2]
-        return self.codes[start:end].tobytes().decode("utf-32-le", "surrogatepass")
+        return _text(self.codes[start:end])
 
     def __iter__(self) -> Iterator[str]:
-        text = self.codes.tobytes().decode("utf-32-le", "surrogatepass")
-        offsets = self.offsets.tolist()
+        text = _text(self.codes)
+        offsets = self.in_order().offsets.tolist()
         return (text[start:end] for start, end in pairwise(offsets))
 
+    def in_order(self) -> "WordTable":
+        """This one, if its words follow one another and are of characters, as those of a broken file may not be.
+
+        Raises:
+            ModelError: they are not.
+        """
+        ends = self.offsets
+        if self.codes.max(initial=0) > LAST_CODE:
+            raise ModelError(NO_CHARACTER)
+        if ends[0] != 0 or ends[-1] != len(self.codes) or (np.diff(ends) < 0).any():
+            raise ModelError("a compiled lexicon is broken (where its words end); build it again from its words")
+        return self
+
     def __add__(self, other: "WordTable") -> "WordTable":
+        self.in_order()
         return WordTable(
             np.concatenate([self.codes, other.codes]),
             np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]]),

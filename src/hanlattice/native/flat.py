@@ -16,11 +16,13 @@ import numpy as np
 from jaxtyping import Float, Int, Int8, Shaped, UInt8
 
 from hanlattice.encoded import Encoded
-from hanlattice.errors import ModelError
+from hanlattice.errors import EngineError, ModelError
 from hanlattice.kernels.library import needed, pointer, structure
 from hanlattice.model_folder import decoder_prefix
 
-ROWS = 12  # that are written at once, at most: as in flat.c
+# As in flat.c:
+ROWS = 12  # that are written at once, at most
+PARTS = 64  # vectors of a model's size, at most: there are arrays of so many on the stack
 
 Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
 Matrix = Float[np.ndarray, "Out In"]
@@ -83,7 +85,8 @@ class FlatKernel:
     int8.
 
     Raises:
-        ModelError: the kernels are not compiled, or not made for a model like this.
+        EngineError: the kernels are not compiled, or not made for a model like this.
+        ModelError: the weights are so large that products of them are not finite.
     """
 
     def __init__(
@@ -100,14 +103,14 @@ class FlatKernel:
         self.int8, self._lanes = int8, self._library.lanes()
         self._columns = 2 * self._lanes
         if int8 and not self._library.has_bytes():
-            raise ModelError("no products of bytes (AVX-512 VNNI) on this processor; load the model without int8")
+            raise EngineError("no products of bytes (AVX-512 VNNI) on this processor; load the model without int8")
         self.settings, self._suffix = settings, scale_suffix
         self._encoder = _Part(weights, "encoder.")
         self._layer = self._encoder.part("layers.0.")
         attention = self._layer.part("attention.")
         self.heads, d_head = attention["u"].shape
         self.d_model = self.heads * d_head
-        refuse_unlike(weights, self._lanes)
+        refuse_unlike(self.heads, d_head, self._lanes)
         # Of a vector of the model the kernels have the heads innermost.
         self._order = np.arange(self.d_model).reshape(self.heads, d_head).T.ravel()
         self._flat = _FLAT(halves=int8 and self._library.has_halves())
@@ -208,6 +211,7 @@ class FlatKernel:
             weight, bias = self._of_chars
             biases = np.zeros(flat.of_chars.n_out, np.float32)
             biases[: len(bias)] = bias + weight @ shift
+            refuse_infinite(biases)
             flat.of_chars.bias = self._keep(biases)
         return flat
 
@@ -225,6 +229,7 @@ class FlatKernel:
 
     def _linear(self, affine: Affine) -> ctypes.Structure:
         weight, bias = affine
+        refuse_infinite(weight, bias)
         n_out = -(-len(weight) // self._columns) * self._columns
         biases = self._keep(np.pad(bias, (0, n_out - len(bias))))
         weight = np.pad(weight, ((0, n_out - len(weight)), (0, 0)))
@@ -283,22 +288,26 @@ class _Part:
         return Affine(self[f"{name}.weight"], self[f"{name}.bias"])
 
 
-def refuse_unlike(weights: Weights, lanes: int) -> None:
+def refuse_unlike(heads: int, d_head: int, lanes: int) -> None:
     """
     Raises:
-        ModelError: the kernels are not made for a model with these weights.
+        EngineError: the kernels are not made for a model of this size.
     """
-    layers = {name.split(".")[2] for name in weights if name.startswith("encoder.layers.")}
-    if layers != {"0"} or "encoder.distances.fuse.weight" not in weights:
-        raise ModelError(
-            "the kernels in C read a FLAT of one layer; export the model, or load it with engine='torch'"
+    d_model = heads * d_head
+    if lanes % heads or d_model % (2 * lanes) or d_model > PARTS * lanes:
+        raise EngineError(
+            f"the kernels in C want heads that divide {lanes} and a multiple of {2 * lanes} features, at most"
+            f" {PARTS * lanes:,}, not {heads} heads of {d_head}; load the model with engine='torch'"
         )
-    heads, d_head = weights["encoder.layers.0.attention.u"].shape
-    if lanes % heads or (heads * d_head) % (2 * lanes):
-        raise ModelError(
-            f"the kernels in C want heads that divide {lanes} and a multiple of {2 * lanes} features, not {heads}"
-            f" heads of {d_head}; load the model with engine='torch'"
-        )
+
+
+def refuse_infinite(*products: Float[np.ndarray, "*S"]) -> None:
+    """
+    Raises:
+        ModelError: a number is not finite.
+    """
+    if not all(np.isfinite(product).all() for product in products):
+        raise ModelError("weights are broken (products of them are not finite)")
 
 
 def aligned(array: Shaped[np.ndarray, "*S"]) -> Shaped[np.ndarray, "*S"]:

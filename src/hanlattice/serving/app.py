@@ -87,8 +87,13 @@ def loaded(settings: Settings) -> NER:
         ModelError: it cannot be loaded.
         UnknownConvention: it did not learn the convention.
     """
-    threads = settings.threads_of_a_worker
-    return load(settings.model, engine=settings.engine, threads=threads, convention=settings.convention)
+    return load(
+        settings.model,
+        engine=settings.engine,
+        threads=settings.threads_of_a_worker,
+        convention=settings.convention,
+        trust=settings.trust,
+    )
 
 
 class Service:

@@ -22,7 +22,7 @@ class Settings:
     Attributes:
         model: folder of a model; the packaged one where it is None.
         convention: annotation convention of requests that name none; the model's default one where it is empty.
-        engine: what reads it, as in :func:`hanlattice.load`.
+        engine: what reads it, and trust: whether its own parts are imported, as in :func:`hanlattice.load`.
         lexicons: folder of the named lexicons.
         token: what clients must show as ``Authorization: Bearer …``; None lets everybody in.
         threads: of each worker's model; 0 shares the cores out among the workers.
@@ -43,6 +43,7 @@ class Settings:
     model: str | None = None
     convention: str = ""
     engine: EngineName = "auto"
+    trust: bool = False
     host: str = "127.0.0.1"
     port: int = 8000
     root_path: str = ""

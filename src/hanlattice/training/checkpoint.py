@@ -19,12 +19,14 @@ from hanlattice.training.optimiser import Average
 
 @dataclass
 class Progress:
-    """How far a run is: ``epoch`` epochs and ``step`` steps done; the best dev F1 and its epoch."""
+    """How far a run is: ``epoch`` epochs and ``step`` steps done; the best dev F1 and the last epoch that had it,
+    whose weights are kept. The first that had it is ``improved``, from which patience counts."""
 
     epoch: int = 0
     step: int = 0
     best_f1: float = -1.0
     best_epoch: int = 0
+    improved: int = 0
     seconds: float = 0.0
 
 
@@ -46,6 +48,19 @@ def save_checkpoint(
     owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     with atomic_write(path, "wb") as stream:
         stream.write(save(owned, {"progress": json.dumps(asdict(progress))}))
+
+
+def read_progress(path: Path) -> Progress:
+    """How far the run of a checkpoint was.
+
+    Raises:
+        ModelError: the file is broken.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            return Progress(**json.loads(file.metadata()["progress"]))
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise ModelError(f"{path}: cannot be resumed from ({error}); train into another folder") from None
 
 
 def load_checkpoint(

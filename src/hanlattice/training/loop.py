@@ -18,14 +18,15 @@ from torch import nn
 from hanlattice import model
 from hanlattice.allocator import keep_freed_memory
 from hanlattice.batch import collate
-from hanlattice.build import build, build_head, check
+from hanlattice.build import build, build_head, check, own_parts
 from hanlattice.config import Config, DataConfig, TrainingConfig, save_config
+from hanlattice.digests import CHECKPOINT, forget, record
 from hanlattice.document import Document
 from hanlattice.embeddings.words import Composition
-from hanlattice.errors import ConfigError, HanlatticeError
+from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.evaluation import Report, evaluate_spans
 from hanlattice.files import atomic_write
-from hanlattice.model_folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS
+from hanlattice.model_folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS, ModelFolder
 from hanlattice.pipeline import BATCH, NER
 from hanlattice.reach import named, out_of_reach, with_ceiling
 from hanlattice.reader import Reader
@@ -38,12 +39,12 @@ from hanlattice.training.checkpoint import Progress, load_checkpoint, save_check
 from hanlattice.training.distributed import ALONE, Group, joined, own_gpu
 from hanlattice.training.noise import noisy, without_punctuation
 from hanlattice.training.optimiser import Average, clip, hold, initialise, optimisers, rate, set_rate
+from hanlattice.training.resuming import check_output, patience_over
 from hanlattice.training.spelling import spell
 from hanlattice.training.start import begin_with, folder_of
 from hanlattice.training.tasks import Task, heads, n_steps, steps
 from hanlattice.training.variation import Variation
 
-CHECKPOINT = "checkpoint.safetensors"
 NAMED = 3  # defects and entities out of reach; all of them are counted
 
 
@@ -81,28 +82,22 @@ class Run:
 def train(config: Config, output: str | Path, *, resume: bool = False, watcher: Watcher | None = None) -> Run:
     """Train by a configuration and leave the best model of all epochs, by dev F1, in the folder ``output``.
 
-    A run that was stopped, even by a crash, goes on with ``resume`` from its last whole epoch to the result it
-    would have had. The folder holds a checkpoint until the run is done, and ``log.jsonl``, one line an epoch.
+    A run that was stopped, even by a crash, resumes with ``resume`` from its last whole epoch to the result it
+    would have had, by the same settings. A finished one is prolonged with more epochs; its learning rate is from
+    there on that of the longer run. The folder holds ``checkpoint.safetensors``, which both need and nothing else
+    does, and ``log.jsonl``, one line an epoch.
     Several processes that ``torchrun`` started train one model together; the first of them scores and writes.
 
     Raises:
-        ConfigError: a setting does not fit, or the folder already holds a run and ``resume`` is not asked for.
+        ConfigError: a setting does not fit, the folder already holds a run and ``resume`` is not asked for, or
+            settings of a resumed run were changed.
         DataError: a corpus, lexicon or vectors cannot be read.
     """
     with joined() as group:
         watcher = watcher if watcher is not None and group.is_writer else Silent()
         if group.is_writer:
-            _check_output(Path(output), resume)
+            check_output(Path(output), config, resume)
         return _train(config, Path(output), resume, watcher, group)
-
-
-def _check_output(output: Path, resume: bool) -> None:
-    if output.exists() and not output.is_dir():
-        raise ConfigError(f"{output} is a file; name a folder for the run")
-    if (output / CONFIG).exists() and not resume:
-        raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
-    if resume and (output / CONFIG).exists() and (output / CARD).exists():
-        raise ConfigError(f"{output} holds a finished run: there is nothing to resume; name another folder")
 
 
 def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: Group) -> Run:
@@ -117,17 +112,19 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
         return group.told(None)
     output.mkdir(parents=True, exist_ok=True)
     with _nothing_without_a_checkpoint(output):
+        forget(output)
+        (output / CARD).unlink(missing_ok=True)  # of the shorter run, where this prolongs one
         save_config(config, output / CONFIG)
         run.vocabularies.full.save(output / VOCABULARY)
         model.save_lexicon(run.ner.lexicon, output / LEXICON)
         model.save_files(run.ner.tagger, output)
         progress = _fit(run, config.training, output, resume, watcher, group)
-    best = model.load_model(output, device=str(run.ner.tagger.device))
+    best = model.load_model(output, device=str(run.ner.tagger.device), trust=True)
     dev, test = (evaluate(best, documents) if documents else None for documents in (run.dev, run.test))
     assert dev is not None
     with atomic_write(output / CARD) as stream:
         stream.write(card(config, best, progress, dev, test))
-    (output / CHECKPOINT).unlink(missing_ok=True)
+    record(output)
     return group.told(Run(output, progress, dev, test))
 
 
@@ -248,6 +245,7 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     heads: dict[str, Head | None] = {name: cast(Head, tagger.conventions[name]) for name in conventions}
     for name, settings in config.auxiliary.items():
         if settings.same_convention:
+            _refuse_other_labels(name, labels_of[name], labels, settings.corpus[0])
             heads[name] = None
             continue
         built = build_head(
@@ -268,7 +266,7 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     if config.vectors.spelled:
         spell(tagger, whole, found.full, config.training.seed)
     if config.training.start:
-        _begin(config.training.start, tagger, whole, found, watcher)
+        _begin(config, tagger, whole, found, watcher)
     further = model.further_rows(tagger.state_dict(), whole.state_dict())
     ner = NER(tagger, seen, lexicon, config)
     reader = Reader(seen, min_word_length=config.lexicon.min_word_length)
@@ -284,6 +282,19 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         )
     vary = Variation(config.data, reader, lexicon, any(isinstance(m, Composition) for m in tagger.modules()))
     return Prepared(ner, tasks, config.data, vary, found, further, corpora.dev, corpora.test)
+
+
+def _refuse_other_labels(name: str, labels: Sequence[str], known: Sequence[str], path: str) -> None:
+    """
+    Raises:
+        DataError: an auxiliary corpus of the same convention as train has labels that train lacks.
+    """
+    if others := [label for label in labels if label not in known]:
+        raise DataError(
+            f"has {', '.join(others)}, which data.train lacks; rename them with auxiliary.{name}.labels, or set"
+            f" auxiliary.{name}.same_convention = false",
+            path,
+        )
 
 
 def _tell(watcher: Watcher, corpora: data.Corpora, ner: NER, tasks: Sequence[Task], cut: int) -> None:
@@ -321,8 +332,12 @@ def _tell(watcher: Watcher, corpora: data.Corpora, ner: NER, tasks: Sequence[Tas
     )
 
 
-def _begin(start: str, tagger: Tagger, whole: Tagger, found: data.Vocabularies, watcher: Watcher) -> None:
-    given = model.load_model(folder_of(start))
+def _begin(config: Config, tagger: Tagger, whole: Tagger, found: data.Vocabularies, watcher: Watcher) -> None:
+    start = config.training.start
+    folder = folder_of(start)
+    # The parts that these settings name are the caller's own choice, and no others.
+    trust = own_parts(ModelFolder.open(folder).config) <= own_parts(config)
+    given = model.load_model(folder, trust=trust)
     begin_with(given, whole, found.full)
     kept = begin_with(given, tagger, found.seen)
     if kept != found.seen.labels:
@@ -364,6 +379,23 @@ def _autocast(config: TrainingConfig, device: torch.device) -> AbstractContextMa
     return torch.autocast(device.type, kinds[config.precision])
 
 
+def _refuse_precision(learner: nn.Module, config: TrainingConfig, device: torch.device) -> None:
+    """
+    Raises:
+        ConfigError: a recurrent layer cannot run in float16 on this processor.
+    """
+    recurrent = any(isinstance(module, nn.RNNBase) for module in learner.modules())
+    if config.precision != "float16" or device.type != "cpu" or not recurrent:
+        return
+    try:
+        with _autocast(config, device):
+            nn.LSTM(8, 8)(torch.zeros(2, 1, 8))
+    except RuntimeError:
+        raise ConfigError(
+            "training.precision 'float16' has no LSTM on this processor; take 'bfloat16' or 'float32', or a GPU"
+        ) from None
+
+
 def _fit(
     run: Prepared, config: TrainingConfig, output: Path, resume: bool, watcher: Watcher, group: Group
 ) -> Progress:
@@ -374,16 +406,18 @@ def _fit(
     if resume and (output / CHECKPOINT).exists():
         progress = load_checkpoint(output / CHECKPOINT, learner, chosen, average)
         watcher.say(f"going on after epoch {progress.epoch}")
+    _refuse_precision(learner, config, tagger.device)
     total = run.steps(config)
     board = _board(config) if group.is_writer else None
-    while progress.epoch < config.epochs and not _patience_over(progress, config):
+    while progress.epoch < config.epochs and not patience_over(progress, config):
         began = time.perf_counter()
         group.seed(config.seed, progress.epoch)
         loss = one_epoch(run, config, chosen, average, progress, total, watcher, group)
-        if not math.isfinite(loss) and config.precision != "float16":  # whose scaler skips steps that overflow
+        if not math.isfinite(loss):
+            other = " or in another training.precision than float16" if config.precision == "float16" else ""
             raise HanlatticeError(
                 f"the loss of epoch {progress.epoch + 1} is {loss}, so nothing more is learnt; train into another"
-                f" folder with a smaller training.learning_rate than {config.learning_rate:g}"
+                f" folder with a smaller training.learning_rate than {config.learning_rate:g}{other}"
             )
         progress.epoch += 1
         progress.seconds += time.perf_counter() - began
@@ -403,6 +437,8 @@ def _fit(
             save_checkpoint(output / CHECKPOINT, learner, chosen, average, progress)
             watcher.epoch(row)
         progress = group.told(progress)
+    if progress.best_f1 == 0:
+        watcher.say("dev F1 was 0 in every epoch, so the last one is kept: do the labels of dev occur in train?")
     return progress
 
 
@@ -416,7 +452,10 @@ def one_epoch(
     watcher: Watcher,
     group: Group = ALONE,
 ) -> float:
-    """One pass over the examples, all of those of the group; the mean loss a sentence of the model's own task."""
+    """One pass over the examples, all of those of the group; the mean loss a sentence of the model's own task.
+
+    Steps that float16 overflowed in, which the scaler skips, are left out of it; it is NaN if there was no other.
+    """
     hold(run.ner.tagger, config, progress.epoch + 1)
     tagger, learner = run.ner.tagger, run.learner.train()
     parameters = [p for p in learner.parameters() if p.requires_grad]
@@ -428,7 +467,7 @@ def one_epoch(
     for done, step in enumerate(order, 1):
         set_rate(chosen, rate(config, progress.step / total))
         own, is_own = group.share(step.examples), step.task is run.tasks[0]
-        n_own += len(step.examples) if is_own else 0
+        of_step = torch.zeros((), device=tagger.device)
         for piece in (own[i :: config.accumulate] for i in range(min(config.accumulate, len(own)))):
             batch = collate([e.encoded for e in piece]).to(tagger.device)
             with _autocast(config, tagger.device):
@@ -436,7 +475,7 @@ def one_epoch(
             # The mean over all sentences of the step, wherever they are read.
             share = step.task.weight * len(piece) / len(step.examples)
             scaler.scale(loss * share).backward()  # type: ignore[no-untyped-call]
-            summed += loss.detach() * len(piece) if is_own else 0
+            of_step += loss.detach() * len(piece)
         group.sum_gradients(parameters)
         for optimiser in chosen:
             scaler.unscale_(optimiser)
@@ -444,7 +483,10 @@ def one_epoch(
         for optimiser in chosen:
             scaler.step(optimiser)
             optimiser.zero_grad()
-        scaler.update()
+        skipped = _skipped(scaler)
+        if is_own and not skipped:
+            summed += of_step
+            n_own += len(step.examples)
         if average is not None:
             average.update(tagger)
         progress.step += 1
@@ -452,7 +494,14 @@ def one_epoch(
             mean = group.size * summed.item() / max(n_own, 1)
             watcher.step(progress.epoch + 1, done, n_all, mean)
     learner.eval()
-    return group.summed(summed).item() / len(run.tasks[0].examples)
+    return group.summed(summed).item() / n_own if n_own else math.nan
+
+
+def _skipped(scaler: torch.amp.GradScaler) -> bool:
+    """Whether the scaler, which is brought up to date, skipped this step."""
+    before = scaler.get_scale()
+    scaler.update()
+    return scaler.get_scale() < before
 
 
 def _evaluate_and_keep(run: Prepared, average: Average | None, progress: Progress, output: Path) -> dict[str, Any]:
@@ -470,16 +519,13 @@ def _evaluate_and_keep(run: Prepared, average: Average | None, progress: Progres
         scores["unpunctuated_f1"] = _scored(run.ner, data.unpunctuated(run.dev)).micro.f1
         f1 = (micro.f1 + scores["unpunctuated_f1"]) / 2
     if f1 > progress.best_f1:
+        progress.improved = progress.epoch
+    if f1 >= progress.best_f1:  # of equals the last, which learnt longest
         progress.best_f1, progress.best_epoch = f1, progress.epoch
         model.save_weights(model.extended(tagger.state_dict(), run.further_rows), output / WEIGHTS)
     if average is not None:
         average.swap(tagger)
     return {name: round(100 * value, 2) for name, value in scores.items()} | {"best_epoch": progress.best_epoch}
-
-
-def _patience_over(progress: Progress, config: TrainingConfig) -> bool:
-    evaluated = progress.best_epoch > 0
-    return evaluated and progress.epoch - progress.best_epoch >= config.patience > 0
 
 
 def _log(path: Path, row: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from hanlattice.build import own_parts
 from hanlattice.config import Config, DataConfig, load_config, located
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.tagging import CRF, Softmax
@@ -28,15 +29,19 @@ NAMED_ROWS = (
 )
 
 
-def settings_to_go_on(start: str) -> Config:
+def settings_to_go_on(start: str, *, trust: bool = False) -> Config:
     """The settings of a trained model, its lexicon and its weights, to train on with other corpora.
 
     Raises:
-        ConfigError: ``start`` is no folder of a model.
+        ConfigError: ``start`` is no folder of a model, or names parts of its own and is not trusted.
     """
     folder = folder_of(start)
     settings = load_config(folder / CONFIG)
     data, training = settings.data, settings.training
+    if (own := own_parts(settings)) and not trust:
+        raise ConfigError(
+            f"{start} names {min(own)!r}, code from outside this library; if you trust it, start with --trust"
+        )
     return replace(
         settings,
         data=DataConfig(

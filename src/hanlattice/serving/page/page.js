@@ -6,9 +6,9 @@ import { characters, passages, wellFormed } from "./text.js";
 import { convention, kind, percent, say, speak, spoken } from "./words.js";
 
 const EXAMPLES = [
-  "重庆人和药店在渝中区开业",
-  "周末我们去了江北嘴看灯光秀",
+  "雷军在北京发布小米14，央视直播，网友却在看世界杯和流浪地球2",
   "李明昨天从北京大学来到南京市长江大桥。",
+  "听说纪老六把店开到了落雁坡，连云栖数科的人都去打卡",
   "香港中文大學的陳教授上週飛往臺北，在國立故宮博物院演講。",
   "😀张伟在上海开了一家叫“鹅厂”的咖啡馆。",
 ];

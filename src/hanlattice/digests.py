@@ -1,0 +1,77 @@
+"""Digests of the files of a model's folder: recorded when it is saved, compared when that is asked for.
+
+They show damage and mix-ups. Who can change the files can change the record too: against that, compare the record
+with one that came another way.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from hanlattice.errors import ModelError
+from hanlattice.files import atomic_write
+
+RECORD = "digests.json"
+CHECKPOINT = "checkpoint.safetensors"  # of training, which is no part of the model and may be deleted
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file's bytes.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def record(folder: Path) -> None:
+    """Write the digests of all files of a folder into it, once nothing more will be written there."""
+    found = {name: digest(folder / name) for name in _names(folder)}
+    with atomic_write(folder / RECORD) as stream:
+        json.dump(found, stream, ensure_ascii=False, indent=1)
+        stream.write("\n")
+
+
+def forget(folder: Path) -> None:
+    """Remove the record, as files will change."""
+    (folder / RECORD).unlink(missing_ok=True)
+
+
+def faults(folder: Path) -> Iterator[str]:
+    """A line for every file that is not as it was recorded."""
+    recorded = _recorded(folder)
+    if isinstance(recorded, str):
+        yield recorded
+        return
+    there = set(_names(folder))
+    for name in sorted(there | recorded.keys()):
+        if name not in there:
+            yield f"{name}: missing"
+        elif name not in recorded:
+            yield f"{name}: not there when the model was saved"
+        elif digest(folder / name) != recorded[name]:
+            yield f"{name}: changed since the model was saved"
+
+
+def _recorded(folder: Path) -> dict[str, str] | str:
+    """The digests by name, or what is wrong with the record."""
+    try:
+        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return f"{RECORD}: missing, so there is nothing to compare with; models of version 0.1.0 have none"
+    except (OSError, ValueError, RecursionError) as error:
+        return f"{RECORD}: cannot be read ({type(error).__name__})"
+    return found if isinstance(found, dict) else f"{RECORD}: not a record of digests"
+
+
+def _names(folder: Path) -> Iterator[str]:
+    """Of the files of a model, those of language models in folders below included."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in (RECORD, CHECKPOINT) and not path.name.startswith("."):
+            yield name
