@@ -184,7 +184,8 @@ class TestBatches:
 
     def test_rows_in_order(self):
         assert in_order(self.ids[1:6], 4, 9).tolist() == [[1, 2, 3, 4], [5, 0, 0, 0]]
-        assert len(in_order(self.ids, 4, 9)) == 9
+        assert in_order(self.ids, 4, 3)[:, 0].tolist() == [0, 4 * 124, 4 * 249]
+        assert in_order(self.ids[:0], 4, 3).shape == (0, 4)
 
 
 class TestMasks:

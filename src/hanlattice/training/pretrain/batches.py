@@ -47,9 +47,9 @@ class Batches:
 
 
 def in_order(ids: NDArray[np.uint16], window: int, most: int) -> NDArray[np.int64]:
-    """``[R, N]``: at most so many rows from the beginning of a text, the last one filled up with boundaries."""
-    ids = ids[: most * window]
+    """``[R, N]``: at most so many rows, spread evenly over a text, whose last row is filled up with boundaries."""
     rows = -(-len(ids) // window)
     padded = np.full(rows * window, BOUNDARY, np.int64)
     padded[: len(ids)] = ids
-    return padded.reshape(rows, window)
+    chosen = np.linspace(0, rows - 1, min(rows, most)).astype(np.int64)
+    return padded.reshape(rows, window)[chosen]

@@ -251,8 +251,8 @@ class Run:
             ConfigError: the body was written already.
         """
         state, path = self.state, self.output / FINISH
-        begun = state_of(path)
-        if begun is not None and (begun.decay_from, begun.end) == (state.step, state.step + steps):
+        earlier = state_of(path)
+        if earlier is not None and (earlier.decay_from, earlier.end) == (state.step, state.step + steps):
             self.state = load_checkpoint(path, self.learner, self.optimiser, self.identity)
         elif finished_steps(self.output / WEIGHTS) == state.step + steps:
             raise ConfigError(f"{self.output}: is finished; resume it with more --epochs or --hours")
@@ -290,7 +290,7 @@ class Run:
                 self._row(total, held_out=True)
                 self._try_to_save(file)
                 saved = time.monotonic()
-            elif self.state.step % LOG_EVERY == 0:
+            elif self.state.step % LOG_EVERY == 0 and not is_over():
                 self._row(total)
         if taken:
             self._row(total, held_out=True)
@@ -372,7 +372,7 @@ class Run:
         save_checkpoint(self.output / file, self.learner, self.optimiser, self.state, self.identity)
 
     def _try_to_save(self, file: str) -> None:
-        """Write a checkpoint; where that fails the run goes on, and tries again later."""
+        """Write a checkpoint; where that fails the run continues, and tries again later."""
         try:
             self._save(file)
         except DataError as error:
@@ -393,8 +393,8 @@ def _resume(run: Run) -> None:
     if not path.exists():
         return
     run.state = load_checkpoint(path, run.learner, run.optimiser, run.identity)
-    begun = state_of(run.output / FINISH)
-    last = begun.step if begun is not None and begun.decay_from == run.state.step else run.state.step
+    earlier = state_of(run.output / FINISH)
+    last = earlier.step if earlier is not None and earlier.decay_from == run.state.step else run.state.step
     _shorten(run.output / LOG, last)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from hanlattice.config import coerced, read_toml
 from hanlattice.embeddings.body import Shape
@@ -80,11 +80,7 @@ class Settings:
         table = read_toml(folder / CONFIG).get(TABLE)
         if not isinstance(table, Mapping):
             raise ConfigError(f"{folder / CONFIG}: has no table {TABLE!r}, so there is no run to resume")
-        hints = {
-            "texts": tuple[str, ...], "held_out": str, "batch": int, "epochs": int, "hours": float,
-            "learning_rate": float, "warmup": int, "mask": Masking, "share": float, "vocabulary": int, "seed": int,
-            "precision": Precision,
-        }  # fmt: skip
+        hints = {name: hint for name, hint in get_type_hints(cls).items() if name != "shape"}
         if unknown := table.keys() - hints.keys():
             raise ConfigError(f"{folder / CONFIG}: there is no setting '{TABLE}.{min(unknown)}'")
         known = {k: coerced(v, hints[k], f"{folder / CONFIG}: {TABLE}.{k}") for k, v in table.items()}
