@@ -63,7 +63,7 @@ def main() -> None:
             },
         )
         print(run.dev)
-        print(hanlattice.load(run.folder)("昨天王小红很好").to_dict())
+        print(hanlattice.load(run.folder, trust=True)("昨天王小红很好").to_dict())
 
 
 if __name__ == "__main__":

@@ -521,6 +521,132 @@ FAULTS = {
     ),
 }
 
+BROKEN, HOSTILE, RANGES = (f"tests/test_{name}.py" for name in ("broken_models", "hostile_lexicons", "ranges"))
+RESUMING, LIMITS = "tests/test_resuming.py", "tests/serving/test_limits.py"
+ANY_FILE = f"{HOSTILE}::test_no_file_crashes_a_search_or_keeps_it_for_ever"
+FAULTS |= {
+    "a model too large for the stack is read": Fault(
+        "native/flat.py",
+        "or d_model > PARTS * lanes",
+        "",
+        f"{BROKEN}::test_the_largest_size_that_the_kernels_have_memory_for",
+    ),
+    "shapes of weights are not compared": Fault(
+        "native/checking.py",
+        "if array.shape != shape:",
+        "if False:",
+        f"{BROKEN}::test_every_weight_is_checked[a row less]",
+    ),
+    "numbers that are not finite are read natively": Fault(
+        "native/checking.py",
+        "if kind is None and not is_finite(array):",
+        "if False:",
+        f"{BROKEN}::test_every_weight_is_checked[not a number]",
+    ),
+    "numbers that are not finite are read by torch": Fault(
+        "model.py", "not bool(torch.isfinite(tensor).all())", "False", f"{BROKEN}::test_numbers_that_are_not_finite"
+    ),
+    "matrices in 8 bits without their scales": Fault(
+        "native/checking.py",
+        "rows * scale.astype(np.float32)",
+        "rows.astype(np.float32)",
+        f"{BROKEN}::test_matrices_in_8_bits_that_are_no_tables",
+    ),
+    "what is broken is left to the next engine": Fault(
+        "api.py",
+        "        except EngineError as error:\n            passed_over",
+        "        except ModelError as error:\n            passed_over",
+        f"{BROKEN}::test_weights_cut_short_are_what_is_named",
+    ),
+    "code of a folder is imported": Fault(
+        "build.py", "if not _TRUSTED.get():", "if False:", f"{BROKEN}::TestOwnParts"
+    ),
+    "a model to start from is always trusted": Fault(
+        "training/start.py", "and not trust:", "and False:", f"{BROKEN}::TestOwnParts"
+    ),
+    "a pool without its threads": Fault(
+        "native/tagger.py", "        renew_after_fork(self)\n", "", f"{BROKEN}::TestForks::test_native"
+    ),
+    "a session without its threads": Fault(
+        "runtime.py", "            renew_after_fork(self)\n", "", f"{BROKEN}::TestForks::test_onnx"
+    ),
+    "a lock that no thread holds any more": Fault(
+        "forking.py", "        thing.renew()\n", "        pass\n", f"{BROKEN}::TestForks::test_native"
+    ),
+    "edits of a lexicon are left behind": Fault(
+        "pipeline.py", "self.lexicon if is_edited else None", "None", f"{BROKEN}::TestCopies"
+    ),
+    "a changed file goes unseen": Fault(
+        "digests.py", "elif digest(folder / name) != recorded[name]:", "elif False:", f"{BROKEN}::TestDigests"
+    ),
+    "states beyond the table are followed": Fault(
+        "kernels/trie.c", "if (state >= 0 && state < slots)", "if (state >= 0)", ANY_FILE
+    ),
+    "words that are not there are found": Fault(
+        "kernels/trie.c",
+        "if (word < n_words && one.length >= shortest)",
+        "if (word != UINT32_MAX && one.length >= shortest)",
+        ANY_FILE,
+    ),
+    "a search in a full table never ends": Fault(
+        "kernels/trie.c", "if (hit | free || ++one.lines == LINES)", "if (hit | free)", ANY_FILE
+    ),
+    "a search goes on beyond the text": Fault("kernels/trie.c", "|| !next || one.length >= longest", "", ANY_FILE),
+    "keys lie further away than a search goes": Fault(
+        "lexicon/trie.py",
+        "if look == LINES * LINE and len(open_):",
+        "if False:",
+        f"{HOSTILE}::test_a_table_in_which_keys_crowd_is_built_larger",
+    ),
+    "nested words fill memory": Fault(
+        "lexicon/trie.py", "if room >= 0 and count > most:", "if False:", f"{HOSTILE}::TestNestedWords"
+    ),
+    "layers have a limit each": Fault(
+        "lexicon/layers.py",
+        "if sum(len(part.start) for part in found) > most:",
+        "if False:",
+        f"{HOSTILE}::TestNestedWords",
+    ),
+    "weights beyond 32 bits": Fault(
+        "lexicon/lexicon.py", " and abs(cast(float, weight)) <= LARGEST", "", f"{HOSTILE}::TestEntries"
+    ),
+    "edits are lost where memory is short": Fault(
+        "lexicon/lexicon.py",
+        "self._state = self._state.edited(self._pending)",
+        "pending, self._pending = self._pending, {}; self._state = self._state.edited(pending)",
+        f"{HOSTILE}::TestEntries",
+    ),
+    "numbers that are not finite as settings": Fault(
+        "ranges.py", "return math.isfinite(value) and low and high", "return low and high", RANGES
+    ),
+    "a range without its end": Fault("ranges.py", "value < self.most if", "value <= self.most if", RANGES),
+    "changed settings of a resumed run": Fault(
+        "training/resuming.py", "        _refuse_changes(output, config)\n", "", f"{RESUMING}::TestChangedSettings"
+    ),
+    "of equal epochs the first is kept": Fault(
+        "training/loop.py", "if f1 >= progress.best_f1:", "if f1 > progress.best_f1:", f"{RESUMING}::TestTies"
+    ),
+    "a skipped step counts": Fault(
+        "training/loop.py", "if is_own and not skipped:", "if is_own:", f"{RESUMING}::TestFloat16"
+    ),
+    "a request with any number of words": Fault(
+        "serving/answering.py",
+        "            self._refuse_too_many_words(lexicon, texts)\n",
+        "            pass\n",
+        LIMITS,
+    ),
+    "an explanation of any number of words": Fault(
+        "serving/answering.py", "len(text) <= QUICK and n_words <= QUICK_WORDS", "len(text) <= QUICK", LIMITS
+    ),
+    "any number of stored lexicons": Fault(
+        "serving/lexicons.py", "if is_new and sum(1 for _ in self._names()) >= self._most:", "if False:", LIMITS
+    ),
+    "a line break at the end of a path": Fault(
+        "serving/guarding.py", "            self._check_path(scope)\n", "", LIMITS
+    ),
+    "ids of requests of any length": Fault("serving/recording.py", "{1,64}", "+", LIMITS),
+}
+
 
 def noticed_by(fault: Fault) -> str | None:
     """The first test that fails on the package with the fault, or None.

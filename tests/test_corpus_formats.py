@@ -1,10 +1,12 @@
 """Every reader and writer: each quirk on an example of its own, and whatever is written reads back the same."""
 
 import io
+import itertools
 import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -555,3 +557,27 @@ def test_losses_are_counted_by_name() -> None:
     }  # fmt: skip
     assert losses.carried(whole, corpus.carries("jsonl")) == (whole, {})
     assert losses.carried(document(""), corpus.carries("bmes")) == (None, {"empty texts": 1})
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"text": "一", "entities": ' + "[" * 100_000, '[{"a":' * 50_000])
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.txt"])
+@pytest.mark.parametrize("format", [None, "jsonl", "doccano", "cluener", "label-studio", "spacy"])
+def test_many_brackets_are_one_line(tmp_path: Path, text: str, name: str, format: str | None):  # noqa: A002
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(HanlatticeError) as error:
+        list(corpus.read(tmp_path / name, format))
+    assert "\n" not in str(error.value)
+
+
+def test_words_of_the_peoples_daily_in_brackets(tmp_path: Path):
+    """As before, brackets and slashes that are words included; and a row of brackets is read at once."""
+    before = re.compile(r"(\[*)(.+?)/([A-Za-z]+)((?:\][A-Za-z]*)*)")
+    for size in range(1, 7):
+        for characters in itertools.product("[/]a1", repeat=size):
+            word = "".join(characters)
+            old, new = (one.fullmatch(word) for one in (before, people_daily._WORD))
+            assert (old and old.groups()) == (new and new.groups()), word
+    begin = time.perf_counter()
+    for word in ("[" * 100_000, "[" * 100_000 + "/1", "a" + "/a" * 50_000 + "1", "[a/n" + "]a" * 50_000 + "1"):
+        assert people_daily._WORD.fullmatch(word) is None
+    assert time.perf_counter() - begin < 5

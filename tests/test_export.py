@@ -238,3 +238,28 @@ def test_the_graph_gives_the_same_emissions(variant: dict[str, object]) -> None:
         with torch.inference_mode():
             found, expected = graph(**{name: given[name] for name in graph.inputs}), ner.tagger(batch)
         torch.testing.assert_close(found[batch.mask], expected[batch.mask], atol=2e-5, rtol=1e-5)
+
+
+FULL = """
+import resource, signal, sys
+from hanlattice.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+most = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+main(["export", *sys.argv[2:]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("most", "said"), [(5_000, f"{WEIGHTS}: cannot be copied"), (40_000, "model.onnx: cannot be")]
+)
+def test_a_full_disk_is_one_line(trained: Path, tmp_path: Path, most: int, said: str) -> None:
+    """As no file may grow beyond a size here: the copy of the weights, or the graph."""
+    command = [sys.executable, "-c", FULL, str(most), str(trained), str(tmp_path / "new")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if "torchvision" not in line]
+    assert line.startswith("error: ")
+    assert said in line
+    assert "File too large" in line
+    assert not (tmp_path / "new").exists()

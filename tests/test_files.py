@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hanlattice.errors import DataError
-from hanlattice.files import read_blocks, read_lines
+from hanlattice.files import atomic_write, read_blocks, read_lines
 
 lines_of_text = st.lists(st.text("一A\r\t\u2028\x85😀", max_size=6), max_size=10)
 
@@ -60,3 +60,37 @@ def test_lines_of_a_pipe_come_while_it_is_written(tmp_path: Path):
     answered.set()
     assert list(lines) == ["二三"]
     writer.join()
+
+
+class TestWhole:
+    """A file is there whole or not at all, with the permissions of the process."""
+
+    @pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+    def test_permissions_are_those_of_any_other_file(self, tmp_path: Path, umask: int):
+        before = os.umask(umask)
+        try:
+            with atomic_write(tmp_path / "ours") as stream:
+                stream.write("text")
+            (tmp_path / "plain").touch()
+        finally:
+            os.umask(before)
+        assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+    def test_the_umask_of_the_process_is_left_alone(self, tmp_path: Path):
+        """As another thread may make a file that very moment."""
+        changed = AssertionError("it was changed")
+        with mock.patch("os.umask", side_effect=changed), atomic_write(tmp_path / "a") as stream:
+            stream.write("text")
+        assert (tmp_path / "a").read_text() == "text"
+
+    def test_nothing_is_left_behind(self, tmp_path: Path):
+        (tmp_path / "a").write_text("old")
+        with pytest.raises(KeyError), atomic_write(tmp_path / "a"):
+            raise KeyError
+        assert [path.name for path in tmp_path.iterdir()] == ["a"]
+        assert (tmp_path / "a").read_text() == "old"
+
+    def test_a_long_name(self, tmp_path: Path):
+        with atomic_write(tmp_path / ("长" * 80)) as stream:
+            stream.write("text")
+        assert [path.name for path in tmp_path.iterdir()] == ["长" * 80]

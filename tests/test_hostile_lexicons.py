@@ -15,6 +15,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import tiny
 from hanlattice.errors import DataError, HanlatticeError, ModelError
 from hanlattice.kernels.library import levels
 from hanlattice.lexicon import Lexicon, Word, trie
@@ -234,16 +235,21 @@ def test_a_header_of_many_brackets(path: Path) -> None:
         Lexicon.load(path)
 
 
-@pytest.mark.parametrize(("number", "is_there"), [(-2, False), (-1, True), (1, True), (2, False)])
-def test_labels_that_are_not_there(path: Path, number: int, is_there: bool) -> None:
+@pytest.mark.parametrize(
+    ("number", "label"), [(-(2**31), None), (-2, None), (-1, None), (1, "B"), (2, None), (9, None)]
+)
+def test_labels_that_are_not_there_are_none(path: Path, number: int, label: str | None) -> None:
     magic, header, arrays = parts(path)
-    arrays["label_ids"][3] = number
+    arrays["label_ids"][2] = number  # of 二三四
     put_together(path, magic, header, arrays)
-    if is_there:
-        Lexicon.load(path).match("一二三四五")
-    else:
-        with pytest.raises(ModelError, match="labels that are not there"):
-            Lexicon.load(path)
+    lexicon = Lexicon.load(path)
+    assert lexicon.label(2) == label
+    assert lexicon.label_ids_of(np.array([2, 0], np.int32)).tolist() == [1 if label else -1, 0]
+    ner = tiny.ner()
+    with ner.using(lexicon=lexicon):
+        assert [label for *_, word, label in ner("一二三四五").lattice if word == "二三四"] == [label]
+    lexicon.add("六七", label="C")
+    assert lexicon.labels == ("A", "B", "C")
 
 
 def test_opening_stays_far_below_a_millisecond(tmp_path: Path) -> None:

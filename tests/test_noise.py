@@ -347,5 +347,5 @@ class TestVariation:
 @pytest.mark.parametrize("name", ["noise", "unpunctuated", "user_words"])
 def test_shares_lie_between_none_and_all(name: str) -> None:
     for share in (-0.1, 1.1):
-        with pytest.raises(ConfigError, match=rf"data\.{name} must be a share from 0 to 1, not {share:g}"):
+        with pytest.raises(ConfigError, match=rf"data\.{name} must be at least 0 and at most 1, not {share:g}"):
             replace(DataConfig(), **{name: share})

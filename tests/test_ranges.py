@@ -40,7 +40,7 @@ NUMBERS: list[tuple[str, list[Any], list[Any]]] = [
     ("training.least_steps", [0], [-1]),
     ("training.patience", [0], [-1]),
     ("training.seed", [0, 2**32 - 1], [-1, 2**32]),
-    ("training.bucket", [1], [0]),
+    ("training.bucket", [0], [-1]),
     ("encoder.heads", [1], [0, -8]),
     ("encoder.d_model", [1, 65_536], [0, 65_537]),
     ("encoder.layers", [1, 1000], [0, 1001]),
@@ -165,3 +165,12 @@ def test_windows_of_any_size_and_overlap_that_settings_allow() -> None:
                 found = windows(text, size, overlap)
                 assert [w.core_start for w in found][1:] == [w.core_end for w in found][:-1]
                 assert all(w.end - w.start <= size for w in found)
+
+
+def test_many_brackets_in_settings(tmp_path: Path) -> None:
+    deep = "[" * 100_000
+    (tmp_path / "mine.toml").write_text(f"a = {deep}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine[.]toml: not TOML"):
+        load_config(tmp_path / "mine.toml")
+    with pytest.raises(ConfigError, match="must be of type int"):
+        check(load_config(None, {"encoder.layers": deep}))

@@ -247,7 +247,7 @@ class TrainingConfig(_Ranged):
     seed: int = ranged(1, Range(0, 2**32 - 1))
     device: str = "auto"
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    bucket: int = ranged(50, at_least(1))
+    bucket: int = ranged(50, at_least(0))
     evaluate_from: int = ranged(1, at_least(0))
     tensorboard: str = ""
 
@@ -306,7 +306,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
             return tomllib.load(stream)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from None
 
 
@@ -494,5 +494,5 @@ def _value(text: str) -> Any:
     """The value of an override: TOML where it reads as such, else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text

@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from hanlattice.errors import DataError
 
 STDIN = "/dev/stdin"
 BLOCK = 1 << 18  # bytes
+LONGEST_NAME = 40  # characters of a file's name that its draft has too
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MARKS = {
@@ -227,15 +229,15 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
     path = Path(path)
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        draft = path.with_name(f".{path.name[:LONGEST_NAME]}.{secrets.token_hex(8)}")
+        # Made with the permissions that it will have: the umask is applied here, and is never changed.
+        handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        temporary = draft
         encoding = None if "b" in mode else "utf-8"
         with os.fdopen(handle, mode, encoding=encoding, newline=None if "b" in mode else "\n") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
         temporary = None
     except OSError as error:

@@ -98,7 +98,7 @@ class Reader:
         self, lexicon: Lexicon, words: NDArray[np.int32], user_labels: Collection[str] | None
     ) -> NDArray[np.int64]:
         """Rows of the table of gazetteer labels for word ids of a lexicon; see :class:`Vocabulary`."""
-        label_ids = lexicon.label_ids[words]  # before the labels, to which other threads may add
+        label_ids = lexicon.label_ids_of(words)  # before the labels, to which other threads may add
         names = lexicon.labels
         labels = self._label_rows(names)[label_ids]
         if self._base is None:

@@ -4,6 +4,7 @@ Exit status: 0 fine, 1 the work failed, 2 wrong usage, 130 stopped by Ctrl-C.
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -146,6 +147,9 @@ def _line(error: Exception) -> str:
     match error:
         case HanlatticeError():
             message = str(error)
+        case shutil.Error():  # a list of files, each with what went wrong
+            source, _, reason = error.args[0][0]
+            message = f"{source}: cannot be copied: {reason}"
         case OSError():
             where = f"{error.filename}: " if error.filename is not None else ""
             message = f"{where}{error.strerror or error}"

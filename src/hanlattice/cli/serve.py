@@ -39,6 +39,10 @@ def serve(
     max_texts: Annotated[int, typer.Option(min=1, help="Texts of one request.")] = DEFAULT.max_texts,
     max_chars: Annotated[int, typer.Option(min=1, help="Characters of one text.")] = DEFAULT.max_chars,
     max_body: Annotated[int, typer.Option(min=1, help="Bytes of one request.")] = DEFAULT.max_body,
+    max_lexicon_body: Annotated[
+        int, typer.Option(min=1, help="Bytes of a lexicon that is stored.")
+    ] = DEFAULT.max_lexicon_body,
+    max_lexicons: Annotated[int, typer.Option(min=1, help="Lexicons that are stored.")] = DEFAULT.max_lexicons,
     answer_timeout: Annotated[float, typer.Option(help="Seconds for an answer.")] = DEFAULT.answer_timeout,
     client_timeout: Annotated[
         float, typer.Option(help="Seconds for a client to send its request, and to take its answer.")
@@ -76,6 +80,8 @@ def serve(
         max_texts=max_texts,
         max_chars=max_chars,
         max_body=max_body,
+        max_lexicon_body=max_lexicon_body,
+        max_lexicons=max_lexicons,
         answer_timeout=answer_timeout,
         client_timeout=client_timeout,
         drain_timeout=drain_timeout,

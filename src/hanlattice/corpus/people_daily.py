@@ -20,7 +20,9 @@ from hanlattice.spans import Span
 
 LABELS = {"nr": "PER", "ns": "LOC", "nt": "ORG"}
 
-_WORD = re.compile(r"(\[*)(.+?)/([A-Za-z]+)((?:\][A-Za-z]*)*)")
+_TAGS = r"/([A-Za-z]+)((?:\][A-Za-z]*)*)"
+# All brackets at the beginning, or all but one that is the word itself; it never tries each of a long row of them.
+_WORD = re.compile(rf"(\[*+(?!{_TAGS.replace('(', '(?:').replace('(?:?:', '(?:')}\Z)|\[*(?=\[/))(.+?){_TAGS}")
 _NUMBER = re.compile(r"\d{8}-\d+-\d+-\d+")
 _DOUBLE_SURNAMES = frozenset(
     re.findall("..", "欧阳司马诸葛上官司徒东方独孤南宫夏侯皇甫尉迟公孙慕容长孙宇文令狐淳于单于申屠呼延端木")

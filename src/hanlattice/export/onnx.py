@@ -25,7 +25,7 @@ from hanlattice.encoders.flat import Flat
 from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation import evaluate_spans
 from hanlattice.export.graph import CharacterGraph, FlatGraph, StoredTable
-from hanlattice.files import atomic_folder
+from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.model import load_model
 from hanlattice.model_folder import GRAPH, SCALE, WEIGHTS, ModelFolder
 from hanlattice.pipeline import NER
@@ -108,8 +108,9 @@ def _copy(folder: Path, draft: Path) -> None:
     try:
         shutil.copytree(folder, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(CHECKPOINT))
     except shutil.Error as error:  # a list of all files and what went wrong with each
-        source, _, reason = error.args[0][0]
-        raise DataError(f"cannot be copied: {reason}", source) from None
+        source, target, reason = error.args[0][0]
+        reason = reason.partition("] ")[2].partition(": ")[0] or reason  # without its number and both paths
+        raise DataError(f"cannot be copied to {Path(target).name}: {reason}", source) from None
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,8 @@ def _write(traced: _Traced, folder: Path) -> None:
             for key, value in (("location", WEIGHTS), ("offset", first), ("length", last - first)):
                 tensor.external_data.add(key=key, value=str(value))
     proto.metadata_props.add(key=DIGEST, value=digest(folder / WEIGHTS))
-    (folder / GRAPH).write_bytes(proto.SerializeToString())
+    with atomic_write(folder / GRAPH, "wb") as stream:
+        stream.write(proto.SerializeToString())
 
 
 def _places(weights: Path) -> dict[str, tuple[int, int]]:

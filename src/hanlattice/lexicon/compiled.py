@@ -1,10 +1,10 @@
 """Compiled lexicons: one file of raw arrays behind a JSON header, opened by memory mapping.
 
-A file may be damaged, or made by someone hostile. Opening it checks its structure and the numbers of its labels,
-which takes a fraction of a millisecond: neither the words nor the table that is searched are read. What these hold
-is bounded where it is used. A search stays inside the table and the text and comes to an end whatever is there (see
-:class:`hanlattice.lexicon.trie.Trie`), and a word is checked when its text is wanted. So a lie costs wrong answers,
-or an error of one line, and nothing else. Damage as such is found by the digests of a model's folder.
+A file may be damaged, or made by someone hostile. Opening it checks its header and the lengths of its arrays, which
+takes a fraction of a millisecond whatever its size. What the arrays hold is bounded where it is used: a search
+stays inside the table and the text and ends whatever is there (see :class:`hanlattice.lexicon.trie.Trie`), a label
+that is not there is none, and a word is checked when its text is wanted. So a lie costs wrong answers, or an error
+of one line, and nothing else. Damage as such is found by the digests of a model's folder.
 
 A file that is cut while it is open ends the process, as with all memory mapping: replace it by renaming another.
 """
@@ -109,13 +109,10 @@ def _read(path: Path) -> Snapshot:
     words = WordTable(arrays["codes"], arrays["offsets"])
     if not len(words):
         return Snapshot()
-    label_ids = arrays.get("label_ids", np.broadcast_to(np.int32(-1), len(words)))
-    if label_ids.min() < -1 or label_ids.max() >= len(labels):
-        raise ModelError(f"{path}: broken (labels that are not there); build it again from its words")
     return Snapshot(
         (Layer(0, words, Trie(arrays["cells"].reshape(-1, 2), arrays["first"], len(words), longest)),),
         labels,
-        label_ids,
+        arrays.get("label_ids", np.broadcast_to(np.int32(-1), len(words))),
         arrays.get("weights", np.broadcast_to(np.float32(np.nan), len(words))),
     )
 

@@ -80,7 +80,7 @@ class Snapshot:
 
     def label(self, word: int) -> str | None:
         number = self.label_ids[word]
-        return None if number < 0 else self.labels[number]
+        return self.labels[number] if 0 <= number < len(self.labels) else None
 
     def weight(self, word: int) -> float | None:
         weight = float(self.weights[word])

@@ -232,6 +232,12 @@ class Lexicon:
         """``[id_count]``: index into ``labels``, or -1. Read-only by contract: it is shared."""
         return self._snapshot().label_ids
 
+    def label_ids_of(self, words: Int32) -> Int32:
+        """``label_ids`` of words; those of a broken file that are no labels are none."""
+        state = self._snapshot()
+        found = state.label_ids[words]
+        return np.where((found >= 0) & (found < len(state.labels)), found, np.int32(-1))
+
     @property
     def weights(self) -> NDArray[np.float32]:
         """``[id_count]``: the weight, or NaN. Read-only by contract: it is shared."""

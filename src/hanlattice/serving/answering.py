@@ -5,6 +5,8 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hanlattice.errors import HanlatticeError
 from hanlattice.explain import Reading, reading
 from hanlattice.explain.reading import Measure
@@ -14,10 +16,13 @@ from hanlattice.serving.lexicons import Lexicons, Version
 from hanlattice.serving.naming import Naming
 from hanlattice.serving.schema import Edits, Explain, LabelledWord, Question
 
-# Lexicons that are kept ready to read by; the least lately used goes first.
-KEPT = 16
-# Characters up to which influence, which reads the text once for each word, is quick enough for `auto`.
-QUICK = 120
+# Lexicons that are kept ready to read by, and words of them all; the least lately used goes first.
+KEPT, KEPT_WORDS = 16, 1_000_000
+# Characters, and words in them, up to which influence is quick enough: it reads the text once for each word.
+QUICK, QUICK_WORDS = 120, 240
+# Words that a text may have for each of its characters, and some besides, by the lexicon of a request. A usual text
+# has about one. Words made of one another, such as all stretches of a character, would hold a worker.
+WORDS_OF_A_CHARACTER, WORDS_BESIDES = 8, 1000
 
 Answer = dict[str, Any]
 
@@ -52,7 +57,7 @@ class Answering:
     def __init__(self, ner: NER, lexicons: Lexicons):
         self._ner, self._lexicons = ner, lexicons
         self._naming = Naming(ner)
-        self._ready: OrderedDict[Hashable, Lexicon] = OrderedDict()
+        self._ready: OrderedDict[Hashable, tuple[Lexicon, int]] = OrderedDict()
 
     def asked(self, question: Question | Explain) -> Asked:
         """
@@ -86,8 +91,11 @@ class Answering:
 
         Raises:
             UnknownLexicon: it was removed just now.
+            HanlatticeError: a text has too many words.
         """
         lexicon = None if asked.lexicon is None else self._lexicon(asked.lexicon)
+        if lexicon is not None:
+            self._refuse_too_many_words(lexicon, texts)
         force = None if asked.force is None else dict(asked.force)
         block: Mapping[str, str | Collection[str] | None] | None = (
             None if asked.block is None else dict(asked.block)
@@ -100,14 +108,30 @@ class Answering:
             found = ner.pipe(texts, batch_size=max(len(texts), 1))
             return [{"entities": [entity.to_dict() for entity in document.entities]} for document in found]
 
+    def _refuse_too_many_words(self, lexicon: Lexicon, texts: Sequence[str]) -> None:
+        """
+        Raises:
+            HanlatticeError: a text has more words than are read in good time.
+        """
+        found = lexicon.match_batch([plain.text for plain in self._ner.normaliser.all(texts)])
+        for text, n_words in zip(texts, np.diff(found.offsets).tolist(), strict=True):
+            if n_words > (most := WORDS_OF_A_CHARACTER * len(text) + WORDS_BESIDES):
+                raise HanlatticeError(
+                    f"a text of {len(text):,} characters may have {most:,} words here, not {n_words:,}; leave out"
+                    " words that are made of one another"
+                )
+
     def _lexicon(self, key: Version | Words) -> Lexicon:
         if key not in self._ready:
             words = _words(self._lexicons.read(key.name)) if isinstance(key, Version) else key
-            self._ready[key] = self._built(words)
-            if len(self._ready) > KEPT:
+            self._ready[key] = self._built(words), len(words.words)
+            while len(self._ready) > 1 and (len(self._ready) > KEPT or self._n_words() > KEPT_WORDS):
                 self._ready.popitem(last=False)
         self._ready.move_to_end(key)
-        return self._ready[key]
+        return self._ready[key][0]
+
+    def _n_words(self) -> int:
+        return sum(n for _, n in self._ready.values())
 
     def _built(self, edits: Words) -> Lexicon:
         own = self._ner.lexicon
@@ -129,10 +153,18 @@ def _tuple(labels: str | list[str] | None) -> str | tuple[str, ...] | None:
 
 
 def _explained(ner: NER, text: str, by: str) -> Reading:
-    """By the measure asked for; ``auto`` is attention, else, of short texts, influence, else none."""
+    """By the measure asked for; ``auto`` is attention, else, where that is quick, influence, else none.
+
+    Raises:
+        HanlatticeError: influence is asked for, and the text has too many words for it.
+    """
+    n_words = len(ner(text).lattice or ()) if by in ("auto", "influence") and len(text) <= QUICK else 0
+    if by == "influence" and n_words > QUICK_WORDS:
+        raise HanlatticeError(f"influence takes a text of at most {QUICK_WORDS} words, not {n_words:,}")
     if by != "auto":
         return reading(ner, text, by=by)  # type: ignore[arg-type]  # the schema lets no other through
-    measures: tuple[Measure, ...] = ("attention", "influence") if len(text) <= QUICK else ("attention",)
+    is_quick = len(text) <= QUICK and n_words <= QUICK_WORDS
+    measures: tuple[Measure, ...] = ("attention", "influence") if is_quick else ("attention",)
     for measure in measures:
         try:
             return reading(ner, text, by=measure)

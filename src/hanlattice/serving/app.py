@@ -23,7 +23,7 @@ from hanlattice.serving.answering import QUICK, Answer, Answering, Asked
 from hanlattice.serving.batching import Batcher, Full
 from hanlattice.serving.description import described
 from hanlattice.serving.guarding import Guarding
-from hanlattice.serving.lexicons import Lexicons, UnknownLexicon
+from hanlattice.serving.lexicons import Lexicons, TooManyLexicons, UnknownLexicon
 from hanlattice.serving.metrics import CONTENT_TYPE, Metrics
 from hanlattice.serving.naming import Naming
 from hanlattice.serving.questions import Questions, is_json
@@ -101,7 +101,7 @@ class Service:
 
     def __init__(self, settings: Settings, ner: NER):
         self._settings, self._ner = settings, ner
-        self._lexicons = Lexicons(settings.lexicons)
+        self._lexicons = Lexicons(settings.lexicons, settings.max_lexicons)
         self._answering = Answering(ner, self._lexicons)
         self._batcher: Batcher[Asked, str, Answer]
         self._draining = False
@@ -259,7 +259,10 @@ class Service:
         """Store a lexicon, or replace one as a whole; all requests that come later read by it."""
         self._naming.check_words(lexicon)
         edits = lexicon if isinstance(lexicon, schema.Edits) else schema.Edits(words=lexicon)
-        is_new = self._lexicons.write(id, edits)
+        try:
+            is_new = self._lexicons.write(id, edits)
+        except TooManyLexicons as error:
+            raise wrong_field("id", str(error)) from None
         response.status_code = 201 if is_new else 200
         return schema.Stored(id=id, words=len(edits.words), removed=len(edits.remove), extends=edits.extends)
 

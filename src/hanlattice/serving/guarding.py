@@ -6,11 +6,13 @@ import hmac
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hanlattice.serving.refusals import Refused
+from hanlattice.serving.refusals import Refused, wrong_field
+from hanlattice.serving.schema import NO_ID
 from hanlattice.serving.settings import Settings
 
 # Of a body that is too big so much is taken in and thrown away, so that the client gets to read why.
 _DISCARDED = 64 * 2**20
+_LEXICONS = "/v1/lexicons/"
 _CLOSE = {"connection": "close"}
 _OPEN = frozenset(("/", "/docs", "/openapi.json", "/healthz", "/readyz"))
 
@@ -26,6 +28,7 @@ class Guarding:
             await self._app(scope, receive, send)
             return
         try:
+            self._check_path(scope)
             self._check_token(scope)
             body = await self._body(scope, receive)
         except Refused as refused:
@@ -33,6 +36,15 @@ class Guarding:
             return
         if body is not None:
             await self._app(scope, _once(body, receive), send)
+
+    def _check_path(self, scope: Scope) -> None:
+        """A route is found by a pattern, whose end also stands before a line break at the very end of a path."""
+        path = scope["path"]
+        if path.isprintable():
+            return
+        if path.removeprefix(self._settings.root_path).startswith(_LEXICONS):
+            raise wrong_field("id", NO_ID)
+        raise Refused(404, "Not Found")
 
     def _check_token(self, scope: Scope) -> None:
         token = self._settings.token

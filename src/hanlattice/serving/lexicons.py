@@ -22,6 +22,10 @@ class UnknownLexicon(Exception):
         self.name = name
 
 
+class TooManyLexicons(Exception):
+    """There are as many as may be stored."""
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
     """A lexicon as it is in one moment; a replaced one is another version."""
@@ -31,14 +35,14 @@ class Version:
 
 
 class Lexicons:
-    """A folder of lexicons; any number of processes may share it.
+    """A folder of at most ``most`` lexicons; any number of processes may share it.
 
     Raises:
         ConfigError: the folder cannot be made or written to.
     """
 
-    def __init__(self, folder: Path):
-        self._folder = folder
+    def __init__(self, folder: Path, most: int):
+        self._folder, self._most = folder, most
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with atomic_write(folder / ".writable") as stream:
@@ -77,9 +81,15 @@ class Lexicons:
             raise DataError("is not a lexicon of this service; put it anew, or delete it", path) from None
 
     def write(self, name: str, edits: Edits) -> bool:
-        """Create or replace a lexicon; was there none before?"""
+        """Create or replace a lexicon; was there none before?
+
+        Raises:
+            TooManyLexicons: it would be one more than there may be.
+        """
         path = self._path(name)
         is_new = not path.exists()
+        if is_new and sum(1 for _ in self._names()) >= self._most:
+            raise TooManyLexicons(f"there are {self._most:,} lexicons already; delete one, or replace it")
         with atomic_write(path) as stream:
             stream.write(edits.model_dump_json())
         return is_new

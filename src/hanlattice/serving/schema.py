@@ -18,6 +18,7 @@ LONGEST_WORD, LONGEST_LABEL = 256, 64
 MOST_RULES = 1000  # texts that a request can force, and block
 T = TypeVar("T")
 ID = r"^[A-Za-z0-9_-]{1,64}$"
+NO_ID = "an id is made of A-Z, a-z, 0-9, _ and -, at least 1 and at most 64 of them"
 
 # NUL is what the matcher puts between words; nothing that a person writes holds one.
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
@@ -61,7 +62,7 @@ class LabelledWord(_Body):
         default=None,
         description="The kind of name that the word is; a label of another convention has no effect.",
     )
-    weight: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    weight: Annotated[float, Field(ge=-3.4e38, le=3.4e38, allow_inf_nan=False)] | None = None
 
 
 def _kind_of_word(value: Any) -> str:
@@ -255,7 +256,7 @@ def _problem(error: Any) -> str:
             else "holds a NUL character"
         )
     if kind == "string_pattern_mismatch":
-        return "an id is made of A-Z, a-z, 0-9, _ and -, at least 1 and at most 64 of them"
+        return NO_ID
     if kind == "string_unicode":
         return "holds half a surrogate pair, which is no character"
     if kind == "extra_forbidden":

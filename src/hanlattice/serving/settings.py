@@ -32,6 +32,7 @@ class Settings:
         max_queue: texts that may wait in a worker; requests beyond are told to come again.
         max_texts, max_chars: of one request, and of one text.
         max_body, max_lexicon_body: of a request, and of one that stores a lexicon.
+        max_lexicons: that are stored at once.
         answer_timeout: for an answer, waiting included.
         client_timeout: for a client to send its request, and to take its answer.
         drain_timeout: for accepted requests to be answered after SIGTERM.
@@ -59,6 +60,7 @@ class Settings:
     max_chars: int = 10_000
     max_body: int = 4 * 2**20
     max_lexicon_body: int = 32 * 2**20
+    max_lexicons: int = 256
     answer_timeout: float = 30.0
     client_timeout: float = 10.0
     drain_timeout: float = 30.0
@@ -72,6 +74,8 @@ class Settings:
             "max_texts",
             "max_chars",
             "max_body",
+            "max_lexicon_body",
+            "max_lexicons",
         )
         for name in at_least_one:
             if getattr(self, name) < 1:

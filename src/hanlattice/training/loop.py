@@ -360,7 +360,7 @@ def device_of(config: TrainingConfig) -> str:
         device = own_gpu()
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, ImportError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
             f"training.device {device!r} cannot be used here ({reason}); try 'auto' or 'cpu'"

@@ -1,0 +1,195 @@
+"""What one request, or many lexicons, may cost; and paths and ids that are none."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tiny
+from hanlattice.errors import HanlatticeError
+from hanlattice.pipeline import NER
+from hanlattice.serving import answering
+from hanlattice.serving.answering import QUICK_WORDS, WORDS_BESIDES, WORDS_OF_A_CHARACTER, Answering, Asked, Words
+from hanlattice.serving.lexicons import Lexicons, TooManyLexicons
+from hanlattice.serving.schema import Edits, Explain, Question
+from served import SENTENCE, Served, serving
+
+NESTED = ["一" * n for n in range(2, 61)]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Served]:
+    with serving("--max-lexicons", 3, "--max-lexicon-body", 1000, "--answer-timeout", 20) as served:
+        yield served
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Answering:
+    return Answering(tiny.ner(), Lexicons(tmp_path, 5))
+
+
+@pytest.fixture(scope="module")
+def ner() -> NER:
+    return tiny.ner()
+
+
+class TestRepeatedCharacters:
+    """All stretches of one character as words: as many matches as the square of the text's length."""
+
+    def test_are_refused_at_once_and_hold_no_one_up(self, service: Served) -> None:
+        assert service.entities(SENTENCE)
+        begin = time.perf_counter()
+        hostile = {"texts": ["一" * 10_000] * 64, "lexicon": NESTED}
+        status: list[int] = []
+        sender = threading.Thread(
+            target=lambda: status.append(service.client.post("/v1/entities", json=hostile).status_code)
+        )
+        sender.start()
+        assert service.entities(SENTENCE)
+        sender.join()
+        assert status == [422]
+        assert time.perf_counter() - begin < 15
+
+    def test_the_words_that_a_text_may_have(self, answers: Answering) -> None:
+        most = WORDS_BESIDES + 400 * WORDS_OF_A_CHARACTER
+        below = next(n for n in range(2, 400) if _matches(400, n + 1) > most)
+        for longest, is_answered in ((below, True), (below + 1, False)):
+            asked = answers.asked(Question(text="一", lexicon=["一" * n for n in range(2, longest + 1)]))
+            if is_answered:
+                assert answers(asked, ["一" * 400]) == [{"entities": []}] or answers(asked, ["一" * 400])
+            else:
+                with pytest.raises(HanlatticeError, match=rf"of 400 characters may have {most:,} words here, not"):
+                    answers(asked, ["一" * 400])
+
+    def test_said_in_the_answer(self, service: Served) -> None:
+        answer = service.client.post("/v1/entities", json={"text": "一" * 400, "lexicon": NESTED})
+        assert answer.status_code == 422
+        assert "leave out words that are made of one another" in answer.json()["error"]
+
+    def test_rules_too(self, service: Served) -> None:
+        force = {"一" * n: "PER" for n in range(1, 256)}
+        answer = service.client.post("/v1/entities", json={"text": "一" * 10_000, "force": force})
+        assert answer.status_code == 422
+        assert "words of the lexicon occur" in answer.json()["error"]
+
+
+def _matches(n: int, longest: int) -> int:
+    """Of words of two and more equal characters in ``n`` of them."""
+    return sum(n - length + 1 for length in range(2, longest + 1))
+
+
+class TestExplain:
+    def explained(self, answers: Answering, n: int, by: str) -> str:
+        lexicon = {"words": NESTED[:14], "extends": False}
+        asked = answers.asked(Explain(text="一", by=by, lexicon=Edits(**lexicon)))  # type: ignore[arg-type]
+        (answer,) = answers(asked, ["一" * n])
+        return str(answer["by"])
+
+    def test_both_sides_of_the_limit(self, answers: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(answering, "reading", _without_attention)
+        n = next(n for n in range(10, 120) if _matches(n + 1, 15) > QUICK_WORDS)
+        assert self.explained(answers, n, "auto") == "influence"
+        assert self.explained(answers, n, "influence") == "influence"
+        assert self.explained(answers, n + 1, "auto") == "none"
+        with pytest.raises(HanlatticeError, match=f"influence takes a text of at most {QUICK_WORDS} words, not"):
+            self.explained(answers, n + 1, "influence")
+
+    def test_over_http_it_is_quick(self, service: Served) -> None:
+        begin = time.perf_counter()
+        for by in ("auto", "influence", "none"):
+            answer = service.client.post("/v1/explain", json={"text": "一" * 50, "by": by, "lexicon": NESTED})
+            assert answer.status_code == (422 if by == "influence" else 200)
+        assert time.perf_counter() - begin < 10
+
+
+def _without_attention(ner: NER, text: str, *, by: str) -> object:
+    from hanlattice.explain import reading
+
+    if by == "attention":
+        raise HanlatticeError("as by engines other than torch")
+    return reading(ner, text, by=by)  # type: ignore[arg-type]
+
+
+class TestStoredLexicons:
+    def test_their_number(self, service: Served) -> None:
+        for name in ("a", "b", "c"):
+            assert service.client.put(f"/v1/lexicons/{name}", json=["词"]).status_code == 201
+        answer = service.client.put("/v1/lexicons/d", json=["词"])
+        assert answer.status_code == 422
+        assert "there are 3 lexicons already; delete one" in str(answer.json()["fields"])
+        assert service.client.put("/v1/lexicons/a", json=["新词"]).status_code == 200  # replaced
+        assert service.client.delete("/v1/lexicons/b").status_code == 204
+        assert service.client.put("/v1/lexicons/d", json=["词"]).status_code == 201
+        assert service.client.get("/v1/lexicons").json() == {"lexicons": ["a", "c", "d"]}
+
+    def test_their_size(self, service: Served) -> None:
+        within, beyond = '["' + "a" * 250 + '"]', '["' + "a" * 1000 + '"]'
+        for body, status in ((within, 200), (beyond, 413)):
+            answer = service.client.put(
+                "/v1/lexicons/a", content=body, headers={"content-type": "application/json"}
+            )
+            assert answer.status_code == status
+
+    def test_weights_that_32_bits_do_not_hold(self, service: Served) -> None:
+        for weight, status in ((3.4e38, 200), (1e39, 422)):
+            words = [{"text": "词", "weight": weight}]
+            assert service.client.put("/v1/lexicons/a", json=words).status_code == status
+            assert service.client.post("/v1/entities", json={"text": "词", "lexicon": words}).status_code == status
+
+    def test_of_one_folder(self, tmp_path: Path) -> None:
+        lexicons = Lexicons(tmp_path, 1)
+        assert lexicons.write("a", Edits(words=["一"]))
+        assert not lexicons.write("a", Edits(words=["二"]))
+        with pytest.raises(TooManyLexicons, match="there are 1 lexicons already"):
+            lexicons.write("b", Edits(words=["一"]))
+
+    def test_those_kept_ready(self, answers: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+        """By number and by words; the least lately used goes first, and the one in use stays."""
+        monkeypatch.setattr(answering, "KEPT", 3)
+        monkeypatch.setattr(answering, "KEPT_WORDS", 20)
+        kept = [Words(tuple(map(_word, range(n))), (), False) for n in (1, 2, 3, 4)]
+        for words in kept:
+            answers(Asked(words), ["一"])
+        assert list(answers._ready) == kept[1:]
+        answers(Asked(kept[1]), ["一"])
+        large = Words(tuple(map(_word, range(15))), (), False)
+        answers(Asked(large), ["一"])
+        assert list(answers._ready) == [kept[1], large]
+        larger = Words(tuple(map(_word, range(50))), (), False)
+        answers(Asked(larger), ["一"])
+        assert list(answers._ready) == [larger]
+
+
+def _word(number: int):  # type: ignore[no-untyped-def]
+    from hanlattice.lexicon import Word
+
+    return Word(chr(0x4E00 + number))
+
+
+class TestPaths:
+    @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+    @pytest.mark.parametrize("name", ["a%0a", "a%0d", "a%00", "%0a", "a%0ab", "a%7f", "a%0a%0a"])
+    def test_ids_with_a_line_break(self, service: Served, method: str, name: str) -> None:
+        before = service.client.get("/v1/lexicons").json()
+        body = {"json": ["词"]} if method == "PUT" else {}
+        answer = service.client.request(method, f"/v1/lexicons/{name}", **body)  # type: ignore[arg-type]
+        assert answer.status_code == 422
+        assert answer.json()["fields"] == [
+            {"field": "id", "problem": "an id is made of A-Z, a-z, 0-9, _ and -, at least 1 and at most 64 of them"}
+        ]
+        assert service.client.get("/v1/lexicons").json() == before
+
+    @pytest.mark.parametrize("path", ["/healthz%0a", "/v1/model%0a", "/%0a"])
+    def test_other_routes(self, service: Served, path: str) -> None:
+        assert service.client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("given", "is_kept"), [("a", True), ("a" * 64, True), ("a" * 65, False), ("a" * 5000, False)]
+)
+def test_ids_of_requests_are_bounded(service: Served, given: str, is_kept: bool) -> None:
+    answer = service.client.get("/healthz", headers={"x-request-id": given})
+    assert (answer.headers["x-request-id"] == given) is is_kept
+    assert len(answer.headers["x-request-id"]) <= 64

@@ -1,0 +1,275 @@
+"""Runs that are resumed and prolonged, what ends them, and precisions that a processor does not have."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hanlattice
+import tiny
+from hanlattice import api
+from hanlattice.config import Config, load_config
+from hanlattice.decoders.tagging import CRF
+from hanlattice.digests import CHECKPOINT, RECORD, faults
+from hanlattice.errors import ConfigError, HanlatticeError
+from hanlattice.model_folder import CARD, CONFIG, LOG, WEIGHTS
+from hanlattice.training import Silent, loop
+from hanlattice.training.checkpoint import read_progress
+
+
+class Said(Silent):
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.messages.append(message)
+
+
+class Stopped(Silent):
+    """Ends a run after so many epochs, as Ctrl-C does."""
+
+    def __init__(self, epoch: int) -> None:
+        self.last = epoch
+
+    def epoch(self, row: dict[str, Any]) -> None:
+        if row["epoch"] == self.last:
+            raise KeyboardInterrupt
+
+
+def stopped(output: Path, config: Config, epoch: int = 2) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        api.train(config, output=output, watcher=Stopped(epoch))
+
+
+def epochs(folder: Path) -> list[int]:
+    return [json.loads(line)["epoch"] for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
+
+
+class TestChangedSettings:
+    @pytest.mark.parametrize(
+        ("settings", "named"),
+        [
+            ({"training": {"learning_rate": 0.1}}, [r"training\.learning_rate \(0\.1, not 0\.02\)"]),
+            (
+                {"training": {"seed": 9, "batch_size": 3}},
+                [r"batch_size \(3, not 6\)", r"training\.seed \(9, not 1\)"],
+            ),
+            ({"encoder": {"heads": 4}}, [r"encoder\.heads \(4, not 2\)"]),
+            ({"text": {"lower": True}}, [r"text\.lower \(True, not False\)"]),
+            ({"encoder": {"layers": 1}}, [r"encoder\.layers \(1, not None\)"]),
+        ],
+    )
+    def test_are_refused_by_name_and_nothing_is_written(
+        self, tmp_path: Path, settings: dict[str, Any], named: list[str]
+    ) -> None:
+        stopped(tmp_path / "run", tiny.config(epochs=3))
+        before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+        with pytest.raises(ConfigError, match=".*".join(named)) as error:
+            api.train(tiny.config(epochs=3).with_settings(settings), output=tmp_path / "run", resume=True)
+        assert "\n" not in str(error.value)
+        assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+    def test_those_that_leave_the_weights_as_they_are(self, tmp_path: Path) -> None:
+        stopped(tmp_path / "run", tiny.config(epochs=3))
+        other = tiny.config(epochs=4, device="auto" if not torch.cuda.is_available() else "cpu", patience=9)
+        assert api.train(other, output=tmp_path / "run", resume=True).progress.epoch == 4
+        assert load_config(tmp_path / "run" / CONFIG) == other
+
+    def test_equal_ones_in_another_spelling(self, tmp_path: Path) -> None:
+        """A tuple or a list, a whole number or a real one, from Python or from a file."""
+        own = {"encoder": {"name": "idcnn", "d_hidden": 8, "dilations": (1, 2)}, "training": {"weight_decay": 0}}
+        stopped(tmp_path / "run", tiny.config(epochs=3).with_settings(own))
+        again = load_config(tmp_path / "run" / CONFIG).with_settings({"encoder": {"dilations": [1, 2]}})
+        assert api.train(again, output=tmp_path / "run", resume=True).progress.epoch == 3
+
+    def test_the_command(self, tmp_path: Path) -> None:
+        stopped(tmp_path / "run", tiny.config(epochs=3))
+        command = [sys.executable, "-m", "hanlattice", "train", "--output", str(tmp_path / "run"), "--resume"]
+        done = subprocess.run([*command, "--seed", "9"], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "cannot be resumed with other settings: training.seed (9, not 1)" in done.stderr
+        done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+class TestProlonged:
+    def test_a_finished_run_with_more_epochs(self, tmp_path: Path) -> None:
+        same_rate = {"schedule": "constant", "warmup": 0.0}
+        run = api.train(tiny.config(epochs=2, **same_rate), output=tmp_path / "run")
+        assert run.progress.epoch == 2
+        longer = api.train(tiny.config(epochs=4, **same_rate), output=run.folder, resume=True)
+        whole = api.train(tiny.config(epochs=4, **same_rate), output=tmp_path / "whole")
+        assert epochs(run.folder) == [1, 2, 3, 4]
+        assert (run.folder / WEIGHTS).read_bytes() == (whole.folder / WEIGHTS).read_bytes()
+        assert longer.progress.best_epoch == whole.progress.best_epoch
+        assert "of 4," in (run.folder / CARD).read_text(encoding="utf-8")
+        assert not list(faults(run.folder))
+
+    def test_with_no_more_epochs(self, tmp_path: Path) -> None:
+        run = api.train(tiny.config(epochs=2), output=tmp_path / "run")
+        for n in (1, 2):
+            with pytest.raises(ConfigError, match="holds a finished run of 2 epochs: there is nothing to resume"):
+                api.train(tiny.config(epochs=n), output=run.folder, resume=True)
+        assert hanlattice.load(run.folder) is not None
+
+    def test_one_that_ended_for_want_of_patience(self, tmp_path: Path) -> None:
+        config = {"patience": 1, "learning_rate": 0.0}
+        run = api.train(tiny.config(epochs=9, **config), output=tmp_path / "run")
+        assert run.progress.epoch == 2
+        with pytest.raises(ConfigError, match="holds a finished run of 2 epochs"):
+            api.train(tiny.config(epochs=20, **config), output=run.folder, resume=True)
+        longer = api.train(tiny.config(epochs=9, **(config | {"patience": 3})), output=run.folder, resume=True)
+        assert longer.progress.epoch == 4
+
+    def test_without_its_checkpoint(self, tmp_path: Path) -> None:
+        run = api.train(tiny.config(epochs=1), output=tmp_path / "run")
+        (run.folder / CHECKPOINT).unlink()
+        assert not list(faults(run.folder))  # it is no part of the model
+        with pytest.raises(ConfigError, match="finished run without its checkpoint: there is nothing to resume"):
+            api.train(tiny.config(epochs=2), output=run.folder, resume=True)
+
+    def test_stopped_while_it_is_prolonged(self, tmp_path: Path) -> None:
+        """It is no finished run then, and its record of digests is none."""
+        api.train(tiny.config(epochs=1), output=tmp_path / "run")
+        with pytest.raises(KeyboardInterrupt):
+            api.train(tiny.config(epochs=3), output=tmp_path / "run", resume=True, watcher=Stopped(2))
+        assert not (tmp_path / "run" / CARD).exists()
+        assert not (tmp_path / "run" / RECORD).exists()
+        assert api.train(tiny.config(epochs=3), output=tmp_path / "run", resume=True).progress.epoch == 3
+
+
+class TestTies:
+    def test_nothing_found_in_any_epoch_is_said(self, tmp_path: Path) -> None:
+        said = Said()
+        run = api.train(tiny.config(epochs=3, learning_rate=0.0), output=tmp_path / "run", watcher=said)
+        assert (run.progress.best_f1, run.progress.best_epoch, run.progress.improved) == (0, 3, 1)
+        assert [m for m in said.messages if m.startswith("dev F1 was 0 in every epoch, so the last one is kept")]
+
+    def test_of_equal_epochs_the_last_is_kept(self, tmp_path: Path) -> None:
+        said = Said()
+        run = api.train(tiny.config(epochs=20), output=tmp_path / "run", watcher=said)
+        f1 = [json.loads(line)["dev_f1"] for line in (run.folder / LOG).read_text(encoding="utf-8").splitlines()]
+        assert f1.count(max(f1)) > 1
+        assert run.progress.best_epoch == max(i for i, value in enumerate(f1, 1) if value == max(f1))
+        assert run.progress.improved == f1.index(max(f1)) + 1
+        assert not [message for message in said.messages if "dev F1 was 0" in message]
+
+    def test_a_checkpoint_of_before(self, tmp_path: Path) -> None:
+        from safetensors import safe_open
+        from safetensors.torch import save_file
+
+        run = api.train(tiny.config(epochs=2), output=tmp_path / "run")
+        with safe_open(run.folder / CHECKPOINT, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            progress = json.loads(file.metadata()["progress"])
+        del progress["improved"]
+        save_file(tensors, run.folder / CHECKPOINT, {"progress": json.dumps(progress)})
+        assert read_progress(run.folder / CHECKPOINT).improved == 0
+        assert api.train(tiny.config(epochs=3, patience=2), output=run.folder, resume=True).progress.epoch == 3
+
+
+HALF = "training.precision 'float16' has no LSTM on this processor; take 'bfloat16' or 'float32', or a GPU"
+RECURRENT: dict[str, dict[str, Any]] = {
+    "bilstm": {"d_hidden": 8},
+    "cgn": {"d_model": 8, "d_head": 4, "d_graph": 8},
+    "lgn": {"d_model": 8, "heads": 2, "d_head": 4},
+    "word_bilstm": {"d_hidden": 8, "d_characters": 8},
+    "augmented": {},
+}
+
+
+def _has_lstm_in_float16() -> bool:
+    try:
+        with torch.autocast("cpu", torch.float16):
+            nn.LSTM(8, 8)(torch.zeros(2, 1, 8))
+    except RuntimeError:
+        return False
+    return True
+
+
+class TestFloat16:
+    @pytest.mark.skipif(_has_lstm_in_float16(), reason="this processor has LSTMs in float16")
+    @pytest.mark.parametrize("name", RECURRENT)
+    def test_what_a_cpu_has_not_is_one_line(self, tmp_path: Path, name: str) -> None:
+        settings = {"encoder": {"name": name, **RECURRENT[name]}}
+        config = tiny.config(epochs=1, precision="float16").with_settings(settings)
+        with pytest.raises(ConfigError) as error:
+            api.train(config, output=tmp_path / "run")
+        assert str(error.value) == HALF
+        assert not (tmp_path / "run").exists()
+
+    @pytest.mark.parametrize(("name", "precision"), [("flat", "float16"), ("bilstm", "bfloat16")])
+    def test_what_it_has(self, tmp_path: Path, name: str, precision: str) -> None:
+        settings = {} if name == "flat" else {"encoder": {"name": name, **RECURRENT[name]}}
+        config = tiny.config(epochs=1, precision=precision).with_settings(settings)
+        assert math.isfinite(json.loads(_log_of(api.train(config, output=tmp_path / "run").folder))["loss"])
+
+    def test_a_step_that_the_scaler_skips_does_not_count(self, tmp_path: Path) -> None:
+        """Its gradients are not finite, so no weight changes, and its loss is no part of the epoch's."""
+        with _losses({1: math.inf}):
+            run = api.train(tiny.config(epochs=1, precision="float16"), output=tmp_path / "run")
+        assert 0 < json.loads(_log_of(run.folder))["loss"] < 1000
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf])
+    def test_an_epoch_of_nothing_else_is_an_error(self, tmp_path: Path, value: float) -> None:
+        with _losses(dict.fromkeys(range(100), value)), pytest.raises(HanlatticeError) as error:
+            api.train(tiny.config(epochs=3, precision="float16"), output=tmp_path / "run")
+        assert "the loss of epoch 1 is nan, so nothing more is learnt" in str(error.value)
+        assert "in another training.precision than float16" in str(error.value)
+
+    def test_a_loss_that_is_none_though_its_gradients_are_some(self, tmp_path: Path) -> None:
+        """The scaler does not skip such a step, so the weights have learnt from it."""
+        nan = dict.fromkeys(range(1000), math.nan)  # in the first steps the scaler may overflow by itself
+        with _losses(nan, keeps_gradients=True), pytest.raises(HanlatticeError, match="nothing more is"):
+            api.train(tiny.config(epochs=3, precision="float16"), output=tmp_path / "run")
+
+
+def _log_of(folder: Path) -> str:
+    return (folder / LOG).read_text(encoding="utf-8").splitlines()[-1]
+
+
+class _Broken(torch.autograd.Function):
+    """Another value, with the gradients of the real one."""
+
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, value: float) -> Tensor:
+        return torch.full_like(loss, value)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return gradients[0], None
+
+
+def _losses(values: dict[int, float], *, keeps_gradients: bool = False) -> Any:
+    """Some calls of the decoder's loss come to other values."""
+    real, calls = CRF.loss, iter(range(10_000))
+
+    def loss(self: CRF, *arguments: Any) -> Tensor:
+        found: Tensor = real(self, *arguments)
+        call = next(calls)
+        if call not in values:
+            return found
+        return _Broken.apply(found, values[call]) if keeps_gradients else found * values[call]  # type: ignore[no-untyped-call]
+
+    return mock.patch.object(CRF, "loss", loss)
+
+
+def test_scores_need_no_torch(tmp_path: Path) -> None:
+    """Not where the kernels read, and the ceiling is that of the model where torch reads."""
+    code = (
+        "import sys, hanlattice; ner = hanlattice.load(threads=1);"
+        "print(hanlattice.evaluate(ner, sys.argv[1]).micro.gold, 'torch' in sys.modules)"
+    )
+    corpus = str(tiny.folder() / "corpus.bmes")
+    done = subprocess.run([sys.executable, "-c", code, corpus], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[1] == "False"
+    ner, documents = hanlattice.load(tiny.trained(), engine="torch"), tiny.documents()
+    assert hanlattice.evaluate(ner, documents) == loop.evaluate(ner, documents)
