@@ -23,7 +23,7 @@ from hanlattice.model_folder import CARD
 from hanlattice.training import evaluate, train
 from hanlattice.vectors import default_vectors
 
-SETTINGS = Path(hanlattice.__path__[0]) / "papers" / "hanlattice" / "msra.toml"
+SETTINGS = Path(hanlattice.__path__[0]) / "papers" / "hanlattice" / "open.toml"
 
 
 def documents(path: str, names: dict[str, str]) -> list[Document]:
@@ -36,7 +36,7 @@ def documents(path: str, names: dict[str, str]) -> list[Document]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--settings", default=str(SETTINGS), help="a TOML file; those of the packaged model otherwise"
+        "--settings", default=str(SETTINGS), help="a TOML file; those of the packaged model by default"
     )
     parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", help="over those settings")
     parser.add_argument("--train", required=True)
@@ -65,7 +65,7 @@ def main() -> None:
         given = load_config(a.settings, dict(pair.split("=", 1) for pair in a.set))
         config = replace(given, conventions={}, auxiliary={}).with_settings(
             {
-                "data": {"train": [str(part_of_train)], "exclude": [], "unpunctuated": 0.0},
+                "data": {"train": [str(part_of_train)], "dev": "", "dev_share": 0.05, "exclude": []},
                 "lexicon": {"files": [str(a.output / f"{name}.txt")], "vector_words": False},
                 "vectors": {"words": 1},  # words that are held out get no row from the vectors either
                 "training": {"epochs": a.epochs, "seed": a.seed},

@@ -66,6 +66,7 @@ WITHOUT_TORCH = (
     "hanlattice.serving.worker",
     "hanlattice.annotation.__main__",
     "hanlattice.cli.annotate",
+    "hanlattice.cli.pretrain",
     "hanlattice.integrations.ray",
 )
 

@@ -433,8 +433,8 @@ class TestEvaluate:
         )
 
     def test_words_added_to_the_lexicon(self, run: Run, tmp_path: Path):
-        gold = file_of(tmp_path / "gold.jsonl", '{"text": "蔚来发布了新车", "entities": [[0, 2, "ORG"]]}\n')
-        words = file_of(tmp_path / "words.txt", "蔚来\tORG\n")
+        gold = file_of(tmp_path / "gold.jsonl", '{"text": "好时光发布了新车", "entities": [[0, 3, "ORG"]]}\n')
+        words = file_of(tmp_path / "words.txt", "好时光\tORG\n")
         micro = [
             [line.split() for line in run("evaluate", "default", gold, *added).out.splitlines() if "micro" in line]
             for added in ([], ["--lexicon", words])

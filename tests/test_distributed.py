@@ -132,5 +132,5 @@ def test_an_output_of_another_run_is_refused(alone: Path) -> None:
 
 
 def test_no_piece_is_no_setting() -> None:
-    with pytest.raises(ConfigError, match="accumulate must be at least 1"):
+    with pytest.raises(ConfigError, match="accumulate' must be at least 1"):
         config(accumulate=0)

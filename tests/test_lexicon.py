@@ -245,7 +245,7 @@ def test_mapped_lexicons_are_not_read_until_used(tmp_path):
 def test_word_lists(tmp_path, caplog):
     path = tmp_path / "words.txt"
     path.write_bytes("\ufeff 药店 \r\n\n#\n渝中区\tLOC\n人和\tORG\t2.5\n重庆\t7\n\t\n药店\t\t3\n".encode())
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", logger="hanlattice"):
         lexicon = Lexicon.from_files(path)
     assert list(lexicon.entries()) == [
         Word("药店", None, 3.0),

@@ -1,7 +1,7 @@
 """Training text made noisy: names stay what they were, whatever happens around them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -23,6 +23,8 @@ from hanlattice.training.noise import KINDS, WEIGHTS, joined, noisy, without_pun
 from hanlattice.training.variation import Variation, share_of
 from hanlattice.training.window import Piece
 from hanlattice.vocab import Vocabulary
+
+Kind = Callable[[Piece, np.random.Generator], Piece]
 
 INTO_NAMES = (noise.scattered_blanks, noise.wrapped)  # which may put a blank into a name
 RECASED = (noise.recased,)
@@ -73,7 +75,7 @@ def is_sound(piece: Piece) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(deadline=None, max_examples=150)
 @given(piece=pieces(), seed=seeds)
-def test_names_say_what_they_said(kind, piece: Piece, seed: int) -> None:
+def test_names_say_what_they_said(kind: Kind, piece: Piece, seed: int) -> None:
     found = kind(piece, np.random.default_rng(seed))
     is_sound(found)
     before, after = said(piece), said(found)
@@ -109,7 +111,7 @@ def test_names_in_latin_letters_take_the_place_of_others(piece: Piece, seed: int
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(deadline=None, max_examples=60)
 @given(piece=pieces(), seed=seeds)
-def test_spans_inside_spans_stay_there(kind, piece: Piece, seed: int) -> None:
+def test_spans_inside_spans_stay_there(kind: Kind, piece: Piece, seed: int) -> None:
     found = kind(piece, np.random.default_rng(seed))
     if len(found.spans) != len(piece.spans):
         assert kind is noise.cut
@@ -125,7 +127,7 @@ def test_spans_inside_spans_stay_there(kind, piece: Piece, seed: int) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(deadline=None, max_examples=60)
 @given(piece=pieces(gaps=True), seed=seeds)
-def test_spans_with_gaps_do_no_harm(kind, piece: Piece, seed: int) -> None:
+def test_spans_with_gaps_do_no_harm(kind: Kind, piece: Piece, seed: int) -> None:
     is_sound(kind(piece, np.random.default_rng(seed)))
     if any(span.gaps for span in piece.spans):
         assert noisy(piece, [piece], np.random.default_rng(seed)) is piece
@@ -195,7 +197,7 @@ SENTENCE = Piece(
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_every_kind_has_an_effect(kind) -> None:
+def test_every_kind_has_an_effect(kind: Kind) -> None:
     assert said(SENTENCE)[-1] == (("New York",), "LOC")
     changed = {kind(SENTENCE, np.random.default_rng(seed)).text for seed in range(60)} - {SENTENCE.text}
     assert changed
@@ -209,7 +211,7 @@ def test_every_kind_is_drawn() -> None:
 
 
 def test_noise_looks_as_it_says() -> None:
-    def all_of(kind) -> str:
+    def all_of(kind: Kind) -> str:
         return "|".join(kind(SENTENCE, np.random.default_rng(seed)).text for seed in range(300))
 
     assert "," not in all_of(without_punctuation)
@@ -251,7 +253,9 @@ class World:
         self.examples = data.examples(self.pieces, self.reader, self.lexicon)
         self.labels = labels
 
-    def drawn(self, seed: int = 0, share: float = 1.0, *, has_user_words: bool = True, **settings: float):
+    def drawn(
+        self, seed: int = 0, share: float = 1.0, *, has_user_words: bool = True, **settings: float
+    ) -> list[data.Example]:
         chosen = DataConfig(**{"user_words": 0.0, **settings})
         vary = Variation(chosen, self.reader, self.lexicon, has_user_words)
         return vary(self.examples, self.labels, share, np.random.default_rng(seed))
@@ -343,5 +347,5 @@ class TestVariation:
 @pytest.mark.parametrize("name", ["noise", "unpunctuated", "user_words"])
 def test_shares_lie_between_none_and_all(name: str) -> None:
     for share in (-0.1, 1.1):
-        with pytest.raises(ConfigError, match=rf"data\.{name} must be a share from 0 to 1, not {share:g}"):
+        with pytest.raises(ConfigError, match=rf"data\.{name} must be at least 0 and at most 1, not {share:g}"):
             replace(DataConfig(), **{name: share})

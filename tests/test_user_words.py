@@ -1,6 +1,7 @@
 """Names that training makes user words: what becomes of a sentence's words, and how often."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiny
+from hanlattice.document import Document
 from hanlattice.encoded import Encoded
 from hanlattice.lexicon import Lexicon
 from hanlattice.reader import Reader
@@ -32,6 +34,7 @@ READER = Reader(VOCABULARY)
 NO_LABEL = len(VOCABULARY.word_labels) + 1
 KIND_OF = {label: NO_LABEL + 1 + VOCABULARY.word_labels.index(label) for label in LABELS}
 NAME = Span(2, 5, "PER")
+Only = Callable[..., None]
 
 
 def read(text: str) -> Encoded:
@@ -62,7 +65,9 @@ spans = st.sets(st.tuples(st.integers(0, 14), st.integers(1, 14)), max_size=5)
 
 @settings(deadline=None, max_examples=200)
 @given(st.sampled_from(tiny.documents()), spans, st.integers(0, 1000), st.integers(1, 4), st.booleans())
-def test_sentences_stay_sound(document, places, seed: int, least: int, given_gold: bool) -> None:
+def test_sentences_stay_sound(
+    document: Document, places: set[tuple[int, int]], seed: int, least: int, given_gold: bool
+) -> None:
     sentence = read(document.text)
     n = len(sentence)
     made = [Span(a, min(a + b, n), LABELS[(a + b) % 3]) for a, b in sorted(places) if a < n]
@@ -108,7 +113,7 @@ def test_nothing_changes_where_nothing_is_chosen() -> None:
 
 
 @pytest.fixture
-def only(monkeypatch: pytest.MonkeyPatch):
+def only(monkeypatch: pytest.MonkeyPatch) -> Only:
     """Every name is chosen, no ordinary word, and what becomes of names is as asked for."""
 
     def choose(**rates: float) -> None:
@@ -119,10 +124,12 @@ def only(monkeypatch: pytest.MonkeyPatch):
     return choose
 
 
-def kinds_of_name(text: str = "在的孙悟空好", labels: tuple[str, ...] = LABELS, n: int = 200) -> Counter:
+def kinds_of_name(
+    text: str = "在的孙悟空好", labels: tuple[str, ...] = LABELS, n: int = 200
+) -> Counter[tuple[tuple[int, int], int]]:
     """What becomes of a name that no lexicon holds."""
     make, draw, sentence = UserWords(VOCABULARY, labels), np.random.default_rng(0), read(text)
-    found: Counter = Counter()
+    found: Counter[tuple[tuple[int, int], int]] = Counter()
     for _ in range(n):
         new = {k: v for k, v in words_of(make(sentence, [NAME], draw)).items() if v[1] >= NO_LABEL}
         found.update((place, kind) for place, (_, kind) in new.items())
@@ -130,36 +137,36 @@ def kinds_of_name(text: str = "在的孙悟空好", labels: tuple[str, ...] = LA
 
 
 class TestNames:
-    def test_unlabelled(self, only) -> None:
+    def test_unlabelled(self, only: Only) -> None:
         only(UNLABELLED=1.0)
         assert kinds_of_name() == {((2, 5), NO_LABEL): 200}
 
-    def test_labelled(self, only) -> None:
+    def test_labelled(self, only: Only) -> None:
         only(LABELLED=1.0)
         assert kinds_of_name() == {((2, 5), KIND_OF["PER"]): 200}
 
-    def test_with_any_label_of_the_convention(self, only) -> None:
+    def test_with_any_label_of_the_convention(self, only: Only) -> None:
         only(MISLABELLED=1.0)
         assert set(kinds_of_name()) == {((2, 5), kind) for kind in KIND_OF.values()}
 
-    def test_cut_wrongly(self, only) -> None:
+    def test_cut_wrongly(self, only: Only) -> None:
         only()
         assert set(kinds_of_name()) == {(place, NO_LABEL) for place in ((1, 5), (3, 5), (2, 4), (2, 6))}
 
-    def test_a_cut_that_would_leave_the_text_or_make_no_word_keeps_the_name(self, only) -> None:
+    def test_a_cut_that_would_leave_the_text_or_make_no_word_keeps_the_name(self, only: Only) -> None:
         only()
         make, draw = UserWords(VOCABULARY, LABELS), np.random.default_rng(0)
         whole = [words_of(make(read("伟明"), [Span(0, 2, "PER")], draw)) for _ in range(50)]
         assert all(found == {(0, 2): (0, NO_LABEL)} for found in whole)
 
-    def test_a_label_that_the_gazetteer_lacks_is_none(self, only) -> None:
+    def test_a_label_that_the_gazetteer_lacks_is_none(self, only: Only) -> None:
         only(LABELLED=1.0)
         few = replace(VOCABULARY, word_labels=("LOC",))
         found = UserWords(few, LABELS)(read("在的张伟明好"), [NAME], np.random.default_rng(0))
         assert words_of(found)[2, 5] == (0, 2)
         assert few.n_word_kinds == 4
 
-    def test_a_vector_is_forgotten_or_kept(self, only) -> None:
+    def test_a_vector_is_forgotten_or_kept(self, only: Only) -> None:
         sentence, gold = read("王小红说"), [Span(0, 3, "PER")]
         row = words_of(sentence)[0, 3][0]
         assert row > 0
@@ -168,7 +175,7 @@ class TestNames:
             found = UserWords(VOCABULARY, LABELS)(sentence, gold, np.random.default_rng(0))
             assert words_of(found)[0, 3] == (expected, NO_LABEL)
 
-    def test_names_in_pieces_too_short_or_too_long_are_left(self, only) -> None:
+    def test_names_in_pieces_too_short_or_too_long_are_left(self, only: Only) -> None:
         only(UNLABELLED=1.0)
         sentence = read("在的张伟明好" * 6)
         gold = [Span(0, 1, "PER"), Span(2, 5, "PER", ((3, 4),)), Span(0, user_words.LONGEST + 1, "PER")]
@@ -199,7 +206,7 @@ class TestRates:
         for n in range(2, n_words + 1):  # any share is as likely as any other
             assert counts[n] == pytest.approx(self.N * user_words.LARGE / (n_words + 1), rel=0.25)
 
-    def test_an_ordinary_word_is_no_name(self, only) -> None:
+    def test_an_ordinary_word_is_no_name(self, only: Only) -> None:
         only(ORDINARY=1.0, CHOSEN=-1.0)
         sentence, gold = read("王小红说"), [Span(0, 3, "PER")]
         assert len(sentence.words) == 1

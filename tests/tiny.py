@@ -90,6 +90,24 @@ def config(**training: Any) -> Config:
 
 
 @cache
+def body() -> Path:
+    """The folder of a pretrained body that knows the characters of this world, with random weights."""
+    import torch
+
+    from hanlattice.embeddings.body import Body, Shape
+    from hanlattice.embeddings.body_folder import WEIGHTS, save_body, save_files
+    from hanlattice.embeddings.body_folder import Characters as KnownCharacters
+
+    place = folder() / "body"
+    known = KnownCharacters("".join(vectors().chars.names))
+    torch.manual_seed(0)
+    body = Body(Shape(layers=2, width=8, heads=2, window=10), len(known))
+    save_files(place, body.shape, known)
+    save_body(place / WEIGHTS, body, half=False, steps=1)
+    return place
+
+
+@cache
 def trained() -> Path:
     """The folder of a model that knows this world by heart."""
     return api.train(config(), output=folder() / "model").folder

@@ -28,9 +28,11 @@ from hanlattice.decoders.table.global_pointer import EfficientGlobalPointer, Glo
 from hanlattice.decoders.table.token_pairs import TokenPairs
 from hanlattice.decoders.tagging import CRF, Softmax
 from hanlattice.decoders.word_pairs import WordPairGrid
+from hanlattice.embeddings.body_folder import open_body
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.language_model import open_language_model
 from hanlattice.embeddings.latin import Convolution, Latin
+from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.embeddings.soft_lexicon import SoftLexicon
 from hanlattice.embeddings.softword import ExSoftword, Softword
@@ -102,6 +104,25 @@ def pretrained(tables: Tables, *, path: str = "", **settings: Any) -> Pretrained
     if not path:
         raise ValueError("set path to the folder of a Hugging Face language model")
     return Pretrained(*open_language_model(Path(located(path))), **settings)
+
+
+def own(
+    tables: Tables,
+    *,
+    path: str = "",
+    mode: Literal["frozen", "tuned"] = "frozen",
+    bigrams: bool = True,
+    dropout: float = 0.5,
+    body_dropout: float = 0.1,
+    unknown_rate: float = 0.01,
+) -> Own:
+    """A body that ``hanlattice pretrain`` made, with the vectors of characters and bigrams beside it."""
+    if tables.files is None and not path:
+        raise ValueError("set path to the folder of a pretrained body: hanlattice pretrain makes one")
+    folder = tables.files if tables.files is not None else Path(located(path))
+    body, known = open_body(folder, weights=tables.files is None)
+    beside = characters(tables, dropout=dropout, unknown_rate=unknown_rate) if bigrams else None
+    return Own(body, known, beside, mode=mode, body_dropout=body_dropout)
 
 
 def stack(tables: Tables, *, parts: Mapping[str, Part] = MappingProxyType({})) -> Stack:
@@ -220,6 +241,7 @@ def _with_settings_of(builder: _Builder, *parts: Callable[..., Any]) -> _Builder
 EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {
     "characters": characters,
     "pretrained": _with_settings_of(pretrained, Pretrained),
+    "own": own,
     "stack": stack,
     "latin": latin,
     "soft_lexicon": _with_settings_of(soft_lexicon, characters, word_embedding, SoftLexicon),

@@ -13,6 +13,7 @@ from torch import Tensor
 from hanlattice.build import build
 from hanlattice.config import Config, save_config
 from hanlattice.digests import forget, record
+from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.files import atomic_write
@@ -63,7 +64,7 @@ def save_model(
 def save_files(tagger: Tagger, folder: Path) -> None:
     """Write what parts need beside their weights, each into a folder of its name in the tagger."""
     for name, part in tagger.named_modules():
-        if isinstance(part, Pretrained):
+        if isinstance(part, Pretrained | Own):
             part.save_files(folder.joinpath(*name.split(".")))
 
 

@@ -6,7 +6,8 @@ What is dropped or merged keeps its place: every character of the result knows t
 - A run of emoji, private-use characters and U+FFFD becomes one `SYMBOL`.
 - A run of white space becomes one blank, or one line feed if it holds a line end. It is dropped at both ends of
   the text, beside punctuation, where every character stands alone ("小 米 手 机"), and where a paragraph is
-  hard-wrapped.
+  hard-wrapped or cut into words. Between other Chinese words it separates, so it becomes the comma that a writer
+  would have set: `COMMA`, or `LIST_COMMA` in a list of names.
 """
 
 import re
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 SYMBOL = "☺"
+COMMA, LIST_COMMA = "，", "、"
 
 _INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f\u20e3"
@@ -37,6 +39,8 @@ _ENDS_SENTENCE = frozenset("。！？!?…；;：:")
 ALONE = 5  # single characters with white space between them, from which on the white space is dropped
 WRAPPED = 16  # characters of a line from which on its end may be one that a program set
 SLACK = 2  # characters by which wrapped lines differ in length
+LISTED, LISTED_LENGTH = 3, 10  # parts of a list of names, at least, and their mean length, at most
+SINGLE, SEGMENTED_LENGTH = 0.2, 2.5  # share of words of one character in segmented text, and the mean length below
 
 Unit = tuple[str, int, int]  # what a range of the text becomes: a character, and the range
 
@@ -65,7 +69,8 @@ def tidy(text: str) -> list[Unit]:
     units = list(_units(text))
     units = _joined_lines(units, text)
     units = _without_idle_blanks(_without_spacing(units))
-    return _without_spacing(units)  # again, so that tidied text stays as it is: punctuation stands apart no more
+    units = _without_spacing(units)  # again, so that tidied text stays as it is: punctuation stands apart no more
+    return _with_commas(units)
 
 
 def _units(text: str) -> Iterator[Unit]:
@@ -147,6 +152,46 @@ def _without_idle_blanks(units: list[Unit]) -> list[Unit]:
     while kept and kept[-1][0] in " \n":
         kept.pop()
     return kept
+
+
+def _with_commas(units: list[Unit]) -> list[Unit]:
+    """Commas for blanks and line ends between Chinese words; none at all in text that is cut into words."""
+    blanks = [i for i, unit in enumerate(units) if unit[0] in " \n"]
+    if not blanks:
+        return units
+    lengths = [end - start - 1 for start, end in pairwise([-1, *blanks, len(units)])]
+    if _is_segmented(lengths):
+        enough = len(lengths) >= ALONE
+        return [u for i, u in enumerate(units) if u[0] not in " \n" or not (enough and _between(units, i, 1))]
+    is_list = _is_list(units, lengths)
+    comma, reach = (
+        (LIST_COMMA, 1) if is_list else (COMMA, 2)
+    )  # a word of one character is a name with a blank in it
+    return [(comma, *u[1:]) if u[0] in " \n" and _between(units, i, reach) else u for i, u in enumerate(units)]
+
+
+def _is_segmented(lengths: list[int]) -> bool:
+    """Parts are words of a running text: short, and many of one character."""
+    return lengths.count(1) >= SINGLE * len(lengths) and sum(lengths) < SEGMENTED_LENGTH * len(lengths)
+
+
+def _is_list(units: list[Unit], lengths: list[int]) -> bool:
+    """Several short parts and no punctuation."""
+    return (
+        len(lengths) >= LISTED
+        and sum(lengths) <= LISTED_LENGTH * len(lengths)
+        and not any(unit[0] in _PUNCTUATION for unit in units)
+    )
+
+
+def _between(units: list[Unit], at: int, reach: int) -> bool:
+    """Whether so many units before and behind one are Chinese characters."""
+    around = units[max(at - reach, 0) : at] + units[at + 1 : at + 1 + reach]
+    return len(around) == 2 * reach and all(_is_chinese(unit[0]) for unit in around)
+
+
+def _is_chinese(character: str) -> bool:
+    return _is_wide(character) and character not in _PUNCTUATION
 
 
 def _is_wide(character: str) -> bool:

@@ -46,6 +46,8 @@ EMBEDDINGS: dict[str, Part] = {
     "ernie, character by character": Part("pretrained", {"path": "$ERNIE", "by_character": True}),
     "electra": Part("pretrained", {"path": "$ELECTRA"}),
     "bert, low rank": Part("pretrained", {"path": "$BERT", "lora_rank": 2}),
+    "own": Part("own", {"path": "$OWN"}),
+    "own, tuned, alone": Part("own", {"path": "$OWN", "mode": "tuned", "bigrams": False}),
     "characters beside bert": Part(
         "stack", {"parts": {"chars": {"bigrams": False}, "bert": {"name": "pretrained", "path": "$BERT"}}}
     ),
@@ -204,7 +206,9 @@ def world() -> World:
 @pytest.fixture(autouse=True)
 def _language_models(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders for the paths that taggers name as variables."""
-    if "$" in str(getattr(request.node, "callspec", None) and request.node.callspec.params):
+    monkeypatch.setenv("OWN", str(tiny.body()))
+    named = str(getattr(request.node, "callspec", None) and request.node.callspec.params)
+    if "$" in named.replace("$OWN", ""):
         pytest.importorskip("transformers", reason="the extra 'pretrained' is not installed")
         for name in ("bert", "ernie", "electra"):
             monkeypatch.setenv(name.upper(), str(tiny_language_models.folder(name)))

@@ -26,6 +26,7 @@ VERBS = {
     "convert": "Convert a corpus from one format into another.",
     "lexicon": "Compile lexicons, look into them, match them.",
     "vectors": "Train, convert and inspect vectors.",
+    "pretrain": "Train a character Transformer on raw text.",
     "annotate": "Annotate files of any size; resumable.",
     "explain": "Show what a model read, and what each word did.",
     "export": "Make a model that runs without torch.",

@@ -81,7 +81,10 @@ def read(
 def _layout(first: str) -> _Layout | None:
     """Tokens go before texts, for a column ``sentence`` may number them."""
     for delimiter in (",", "\t", ";"):
-        names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+        try:
+            names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+        except csv.Error:  # a field longer than any name of a column
+            continue
         known = [name.lower() for name in names]
         for of_tokens, texts, labels in ((True, _TOKENS, _TAGS), (False, _TEXTS, _ENTITIES)):
             text, label = _place(known, texts), _place(known, labels)

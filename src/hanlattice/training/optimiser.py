@@ -10,6 +10,7 @@ from torch.optim import SGD, Adamax, AdamW, Optimizer, SparseAdam
 
 from hanlattice.config import TrainingConfig
 from hanlattice.decoders.tagging import CRF
+from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders.base import Encoder
@@ -24,7 +25,7 @@ def optimisers(learner: nn.Module, config: TrainingConfig) -> list[Optimizer]:
         ConfigError: the optimiser is unknown, or cannot take sparse gradients.
     """
     tables = {id(m.weight): m for m in learner.modules() if isinstance(m, Table)}
-    depths = {id(p): depth for m in learner.modules() if isinstance(m, Pretrained) for p, depth in m.depths()}
+    depths = {id(p): depth for m in learner.modules() if isinstance(m, Pretrained | Own) for p, depth in m.depths()}
     chain = {id(p) for m in learner.modules() if isinstance(m, CRF) for p in (m.transitions, m.start, m.end)}
     plain: list[nn.Parameter] = []
     pretrained: defaultdict[tuple[int, bool], list[nn.Parameter]] = defaultdict(list)
@@ -96,7 +97,7 @@ def rate(config: TrainingConfig, progress: float) -> float:
 def hold(tagger: Tagger, config: TrainingConfig, epoch: int) -> None:
     """Have language models learn in an epoch, counted from 1, or leave them as they are."""
     for part in tagger.modules():
-        if isinstance(part, Pretrained):
+        if isinstance(part, Pretrained | Own):
             part.held = epoch < config.pretrained_from
 
 

@@ -1,0 +1,149 @@
+"""A Transformer over characters that is pretrained on raw text and read by the embedding ``own``.
+
+Norms stand before attention and feed-forward (Xiong et al. 2020, https://arxiv.org/abs/2002.04745), positions are
+rotary (Su et al. 2021, https://arxiv.org/abs/2104.09864). It knows ids and nothing of the text behind them.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hanlattice.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a body; ``window`` is the number of characters, boundaries included, that it learnt to read.
+
+    Raises:
+        ConfigError: a size is below 1, or the heads do not divide the width into even parts.
+    """
+
+    layers: int = 4
+    width: int = 192
+    heads: int = 6
+    window: int = 128
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "width", "heads"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.window < 4:
+            raise ConfigError(f"window must be at least 4, not {self.window}")
+        if self.width % (2 * self.heads):
+            raise ConfigError(f"width ({self.width}) must be a multiple of twice the heads ({self.heads})")
+
+
+class Linear(nn.Linear):
+    """A linear layer that multiplies in bfloat16 where ``in_bfloat16`` is set; its weights stay in float32."""
+
+    in_bfloat16 = False
+
+    def forward(self, x: Float[Tensor, "*S d"]) -> Float[Tensor, "*S e"]:
+        if not self.in_bfloat16:
+            return super().forward(x)
+        kind = torch.bfloat16
+        bias = None if self.bias is None else self.bias.to(kind)
+        return functional.linear(x.to(kind), self.weight.to(kind), bias)
+
+
+class BodyLayer(nn.Module):
+    """Attention and feed-forward, each with a norm before it and added to its input."""
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.attention_norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.query_key_value, self.output = Linear(width, 3 * width), Linear(width, width)
+        self.inner, self.outer = Linear(width, 4 * width), Linear(4 * width, width)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N D"],
+        turn: tuple[Float[Tensor, "N d"], Float[Tensor, "N d"]],
+        mask: Bool[Tensor, "B 1 1 N"] | None,
+    ) -> Float[Tensor, "B N D"]:
+        """``turn`` are the cosines and sines of the positions; ``mask`` is True where a key is real."""
+        x = x + self.output(self._attended(self.attention_norm(x), turn, mask)).float()
+        hidden = torch.relu(self.inner(self.feed_forward_norm(x)))
+        return x + self.outer(hidden).float()
+
+    def _attended(
+        self,
+        x: Float[Tensor, "B N D"],
+        turn: tuple[Float[Tensor, "N d"], Float[Tensor, "N d"]],
+        mask: Bool[Tensor, "B 1 1 N"] | None,
+    ) -> Float[Tensor, "B N D"]:
+        b, n, width = x.shape
+        by_head = self.query_key_value(x).float().view(b, n, 3, self.heads, width // self.heads)
+        q, k, v = by_head.permute(2, 0, 3, 1, 4)
+        read = functional.scaled_dot_product_attention(turned(q, *turn), turned(k, *turn), v, attn_mask=mask)
+        return read.transpose(1, 2).reshape(b, n, width)
+
+
+class Body(nn.Module):
+    """``body(ids, mask)``: one vector of ``shape.width`` for each character, in its context.
+
+    ``size`` is the number of ids.
+    """
+
+    def __init__(self, shape: Shape, size: int):
+        super().__init__()
+        self.shape = shape
+        self.embedding = nn.Embedding(size, shape.width)
+        self.layers = nn.ModuleList(BodyLayer(shape.width, shape.heads) for _ in range(shape.layers))
+        self.norm = nn.LayerNorm(shape.width)
+        self._initialise()
+
+    def _initialise(self) -> None:
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        for part in self.modules():
+            if isinstance(part, Linear):
+                nn.init.normal_(part.weight, std=0.02)
+                nn.init.zeros_(part.bias)
+        for layer in self.layers:
+            assert isinstance(layer, BodyLayer)
+            for part in (layer.output, layer.outer):
+                nn.init.normal_(part.weight, std=0.02 / math.sqrt(2 * self.shape.layers))
+
+    def forward(self, ids: Int[Tensor, "B N"], mask: Bool[Tensor, "B N"] | None = None) -> Float[Tensor, "B N D"]:
+        """``mask`` is True where real; None where all are."""
+        x = self.embedding(ids)
+        turn = angles(ids.shape[1], self.shape.width // self.shape.heads, x.device)
+        keys = None if mask is None else mask[:, None, None]
+        for layer in self.layers:
+            x = layer(x, turn, keys)
+        return self.norm(x)
+
+    def depths(self) -> list[tuple[nn.Parameter, int]]:
+        """Every parameter, and how many layers lie above it: 0 in the last layer."""
+        n = len(self.layers)
+        found = [(p, n) for p in self.embedding.parameters()]
+        found += [(p, n - 1 - i) for i, layer in enumerate(self.layers) for p in layer.parameters()]
+        return [*found, *((p, 0) for p in self.norm.parameters())]
+
+
+def multiply_in_bfloat16(part: nn.Module) -> None:
+    """Have every :class:`Linear` of a part multiply in bfloat16."""
+    for module in part.modules():
+        if isinstance(module, Linear):
+            module.in_bfloat16 = True
+
+
+def angles(n: int, d: int, device: torch.device) -> tuple[Float[Tensor, "N d"], Float[Tensor, "N d"]]:
+    r"""Cosines and sines ``[n, d / 2]`` of :math:`n \cdot 10000^{-2i/d}`, for every position and pair."""
+    rates = torch.exp(torch.arange(0, d, 2, device=device, dtype=torch.float64) * (-math.log(10000.0) / d))
+    turn = torch.arange(n, device=device).unsqueeze(-1) * rates
+    return turn.cos().float(), turn.sin().float()
+
+
+def turned(
+    x: Float[Tensor, "B A N D"], cos: Float[Tensor, "N d"], sin: Float[Tensor, "N d"]
+) -> Float[Tensor, "B A N D"]:
+    """Vectors rotated by their positions; component ``i`` of the first half is paired with that of the second."""
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)

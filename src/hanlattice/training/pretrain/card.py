@@ -1,0 +1,43 @@
+"""The card of a pretrained body."""
+
+from pathlib import Path
+
+from hanlattice import __version__
+from hanlattice.training.pretrain.checkpoint import State
+from hanlattice.training.pretrain.prepare import Summary
+from hanlattice.training.pretrain.settings import Settings
+
+CARD = "README.md"
+
+
+def card(settings: Settings, summary: Summary, state: State, held_out: float | None, ids: int) -> str:
+    """What was trained, on what, how far, and how to use it, as Markdown."""
+    shape = settings.shape
+    names = ", ".join(Path(text).name for text in settings.texts)
+    loss = "not measured" if held_out is None else f"{held_out:.4f} nats a masked character"
+    left_out = Path(settings.held_out).name if settings.held_out else "no file of held-out texts"
+    characters = state.step * settings.batch * shape.window
+    return f"""# A character Transformer for hanlattice
+
+Made by `hanlattice pretrain`, version {__version__}: self-supervised training on raw text. It has no labels.
+
+| | |
+|---|---|
+| layers, width, heads, window | {shape.layers}, {shape.width}, {shape.heads}, {shape.window} |
+| ids | {ids:,} |
+| text | {names} |
+| prepared | {summary} |
+| held-out texts | {left_out} |
+| masked | {settings.mask}, {settings.share:.0%} of the characters |
+| steps | {state.step:,} of {settings.batch} x {shape.window} characters, {characters:,} in all |
+| rate falls to zero | from step {state.decay_from:,} |
+| learning rate, seed, precision | {settings.learning_rate:g}, {settings.seed}, {settings.precision} |
+| held-out loss | {loss} |
+
+```toml
+[embedding]
+name = "own"
+path = "…"
+mode = "frozen"
+```
+"""

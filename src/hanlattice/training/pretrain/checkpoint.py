@@ -1,0 +1,87 @@
+"""What a pretraining run needs to continue as if it had never stopped, in one safetensors file."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from hanlattice.errors import ModelError
+from hanlattice.files import atomic_write
+
+
+@dataclass
+class State:
+    """How far a run is. The rate falls to zero from step ``decay_from`` to step ``end``; -1: not yet."""
+
+    step: int = 0
+    seconds: float = 0.0
+    decay_from: int = -1
+    end: int = -1
+
+
+def save_checkpoint(
+    path: Path, learner: nn.Module, optimiser: Optimizer, state: State, run: Mapping[str, Any]
+) -> None:
+    """Write weights and optimiser, whole or not at all; ``run`` is what identifies the run.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    tensors = {f"model/{name}": tensor for name, tensor in learner.state_dict().items()}
+    for index, values in optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser/{index}/{key}": torch.as_tensor(value) for key, value in values.items()}
+    owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    meta = {"state": json.dumps(asdict(state)), "run": json.dumps(dict(run), sort_keys=True)}
+    with atomic_write(path, "wb") as stream:
+        stream.write(save(owned, meta))
+
+
+def load_checkpoint(path: Path, learner: nn.Module, optimiser: Optimizer, run: Mapping[str, Any]) -> State:
+    """Bring weights and optimiser back to where a checkpoint was written.
+
+    Raises:
+        ModelError: the file is broken, or of another run.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            meta = file.metadata() or {}
+        stored, state = json.loads(meta["run"]), State(**json.loads(meta["state"]))
+        others = [name for name, value in run.items() if stored.get(name) != value]
+        if others:
+            raise ModelError(
+                f"{path}: is of another run, which differs in {', '.join(others)}; give each run its own folder"
+            )
+        learner.load_state_dict(_under("model/", tensors))
+        states: dict[int, dict[str, Any]] = {}
+        for name, tensor in _under("optimiser/", tensors).items():
+            index, key = name.split("/")
+            states.setdefault(int(index), {})[key] = tensor
+        groups = optimiser.state_dict()["param_groups"]
+        optimiser.load_state_dict({"state": states, "param_groups": groups})
+        return state
+    except ModelError:
+        raise
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise ModelError(f"{path}: cannot be resumed from ({reason}); start again in another folder") from None
+
+
+def state_of(path: Path) -> State | None:
+    """The state in a checkpoint; None where there is none, or it cannot be read."""
+    try:
+        with safe_open(path, "pt") as file:
+            return State(**json.loads((file.metadata() or {})["state"]))
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError):
+        return None
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,131 @@
+"""Masked characters: some are hidden, and the body learns to predict them from the rest.
+
+Devlin et al. 2019, https://arxiv.org/abs/1810.04805: of the chosen characters 80 % become the mask, 10 % another
+character, 10 % stay. A row is cut into units, which are chosen as a whole: characters, words (Cui et al. 2019,
+https://arxiv.org/abs/1906.08101) or spans (Joshi et al. 2020, https://arxiv.org/abs/1907.10529).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hanlattice.embeddings.body import Body, Linear
+from hanlattice.embeddings.body_folder import BOUNDARY, FIRST, MASK, Characters
+from hanlattice.lexicon import Lexicon
+from hanlattice.lexicon.segmentation import segment
+from hanlattice.training.pretrain.settings import Masking
+
+LONGEST = 6  # characters of a span
+MASKED, REPLACED = 0.8, 0.1  # shares of the chosen characters
+
+Ids = NDArray[np.int64]
+Cut = Callable[[Ids, np.random.Generator], Ids]
+"""``cut(ids [B, N], draw)``: ``[B, N]``, the number of the unit that each place is in, rising from 0."""
+
+
+@dataclass(frozen=True)
+class Masked:
+    """``ids [B, N]`` as the body reads them; ``places [K]`` of the chosen ones, counted over all rows, and
+    ``targets [K]``, the ids that stood there."""
+
+    ids: Ids
+    places: Ids
+    targets: Ids
+
+
+def into_characters(ids: Ids, draw: np.random.Generator) -> Ids:
+    """Every character is a unit."""
+    return np.arange(ids.size).reshape(ids.shape)
+
+
+def into_spans(ids: Ids, draw: np.random.Generator) -> Ids:
+    """Spans of 1 to `LONGEST` characters, all lengths equally likely; none crosses a boundary or a row."""
+    lengths = draw.integers(1, LONGEST + 1, ids.size)  # more than enough
+    begins = np.zeros(ids.size + 1, bool)
+    ends = np.cumsum(lengths)
+    begins[ends[ends < ids.size]] = True
+    return _numbered(begins[:-1].reshape(ids.shape), ids)
+
+
+@dataclass(frozen=True)
+class IntoWords:
+    """The fewest words of a lexicon that cover a row; a character outside them is a unit of its own."""
+
+    lexicon: Lexicon
+    characters: Characters
+
+    def __call__(self, ids: Ids, draw: np.random.Generator) -> Ids:
+        scores = np.full(self.lexicon.id_count, -1.0)
+        words = segment(self.lexicon, [self.characters.text(row) for row in ids], scores, -1.0)
+        begins = np.zeros(ids.shape, bool)
+        for row, found in zip(begins, words, strict=True):
+            row[np.cumsum([0, *map(len, found)])[:-1]] = True
+        return _numbered(begins, ids)
+
+
+def _numbered(begins: NDArray[np.bool_], ids: Ids) -> Ids:
+    """Numbers of units, by where they begin; each row and each boundary begins one."""
+    is_boundary = ids == BOUNDARY
+    begins = begins | is_boundary
+    begins[:, 0] = True
+    begins[:, 1:] |= is_boundary[:, :-1]
+    return np.cumsum(begins.ravel()).reshape(ids.shape) - 1
+
+
+def cut_of(mask: Masking, lexicon: Callable[[], Lexicon], characters: Characters) -> Cut:
+    """What a kind of masking cuts rows into; ``lexicon`` is called where words are."""
+    if mask == "words":
+        return IntoWords(lexicon(), characters)
+    return into_spans if mask == "spans" else into_characters
+
+
+def masked(ids: Ids, cut: Cut, share: float, size: int, draw: np.random.Generator) -> Masked:
+    """Choose units with the chance ``share``, at least one, and hide them; ``size`` is the number of ids.
+
+    A boundary is never chosen.
+    """
+    units = cut(ids, draw)
+    chosen = (draw.random(int(units.max()) + 1) < share)[units] & (ids != BOUNDARY)
+    if not chosen.any():
+        chosen = units == units.ravel()[(ids != BOUNDARY).argmax()]
+    places = np.flatnonzero(chosen)
+    targets = ids.ravel()[places]
+    chance = draw.random(len(places))
+    others = draw.integers(min(FIRST, size - 1), size, len(places))
+    given = np.where(chance < MASKED, MASK, np.where(chance < MASKED + REPLACED, others, targets))
+    read = ids.copy()
+    read.ravel()[places] = given
+    return Masked(read, places, targets)
+
+
+class Learner(nn.Module):
+    """A body and what predicts characters from its vectors: a layer, then the body's own table of characters."""
+
+    def __init__(self, body: Body):
+        super().__init__()
+        width = body.shape.width
+        self.body, self.transform, self.norm = body, Linear(width, width), nn.LayerNorm(width)
+        self.bias = nn.Parameter(torch.zeros(len(body.embedding.weight)))
+        nn.init.normal_(self.transform.weight, std=width**-0.5)
+        nn.init.zeros_(self.transform.bias)
+        self.in_bfloat16 = False
+
+    def forward(
+        self, ids: Int[Tensor, "B N"], places: Int[Tensor, "K"], targets: Int[Tensor, "K"]
+    ) -> Float[Tensor, ""]:
+        """The mean loss a chosen character, in nats; only these are projected to the vocabulary."""
+        h = self.body(ids).flatten(0, 1)[places]
+        h = self.norm(torch.relu(self.transform(h)).float())
+        return functional.cross_entropy(self._logits(h), targets)
+
+    def _logits(self, h: Float[Tensor, "K D"]) -> Float[Tensor, "K V"]:
+        table = self.body.embedding.weight
+        if not self.in_bfloat16:
+            return functional.linear(h, table, self.bias)
+        return functional.linear(h.bfloat16(), table.bfloat16()).float() + self.bias

@@ -1,0 +1,271 @@
+"""Text files to 16-bit ids on disk: normalised, without duplicates and held-out lines.
+
+``train.u16`` and ``held_out.u16`` hold paragraphs one after another, a boundary before the first and after each.
+``text.json`` is written last: where it is missing, the preparation starts over.
+"""
+
+import importlib.util
+import json
+import lzma
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hanlattice.embeddings.body_folder import BOUNDARY, Characters, codes_of
+from hanlattice.errors import ConfigError, DataError
+from hanlattice.files import atomic_write, read_lines
+from hanlattice.text import Normaliser
+from hanlattice.training.pretrain.stopping import Stop
+from hanlattice.training.pretrain.watching import Watcher
+
+FOLDER, SUMMARY = "text", "text.json"
+PARTS = ("train", "held_out")
+LINES = 4096  # handled together
+CHUNK = 1 << 22  # code points handled together
+EVERY = 1000  # one line of so many is held out for the loss
+PATIENCE = 30.0  # seconds between two messages
+END = 0x110000  # stands for a boundary among code points
+
+IsHeldOut = Callable[[str], bool]
+NORMALISER = Normaliser(nfkc=True, simplify=True, tidy=True)
+
+
+@dataclass
+class Summary:
+    """What became of the lines read; ``characters`` are those of ``train``, ``digest`` is of its ids."""
+
+    lines: int = 0
+    duplicates: int = 0
+    left_out: int = 0
+    for_loss: int = 0
+    characters: int = 0
+    unknown: int = 0
+    digest: str = ""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.characters:,} characters in {self.lines:,} lines; {self.left_out:,} held-out lines and"
+            f" {self.duplicates:,} duplicates left out; {self.for_loss:,} lines kept for the held-out loss;"
+            f" {self.unknown:,} characters unknown"
+        )
+
+
+def prepare(
+    texts: Iterable[str | Path], held_out: str, size: int, folder: Path, watcher: Watcher, stop: Stop
+) -> tuple[Characters, Summary]:
+    """Write the ids of text files into a folder; the vocabulary has at most ``size`` characters.
+
+    Raises:
+        ConfigError: the file of held-out texts has no class ``HeldOut``.
+        DataError: a file cannot be read or holds no text, or the disk is full.
+        Stopped: a signal arrived.
+    """
+    is_held_out = load_held_out(Path(held_out)) if held_out else None
+    texts = list(texts)
+    if not texts:
+        raise ConfigError("no text to learn from: name text files, plain or .xz")
+    summary = Summary()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        counts = _write_codes(texts, is_held_out, folder, summary, watcher, stop)
+        if not summary.lines:
+            raise DataError("holds no text to learn from; name files with a paragraph a line", texts[0])
+        characters = most_frequent(counts, size)
+        summary.unknown = int(counts[:END].sum() - counts[codes_of(characters.names)].sum())
+        digests = [_write_ids(folder, part, characters) for part in PARTS]
+        summary.digest = digests[0]
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror or error}", folder) from error
+    finally:
+        for part in PARTS:
+            (folder / f"{part}.codes").unlink(missing_ok=True)
+    with atomic_write(folder / SUMMARY) as stream:
+        json.dump(asdict(summary), stream)
+    return characters, summary
+
+
+def load_summary(folder: Path) -> Summary | None:
+    """The summary of a whole preparation; None where there is none.
+
+    Raises:
+        DataError: its file is broken.
+    """
+    try:
+        return Summary(**json.loads((folder / SUMMARY).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"broken ({error}); remove it, and resume with the texts", folder / SUMMARY) from None
+
+
+def most_frequent(counts: NDArray[np.int64], size: int) -> Characters:
+    """The ``size`` most frequent code points; of equals the lower one first."""
+    counts = counts[:END]
+    order = np.argsort(-counts, kind="stable")[:size]
+    return Characters("".join(map(chr, order[counts[order] > 0].tolist())))
+
+
+def load_held_out(path: Path) -> IsHeldOut:
+    """An object of the class ``HeldOut`` of a Python file; it reports whether a text is held out.
+
+    Raises:
+        ConfigError: the file cannot be run, or has no such class.
+    """
+    try:
+        spec = importlib.util.spec_from_file_location("hanlattice_held_out", path)
+        if spec is None or spec.loader is None:
+            raise ImportError("not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        test: IsHeldOut = module.HeldOut()
+        test("中文")
+        return test
+    except Exception as error:  # of any kind, by what the file does
+        raise ConfigError(f"{path}: gives no object of a class HeldOut ({type(error).__name__}: {error})") from None
+
+
+def lines(path: str | Path) -> Iterator[str]:
+    """Lines of a text file, plain or ``.xz``.
+
+    Raises:
+        DataError: it cannot be read or unpacked, or is not text.
+    """
+    if Path(path).suffix != ".xz":
+        yield from read_lines(path)
+        return
+    number = 0
+    try:
+        with lzma.open(path, "rb") as stream:
+            for number, raw in enumerate(stream, 1):
+                if number == 1 and b"\0" in raw:
+                    raise DataError("is binary, not text; name a file of text, in UTF-8", path)
+                yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise DataError(f"byte {byte:#04x} at position {error.start + 1} is not UTF-8", path, number + 1) from None
+    except (lzma.LZMAError, EOFError) as error:
+        raise DataError(f"cannot be unpacked after line {number}: {error}; pack it again", path) from None
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+
+
+def is_for_loss(text: str) -> bool:
+    """Whether a normalised line is kept for the held-out loss, by a hash of it."""
+    return int.from_bytes(_digest(text), "little") % EVERY == 0
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _write_codes(
+    texts: Iterable[str | Path],
+    is_held_out: IsHeldOut | None,
+    folder: Path,
+    summary: Summary,
+    watcher: Watcher,
+    stop: Stop,
+) -> NDArray[np.int64]:
+    """Write normalised code points; how often each occurs in the part to learn from."""
+    (folder / SUMMARY).unlink(missing_ok=True)
+    counts = np.zeros(END + 1, np.int64)
+    seen: set[bytes] = set()
+    said = time.monotonic()
+    with ExitStack() as stack:
+        files = {part: stack.enter_context(open(folder / f"{part}.codes", "wb")) for part in PARTS}
+        for stream in files.values():
+            _write_paragraphs(stream, [""])
+        for path in texts:
+            for block in _blocks(lines(path)):
+                stop.check()
+                kept = _kept(block, is_held_out, seen, summary)
+                chosen: dict[str, list[str]] = {part: [] for part in PARTS}
+                for text in kept:
+                    chosen["held_out" if is_for_loss(text) else "train"].append(text)
+                summary.for_loss += len(chosen["held_out"])
+                summary.lines += len(chosen["train"])
+                summary.characters += sum(map(len, chosen["train"]))
+                codes = _write_paragraphs(files["train"], chosen["train"])
+                counts += np.bincount(codes, minlength=END + 1)
+                _write_paragraphs(files["held_out"], chosen["held_out"])
+                if time.monotonic() - said > PATIENCE:
+                    said = time.monotonic()
+                    watcher.say(f"preparing {Path(path).name}: {summary.characters:,} characters so far")
+    return counts
+
+
+def _blocks(found: Iterable[str]) -> Iterator[list[str]]:
+    found = iter(found)
+    while block := list(islice(found, LINES)):
+        yield block
+
+
+def _kept(block: list[str], is_held_out: IsHeldOut | None, seen: set[bytes], summary: Summary) -> list[str]:
+    """The lines of a block, normalised, that are not empty, not held out, and not seen before."""
+    kept = []
+    for given, normal in zip(block, NORMALISER.all(block), strict=True):
+        text = normal.text.strip()
+        if not text:
+            continue
+        digest = _digest(text)
+        if digest in seen:
+            summary.duplicates += 1
+        elif is_held_out is not None and (is_held_out(given) or (text != given and is_held_out(text))):
+            summary.left_out += 1
+        else:
+            seen.add(digest)
+            kept.append(text)
+    return kept
+
+
+def _write_paragraphs(stream: IO[bytes], paragraphs: list[str]) -> NDArray[np.uint32]:
+    """Write the code points of paragraphs, a boundary after each."""
+    if not paragraphs:
+        return np.zeros(0, np.uint32)
+    ends = np.cumsum([len(text) + 1 for text in paragraphs]) - 1
+    codes = codes_of("\0".join(paragraphs) + "\0").copy()
+    codes[ends] = END
+    stream.write(codes.tobytes())
+    return codes
+
+
+def _write_ids(folder: Path, part: str, characters: Characters) -> str:
+    """Code points to ids; a digest of them."""
+    table = np.append(characters.table, np.uint16(BOUNDARY))
+    digest = blake2b(digest_size=8)
+    with open(folder / f"{part}.codes", "rb") as source, atomic_write(folder / f"{part}.u16", "wb") as target:
+        while raw := source.read(4 * CHUNK):
+            ids = table[np.frombuffer(raw, np.uint32)]
+            digest.update(ids.tobytes())
+            target.write(ids.tobytes())
+    return digest.hexdigest()
+
+
+def load_ids(folder: Path, part: str) -> NDArray[np.uint16]:
+    """The ids of a part, mapped into memory.
+
+    Raises:
+        DataError: the file is missing or cut short.
+    """
+    path = folder / f"{part}.u16"
+    try:
+        ids: Any = np.memmap(path, np.uint16, "r")
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot be read: {error}; remove its folder, and resume with the texts", path) from None
+    return ids
+
+
+def digest_of(ids: NDArray[np.uint16]) -> str:
+    """The digest of ids that :class:`Summary` has."""
+    digest = blake2b(digest_size=8)
+    for start in range(0, len(ids), CHUNK):
+        digest.update(ids[start : start + CHUNK].tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,45 @@
+"""SIGTERM and Ctrl-C, noted when they arrive and acted upon between two steps."""
+
+import signal
+from contextlib import suppress
+from types import FrameType
+from typing import Any, Self
+
+from hanlattice.errors import HanlatticeError
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopped(HanlatticeError):
+    """The run was stopped by a signal; the message says how to resume it."""
+
+
+class Stop:
+    """While it is entered, the first signal sets ``wanted``; a second one has the effect it has elsewhere."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in SIGNALS:
+            with suppress(ValueError):  # not the main thread, to which signals come
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.wanted = True
+        signal.signal(number, self._before[number])
+
+    def check(self) -> None:
+        """
+        Raises:
+            Stopped: a signal arrived.
+        """
+        if self.wanted:
+            raise Stopped("stopped while the text was prepared; resume it with --resume, from the first line")

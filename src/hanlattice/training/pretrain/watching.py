@@ -1,0 +1,20 @@
+"""Receives progress events of a pretraining run."""
+
+from typing import Any, Protocol
+
+
+class Watcher(Protocol):
+    """``row`` gets what is written to ``log.jsonl``."""
+
+    def say(self, message: str) -> None: ...
+    def row(self, row: dict[str, Any], total: int) -> None: ...
+
+
+class Silent:
+    """A watcher that shows nothing."""
+
+    def say(self, message: str) -> None:
+        pass
+
+    def row(self, row: dict[str, Any], total: int) -> None:
+        pass
