@@ -59,7 +59,7 @@ OF_PARTS: dict[str, Range] = {
         (
             *("dropout", "input_dropout", "layer_dropout", "output_dropout", "word_dropout", "attention_dropout"),
             *("feed_forward_dropout", "graph_dropout", "lstm_dropout", "cell_dropout", "memory_dropout"),
-            "fusion_dropout",
+            *("fusion_dropout", "body_dropout"),
         ),
         RATE,
     ),
