@@ -1,6 +1,6 @@
 """What a model with the conventions of the packaged one scores, on text that none of them was trained on.
 
-    HANLATTICE_DATA=… python benchmarks/open_text.py [--model MODEL] [--engine native] [--int8]
+    HANLATTICE_DATA=… python benchmarks/open_text.py [--model MODEL] [--engine native] [--int8] [--lexicon WORDS]
 
 Strict micro F1 in percent over exact spans and labels, nothing left out. ``wild`` are sentences of today in ten
 genres; where three labels are compared, others are left out of gold and answers alike.
@@ -79,8 +79,11 @@ def main() -> None:
     parser.add_argument("--model", help="folder of a model (default: the packaged one)")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--int8", action="store_true")
+    parser.add_argument("--lexicon", nargs="*", default=[], help="word lists that are added as a user adds them")
     a = parser.parse_args()
     ner = hanlattice.load(a.model, engine=a.engine, int8=a.int8 or None)
+    for path in a.lexicon:
+        ner.lexicon.update(path)
     print("| text | convention | gold | P | R | F1 |\n|---|---|---|---|---|---|")
 
     def report(test: TestSet, scored: Report) -> None:
