@@ -182,8 +182,8 @@ script, full and half width, text as it comes. Tables in int8 (one scale a row),
   corpora. So the sentences of Weibo's test file that also stand in its train file were not trained on.
 - Vectors: `data/VECTORS.md` in the package.
 - Lexicon: {len(ner.lexicon):,} words, {labels.total():,} of them with a label ({kinds}): names that a first
-  model of this recipe found in raw text, names of the training corpora, and lists of places, companies and historic
-  persons.
+  model of this recipe found in raw text, names of the training corpora, and open lists of
+  places, companies and historic persons (NOTICE names them).
 
 No licence covers some of these corpora; they were released for research. Check whether your use is covered before
 you rely on this model commercially. Names in the text of a time and a country carry its prejudices.
