@@ -3,9 +3,8 @@
     python benchmarks/fine_tuning.py --start MODEL --corpus NAME=TRAIN,TEST … --output FOLDER
 
 For each corpus, number of sentences and seed that many documents of TRAIN are drawn, a fifth of them for
-development, and both models are scored on TEST. MODEL should be one that was trained without these corpora:
-`scripts/make_default_model.py --without cluener,resume,products`. Runs in FOLDER that are finished are not
-repeated.
+development, and both models are scored on TEST. MODEL should be one that was trained without these corpora. Runs in
+FOLDER that are finished are not repeated.
 """
 
 import argparse

@@ -4,8 +4,8 @@
 
 The sentences of some genres of ``wild`` are left out of training and scored: PER, LOC and ORG by convention
 ``open``. Two systems: ``wild alone``, without gazetteer and other corpora, and ``all``, the settings of the
-packaged model. ``--folds`` puts the genres into so many groups that are left out together; with one fold a genre
-each is left out alone. Corpora that hold the sentences of a genre that is left out (``video``, ``queries``,
+packaged model. ``--folds`` puts the genres into so many groups that are left out together; without it each genre
+is left out alone. Corpora that hold the sentences of a genre that is left out (``video``, ``queries``,
 ``products``, ``novel``, ``resume``) are left out with it.
 """
 

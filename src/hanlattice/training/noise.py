@@ -18,7 +18,6 @@ from hanlattice.training.window import Piece
 
 Draw = np.random.Generator
 
-OCR_RATE = 0.05  # of the characters outside names
 JOINED_LENGTH = 120  # characters of sentences that are put together
 
 
