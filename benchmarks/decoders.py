@@ -31,10 +31,11 @@ from torch import Tensor
 
 import hanlattice
 from hanlattice import corpus
-from hanlattice.allocator import keep_freed_memory
-from hanlattice.batch import collate
 from hanlattice.build import DECODERS
-from hanlattice.config import Config, load_config, located
+from hanlattice.config.files import load_config, located
+from hanlattice.config.settings import Config
+from hanlattice.inputs.batch import collate
+from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.training import Silent
 from hanlattice.training.checkpoint import Progress
 from hanlattice.training.loop import one_epoch, prepare

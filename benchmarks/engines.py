@@ -18,10 +18,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hanlattice
 from hanlattice import corpus
+from hanlattice.benchmark import cut, invented_text
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
-from hanlattice.evaluation import evaluate_spans
-from hanlattice.measuring import cut, invented_text
+from hanlattice.evaluation.scores import evaluate_spans
 from hanlattice.spans import Span
 
 ENGINES = {

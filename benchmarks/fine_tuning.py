@@ -15,10 +15,10 @@ from statistics import mean, stdev
 
 from hanlattice import api, corpus
 from hanlattice.cli.progress import Lines
-from hanlattice.config import Config
+from hanlattice.config.settings import Config
 from hanlattice.document import Document
-from hanlattice.model_folder import CARD
-from hanlattice.training.start import settings_to_go_on
+from hanlattice.model.folder import CARD
+from hanlattice.training.fine_tuning import settings_to_go_on
 
 STEPS_FROM_SCRATCH = 1_500
 

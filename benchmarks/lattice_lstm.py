@@ -25,11 +25,11 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from hanlattice.allocator import keep_freed_memory
-from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.lattice_lstm import Direction, LatticeLSTM
+from hanlattice.inputs.batch import Batch, Words
+from hanlattice.kernels.allocator import keep_freed_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracles import naive_lattice_lstm

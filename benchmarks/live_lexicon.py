@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 
 import hanlattice
-from hanlattice import corpus, model
+from hanlattice import corpus
 from hanlattice.cli.progress import Lines
-from hanlattice.config import load_config
+from hanlattice.config.files import load_config
 from hanlattice.document import Document, Entity
-from hanlattice.model_folder import CARD
+from hanlattice.model import weights
+from hanlattice.model.folder import CARD
 from hanlattice.training import evaluate, train
 from hanlattice.vectors import default_vectors
 
@@ -73,7 +74,7 @@ def main() -> None:
         )
         if not (a.output / name / CARD).exists():
             train(config, a.output / name, resume=True, watcher=Lines(a.epochs))
-        ner = model.load_model(a.output / name)
+        ner = weights.load_model(a.output / name)
         scores[f"trained and read with the {name}"] = evaluate(ner, test).micro
     ner.lexicon.update(words[held_out].tolist())
     scores["trained with the part, the rest added live"] = evaluate(ner, test).micro

@@ -15,11 +15,13 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from hanlattice import corpus, model
+from hanlattice import corpus
 from hanlattice.cli.progress import Lines
-from hanlattice.config import Config, load_config
+from hanlattice.config.files import load_config
+from hanlattice.config.settings import Config
 from hanlattice.document import Document
-from hanlattice.model_folder import CARD
+from hanlattice.model import weights
+from hanlattice.model.folder import CARD
 from hanlattice.training import train
 from open_text import THREE, score
 
@@ -74,7 +76,7 @@ def main() -> None:
             folder = a.output / f"{name}-{system.replace(' ', '-')}"
             if not (folder / CARD).exists():
                 train(settings, folder, resume=True, watcher=Lines(a.epochs))
-            ner = model.load_model(folder)
+            ner = weights.load_model(folder)
             for genre in fold:
                 documents = [d for d in scored if d.meta.get("genre") == genre]
                 found.setdefault(genre, {})[system] = 100 * score(ner, documents, THREE, THREE).micro.f1

@@ -18,7 +18,7 @@ import numpy as np
 import hanlattice
 from hanlattice import corpus
 from hanlattice.document import Document
-from hanlattice.evaluation import Report, evaluate_spans
+from hanlattice.evaluation.scores import Report, evaluate_spans
 from hanlattice.pipeline import NER
 from hanlattice.spans import Span
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import hanlattice
 from hanlattice import corpus, pipeline
-from hanlattice.measuring import cut, invented_text
-from hanlattice.native.tagger import NativeTagger
-from hanlattice.text import Normaliser
+from hanlattice.benchmark import cut, invented_text
+from hanlattice.engines.native.tagger import NativeTagger
+from hanlattice.text.normalise import Normaliser
 
 
 def main() -> None:

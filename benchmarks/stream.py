@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hanlattice
-from hanlattice.allocator import return_freed_memory
-from hanlattice.measuring import COMMON
+from hanlattice.benchmark import COMMON
+from hanlattice.kernels.allocator import return_freed_memory
 
 FIRST = 10_000  # sentences after which memory should have found its size
 PIECES = (6, 24)  # least and most words and characters of a sentence

@@ -26,14 +26,15 @@ from torch import Tensor, nn
 
 import hanlattice
 from flat_layer import Lattices, ratio
-from hanlattice.allocator import keep_freed_memory
-from hanlattice.batch import Batch, Words, collate
 from hanlattice.build import build
-from hanlattice.config import Config, load_config
+from hanlattice.config.files import load_config
+from hanlattice.config.settings import Config
+from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.encoders.base import Encoder
 from hanlattice.encoders.flat import Flat
+from hanlattice.inputs.batch import Batch, Words, collate
+from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.spans import Span
-from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
 from hanlattice.training import Silent
 from hanlattice.training.data import batches

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 import hanlattice
 from hanlattice import Document, Entity, corpus
-from hanlattice.batch import Batch
+from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import Composition, WordEmbedding
 from hanlattice.encoders.base import Encoder
-from hanlattice.tables import Tables
+from hanlattice.inputs.batch import Batch
 
 
 class WordConvolution(Encoder):

@@ -21,18 +21,19 @@ from pathlib import Path
 
 import torch
 
-from hanlattice import corpus, model
-from hanlattice.calibration import calibrate, read
+from hanlattice import corpus
 from hanlattice.cli.progress import Lines
-from hanlattice.config import load_config
-from hanlattice.digests import record
-from hanlattice.export import export
+from hanlattice.config.files import load_config
+from hanlattice.engines.export import export
+from hanlattice.evaluation.calibration import calibrate, read
+from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
-from hanlattice.model_folder import CARD, DEFAULT, GRAPH
+from hanlattice.model import weights
+from hanlattice.model.digests import record
+from hanlattice.model.folder import CARD, DEFAULT, GRAPH
 from hanlattice.pipeline import NER
 from hanlattice.training import train
 from hanlattice.vectors import default_vectors
-from hanlattice.vocab import Vocabulary
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = Path(str(files("hanlattice").joinpath("papers/hanlattice/open.toml")))
@@ -131,7 +132,7 @@ def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
     if output.exists():
         shutil.rmtree(output)
     done = calibrate(folder, work / "temperature.jsonl", output)
-    before, after = (read(model.load_model(f), documents[FOR_TEMPERATURE:]) for f in (folder, output))
+    before, after = (read(weights.load_model(f), documents[FOR_TEMPERATURE:]) for f in (folder, output))
     return output, (
         f"Scores of convention `open` are divided by {done.temperature:.3f}, fitted to {FOR_TEMPERATURE:,}"
         f" sentences kept aside. On the other {len(documents) - FOR_TEMPERATURE:,} the expected calibration error"
@@ -207,15 +208,15 @@ The settings are `config.toml` beside this file.
 
 def packed(folder: Path, output: Path) -> NER:
     """The model as it is shipped, in the folder ``output``."""
-    ner = model.load_model(folder)
+    ner = weights.load_model(folder)
     vocabulary = trimmed(ner, BIGRAMS, WORDS)
-    model.save_model(
+    weights.save_model(
         output, ner.tagger, vocabulary, packed_lexicon(ner), ner.config, precision="int8", card="being scored"
     )
     with tempfile.TemporaryDirectory() as place:
         graph = export(output, Path(place) / "exported").folder / GRAPH
         shutil.copy(graph, output / GRAPH)
-    return model.load_model(output)
+    return weights.load_model(output)
 
 
 def printed(command: Sequence[str | Path]) -> str:

@@ -20,7 +20,7 @@ from hanlattice import corpus
 from hanlattice.document import Document, Entity
 from hanlattice.kernels.library import can_multiply_bytes
 from hanlattice.spans import Span
-from hanlattice.text import sentences
+from hanlattice.text.windows import sentences
 
 LENGTHS = range(6, 121)  # of sentences
 

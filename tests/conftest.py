@@ -12,7 +12,7 @@ import pytest
 from jaxtyping import install_import_hook
 
 # Every annotation in these modules runs: types by beartype, and shapes, whose letters must agree in each call.
-CHECKED = ("batch", "decoders", "dropout", "embeddings", "encoders", "structs", "tagger")
+CHECKED = ("decoders", "embeddings", "encoders", "inputs", "layers", "tagger")
 install_import_hook([f"hanlattice.{name}" for name in CHECKED], "beartype.beartype")
 
 

@@ -10,7 +10,7 @@ import pytest
 READING = """
 import numpy as np
 from pathlib import Path
-from hanlattice.allocator import return_freed_memory
+from hanlattice.kernels.allocator import return_freed_memory
 {call}
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * {page}

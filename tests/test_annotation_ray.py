@@ -21,7 +21,7 @@ import os, signal, sys
 from pathlib import Path
 import ray
 from hanlattice.annotation import Job, annotate
-from hanlattice.integrations.ray import on_ray
+from hanlattice.annotation.ray import on_ray
 
 model, given, output = sys.argv[1:]
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

@@ -10,16 +10,17 @@ import torch
 
 import tiny
 from hanlattice import api, corpus
-from hanlattice.batch import collate
-from hanlattice.config import Config, load_config, save_config
+from hanlattice.config.files import load_config, save_config
+from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError
-from hanlattice.model import load_weights
+from hanlattice.inputs.batch import collate
+from hanlattice.model.weights import load_weights
 from hanlattice.training import Silent
+from hanlattice.training.auxiliary import n_steps, steps
 from hanlattice.training.checkpoint import Progress
 from hanlattice.training.loop import one_epoch, prepare
 from hanlattice.training.optimiser import optimisers
-from hanlattice.training.tasks import n_steps, steps
 
 WEIGHTS = "model.safetensors"
 

@@ -22,15 +22,15 @@ import tiny
 from hanlattice.api import open_model
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, _keywords, _settings, own_parts
 from hanlattice.cli import _command, main
-from hanlattice.config import load_config
-from hanlattice.digests import CHECKPOINT, RECORD, digest, faults
+from hanlattice.config.files import load_config
 from hanlattice.embeddings.words import LONGEST
+from hanlattice.engines.native import checking, flat
+from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.errors import ConfigError, DataError, EngineError, HanlatticeError, ModelError
 from hanlattice.kernels import library
-from hanlattice.model import save_model, save_weights
-from hanlattice.model_folder import CARD, CONFIG, GRAPH, SCALE, TAGS, VOCABULARY, WEIGHTS
-from hanlattice.native import checking, flat
-from hanlattice.native.tagger import NativeTagger
+from hanlattice.model.digests import CHECKPOINT, RECORD, digest, faults
+from hanlattice.model.folder import CARD, CONFIG, GRAPH, SCALE, TAGS, VOCABULARY, WEIGHTS
+from hanlattice.model.weights import save_model, save_weights
 from hanlattice.pipeline import NER
 
 ENGINES = ("native", "torch", "auto")
@@ -201,7 +201,7 @@ def test_a_model_at_and_beyond_that_size(vectors: int, tmp_path: Path) -> None:
     encoded = native.reader.read([TEXT], native.lexicon)
     assert isinstance(native.engine, NativeTagger)
     emissions, _ = native.engine.flat.read(encoded)
-    from hanlattice.batch import collate
+    from hanlattice.inputs.batch import collate
 
     with torch.inference_mode():
         expected = by_torch.tagger(collate(encoded))[0].numpy()
@@ -524,7 +524,7 @@ class TestOwnParts:
 FORKED = """
 import os, sys, signal
 import hanlattice
-from hanlattice.native import tagger
+from hanlattice.engines.native import tagger
 tagger.NODES_OF_A_THREAD = 20
 folder, engine, threads, text = sys.argv[1:]
 ner = hanlattice.load(folder, engine=engine, threads=int(threads))

@@ -11,15 +11,15 @@ import pytest
 import hanlattice
 import tiny
 from hanlattice import corpus
-from hanlattice.calibration import Confidences, calibrate, lowest, read
 from hanlattice.cli import main
-from hanlattice.config import load_config
+from hanlattice.config.files import load_config
 from hanlattice.decoders.tagging import Softmax
-from hanlattice.digests import CHECKPOINT
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
-from hanlattice.model import load_weights, save_weights, stored_precision
-from hanlattice.model_folder import CARD, CONFIG, GRAPH, WEIGHTS
+from hanlattice.evaluation.calibration import Confidences, calibrate, lowest, read
+from hanlattice.model.digests import CHECKPOINT
+from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS
+from hanlattice.model.weights import load_weights, save_weights, stored_precision
 
 DECODERS: dict[str, dict[str, Any]] = {
     "crf": {},

@@ -18,10 +18,10 @@ import pytest
 import tiny
 from hanlattice import __version__, api, corpus
 from hanlattice.cli import VERBS, main
-from hanlattice.digests import CHECKPOINT
 from hanlattice.errors import ModelError
-from hanlattice.evaluation import evaluate_spans
+from hanlattice.evaluation.scores import evaluate_spans
 from hanlattice.lexicon import Lexicon
+from hanlattice.model.digests import CHECKPOINT
 
 SENTENCE = "李明在北京工作。"
 COMMAND = [sys.executable, "-m", "hanlattice"]

@@ -21,11 +21,12 @@ from hanlattice.cli import main
 from hanlattice.comparison import Row, Silent, compare
 from hanlattice.comparison.speed import Speed, ratios
 from hanlattice.comparison.trial import RESULT, Result, Trial
-from hanlattice.config import Config, save_config
-from hanlattice.digests import CHECKPOINT
+from hanlattice.config.files import save_config
+from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
-from hanlattice.evaluation import compare_counts, counts
+from hanlattice.evaluation.significance import compare_counts, counts
+from hanlattice.model.digests import CHECKPOINT
 from hanlattice.spans import Span
 
 EPOCHS = 3

@@ -16,21 +16,22 @@ import torch
 import hanlattice
 import tiny
 from hanlattice import api, corpus
-from hanlattice.batch import collate
 from hanlattice.build import build
-from hanlattice.config import Config, load_config, save_config
+from hanlattice.config.files import load_config, save_config
+from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
-from hanlattice.edges import trimmed
 from hanlattice.embeddings.words import Composition
-from hanlattice.encoded import Encoded
+from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, UnknownConvention
+from hanlattice.inputs.batch import collate
+from hanlattice.inputs.encoded import Encoded
 from hanlattice.kernels import library
-from hanlattice.model import load_weights
-from hanlattice.model_folder import WEIGHTS, ModelFolder
-from hanlattice.native.tagger import NativeTagger
+from hanlattice.model.folder import WEIGHTS, ModelFolder
+from hanlattice.model.weights import load_weights
 from hanlattice.pipeline import NER
 from hanlattice.spans import Span
 from hanlattice.tagger import Head
+from hanlattice.text.edges import trimmed
 from hanlattice.training import Silent
 from hanlattice.training.data import consistent, load_corpora
 from hanlattice.training.loop import prepare
@@ -102,7 +103,7 @@ def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    from hanlattice.export import export
+    from hanlattice.engines.export import export
 
     folder = tmp_path_factory.mktemp("exported") / "model"
     assert export(trained, folder).difference < 1e-4
@@ -275,7 +276,7 @@ class TestEngines:
         tagger = ner.tagger
         for head in tagger.conventions.values():
             torch.nn.init.normal_(cast(Head, head).shift, std=2.0, generator=torch.Generator().manual_seed(0))
-        from hanlattice.model import save_weights
+        from hanlattice.model.weights import save_weights
 
         save_weights(tagger.state_dict(), folder / WEIGHTS)
         kernels = NativeTagger(ModelFolder.open(folder), threads=1, int8=int8)
@@ -381,7 +382,7 @@ class TestFolders:
             assert set(tomllib.load(stream)["conventions"]) == {"names", "word-s"}
 
     def test_a_saved_model_is_the_same_after_loading(self, trained: Path, ner: NER, tmp_path: Path) -> None:
-        from hanlattice.model import save_model
+        from hanlattice.model.weights import save_model
 
         save_model(tmp_path / "again", ner.tagger, ner.vocabulary, ner.lexicon, ner.config)
         again = api.load(tmp_path / "again", engine="torch")
@@ -389,7 +390,7 @@ class TestFolders:
             assert answers(again, convention=convention) == answers(ner, convention=convention)
 
     def test_settings_without_a_convention_of_the_vocabulary_are_refused(self, ner: NER) -> None:
-        from hanlattice.tables import Tables
+        from hanlattice.embeddings.initial_weights import Tables
 
         tables = Tables.empty(ner.vocabulary, {"chars": 8, "bigrams": 8, "words": 8})
         with pytest.raises(ConfigError, match=r"there are no settings conventions.others"):

@@ -7,12 +7,12 @@ import torch
 
 import tiny
 from hanlattice import corpus
-from hanlattice.batch import collate
 from hanlattice.build import DECODERS, _construct
 from hanlattice.cli import main
-from hanlattice.config import Part
+from hanlattice.config.parts import Part
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, ModelError
+from hanlattice.inputs.batch import collate
 from hanlattice.spans import Span
 from hanlattice.tagger import Tagger
 

@@ -8,9 +8,9 @@ import pytest
 
 import tiny
 from hanlattice import corpus
-from hanlattice.config import Config
+from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
-from hanlattice.evaluation import Recall
+from hanlattice.evaluation.scores import Recall
 from hanlattice.pipeline import NER
 from hanlattice.spans import Span
 from hanlattice.training.loop import Prepared, Run, Silent, evaluate, prepare, train
@@ -59,7 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def ner(run: Run) -> NER:
-    from hanlattice.model import load_model
+    from hanlattice.model.weights import load_model
 
     return load_model(run.folder)
 
@@ -145,7 +145,7 @@ class TestADecoderOfWholeEntities:
 
     def test_its_loss_is_that_without_them(self, tmp_path: Path) -> None:
         """Else a table would learn the whole stretch, and a CRF meet entities that overlap."""
-        from hanlattice.batch import collate
+        from hanlattice.inputs.batch import collate
 
         for decoder in ({"name": "global_pointer", "d_head": 8}, {"name": "crf", "scheme": "BMES"}):
             run, _ = self.prepared(tmp_path, decoder)

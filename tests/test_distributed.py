@@ -13,10 +13,11 @@ from safetensors.torch import load_file
 
 import tiny
 from hanlattice import api, corpus
-from hanlattice.config import Config, save_config
-from hanlattice.digests import CHECKPOINT
+from hanlattice.config.files import save_config
+from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
-from hanlattice.model_folder import LOG
+from hanlattice.model.digests import CHECKPOINT
+from hanlattice.model.folder import LOG
 from hanlattice.training import Silent
 
 WEIGHTS = "model.safetensors"

@@ -19,7 +19,8 @@ from typer.main import get_command
 import tiny
 from hanlattice import build, corpus
 from hanlattice.cli import app
-from hanlattice.config import AuxiliaryConfig, Config, ConventionConfig, Part
+from hanlattice.config.parts import Part
+from hanlattice.config.settings import AuxiliaryConfig, Config, ConventionConfig
 
 ROOT = Path(__file__).parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]

@@ -8,11 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tiny
-from hanlattice.edges import trimmed
-from hanlattice.encoded import Encoded
+from hanlattice.inputs.encoded import Encoded
 from hanlattice.pipeline import NER
 from hanlattice.spans import ScoredSpan
-from hanlattice.tidy import SYMBOL, is_blank, is_symbol
+from hanlattice.text.edges import trimmed
+from hanlattice.text.tidy import SYMBOL, is_blank, is_symbol
 
 NEVER = "，。、；：！？@#,;:"
 BRACKETS = {"(": ")", "（": "）", "[": "]", "【": "】", "《": "》", "「": "」", "“": "”", "<": ">"}

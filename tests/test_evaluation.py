@@ -11,16 +11,9 @@ from seqeval.metrics import classification_report
 from seqeval.scheme import IOBES
 
 from hanlattice.errors import HanlatticeError
-from hanlattice.evaluation import (
-    Comparison,
-    Mistake,
-    Recall,
-    Score,
-    calibration_error,
-    compare,
-    errors,
-    evaluate_spans,
-)
+from hanlattice.evaluation.calibration import calibration_error
+from hanlattice.evaluation.scores import Mistake, Recall, Score, errors, evaluate_spans
+from hanlattice.evaluation.significance import Comparison, compare
 from hanlattice.spans import Span, from_tags, tag_names, to_tags
 
 A, B = "PER", "LOC"

@@ -1,21 +1,22 @@
 """What the answer rests on: influence by really taking words out, attention against FLAT as the paper writes it."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 import torch
 
 import tiny
-from hanlattice.batch import collate
+from hanlattice.document import Lattice
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.bilstm import BiLSTM
 from hanlattice.encoders.flat import Flat
 from hanlattice.encoders.positions import TransformerXL
 from hanlattice.encoders.transformer import Transformer
 from hanlattice.errors import ConfigError, HanlatticeError, ModelError
-from hanlattice.explain import Attention, Influence, attending, attention, influence, reading
-from hanlattice.lexicon import Lattice
+from hanlattice.explain import Attention, Influence, attention, influence, reading
+from hanlattice.inputs.batch import collate
 from hanlattice.pipeline import NER
 from oracles import naive_flat
 
@@ -130,7 +131,7 @@ class TestAttention:
         assert len(influence(ner, TEXT)) == len(ner(TEXT).lattice)
 
     def test_where_torch_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(attending, "find_spec", lambda name: None)
+        monkeypatch.setattr(sys.modules["hanlattice.explain.attention"], "find_spec", lambda name: None)
         with pytest.raises(ModelError, match="attention needs torch"):
             attention(tiny.ner(), TEXT)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import tiny
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError
-from hanlattice.evaluation import Score, errors, evaluate_spans
+from hanlattice.evaluation.scores import Score, errors, evaluate_spans
 from hanlattice.explain.analysis import (
     Epoch,
     by_coverage,

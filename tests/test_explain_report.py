@@ -14,7 +14,7 @@ import tiny
 from hanlattice import corpus
 from hanlattice.cli import main
 from hanlattice.document import Document, Entity
-from hanlattice.evaluation import errors, evaluate_spans
+from hanlattice.evaluation.scores import errors, evaluate_spans
 from hanlattice.explain import charts
 from hanlattice.explain.analysis import Epoch
 from hanlattice.explain.report import AROUND, MOST, Findings, page

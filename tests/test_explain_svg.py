@@ -7,10 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 import tiny
-from hanlattice.document import Document, Entity
-from hanlattice.explain.glyphs import shown, widths
-from hanlattice.explain.svg import WIDEST, lattice_svg
-from hanlattice.lexicon import Lattice
+from hanlattice.document import Document, Entity, Lattice
+from hanlattice.drawing.glyphs import shown, widths
+from hanlattice.drawing.svg import WIDEST, lattice_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,14 +10,14 @@ import torch
 
 import hanlattice
 import tiny
-from hanlattice.batch import collate
 from hanlattice.encoders.flat import Flat
+from hanlattice.engines.export import export
+from hanlattice.engines.graph import FlatGraph
+from hanlattice.engines.onnx import feeds
 from hanlattice.errors import HanlatticeError, ModelError
-from hanlattice.export import export
-from hanlattice.export.graph import FlatGraph
-from hanlattice.model import save_weights
-from hanlattice.model_folder import GRAPH, WEIGHTS
-from hanlattice.runtime import feeds
+from hanlattice.inputs.batch import collate
+from hanlattice.model.folder import GRAPH, WEIGHTS
+from hanlattice.model.weights import save_weights
 from hanlattice.training import Silent
 from hanlattice.training.loop import prepare
 
@@ -169,7 +169,8 @@ def test_eight_bits_behind_a_gate(trained: Path, tmp_path: Path) -> None:
     assert "name a corpus with --dev" in done.stderr
     code = """
 import sys
-from hanlattice import corpus, export
+from hanlattice import corpus
+    from hanlattice.engines import export
 export.export(*sys.argv[1:3], int8=True, most_lost=-1, dev=list(corpus.read(sys.argv[3])))
 """
     command = [sys.executable, "-c", code, str(trained), str(tmp_path / "none"), corpus]

@@ -5,11 +5,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hanlattice.document import Document, Entity
-from hanlattice.explain.colours import FIXED, OTHERS, colour_of
-from hanlattice.explain.html import page
-from hanlattice.explain.svg import lattice_svg
-from hanlattice.lexicon import Lattice
+from hanlattice.document import Document, Entity, Lattice
+from hanlattice.drawing.colours import FIXED, OTHERS, colour_of
+from hanlattice.drawing.html import page
+from hanlattice.drawing.svg import lattice_svg
 
 
 class Reader(HTMLParser):

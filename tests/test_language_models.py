@@ -19,18 +19,19 @@ import hanlattice
 import tiny
 import tiny_language_models
 from hanlattice import api
-from hanlattice.batch import collate
 from hanlattice.build import build
-from hanlattice.config import Config, load_config
+from hanlattice.config.files import load_config
+from hanlattice.config.settings import Config
+from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.pretrained import Pretrained
-from hanlattice.encoded import Encoded
 from hanlattice.errors import ConfigError, ModelError
+from hanlattice.inputs.batch import collate
+from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
-from hanlattice.reader import Reader
-from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
 from hanlattice.training.optimiser import hold, initialise, optimisers, set_rate
-from hanlattice.vocab import Vocabulary
 
 PAPERS = Path(hanlattice.__path__[0]) / "papers"
 VOCABULARY = Vocabulary(tuple("重庆人和药店"), (), (), (), ("LOC", "ORG"))
@@ -186,7 +187,7 @@ class TestSaved:
 
     def test_saved_again_it_is_whole(self, original: Path, tmp_path: Path):
         ner = api.load(trained(tmp_path, {"name": "pretrained", "path": "$BERT"}))
-        from hanlattice.model import save_model
+        from hanlattice.model.weights import save_model
 
         save_model(tmp_path / "again", ner.tagger, ner.vocabulary, ner.lexicon, ner.config, precision="float16")
         shutil.rmtree(original)

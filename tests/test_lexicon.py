@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hanlattice.document import Lattice
 from hanlattice.errors import DataError, ModelError
 from hanlattice.kernels.library import levels, opened
-from hanlattice.lexicon import Lattice, Lexicon, Word, layers, trie, wordlist
+from hanlattice.lexicon import Lexicon, Word, layers, trie, wordlist
 from hanlattice.lexicon.layers import SHORT_TEXT, SMALL_LAYER
 
 ALPHABET = "一二三A😀\U00020000"

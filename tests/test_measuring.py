@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tiny
-from hanlattice import measuring
+from hanlattice import benchmark as measuring
 from hanlattice.cli import benchmark, main
 from hanlattice.errors import ModelError
 from hanlattice.lexicon import Lexicon

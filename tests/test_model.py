@@ -11,9 +11,9 @@ from torch import Tensor
 
 import tiny
 from hanlattice import api
-from hanlattice.batch import collate
 from hanlattice.errors import ConfigError, HanlatticeError, ModelError
-from hanlattice.model import load_weights, save_model, save_weights
+from hanlattice.inputs.batch import collate
+from hanlattice.model.weights import load_weights, save_model, save_weights
 from hanlattice.pipeline import NER
 
 

@@ -11,18 +11,18 @@ import torch
 
 import hanlattice
 import tiny
-from hanlattice.batch import collate
+from hanlattice.decoders.structs.decoding import Potentials
 from hanlattice.decoders.tag_rules import TagRules, TagScores
-from hanlattice.encoded import Encoded
+from hanlattice.engines.native import tagger
+from hanlattice.engines.native.chain import ChainKernel
+from hanlattice.engines.native.flat import FlatKernel, Settings
 from hanlattice.errors import EngineError, ModelError
+from hanlattice.inputs.batch import collate
+from hanlattice.inputs.encoded import Encoded
 from hanlattice.kernels import library
-from hanlattice.model import save_weights
-from hanlattice.model_folder import SCALE, WEIGHTS
-from hanlattice.native import tagger
-from hanlattice.native.chain import ChainKernel
-from hanlattice.native.flat import FlatKernel, Settings
+from hanlattice.model.folder import SCALE, WEIGHTS
+from hanlattice.model.weights import save_weights
 from hanlattice.pipeline import NER
-from hanlattice.structs.decoding import Potentials
 from hanlattice.training import Silent
 from hanlattice.training.loop import prepare
 

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiny
-from hanlattice.config import DataConfig
+from hanlattice.config.settings import DataConfig
 from hanlattice.errors import ConfigError
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
-from hanlattice.reader import Reader
 from hanlattice.spans import Span
-from hanlattice.text import Normaliser
-from hanlattice.tidy import SYMBOL
+from hanlattice.text.normalise import Normaliser
+from hanlattice.text.tidy import SYMBOL
 from hanlattice.training import data, noise
+from hanlattice.training.augmentation import Variation, share_of
 from hanlattice.training.noise import KINDS, WEIGHTS, joined, noisy, without_punctuation
-from hanlattice.training.variation import Variation, share_of
 from hanlattice.training.window import Piece
-from hanlattice.vocab import Vocabulary
 
 Kind = Callable[[Piece, np.random.Generator], Piece]
 

@@ -6,7 +6,7 @@ import pytest
 
 import hanlattice
 from hanlattice.build import check
-from hanlattice.config import load_config
+from hanlattice.config.files import load_config
 
 FOLDER = Path(hanlattice.__file__).parent / "papers"
 NAMES = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.toml"))

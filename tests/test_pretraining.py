@@ -20,27 +20,27 @@ import torch
 
 import tiny
 from hanlattice import api
-from hanlattice.batch import collate
 from hanlattice.build import build
 from hanlattice.cli import main
-from hanlattice.config import Config
+from hanlattice.config.settings import Config
 from hanlattice.embeddings.body import Body, Shape, multiply_in_bfloat16
 from hanlattice.embeddings.body_folder import BOUNDARY, FIRST, MASK, UNKNOWN, WEIGHTS, Characters, open_body
+from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.own import Own
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
+from hanlattice.inputs.batch import collate
+from hanlattice.inputs.reader import Reader
 from hanlattice.lexicon import Lexicon
-from hanlattice.model import load_weights
-from hanlattice.reader import Reader
-from hanlattice.tables import Tables
+from hanlattice.model.weights import load_weights
 from hanlattice.training.optimiser import hold, optimisers
 from hanlattice.training.pretrain import Settings, Silent, Stopped, finish, pretrain
 from hanlattice.training.pretrain import loop as loop_module
 from hanlattice.training.pretrain.batches import Batches, in_order
 from hanlattice.training.pretrain.checkpoint import State
+from hanlattice.training.pretrain.interrupt import Stop
 from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, Place, rate
 from hanlattice.training.pretrain.objective import IntoWords, into_characters, into_spans, masked
 from hanlattice.training.pretrain.prepare import is_for_loss, load_ids, prepare
-from hanlattice.training.pretrain.stopping import Stop
 
 SHAPE = Shape(layers=1, width=16, heads=2, window=16)
 HELD_OUT = "class HeldOut:\n    def __call__(self, text):\n        return '秘密' in text\n"

@@ -8,10 +8,11 @@ import pytest
 
 import hanlattice
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, _settings, check
-from hanlattice.config import Config, TextConfig, load_config
+from hanlattice.config.files import load_config
+from hanlattice.config.ranges import OF_PARTS, Range
+from hanlattice.config.settings import Config, TextConfig
 from hanlattice.errors import ConfigError
-from hanlattice.ranges import OF_PARTS, Range
-from hanlattice.text import windows
+from hanlattice.text.windows import windows
 
 # A setting, values that are just inside, and values that are just outside.
 NUMBERS: list[tuple[str, list[Any], list[Any]]] = [

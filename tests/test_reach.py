@@ -7,9 +7,9 @@ import pytest
 import tiny
 from hanlattice import api
 from hanlattice.document import Document, Entity
-from hanlattice.evaluation import Recall, evaluate_spans
+from hanlattice.evaluation.reach import named, out_of_reach, with_ceiling
+from hanlattice.evaluation.scores import Recall, evaluate_spans
 from hanlattice.pipeline import NER
-from hanlattice.reach import named, out_of_reach, with_ceiling
 from hanlattice.spans import Span
 
 TEXT = "李明在重庆大学工作"

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tiny
+from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.errors import DataError
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of
 from hanlattice.lexicon import Lexicon
-from hanlattice.reader import Reader
-from hanlattice.tables import Tables
 from hanlattice.vectors import Vectors
-from hanlattice.vocab import END, Vocabulary, bigrams_of
 
 VECTORS = tiny.vectors()
 VOCABULARY = Vocabulary(

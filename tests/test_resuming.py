@@ -15,11 +15,12 @@ from torch import Tensor, nn
 import hanlattice
 import tiny
 from hanlattice import api
-from hanlattice.config import Config, load_config
+from hanlattice.config.files import load_config
+from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
-from hanlattice.digests import CHECKPOINT, RECORD, faults
 from hanlattice.errors import ConfigError, HanlatticeError
-from hanlattice.model_folder import CARD, CONFIG, LOG, WEIGHTS
+from hanlattice.model.digests import CHECKPOINT, RECORD, faults
+from hanlattice.model.folder import CARD, CONFIG, LOG, WEIGHTS
 from hanlattice.training import Silent, loop
 from hanlattice.training.checkpoint import read_progress
 

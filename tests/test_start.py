@@ -8,10 +8,10 @@ import torch
 
 import tiny
 from hanlattice import api, corpus, training
-from hanlattice.config import Config
+from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError
-from hanlattice.training.start import begin_with, settings_to_go_on
+from hanlattice.training.fine_tuning import begin_with, settings_to_go_on
 
 
 def further(place: Path) -> Path:

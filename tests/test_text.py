@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Span
-from hanlattice.text import Normaliser, Window, merge, sentences, windows
+from hanlattice.text.normalise import Normaliser
+from hanlattice.text.windows import Window, merge, sentences, windows
 
 # Characters that expand, compose, reorder, stay, or sit at the edges of these, besides anything else.
 TRICKY = (

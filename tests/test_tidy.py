@@ -9,13 +9,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tiny
-from hanlattice.config import Config
+from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.spans import Span
-from hanlattice.text import Normaliser
-from hanlattice.tidy import (
+from hanlattice.text.normalise import Normaliser
+from hanlattice.text.tidy import (
     ALONE,
     LISTED,
     LISTED_LENGTH,

@@ -17,19 +17,21 @@ from safetensors.numpy import load_file
 import tiny
 from hanlattice import api, corpus
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, check
-from hanlattice.config import Config, DataConfig, Part, load_config, save_config
-from hanlattice.digests import CHECKPOINT, RECORD
+from hanlattice.config.files import load_config, save_config
+from hanlattice.config.parts import Part
+from hanlattice.config.settings import Config, DataConfig
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
-from hanlattice.model import load_weights, save_weights
-from hanlattice.model_folder import LOG
-from hanlattice.reader import Reader
+from hanlattice.model.digests import CHECKPOINT, RECORD
+from hanlattice.model.folder import LOG
+from hanlattice.model.weights import load_weights, save_weights
 from hanlattice.spans import Span
 from hanlattice.training import Silent, data
+from hanlattice.training.augmentation import Variation
 from hanlattice.training.optimiser import rate
-from hanlattice.training.variation import Variation
-from hanlattice.vocab import Vocabulary
 
 WEIGHTS = "model.safetensors"
 
@@ -430,7 +432,7 @@ class TestPartsWithinParts:
         assert changed.embedding.settings == {"parts": {"a": parts["a"], "b": {"name": name, **kept}}}
 
     def test_parts_within_parts_are_known_by_their_names(self):
-        """What :mod:`hanlattice.config` goes by, which knows nothing of modules."""
+        """What :mod:`hanlattice.config.settings` goes by, which knows nothing of modules."""
         for builder in (*EMBEDDINGS.values(), *ENCODERS.values(), *DECODERS.values()):
             for name, setting in inspect.signature(builder).parameters.items():
                 assert (setting.annotation is Part) == (name == "inner")

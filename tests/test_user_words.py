@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import tiny
 from hanlattice.document import Document
-from hanlattice.encoded import Encoded
+from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
-from hanlattice.reader import Reader
 from hanlattice.spans import Span
 from hanlattice.training import user_words
 from hanlattice.training.user_words import UserWords
-from hanlattice.vocab import Vocabulary
 
 LABELS = ("LOC", "ORG", "PER")
 VOCABULARY = Vocabulary(

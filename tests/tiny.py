@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hanlattice import api, corpus
-from hanlattice.config import Config
+from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.pipeline import NER
 from hanlattice.vectors import Vectors, VectorSet

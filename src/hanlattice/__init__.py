@@ -7,12 +7,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hanlattice import moved
+
 if TYPE_CHECKING:
     from hanlattice.api import evaluate, load, train
-    from hanlattice.config import Config
-    from hanlattice.document import Document, Entity
+    from hanlattice.config.settings import Config
+    from hanlattice.document import Document, Entity, Lattice
     from hanlattice.errors import HanlatticeError
-    from hanlattice.lexicon import Lattice, Lexicon
+    from hanlattice.lexicon import Lexicon
     from hanlattice.pipeline import NER
     from hanlattice.spans import Span
     from hanlattice.tagger import Tagger
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Config": "config",
+    "Config": "config.settings",
     "Document": "document",
     "Entity": "document",
     "HanlatticeError": "errors",
-    "Lattice": "lexicon",
+    "Lattice": "document",
     "Lexicon": "lexicon",
     "NER": "pipeline",
     "Span": "spans",
@@ -49,6 +51,9 @@ __all__ = [
     "load",
     "train",
 ]
+
+
+moved.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -8,16 +8,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from hanlattice.config import DEVICE, Config, load_config
+from hanlattice.config.files import load_config
+from hanlattice.config.settings import DEVICE, Config
 from hanlattice.document import Document
+from hanlattice.engines.native.tagger import NativeTagger
+from hanlattice.engines.onnx import ExportedTagger
 from hanlattice.errors import ConfigError, DataError, EngineError
-from hanlattice.evaluation import Report, evaluate_spans
+from hanlattice.evaluation.reach import out_of_reach, with_ceiling
+from hanlattice.evaluation.scores import Report, evaluate_spans
 from hanlattice.kernels.library import can_multiply_bytes
-from hanlattice.model_folder import ModelFolder
-from hanlattice.native.tagger import NativeTagger
+from hanlattice.model.folder import ModelFolder
 from hanlattice.pipeline import NER
-from hanlattice.reach import out_of_reach, with_ceiling
-from hanlattice.runtime import ExportedTagger
 
 if TYPE_CHECKING:
     from hanlattice.training import Run, Watcher
@@ -125,9 +126,9 @@ def _first(
 
 def _by_torch(folder: ModelFolder, device: str, convention: str, trust: bool) -> NER:
     need_torch("engine='torch'")
-    from hanlattice import model
+    from hanlattice.model import weights
 
-    return model.load_model(folder.path, device=device, convention=convention, trust=trust)
+    return weights.load_model(folder.path, device=device, convention=convention, trust=trust)
 
 
 def _native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagger:

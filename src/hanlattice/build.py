@@ -17,7 +17,10 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import torch
 from torch import nn
 
-from hanlattice.config import Config, ConventionConfig, Part, located, part_setting, suggestion
+from hanlattice.config.files import located
+from hanlattice.config.parts import Part, part_setting
+from hanlattice.config.settings import Config, ConventionConfig
+from hanlattice.config.values import suggestion
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.enumeration import Enumeration
 from hanlattice.decoders.mrc import MRC
@@ -30,6 +33,7 @@ from hanlattice.decoders.tagging import CRF, Softmax
 from hanlattice.decoders.word_pairs import WordPairGrid
 from hanlattice.embeddings.body_folder import open_body
 from hanlattice.embeddings.characters import Characters
+from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.language_model import open_language_model
 from hanlattice.embeddings.latin import Convolution, Latin
 from hanlattice.embeddings.own import Own
@@ -54,7 +58,6 @@ from hanlattice.encoders.tener import tener
 from hanlattice.encoders.transformer import Transformer
 from hanlattice.encoders.word_bilstm import WordBiLSTM
 from hanlattice.errors import ConfigError
-from hanlattice.tables import Tables
 from hanlattice.tagger import Head, Tagger, WordTagger
 
 _Builder = TypeVar("_Builder", bound=Callable[..., Any])

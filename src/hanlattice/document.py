@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Ranges, Span, to_tags
-
-if TYPE_CHECKING:
-    from hanlattice.lexicon import Lattice
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,32 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
+class Lattice:
+    """The words found in ``text``, ordered by (start, end); spans are half-open, in characters.
+
+    Iterates as ``(start, end, word, label)``; the label is None where the lexicon gives none.
+    """
+
+    text: str
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    words: tuple[str, ...]
+    labels: tuple[str | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[tuple[int, int, str, str | None]]:
+        return zip(self.starts, self.ends, self.words, self.labels, strict=True)
+
+    def to_svg(self) -> str:
+        """A picture: the characters in rows, and the words as arcs above them."""
+        from hanlattice.drawing.svg import lattice_svg
+
+        return lattice_svg(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A text exactly as given, with entities in the order of their start.
 
@@ -124,6 +147,6 @@ class Document:
 
     def to_html(self) -> str:
         """A page of its own with the entities marked in the text; below it the lattice, if a model has read it."""
-        from hanlattice.explain.html import page
+        from hanlattice.drawing.html import page
 
         return "".join(page([self], lattices=True))

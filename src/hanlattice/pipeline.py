@@ -10,17 +10,18 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
-from hanlattice.config import Config
-from hanlattice.document import Document, Entity
-from hanlattice.edges import Edges, trimmed
-from hanlattice.encoded import Encoded
+from hanlattice.config.settings import Config
+from hanlattice.document import Document, Entity, Lattice
 from hanlattice.errors import HanlatticeError
-from hanlattice.forking import renew_after_fork
-from hanlattice.lexicon import Lattice, Lexicon
-from hanlattice.reader import Reader
+from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import Vocabulary
+from hanlattice.kernels.forking import renew_after_fork
+from hanlattice.lexicon import Lexicon
 from hanlattice.spans import ScoredSpan, Span
-from hanlattice.text import Normalised, Normaliser, Window, merge, windows
-from hanlattice.vocab import Vocabulary
+from hanlattice.text.edges import Edges, trimmed
+from hanlattice.text.normalise import Normalised, Normaliser
+from hanlattice.text.windows import Window, merge, windows
 
 if TYPE_CHECKING:
     from hanlattice.tagger import Tagger

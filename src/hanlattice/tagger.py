@@ -8,12 +8,12 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch, collate
 from hanlattice.decoders.base import Decoder, Gold
-from hanlattice.encoded import Encoded
 from hanlattice.encoders.base import Encoder, WordEncoder
+from hanlattice.inputs.batch import Batch, collate
+from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.segmentation import Segments
 from hanlattice.spans import ScoredSpan, Span
-from hanlattice.structs.segmentation import Segments
 
 
 class Head(nn.Module):

@@ -17,22 +17,23 @@ from torch.nn.functional import pad
 
 import tiny
 import tiny_language_models
-from hanlattice.batch import Batch, Words, collate
 from hanlattice.build import build
-from hanlattice.config import Config, Part
+from hanlattice.config.parts import Part
+from hanlattice.config.settings import Config
 from hanlattice.decoders.base import Gold
 from hanlattice.document import Document, Entity
-from hanlattice.dropout import Dropout
+from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.softword import ExSoftword, Softword
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.positions import POSITIONS
+from hanlattice.inputs.batch import Batch, Words, collate
+from hanlattice.inputs.reader import Reader
+from hanlattice.layers.dropout import Dropout
 from hanlattice.lexicon import Lexicon
-from hanlattice.model import load_weights, save_weights
-from hanlattice.reader import Reader
-from hanlattice.tables import Tables
+from hanlattice.model.weights import load_weights, save_weights
 from hanlattice.tagger import Tagger
-from hanlattice.text import Normaliser
+from hanlattice.text.normalise import Normaliser
 from hanlattice.training import data
 
 EMBEDDINGS: dict[str, Part] = {

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
+from hanlattice.inputs.batch import Batch, Words
 
 D_IN, D_WORD, V = 5, 6, 30
 

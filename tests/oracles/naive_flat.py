@@ -7,9 +7,9 @@ The weights are those of the modules under test, read by name; only the computat
 import torch
 from torch import Tensor, nn
 
-from hanlattice.batch import Words
 from hanlattice.encoders.flat import Flat, FlatLayer, LatticeAttention
 from hanlattice.encoders.positions import FourDistances
+from hanlattice.inputs.batch import Words
 
 
 def waves(positions: Tensor, d: int) -> Tensor:

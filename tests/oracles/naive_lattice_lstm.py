@@ -6,8 +6,8 @@ The weights are those of the module under test, read by name; only the computati
 import torch
 from torch import Tensor
 
-from hanlattice.batch import Batch
 from hanlattice.encoders.lattice_lstm import Direction, LatticeLSTM
+from hanlattice.inputs.batch import Batch
 
 Word = tuple[int, int, Tensor]  # first character, last character, vector
 

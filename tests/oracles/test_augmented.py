@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders import augmented
 from hanlattice.encoders.augmented import Augmented, nearest
 from hanlattice.encoders.base import Encoder
+from hanlattice.inputs.batch import Batch, Words
 
 D_IN, D, K, V = 5, 4, 3, 11
 

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders import flat
 from hanlattice.encoders.flat import QUERY_BLOCK as BLOCK
 from hanlattice.encoders.flat import Flat
 from hanlattice.encoders.positions import FourDistances, Nodes, sinusoid
+from hanlattice.inputs.batch import Batch, Words
 from oracles import naive_flat
 
 D_IN, D_WORD, V = 5, 6, 30

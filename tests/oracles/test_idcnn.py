@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from hanlattice.batch import Batch, Words
 from hanlattice.decoders.tagging import CRF
 from hanlattice.encoders.idcnn import IDCNN
+from hanlattice.inputs.batch import Batch, Words
 from hanlattice.spans import Span
 from hanlattice.tagger import Tagger
 from hanlattice.training.optimiser import initialise

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.latin import LONGEST, Convolution, Latin
 from hanlattice.encoders.tener import tener
+from hanlattice.inputs.batch import Batch, Words
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ROW = {letter.lower(): 2 + i for i, letter in enumerate(LETTERS)}

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.lattice_lstm import LatticeLSTM
+from hanlattice.inputs.batch import Batch, Words
 from oracles import naive_lattice_lstm
 
 D_IN, D_WORD, V, H = 5, 6, 30, 4

@@ -9,16 +9,16 @@ import torch
 from torch.testing import assert_close
 from torchcrf import CRF as TorchCRF
 
-from hanlattice.decoders.tagging import CRF
-from hanlattice.spans import SCHEMES, Span, from_tags
-from hanlattice.structs import decoding
-from hanlattice.structs.linear_chain import (
+from hanlattice.decoders.structs import decoding
+from hanlattice.decoders.structs.linear_chain import (
     Chain,
     k_best,
     log_partition,
     marginals,
     score,
 )
+from hanlattice.decoders.tagging import CRF
+from hanlattice.spans import SCHEMES, Span, from_tags
 
 LENGTHS = (5, 1, 3)
 DRAWS = range(10)

@@ -12,16 +12,17 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from hanlattice.build import DECODERS, _construct, check
-from hanlattice.config import Config, Part
+from hanlattice.config.parts import Part
+from hanlattice.config.settings import Config
 from hanlattice.decoders import candidates, enumeration, mrc
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.enumeration import Enumeration
 from hanlattice.decoders.mrc import MRC
 from hanlattice.decoders.pointer import CascadePointer, SoftmaxPointer
+from hanlattice.decoders.structs.pairing import nearest_end, pairs
+from hanlattice.decoders.structs.spans import select
 from hanlattice.errors import ConfigError
 from hanlattice.spans import Span
-from hanlattice.structs.pairing import nearest_end, pairs
-from hanlattice.structs.spans import select
 from oracles import gradients
 
 LABELS = ("X", "Y", "Z")

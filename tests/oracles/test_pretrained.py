@@ -17,12 +17,12 @@ from torch import Tensor
 pytest.importorskip("transformers", reason="the extra 'pretrained' is not installed")
 
 import tiny_language_models
-from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.language_model import open_language_model
 from hanlattice.embeddings.low_rank import LowRank, adapt
 from hanlattice.embeddings.pieces import PieceReader, windows
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.errors import ModelError
+from hanlattice.inputs.batch import Batch, Words
 
 TEXTS = (
     "重庆人和药店",

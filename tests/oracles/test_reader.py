@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hanlattice.batch import collate
+from hanlattice.inputs.batch import collate
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import Vocabulary, bigrams_of
 from hanlattice.lexicon import Lexicon
-from hanlattice.reader import Reader
-from hanlattice.vocab import Vocabulary, bigrams_of
 
 CHARS, BIGRAMS = ("人", "和", "药", "店", "a"), ("人和", "和药", "店\0", "aa")
 WORDS = {"人和药店": None, "药店": "ORG", "和药": "DRUG", "人人": None, "aa": "ORG", "店": None}

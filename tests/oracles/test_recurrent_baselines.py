@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
-from hanlattice.batch import Batch, Words
 from hanlattice.decoders.tagging import CRF
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.bilstm import BiLSTM
 from hanlattice.encoders.word_bilstm import WordBiLSTM
+from hanlattice.inputs.batch import Batch, Words
 from hanlattice.spans import Span
 from hanlattice.tagger import WordTagger
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.softword import all_places, places
-from hanlattice.structs.segmentation import segments, word_ends, word_starts
+from hanlattice.inputs.batch import Batch, Words
+from hanlattice.inputs.segmentation import segments, word_ends, word_starts
 
 Sentence = tuple[int, set[tuple[int, int]]]  # characters, and (head, tail) of each word
 

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from hanlattice.decoders.structs.spans import select
 from hanlattice.decoders.tagging import CRF
 from hanlattice.spans import Span
-from hanlattice.structs.spans import select
 
 
 def by_pairs(candidates: list[Span], *, nested: bool) -> list[Span]:

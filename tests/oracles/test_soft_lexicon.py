@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from hanlattice.batch import Batch, Words
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.soft_lexicon import SoftLexicon
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import Composition, WordEmbedding
+from hanlattice.inputs.batch import Batch, Words
 
 D_CHAR, D_WORD = 3, 4
 COUNTS = [1, 3, 1, 2, 0, 0, 40]  # by row of the table of words; row 0 is a word without a vector

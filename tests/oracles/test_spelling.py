@@ -4,16 +4,16 @@ import numpy as np
 import torch
 
 import tiny
-from hanlattice.batch import collate
 from hanlattice.build import build
-from hanlattice.config import Config
+from hanlattice.config.settings import Config
+from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.words import WordEmbedding
+from hanlattice.inputs.batch import collate
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
-from hanlattice.reader import Reader
-from hanlattice.tables import Tables
 from hanlattice.tagger import Tagger
-from hanlattice.training.spelling import RIDGE, spell
-from hanlattice.vocab import Vocabulary
+from hanlattice.training.word_composition import RIDGE, spell
 
 WORDS = tuple(tiny.WORDS)
 

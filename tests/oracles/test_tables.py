@@ -12,15 +12,15 @@ from torch.testing import assert_close
 
 from hanlattice.decoders import candidates
 from hanlattice.decoders.base import Decoder
+from hanlattice.decoders.structs.selection import CrossEntropy, LogSumExp
+from hanlattice.decoders.structs.spans import select
 from hanlattice.decoders.table import base
 from hanlattice.decoders.table.biaffine import Biaffine
 from hanlattice.decoders.table.global_pointer import EfficientGlobalPointer, GlobalPointer
 from hanlattice.decoders.table.token_pairs import TokenPairs
 from hanlattice.errors import ModelError
+from hanlattice.layers.rotary import rotated
 from hanlattice.spans import Span
-from hanlattice.structs.rotary import rotated
-from hanlattice.structs.selection import CrossEntropy, LogSumExp
-from hanlattice.structs.spans import select
 from oracles import gradients
 
 LABELS = ("X", "Y", "Z")

@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn.functional import gelu
 
 from hanlattice.decoders import candidates, word_pairs
+from hanlattice.decoders.structs.paths import surest_paths
 from hanlattice.decoders.word_pairs import WordPairGrid
 from hanlattice.spans import Span
-from hanlattice.structs.paths import surest_paths
 from oracles import gradients
 
 LABELS = ("X", "Y")

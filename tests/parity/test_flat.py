@@ -14,15 +14,15 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from hanlattice.batch import Batch, Words
+from hanlattice.decoders.structs.decoding import viterbi
+from hanlattice.decoders.structs.linear_chain import log_partition, score
 from hanlattice.decoders.tagging import CRF
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.flat import Flat
 from hanlattice.encoders.positions import Nodes
-from hanlattice.structs.decoding import viterbi
-from hanlattice.structs.linear_chain import log_partition, score
+from hanlattice.inputs.batch import Batch, Words
 from hanlattice.tagger import Tagger
 
 DATA = os.environ.get("HANLATTICE_DATA")

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from hanlattice.batch import Batch, Words, pad
+from hanlattice.decoders.structs.decoding import viterbi
+from hanlattice.decoders.structs.linear_chain import Chain, log_partition, score
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.lattice_lstm import LatticeLSTM
-from hanlattice.structs.decoding import viterbi
-from hanlattice.structs.linear_chain import Chain, log_partition, score
+from hanlattice.inputs.batch import Batch, Words, pad
 
 DATA = os.environ.get("HANLATTICE_DATA")
 FIXTURES = Path(DATA).parent / "fixtures" if DATA else Path("fixtures")

@@ -9,7 +9,7 @@ import pytest
 
 import tiny
 from hanlattice import api
-from hanlattice.explain.colours import colour_of
+from hanlattice.drawing.colours import colour_of
 from hanlattice.pipeline import NER
 from served import SENTENCE, Served, serving
 

@@ -10,8 +10,7 @@ import pytest
 import tiny
 from hanlattice.errors import HanlatticeError
 from hanlattice.pipeline import NER
-from hanlattice.serving import answering
-from hanlattice.serving.answering import QUICK_WORDS, WORDS_BESIDES, WORDS_OF_A_CHARACTER, Answering, Asked, Words
+from hanlattice.serving.handlers import QUICK_WORDS, WORDS_BESIDES, WORDS_OF_A_CHARACTER, Answering, Asked, Words
 from hanlattice.serving.lexicons import Lexicons, TooManyLexicons
 from hanlattice.serving.schema import Edits, Explain, Question
 from served import SENTENCE, Served, serving
@@ -88,7 +87,7 @@ class TestExplain:
         return str(answer["by"])
 
     def test_both_sides_of_the_limit(self, answers: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(answering, "reading", _without_attention)
+        monkeypatch.setattr(handlers, "reading", _without_attention)
         n = next(n for n in range(10, 120) if _matches(n + 1, 15) > QUICK_WORDS)
         assert self.explained(answers, n, "auto") == "influence"
         assert self.explained(answers, n, "influence") == "influence"
@@ -147,8 +146,8 @@ class TestStoredLexicons:
 
     def test_those_kept_ready(self, answers: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
         """By number and by words; the least lately used goes first, and the one in use stays."""
-        monkeypatch.setattr(answering, "KEPT", 3)
-        monkeypatch.setattr(answering, "KEPT_WORDS", 20)
+        monkeypatch.setattr(handlers, "KEPT", 3)
+        monkeypatch.setattr(handlers, "KEPT_WORDS", 20)
         kept = [Words(tuple(map(_word, range(n))), (), False) for n in (1, 2, 3, 4)]
         for words in kept:
             answers(Asked(words), ["一"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tiny
-from hanlattice.explain.colours import colour_of
+from hanlattice.drawing.colours import colour_of
 from served import SENTENCE, Served, serving
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra test)")

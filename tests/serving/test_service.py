@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 import tiny
-from hanlattice.explain.colours import colour_of
+from hanlattice.drawing.colours import colour_of
 from hanlattice.pipeline import NER
 from served import SENTENCE, Served, serving
 

@@ -2,12 +2,12 @@
 
 import sys
 
-from hanlattice.allocator import return_freed_memory
 from hanlattice.annotation.chunk import Chunk, Part
 from hanlattice.annotation.forms import FORMS
 from hanlattice.annotation.job import Job
 from hanlattice.annotation.output import OUTPUTS
 from hanlattice.api import load
+from hanlattice.kernels.allocator import return_freed_memory
 from hanlattice.lexicon import Lexicon
 
 

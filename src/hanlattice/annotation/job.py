@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hanlattice.digests import digest
-from hanlattice.model_folder import ModelFolder
+from hanlattice.model.digests import digest
+from hanlattice.model.folder import ModelFolder
 
 
 @dataclass(frozen=True)

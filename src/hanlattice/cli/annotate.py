@@ -119,7 +119,7 @@ def _engine(engine: Engine, workers: int, cpus: float, gpus: float) -> Any:
         from hanlattice.annotation import local
 
         return partial(local, workers=workers)
-    from hanlattice.integrations.ray import on_ray
+    from hanlattice.annotation.ray import on_ray
 
     return partial(on_ray, workers=workers, cpus_per_worker=cpus, gpus_per_worker=gpus)
 

@@ -16,7 +16,7 @@ from hanlattice.errors import DataError, HanlatticeError
 CHARACTERS = 20_000  # that are read over and over, at least once
 
 if TYPE_CHECKING:
-    from hanlattice.measuring import Latency, Start, Throughput
+    from hanlattice.benchmark import Latency, Start, Throughput
 
 
 def benchmark(
@@ -37,7 +37,7 @@ def benchmark(
 
     Figures are of this machine at this moment: compare only what was measured side by side.
     """
-    from hanlattice import measuring
+    from hanlattice import benchmark as measuring
     from hanlattice.api import load
 
     sizes, batches = _numbers(lengths, "--lengths"), _numbers(batch_sizes, "--batch-sizes")

@@ -23,11 +23,11 @@ def calibrate(
     found stays as it is; thresholds of your own (--threshold) mean something else afterwards.
     """
     from hanlattice.api import need_torch
-    from hanlattice.model_folder import ModelFolder
+    from hanlattice.model.folder import ModelFolder
 
     folder = ModelFolder.open(None if model == "default" else model)
     need_torch("calibration")
-    from hanlattice.calibration import calibrate as write
+    from hanlattice.evaluation.calibration import calibrate as write
 
     done = write(folder.path, dev, output, convention=convention or "", trust=trust)
     if quiet:

@@ -17,7 +17,7 @@ from hanlattice.errors import ConfigError, HanlatticeError
 
 if TYPE_CHECKING:
     from hanlattice.comparison import Row, Watcher
-    from hanlattice.config import Config
+    from hanlattice.config.settings import Config
 
 
 class Format(StrEnum):
@@ -98,7 +98,7 @@ def compare(
 
 
 def _systems(names: Sequence[str], dotted: Mapping[str, str], overrides: Mapping[str, Any]) -> "dict[str, Config]":
-    from hanlattice.config import load_config
+    from hanlattice.config.files import load_config
 
     systems: dict[str, Config] = {}
     for argument in names:

@@ -16,7 +16,8 @@ from hanlattice.errors import DataError
 
 if TYPE_CHECKING:
     from hanlattice.document import Document, Entity
-    from hanlattice.evaluation import Comparison, Report, Score
+    from hanlattice.evaluation.scores import Report, Score
+    from hanlattice.evaluation.significance import Comparison
     from hanlattice.pipeline import NER
     from hanlattice.spans import Span
 
@@ -93,9 +94,9 @@ def evaluate(
     its length, its label, or a form that the model cannot express: such ones are counted, and the first named.
     """
     from hanlattice import corpus
-    from hanlattice.evaluation import compare as compare_spans
-    from hanlattice.evaluation import evaluate_spans
-    from hanlattice.reach import named, out_of_reach, with_ceiling
+    from hanlattice.evaluation.reach import named, out_of_reach, with_ceiling
+    from hanlattice.evaluation.scores import evaluate_spans
+    from hanlattice.evaluation.significance import compare as compare_spans
 
     names, steps = _renaming(rename), _steps(thresholds)
     if errors is not None and errors.suffix.lower() not in (".html", ".htm"):
@@ -159,7 +160,7 @@ def _above(threshold: float, documents: "Sequence[Sequence[Entity]]") -> "list[l
 
 
 def _calibration(gold: "Sequence[Sequence[Span]]", documents: "Sequence[Sequence[Entity]]") -> float:
-    from hanlattice.evaluation import calibration_error
+    from hanlattice.evaluation.calibration import calibration_error
 
     pairs = [(e, spans) for entities, spans in zip(documents, gold, strict=True) for e in entities]
     return calibration_error([e.score or 0.0 for e, _ in pairs], [e.span in spans for e, spans in pairs])
@@ -219,7 +220,7 @@ def _write_errors(
     from hanlattice.explain.analysis import entity_counts, learning_curve
     from hanlattice.explain.report import Findings, page
     from hanlattice.files import atomic_write
-    from hanlattice.model_folder import DEFAULT
+    from hanlattice.model.folder import DEFAULT
 
     lattices = (document.lattice for document in answers)
     findings = Findings(

@@ -25,11 +25,11 @@ def export(
     """Write a copy of a model that ONNX Runtime reads, without torch; what it finds is checked first."""
     from hanlattice import corpus
     from hanlattice.api import need_torch
-    from hanlattice.model_folder import ModelFolder
+    from hanlattice.model.folder import ModelFolder
 
     folder = ModelFolder.open(None if model == "default" else model)
     need_torch("export")
-    from hanlattice.export import export as write
+    from hanlattice.engines.export import export as write
 
     documents = [document for path in dev or [] for document in corpus.read(path)]
     done = write(folder.path, output, int8=int8, dev=documents, most_lost=most_lost / 100, trust=trust)

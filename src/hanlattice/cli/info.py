@@ -12,7 +12,7 @@ from hanlattice.cli.settings import Trust
 
 if TYPE_CHECKING:
     from hanlattice.api import Opened
-    from hanlattice.model_folder import ModelFolder
+    from hanlattice.model.folder import ModelFolder
 
 
 def info(
@@ -27,7 +27,7 @@ def info(
     With --verify a line for every file that is not as it was saved, and nothing else; the status is then 1.
     """
     from hanlattice.api import open_model
-    from hanlattice.model_folder import DEFAULT, ModelFolder
+    from hanlattice.model.folder import DEFAULT, ModelFolder
 
     if model == "default" and not DEFAULT.is_dir():
         _print_versions()
@@ -43,8 +43,8 @@ def info(
 
 
 def _verify(folder: Path) -> None:
-    from hanlattice.digests import faults
     from hanlattice.errors import ModelError
+    from hanlattice.model.digests import faults
 
     if not folder.is_dir():
         raise ModelError(f"{folder}: no such folder")
@@ -93,7 +93,7 @@ def _parameters(path: Path) -> int:
     """Numbers in a file of weights, but for the scales of tables in 8 bits."""
     from safetensors import safe_open
 
-    from hanlattice.model_folder import SCALE
+    from hanlattice.model.folder import SCALE
 
     with safe_open(path, framework="numpy") as weights:
         names = [name for name in weights.keys() if not name.endswith(SCALE)]  # noqa: SIM118  # it is no dictionary
@@ -111,9 +111,9 @@ def _print_conventions(labels: Mapping[str, Sequence[str]]) -> None:
 def _print_model(model: "ModelFolder", opened: "Opened") -> None:
     import tomli_w
 
-    from hanlattice.config import to_dict
+    from hanlattice.config.files import to_dict
     from hanlattice.lexicon import Lexicon
-    from hanlattice.model_folder import CARD, GRAPH, LEXICON, WEIGHTS
+    from hanlattice.model.folder import CARD, GRAPH, LEXICON, WEIGHTS
 
     folder, vocabulary = model.path, model.vocabulary
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())

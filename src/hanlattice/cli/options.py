@@ -38,8 +38,8 @@ def loaded(
     from hanlattice.lexicon import Lexicon
 
     added = {path: Lexicon.open(path) for path in lexicons}  # so that a broken file is found before the model loads
-    from hanlattice.allocator import return_freed_memory
     from hanlattice.api import load
+    from hanlattice.kernels.allocator import return_freed_memory
 
     return_freed_memory()
     ner = load(model, engine=engine, convention=convention, trust=trust)

@@ -232,7 +232,7 @@ def _write_conll(documents: "Iterable[Document]", stream: IO[str], titled: bool)
 
 
 def _write_html(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:
-    from hanlattice.explain.html import page
+    from hanlattice.drawing.html import page
 
     for piece in page(documents):
         stream.write(piece)

@@ -12,7 +12,7 @@ from hanlattice.cli.settings import Dotted, Trust, given
 from hanlattice.cli.settings import paper as settings_of
 
 if TYPE_CHECKING:
-    from hanlattice.config import Config
+    from hanlattice.config.settings import Config
     from hanlattice.training import Run, Watcher
 
 
@@ -53,12 +53,12 @@ def train(
     processes train one model.
     """
     from hanlattice.api import need_torch
-    from hanlattice.config import load_config, overridden
+    from hanlattice.config.files import load_config, overridden
 
     need_torch("training")
     from hanlattice.training.distributed import is_first, leave
+    from hanlattice.training.fine_tuning import settings_to_go_on
     from hanlattice.training.loop import train as run_training
-    from hanlattice.training.start import settings_to_go_on
 
     file = _settings_file(config, paper, output if resume else None)
     if start is not None and file is None:
@@ -85,7 +85,7 @@ def train(
 
 def _settings_file(config: Path | None, paper: str | None, resumed: Path | None) -> Path | None:
     """The one file of settings that is asked for; for a resumed run without any, its own."""
-    from hanlattice.model_folder import CONFIG
+    from hanlattice.model.folder import CONFIG
 
     if config is not None and paper is not None:
         raise typer.BadParameter("give a file of settings or --paper, not both")
@@ -114,7 +114,7 @@ def _watching(config: "Config", quiet: bool) -> "Iterator[Watcher]":
 
 
 def _how_to_go_on(output: Path) -> str:
-    from hanlattice.digests import CHECKPOINT
+    from hanlattice.model.digests import CHECKPOINT
 
     if not (output / CHECKPOINT).exists():
         return "stopped before the end of the first epoch, so nothing is kept; start again"

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from hanlattice.comparison.trial import Trial
 from hanlattice.comparison.workers import Message
-from hanlattice.config import Config
+from hanlattice.config.settings import Config
 from hanlattice.errors import HanlatticeError
 from hanlattice.training import Silent
 

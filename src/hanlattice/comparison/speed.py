@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from hanlattice.allocator import keep_freed_memory
-from hanlattice.config import Config
+from hanlattice.config.settings import Config
+from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.training import Silent
 from hanlattice.training.checkpoint import Progress
 from hanlattice.training.loop import Prepared, device_of, one_epoch, prepare

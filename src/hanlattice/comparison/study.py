@@ -9,7 +9,8 @@ from hanlattice.comparison.speed import measure
 from hanlattice.comparison.table import Row, rows
 from hanlattice.comparison.trial import Result, Trial
 from hanlattice.comparison.workers import side_by_side
-from hanlattice.config import Config, suggestion
+from hanlattice.config.settings import Config
+from hanlattice.config.values import suggestion
 from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.training import Silent as SilentTraining
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from hanlattice.comparison.speed import Speed, ratios
 from hanlattice.comparison.trial import Result, Trial
-from hanlattice.evaluation import Comparison, Score, compare_counts
+from hanlattice.evaluation.scores import Score
+from hanlattice.evaluation.significance import Comparison, compare_counts
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from hanlattice import __version__, model
-from hanlattice.config import Config, load_config, to_dict
-from hanlattice.digests import CHECKPOINT, record
+from hanlattice import __version__
+from hanlattice.config.files import load_config, to_dict
+from hanlattice.config.settings import Config
 from hanlattice.embeddings.table import Table
 from hanlattice.errors import ConfigError, DataError
-from hanlattice.evaluation import Recall, Score, counts, evaluate_spans
+from hanlattice.evaluation.reach import out_of_reach
+from hanlattice.evaluation.scores import Recall, Score, evaluate_spans
+from hanlattice.evaluation.significance import counts
 from hanlattice.files import atomic_write
-from hanlattice.model_folder import CARD, CONFIG, LOG
-from hanlattice.reach import out_of_reach
+from hanlattice.model import weights
+from hanlattice.model.digests import CHECKPOINT, record
+from hanlattice.model.folder import CARD, CONFIG, LOG
 from hanlattice.tagger import Tagger
 from hanlattice.training import Watcher, data, train
 from hanlattice.training.loop import device_of
@@ -118,7 +121,7 @@ class Trial:
         return result
 
     def _scored(self) -> Result:
-        ner = model.load_model(self.folder, device=device_of(self.config.training), trust=True)
+        ner = weights.load_model(self.folder, device=device_of(self.config.training), trust=True)
         corpora = data.load_corpora(self.config)
         found = [[d.spans for d in ner.pipe(d.text for d in part)] for part in (corpora.dev, corpora.test)]
         gold = [[d.spans for d in part] for part in (corpora.dev, corpora.test)]

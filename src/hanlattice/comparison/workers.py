@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any, TypeAlias
 
 from hanlattice.comparison.trial import Trial
-from hanlattice.config import to_dict
+from hanlattice.config.files import to_dict
 
 Message = dict[str, Any]
 _Process: TypeAlias = "subprocess.Popen[str]"

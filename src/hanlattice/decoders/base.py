@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from hanlattice.decoders.structs.spans import select
 from hanlattice.errors import ModelError
 from hanlattice.spans import ScoredSpan, Span
-from hanlattice.structs.spans import select
 
 Gold = Sequence[Collection[Span]]
 

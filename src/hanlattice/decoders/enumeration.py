@@ -11,10 +11,10 @@ from torch.utils.checkpoint import checkpoint
 
 from hanlattice.decoders.base import Decoder, Gold, divide, inner_first
 from hanlattice.decoders.candidates import Found, Surest, places_of, precise
-from hanlattice.dropout import Dropout
+from hanlattice.decoders.structs.selection import share
+from hanlattice.decoders.structs.spans import select
+from hanlattice.layers.dropout import Dropout
 from hanlattice.spans import ScoredSpan, Span
-from hanlattice.structs.selection import share
-from hanlattice.structs.spans import select
 
 # Numbers in a block of spans, where gradients are wanted (64 MB in float32) and where not.
 BLOCK_TO_LEARN, BLOCK_TO_READ = 1 << 24, 1 << 21

@@ -12,9 +12,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits, gelu, linear
 
 from hanlattice.decoders.base import Decoder, Gold, divide, probability
 from hanlattice.decoders.candidates import Found, Surest, places_of, precise
+from hanlattice.decoders.structs.pairing import nearest_end, pairs
+from hanlattice.decoders.structs.spans import select
 from hanlattice.spans import ScoredSpan
-from hanlattice.structs.pairing import nearest_end, pairs
-from hanlattice.structs.spans import select
 
 # Pairs that are listed at once, and numbers that are formed at once to score them.
 LISTED, BLOCK = 1 << 16, 1 << 19

@@ -8,11 +8,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hanlattice.decoders.base import Decoder, Gold, divide, inner_first
+from hanlattice.decoders.structs.linear_chain import Chain
+from hanlattice.decoders.structs.spans import select
 from hanlattice.decoders.tag_set import TagSet
 from hanlattice.decoders.tagging import Scheme
 from hanlattice.spans import ScoredSpan, Span
-from hanlattice.structs.linear_chain import Chain
-from hanlattice.structs.spans import select
 
 
 class MultiLabel(Decoder):

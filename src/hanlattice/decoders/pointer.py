@@ -11,9 +11,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from hanlattice.decoders.base import Decoder, Gold, divide, inner_first, probability
 from hanlattice.decoders.candidates import places_of, precise
+from hanlattice.decoders.structs.pairing import nearest_end
+from hanlattice.decoders.structs.spans import select
 from hanlattice.spans import ScoredSpan, Span
-from hanlattice.structs.pairing import nearest_end
-from hanlattice.structs.spans import select
 
 
 class CascadePointer(Decoder):

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from hanlattice.decoders.structs.decoding import Potentials, segment_probability, viterbi
 from hanlattice.spans import ScoredSpan, Span, allowed_transitions, from_tags, tag_names
-from hanlattice.structs.decoding import Potentials, segment_probability, viterbi
 
 # Types that tags are made for at most: transitions between their tags grow with the square.
 LARGEST = 1000

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from hanlattice.decoders.structs.linear_chain import Chain
 from hanlattice.decoders.tag_rules import TagRules
 from hanlattice.spans import ScoredSpan, Span, to_tags
-from hanlattice.structs.linear_chain import Chain
 
 
 class TagSet(nn.Module):

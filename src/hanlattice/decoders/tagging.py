@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hanlattice.decoders.base import Decoder, Gold, divide
+from hanlattice.decoders.structs.linear_chain import Chain, k_best, log_partition, score
 from hanlattice.decoders.tag_set import TagSet
 from hanlattice.spans import ScoredSpan
-from hanlattice.structs.linear_chain import Chain, k_best, log_partition, score
 
 Scheme = Literal["BIO", "BMES", "BIOES", "BILOU"]
 
@@ -18,9 +18,9 @@ Scheme = Literal["BIO", "BMES", "BIOES", "BILOU"]
 class CRF(Decoder):
     """A linear layer to one score a tag, and a linear-chain conditional random field over the tags.
 
-    Lafferty et al. 2001; see :mod:`hanlattice.structs.linear_chain`. ``constrained`` forbids what the scheme
-    forbids, in training and in decoding. ``boundaries`` adds start and end scores. An entity's confidence is the
-    probability, over all sequences, that exactly these characters are tagged as this entity.
+    Lafferty et al. 2001; see :mod:`hanlattice.decoders.structs.linear_chain`. ``constrained`` forbids what the
+    scheme forbids, in training and in decoding. ``boundaries`` adds start and end scores. An entity's confidence is
+    the probability, over all sequences, that exactly these characters are tagged as this entity.
 
     ``missing`` is for incomplete annotation: the chance that annotators passed over an entity. Characters without a
     label may then have been entities, each at that price, and the loss is the negative log-probability of all the

@@ -15,9 +15,9 @@ from torch.utils.checkpoint import checkpoint
 
 from hanlattice.decoders.base import Decoder, Gold, affordable, divide
 from hanlattice.decoders.candidates import Found, Surest, precise
-from hanlattice.dropout import Dropout
+from hanlattice.decoders.structs.paths import surest_paths
+from hanlattice.layers.dropout import Dropout
 from hanlattice.spans import ScoredSpan, Span
-from hanlattice.structs.paths import surest_paths
 
 logger = logging.getLogger(__name__)
 

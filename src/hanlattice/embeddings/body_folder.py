@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as save_tensors
 
-from hanlattice.config import read_toml
+from hanlattice.config.files import read_toml
 from hanlattice.embeddings.body import Body, Shape
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write

@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.softword import ExSoftword, Softword
 from hanlattice.embeddings.table import Table
+from hanlattice.inputs.batch import Batch
+from hanlattice.layers.dropout import Dropout
 
 
 class Characters(nn.Module):

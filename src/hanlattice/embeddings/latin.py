@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
 from hanlattice.embeddings.table import Table
-from hanlattice.vocab import UNKNOWN
+from hanlattice.inputs.batch import Batch
+from hanlattice.inputs.vocabulary import UNKNOWN
 
 _WORD = re.compile("[A-Za-z0-9\u00c0-\u024f]+")
 _ROW = {letter: row for row, letter in enumerate(string.ascii_letters + string.digits, UNKNOWN + 1)}

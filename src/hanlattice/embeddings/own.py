@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.body import Body
 from hanlattice.embeddings.body_folder import BOUNDARY, save_files
 from hanlattice.embeddings.body_folder import Characters as KnownCharacters
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.pieces import Pieces, laid_out
+from hanlattice.inputs.batch import Batch
+from hanlattice.layers.dropout import Dropout
 
 
 class Own(nn.Module):

@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.language_model import save_language_model
 from hanlattice.embeddings.low_rank import adapt
 from hanlattice.embeddings.pieces import PieceReader, laid_out
+from hanlattice.inputs.batch import Batch
+from hanlattice.layers.dropout import Dropout
 
 # Pieces that a window holds at most, marks included: what BERT and its kin were trained on.
 LONGEST = 512

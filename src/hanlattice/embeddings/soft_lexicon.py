@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.words import WordEmbedding
+from hanlattice.inputs.batch import Batch
 
 SETS = 4  # B, M, E, S: the order in which their vectors follow the character's
 

@@ -8,14 +8,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.structs.segmentation import word_ends, word_starts
+from hanlattice.inputs.batch import Batch
+from hanlattice.inputs.segmentation import word_ends, word_starts
 
 
 class Softword(nn.Module):
     """A vector for each place in a word: begin, middle, end, or a word of one character.
 
-    The words are those of :func:`~hanlattice.structs.segmentation.word_starts`: the lexicon segments, where the
+    The words are those of :func:`~hanlattice.inputs.segmentation.word_starts`: the lexicon segments, where the
     papers ask a segmenter trained on a treebank.
     """
 

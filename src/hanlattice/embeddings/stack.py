@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
+from hanlattice.inputs.batch import Batch
 
 
 class Stack(nn.Module):

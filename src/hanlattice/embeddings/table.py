@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from hanlattice.vocab import PAD, UNKNOWN
+from hanlattice.inputs.vocabulary import PAD, UNKNOWN
 
 
 class Table(nn.Module):

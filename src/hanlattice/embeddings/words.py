@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from hanlattice.batch import Words
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.table import Table
+from hanlattice.inputs.batch import Words
+from hanlattice.layers.dropout import Dropout
 
 # Lengths from here on share one embedding.
 LONGEST = 16
@@ -25,8 +25,8 @@ class EmbeddedWords:
 class Composition(nn.Module):
     """A word read from its characters: first, last and mean character vector, its length, and its kind.
 
-    The kind is a row of the table of gazetteer labels: see :class:`hanlattice.vocab.Vocabulary`. This is what lets
-    a word added to the dictionary after training be read like one that was there.
+    The kind is a row of the table of gazetteer labels: see :class:`hanlattice.inputs.vocabulary.Vocabulary`. This
+    is what lets a word added to the dictionary after training be read like one that was there.
     """
 
     def __init__(self, d_in: int, d_out: int, n_kinds: int):

@@ -17,11 +17,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders.base import Encoder
-from hanlattice.vocab import PAD, UNKNOWN
+from hanlattice.inputs.batch import Batch
+from hanlattice.inputs.vocabulary import PAD, UNKNOWN
+from hanlattice.layers.dropout import Dropout
 
 Fusion = Literal["gate-concat", "gate-sum", "concat", "sum"]
 

@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.structs.segmentation import Segments, segments, word_starts
+from hanlattice.inputs.batch import Batch
+from hanlattice.inputs.segmentation import Segments, segments, word_starts
 
 
 class Encoder(nn.Module, ABC):

@@ -7,10 +7,10 @@ https://aclanthology.org/P18-1144. Bigrams and segmentation features are the emb
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.dropout import Dropout
 from hanlattice.encoders.base import Encoder
-from hanlattice.encoders.recurrent import TwoWayLSTM
+from hanlattice.inputs.batch import Batch
+from hanlattice.layers.dropout import Dropout
+from hanlattice.layers.recurrent import TwoWayLSTM
 
 
 class StackedLSTM(nn.Module):

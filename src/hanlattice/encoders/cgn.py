@@ -34,11 +34,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch, Words
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
-from hanlattice.encoders.recurrent import TwoWayLSTM
+from hanlattice.inputs.batch import Batch, Words
+from hanlattice.layers.dropout import Dropout
+from hanlattice.layers.recurrent import TwoWayLSTM
 
 GRAPHS = ("containing", "transition", "lattice")
 

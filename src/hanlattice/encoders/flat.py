@@ -21,12 +21,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from hanlattice.batch import Batch
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
-from hanlattice.encoders.feed_forward import FeedForward
 from hanlattice.encoders.positions import FourDistances, Nodes
+from hanlattice.inputs.batch import Batch
+from hanlattice.layers.dropout import Dropout
+from hanlattice.layers.feed_forward import FeedForward
 
 # Queries are taken in blocks: a block of b queries meets n + b - 1 head distances where all n meet 2n - 1,
 # and the table of scores that is looked up stays small on long sentences. Few sentences give larger blocks.

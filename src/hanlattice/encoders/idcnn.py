@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.dropout import Dropout
 from hanlattice.encoders.base import Encoder
+from hanlattice.inputs.batch import Batch
+from hanlattice.layers.dropout import Dropout
 
 
 class Convolution(nn.Module):

@@ -3,8 +3,8 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from hanlattice.batch import Batch
 from hanlattice.encoders.base import Encoder
+from hanlattice.inputs.batch import Batch
 
 
 class Identity(Encoder):

@@ -14,18 +14,18 @@ cell state before is not read. Where none ends, all is as in a LSTM. The backwar
 sentence reversed: a word carries the state from its last character to its first.
 
 The authors' code reads one sentence at a time and one word at a time. Here all words that end at a step are read at
-once, in all sentences and in both directions: :mod:`hanlattice.encoders.lattice_recurrence`.
+once, in all sentences and in both directions: :mod:`hanlattice.layers.lattice_recurrence`.
 """
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
-from hanlattice.encoders.lattice_recurrence import Lattice, LatticeRecurrence
+from hanlattice.inputs.batch import Batch
+from hanlattice.layers.dropout import Dropout
+from hanlattice.layers.lattice_recurrence import Lattice, LatticeRecurrence
 
 
 class Direction(nn.Module):

@@ -44,11 +44,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, pad
 
-from hanlattice.batch import Batch, Words
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
-from hanlattice.encoders.recurrent import TwoWayLSTM
+from hanlattice.inputs.batch import Batch, Words
+from hanlattice.layers.dropout import Dropout
+from hanlattice.layers.recurrent import TwoWayLSTM
 
 # Words from this length on share one vector; the code's.
 LONGEST = 5

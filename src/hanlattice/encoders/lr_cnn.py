@@ -37,10 +37,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from hanlattice.batch import Batch, Words
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.words import EmbeddedWords, WordEmbedding
 from hanlattice.encoders.base import Encoder
+from hanlattice.inputs.batch import Batch, Words
+from hanlattice.layers.dropout import Dropout
 
 
 class VectorAttention(nn.Module):

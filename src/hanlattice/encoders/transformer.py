@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.dropout import Dropout
 from hanlattice.encoders.base import Encoder
-from hanlattice.encoders.feed_forward import FeedForward
 from hanlattice.encoders.positions import Learned, Position
+from hanlattice.inputs.batch import Batch
+from hanlattice.layers.dropout import Dropout
+from hanlattice.layers.feed_forward import FeedForward
 
 
 class Attention(nn.Module):

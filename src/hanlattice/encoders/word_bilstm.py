@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.batch import Batch
-from hanlattice.dropout import Dropout
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import WordEncoder
 from hanlattice.encoders.bilstm import StackedLSTM
-from hanlattice.encoders.recurrent import TwoWayLSTM
-from hanlattice.structs.segmentation import Segments
+from hanlattice.inputs.batch import Batch
+from hanlattice.inputs.segmentation import Segments
+from hanlattice.layers.dropout import Dropout
+from hanlattice.layers.recurrent import TwoWayLSTM
 
 
 class WordBiLSTM(WordEncoder):

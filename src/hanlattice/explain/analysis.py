@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from hanlattice.document import Document
 from hanlattice.errors import DataError
-from hanlattice.evaluation import Mistake, Score, Sentences, errors
+from hanlattice.evaluation.scores import Mistake, Score, Sentences, errors
 from hanlattice.files import read_lines
-from hanlattice.model_folder import LOG
+from hanlattice.model.folder import LOG
 from hanlattice.spans import Span
 
 
@@ -75,9 +75,9 @@ def entity_counts(documents: Iterable[Document]) -> Counter[str]:
 def confusion(gold: Sentences, predicted: Sentences) -> Counter[tuple[str | None, str | None]]:
     """How often each gold label was given each label.
 
-    A gold span counts with the predicted span that was coupled with it (see :func:`hanlattice.evaluation.errors`):
-    the same, or else one of the same range, or one that overlaps. What is missed was given None, and what is
-    invented was None.
+    A gold span counts with the predicted span that was coupled with it (see
+    :func:`hanlattice.evaluation.scores.errors`): the same, or else one of the same range, or one that overlaps.
+    What is missed was given None, and what is invented was None.
     """
     gold, predicted = list(gold), list(predicted)
     counts: Counter[tuple[str | None, str | None]] = Counter()

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from hanlattice.evaluation import Score
+from hanlattice.drawing.markup import escaped
+from hanlattice.evaluation.scores import Score
 from hanlattice.explain.analysis import Epoch
-from hanlattice.explain.markup import escaped
 
 
 def bars(title: str, scores: Mapping[str, Score]) -> str:

@@ -6,9 +6,9 @@ This asks the model itself instead of looking inside it, so it holds for every e
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from hanlattice.document import Entity
+from hanlattice.document import Entity, Lattice
 from hanlattice.errors import HanlatticeError
-from hanlattice.lexicon import Lattice, Lexicon, Word
+from hanlattice.lexicon import Lexicon, Word
 
 if TYPE_CHECKING:
     from hanlattice.pipeline import NER

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from hanlattice.drawing.glyphs import shown
 from hanlattice.errors import ConfigError
 from hanlattice.explain.fonts import FAMILIES, font_with
-from hanlattice.explain.glyphs import shown
 from hanlattice.files import atomic_write
 
 if TYPE_CHECKING:

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from hanlattice.document import Document
+from hanlattice.document import Document, Lattice
 from hanlattice.errors import ConfigError
-from hanlattice.explain.attending import attention
+from hanlattice.explain.attention import attention
 from hanlattice.explain.influence import influence
-from hanlattice.lexicon import Lattice
 
 if TYPE_CHECKING:
     from hanlattice.pipeline import NER
@@ -48,13 +47,13 @@ class Reading:
 
     def to_svg(self) -> str:
         """The lattice as a picture, entities coloured, words drawn by their strength."""
-        from hanlattice.explain.svg import lattice_svg
+        from hanlattice.drawing.svg import lattice_svg
 
         return lattice_svg(self.lattice, self.document.entities, self.strengths, self.reasons)
 
     def to_html(self) -> str:
         """A page of its own: the entities in the text, the picture, and a table of the words."""
-        from hanlattice.explain.html import page_of_reading
+        from hanlattice.drawing.html import page_of_reading
 
         return page_of_reading(self)
 

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import get_args
 
 from hanlattice.document import Document, Entity
-from hanlattice.evaluation import Kind, Mistake, Report, Score, errors
+from hanlattice.drawing.colours import colour_of
+from hanlattice.drawing.glyphs import shown
+from hanlattice.drawing.markup import escaped
+from hanlattice.evaluation.scores import Kind, Mistake, Report, Score, errors
 from hanlattice.explain import charts
 from hanlattice.explain.analysis import (
     Epoch,
@@ -23,9 +26,6 @@ from hanlattice.explain.analysis import (
     is_nested,
     scores_by,
 )
-from hanlattice.explain.colours import colour_of
-from hanlattice.explain.glyphs import shown
-from hanlattice.explain.markup import escaped
 from hanlattice.spans import Span
 
 MOST = 500  # errors of each kind that are listed: a browser shows them at once

@@ -1,9 +1,8 @@
 """Words and where they occur: the lexicon, its matcher, and segmentation by it."""
 
-from hanlattice.lexicon.lattice import Lattice
 from hanlattice.lexicon.lexicon import Lexicon
 from hanlattice.lexicon.matches import BatchMatches, Matches
 from hanlattice.lexicon.segmentation import count_matches, segment
 from hanlattice.lexicon.words import Word
 
-__all__ = ["BatchMatches", "Lattice", "Lexicon", "Matches", "Word", "count_matches", "segment"]
+__all__ = ["BatchMatches", "Lexicon", "Matches", "Word", "count_matches", "segment"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.errors import DataError
-from hanlattice.forking import renew_after_fork
+from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import compiled
 from hanlattice.lexicon.layers import Snapshot
 from hanlattice.lexicon.matches import BatchMatches, Int32, Matches

@@ -15,21 +15,21 @@ from starlette.types import ASGIApp
 
 from hanlattice import __version__
 from hanlattice.api import load
+from hanlattice.drawing.colours import colour_of
 from hanlattice.errors import HanlatticeError
-from hanlattice.explain.colours import colour_of
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
-from hanlattice.serving.answering import QUICK, Answer, Answering, Asked
+from hanlattice.serving.access_log import Recording
 from hanlattice.serving.batching import Batcher, Full
-from hanlattice.serving.description import described
-from hanlattice.serving.guarding import Guarding
+from hanlattice.serving.errors import FAILED, Refused, not_understood, wrong_field
+from hanlattice.serving.handlers import QUICK, Answer, Answering, Asked
 from hanlattice.serving.lexicons import Lexicons, TooManyLexicons, UnknownLexicon
+from hanlattice.serving.limits import Guarding
 from hanlattice.serving.metrics import CONTENT_TYPE, Metrics
-from hanlattice.serving.naming import Naming
-from hanlattice.serving.questions import Questions, is_json
-from hanlattice.serving.recording import Recording
-from hanlattice.serving.refusals import FAILED, Refused, not_understood, wrong_field
+from hanlattice.serving.openapi import described
+from hanlattice.serving.parsing import Questions, is_json
 from hanlattice.serving.settings import Settings
+from hanlattice.serving.validation import Naming
 
 _HTML, _SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
 PAGE = {

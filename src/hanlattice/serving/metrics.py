@@ -7,7 +7,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from hanlattice.serving.supervisor import FIGURES
+from hanlattice.serving.settings import FIGURES
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -15,6 +15,10 @@ def lexicon_folder() -> Path:
     return Path(home) / "hanlattice" / "lexicons"
 
 
+READY = "ready"  # what a worker sends when it begins to answer; anything else is why it cannot
+FIGURES = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client: the folder in which workers share their metrics
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Every limit of a service. Times are seconds unless they say otherwise, sizes bytes.

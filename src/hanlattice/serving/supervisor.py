@@ -16,14 +16,12 @@ from multiprocessing.connection import wait
 from types import FrameType
 
 from hanlattice.errors import ConfigError, HanlatticeError
-from hanlattice.model_folder import ModelFolder
+from hanlattice.model.folder import ModelFolder
 from hanlattice.serving import logs
-from hanlattice.serving.settings import Settings
+from hanlattice.serving.settings import FIGURES, READY, Settings
 
-READY = "ready"  # what a worker tells when it begins to answer; anything else is why it cannot
 NEEDED = ("fastapi", "httptools", "prometheus_client", "uvicorn")
 BACKLOG = 2048  # connections that may wait for a worker to take them
-FIGURES = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client: where workers put their figures together
 PATIENCE = 5.0  # seconds beyond the drain time-out, after which a worker is killed
 PAUSE = 1.0  # seconds before another worker is tried after one that did not come up
 

@@ -7,13 +7,12 @@ from multiprocessing.connection import Connection as Pipe
 
 import uvicorn
 
-from hanlattice.allocator import return_freed_memory
 from hanlattice.errors import HanlatticeError
+from hanlattice.kernels.allocator import return_freed_memory
 from hanlattice.serving.app import Service, loaded
 from hanlattice.serving.connection import Connection
 from hanlattice.serving.logs import say, set_up
-from hanlattice.serving.settings import Settings
-from hanlattice.serving.supervisor import READY
+from hanlattice.serving.settings import READY, Settings
 
 
 def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:

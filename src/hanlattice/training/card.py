@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from hanlattice.config import Config
-from hanlattice.evaluation import Report
+from hanlattice.config.settings import Config
+from hanlattice.evaluation.scores import Report
 from hanlattice.pipeline import NER
 from hanlattice.training.checkpoint import Progress
 

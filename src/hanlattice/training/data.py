@@ -9,19 +9,21 @@ from itertools import chain, pairwise
 import numpy as np
 
 from hanlattice import corpus
-from hanlattice.config import AuxiliaryConfig, Config, located
+from hanlattice.config.files import located
+from hanlattice.config.settings import AuxiliaryConfig, Config
 from hanlattice.corpus.defects import Defect
 from hanlattice.document import Document, Entity
-from hanlattice.encoded import Encoded
 from hanlattice.errors import ConfigError, DataError
+from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of, merged
 from hanlattice.lexicon import BatchMatches, Lexicon
-from hanlattice.reader import Reader
 from hanlattice.spans import Span
-from hanlattice.text import Normaliser, windows
+from hanlattice.text.normalise import Normaliser
+from hanlattice.text.windows import windows
 from hanlattice.training.noise import without_punctuation
 from hanlattice.training.window import Piece
 from hanlattice.vectors import VectorSet, default_vectors
-from hanlattice.vocab import END, Vocabulary, bigrams_of, merged
 
 SHARED_RUN = 20  # characters that two texts must share to count as leaked
 

@@ -15,35 +15,36 @@ import numpy as np
 import torch
 from torch import nn
 
-from hanlattice import model
-from hanlattice.allocator import keep_freed_memory
-from hanlattice.batch import collate
 from hanlattice.build import build, build_head, check, own_parts
-from hanlattice.config import Config, DataConfig, TrainingConfig, save_config
-from hanlattice.digests import CHECKPOINT, forget, record
+from hanlattice.config.files import save_config
+from hanlattice.config.settings import Config, DataConfig, TrainingConfig
 from hanlattice.document import Document
+from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.words import Composition
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
-from hanlattice.evaluation import Report, evaluate_spans
+from hanlattice.evaluation.reach import named, out_of_reach, with_ceiling
+from hanlattice.evaluation.scores import Report, evaluate_spans
 from hanlattice.files import atomic_write
-from hanlattice.model_folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS, ModelFolder
+from hanlattice.inputs.batch import collate
+from hanlattice.inputs.reader import Reader
+from hanlattice.kernels.allocator import keep_freed_memory
+from hanlattice.model import weights
+from hanlattice.model.digests import CHECKPOINT, forget, record
+from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS, ModelFolder
 from hanlattice.pipeline import BATCH, NER
-from hanlattice.reach import named, out_of_reach, with_ceiling
-from hanlattice.reader import Reader
-from hanlattice.tables import Tables
 from hanlattice.tagger import Head, Tagger
-from hanlattice.text import Normaliser
+from hanlattice.text.normalise import Normaliser
 from hanlattice.training import data
+from hanlattice.training.augmentation import Variation
+from hanlattice.training.auxiliary import Task, heads, n_steps, steps
 from hanlattice.training.card import card
 from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from hanlattice.training.distributed import ALONE, Group, joined, own_gpu
+from hanlattice.training.fine_tuning import begin_with, folder_of
 from hanlattice.training.noise import noisy, without_punctuation
 from hanlattice.training.optimiser import Average, clip, hold, initialise, optimisers, rate, set_rate
-from hanlattice.training.resuming import check_output, patience_over
-from hanlattice.training.spelling import spell
-from hanlattice.training.start import begin_with, folder_of
-from hanlattice.training.tasks import Task, heads, n_steps, steps
-from hanlattice.training.variation import Variation
+from hanlattice.training.resume import check_output, patience_over
+from hanlattice.training.word_composition import spell
 
 NAMED = 3  # defects and entities out of reach; all of them are counted
 
@@ -116,10 +117,10 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
         (output / CARD).unlink(missing_ok=True)  # of the shorter run, where this prolongs one
         save_config(config, output / CONFIG)
         run.vocabularies.full.save(output / VOCABULARY)
-        model.save_lexicon(run.ner.lexicon, output / LEXICON)
-        model.save_files(run.ner.tagger, output)
+        weights.save_lexicon(run.ner.lexicon, output / LEXICON)
+        weights.save_files(run.ner.tagger, output)
         progress = _fit(run, config.training, output, resume, watcher, group)
-    best = model.load_model(output, device=str(run.ner.tagger.device), trust=True)
+    best = weights.load_model(output, device=str(run.ner.tagger.device), trust=True)
     dev, test = (evaluate(best, documents) if documents else None for documents in (run.dev, run.test))
     assert dev is not None
     with atomic_write(output / CARD) as stream:
@@ -267,7 +268,7 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
         spell(tagger, whole, found.full, config.training.seed)
     if config.training.start:
         _begin(config, tagger, whole, found, watcher)
-    further = model.further_rows(tagger.state_dict(), whole.state_dict())
+    further = weights.further_rows(tagger.state_dict(), whole.state_dict())
     ner = NER(tagger, seen, lexicon, config)
     reader = Reader(seen, min_word_length=config.lexicon.min_word_length)
     tasks = [Task(None, labels, data.examples(own_pieces, reader, lexicon))]
@@ -337,7 +338,7 @@ def _begin(config: Config, tagger: Tagger, whole: Tagger, found: data.Vocabulari
     folder = folder_of(start)
     # The parts that these settings name are the caller's own choice, and no others.
     trust = own_parts(ModelFolder.open(folder).config) <= own_parts(config)
-    given = model.load_model(folder, trust=trust)
+    given = weights.load_model(folder, trust=trust)
     begin_with(given, whole, found.full)
     kept = begin_with(given, tagger, found.seen)
     if kept != found.seen.labels:
@@ -522,7 +523,7 @@ def _evaluate_and_keep(run: Prepared, average: Average | None, progress: Progres
         progress.improved = progress.epoch
     if f1 >= progress.best_f1:  # of equals the last, which learnt longest
         progress.best_f1, progress.best_epoch = f1, progress.epoch
-        model.save_weights(model.extended(tagger.state_dict(), run.further_rows), output / WEIGHTS)
+        weights.save_weights(weights.extended(tagger.state_dict(), run.further_rows), output / WEIGHTS)
     if average is not None:
         average.swap(tagger)
     return {name: round(100 * value, 2) for name, value in scores.items()} | {"best_epoch": progress.best_epoch}

@@ -1,7 +1,7 @@
 """Training text made to look as text comes: blanks, line ends, emoji, OCR errors, headlines, several sentences.
 
 Each function takes a normalised window of text with its gold spans and returns another; gold spans stay what they
-were. The forms of white space and emoji are those that :mod:`hanlattice.tidy` leaves.
+were. The forms of white space and emoji are those that :mod:`hanlattice.text.tidy` leaves.
 """
 
 import unicodedata
@@ -13,7 +13,7 @@ from itertools import accumulate
 import numpy as np
 
 from hanlattice.spans import Span
-from hanlattice.tidy import SYMBOL
+from hanlattice.text.tidy import SYMBOL
 from hanlattice.training.window import Piece
 
 Draw = np.random.Generator

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adamax, AdamW, Optimizer, SparseAdam
 
-from hanlattice.config import TrainingConfig
+from hanlattice.config.settings import TrainingConfig
 from hanlattice.decoders.tagging import CRF
 from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.pretrained import Pretrained

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hanlattice.encoded import Encoded
+from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.spans import Span
-from hanlattice.vocab import Vocabulary
 
 CHOSEN = 0.7  # of the names of a sentence that is chosen
 UNLABELLED, LABELLED, MISLABELLED = 0.6, 0.36, 0.005  # of these names; the others are cut wrongly

@@ -10,11 +10,11 @@ from torch.nn.functional import cross_entropy, pad
 
 from hanlattice.decoders.base import affordable, divide, inner_first
 from hanlattice.decoders.candidates import Found
+from hanlattice.decoders.structs.selection import share
+from hanlattice.decoders.structs.spans import select
 from hanlattice.decoders.table.base import Table
-from hanlattice.dropout import Dropout
+from hanlattice.layers.dropout import Dropout
 from hanlattice.spans import ScoredSpan, Span
-from hanlattice.structs.selection import share
-from hanlattice.structs.spans import select
 
 
 class Biaffine(Table):
@@ -28,8 +28,8 @@ class Biaffine(Table):
 
     The loss is the sum over spans, in which those of no label count ``negative_weight``. Decoding takes the spans
     that are likelier an entity than none, those with the highest scores before softmax first, and drops what
-    clashes with one before it: see :func:`hanlattice.structs.spans.select`. A span's confidence is its softmax
-    probability.
+    clashes with one before it: see :func:`hanlattice.decoders.structs.spans.select`. A span's confidence is its
+    softmax probability.
     """
 
     def __init__(

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from hanlattice.decoders.base import probability
 from hanlattice.decoders.candidates import Found
+from hanlattice.decoders.structs.selection import CrossEntropy, LogSumExp, Selection, share
+from hanlattice.decoders.structs.spans import select
 from hanlattice.decoders.table.base import Table
 from hanlattice.spans import ScoredSpan
-from hanlattice.structs.selection import CrossEntropy, LogSumExp, Selection, share
-from hanlattice.structs.spans import select
 
 Objective = Literal["log_sum_exp", "cross_entropy"]
 

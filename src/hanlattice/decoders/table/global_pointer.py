@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from hanlattice.decoders.base import affordable, divide
 from hanlattice.decoders.table.cells import Cells, Objective
-from hanlattice.structs.rotary import rotated
+from hanlattice.layers.rotary import rotated
 
 
 class GlobalPointer(Cells):

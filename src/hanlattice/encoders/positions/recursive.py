@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hanlattice.encoders.positions.base import Position
-from hanlattice.encoders.recurrent import TwoWayLSTM
+from hanlattice.layers.recurrent import TwoWayLSTM
 
 
 class Recurrence(Position):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hanlattice.encoders.positions.absolute import even, interleaved_sinusoid, sinusoid
 from hanlattice.encoders.positions.base import Position, by_distance, by_pair, distances
-from hanlattice.structs.rotary import rotated
+from hanlattice.layers.rotary import rotated
 
 
 def by_head(rows: Float[Tensor, "S D"], heads: int) -> Float[Tensor, "A d S"]:

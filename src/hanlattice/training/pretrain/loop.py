@@ -16,20 +16,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hanlattice.allocator import keep_freed_memory
 from hanlattice.embeddings.body import Body, multiply_in_bfloat16
 from hanlattice.embeddings.body_folder import CONFIG, VOCABULARY, WEIGHTS, Characters, finished_steps, save_body
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.files import atomic_write
+from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.lexicon import Lexicon
 from hanlattice.training.pretrain import prepare
 from hanlattice.training.pretrain.batches import Batches, in_order
 from hanlattice.training.pretrain.card import CARD, card
 from hanlattice.training.pretrain.checkpoint import State, load_checkpoint, save_checkpoint, state_of
+from hanlattice.training.pretrain.interrupt import Stop, Stopped
 from hanlattice.training.pretrain.objective import Cut, Learner, Masked, cut_of, masked
 from hanlattice.training.pretrain.settings import DECAY, Settings
-from hanlattice.training.pretrain.stopping import Stop, Stopped
-from hanlattice.training.pretrain.watching import Silent, Watcher
+from hanlattice.training.pretrain.watcher import Silent, Watcher
 from hanlattice.vectors import default_vectors
 
 CHECKPOINT, FINISH, LOG = "checkpoint.safetensors", "finish.safetensors", "log.jsonl"

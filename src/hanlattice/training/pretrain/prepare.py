@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from hanlattice.embeddings.body_folder import BOUNDARY, Characters, codes_of
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import atomic_write, read_lines
-from hanlattice.text import Normaliser
-from hanlattice.training.pretrain.stopping import Stop
-from hanlattice.training.pretrain.watching import Watcher
+from hanlattice.text.normalise import Normaliser
+from hanlattice.training.pretrain.interrupt import Stop
+from hanlattice.training.pretrain.watcher import Watcher
 
 FOLDER, SUMMARY = "text", "text.json"
 PARTS = ("train", "held_out")

@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from hanlattice.config import coerced, read_toml
+from hanlattice.config.files import read_toml
+from hanlattice.config.values import coerced
 from hanlattice.embeddings.body import Shape
 from hanlattice.embeddings.body_folder import CONFIG, save_config, stored_shape
 from hanlattice.errors import ConfigError

@@ -1,0 +1,101 @@
+"""Settings read from TOML, with dotted overrides, and written back resolved."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Set
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from hanlattice.config.settings import Config
+from hanlattice.errors import ConfigError
+from hanlattice.files import atomic_write
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The settings of a TOML file.
+
+    Raises:
+        ConfigError: the file cannot be read or is not TOML.
+    """
+    try:
+        with open(path, "rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+
+
+def load_config(path: str | Path | None = None, overrides: Mapping[str, str] | None = None) -> Config:
+    """The configuration of a TOML file, with dotted overrides such as ``{"encoder.layers": "2"}`` on top.
+
+    A file may name another, relative to itself, as ``base``, whose settings it changes.
+    """
+    return overridden(Config() if path is None else _from_file(Path(path)), overrides or {})
+
+
+def overridden(config: Config, overrides: Mapping[str, str]) -> Config:
+    """The configuration with dotted overrides on top."""
+    for dotted, text in overrides.items():
+        config = config.with_settings(_nested(dotted, _value(text)), f"--{dotted}")
+    return config
+
+
+def _from_file(path: Path, derived: Set[Path] = frozenset()) -> Config:
+    """The configuration of a file that those in ``derived`` build upon."""
+    settings = read_toml(path)
+    base = settings.pop("base", None)
+    if base is None:
+        return Config().with_settings(settings, str(path))
+    if not isinstance(base, str):
+        raise ConfigError(f"{path}: 'base' must be the name of a file, not {base!r}")
+    if path.resolve() in derived:
+        raise ConfigError(f"{path}: is its own 'base', directly or by way of others; remove one of them")
+    return _from_file(path.parent / base, {*derived, path.resolve()}).with_settings(settings, str(path))
+
+
+def located(path: str) -> str:
+    """``path`` with variables of the environment filled in, such as ``$HANLATTICE_DATA/weibo.train``.
+
+    Raises:
+        ConfigError: a variable is not set.
+    """
+    filled = os.path.expandvars(path)
+    if "$" in filled and not os.path.exists(filled):
+        raise ConfigError(f"{path}: set the variable of the environment that it begins with, or name another file")
+    return filled
+
+
+def save_config(config: Config, path: str | Path) -> None:
+    """Write the resolved configuration as TOML."""
+    with atomic_write(path, "wb") as stream:
+        tomli_w.dump(to_dict(config), stream)
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    """The configuration as nested dictionaries: a part's settings stand beside its name."""
+    nested = asdict(config)
+    for holder, room in (
+        *((nested, room) for room in ("embedding", "encoder", "decoder")),
+        *((corpus, "decoder") for kind in ("conventions", "auxiliary") for corpus in nested[kind].values()),
+    ):
+        holder[room] = {"name": holder[room]["name"], **holder[room]["settings"]}
+    return nested
+
+
+def _nested(dotted: str, value: Any) -> dict[str, Any]:
+    head, _, rest = dotted.partition(".")
+    return {head: _nested(rest, value) if rest else value}
+
+
+def _value(text: str) -> Any:
+    """The value of an override: TOML where it reads as such, else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text

@@ -1,0 +1,294 @@
+"""Settings: frozen dataclasses, read from TOML with dotted overrides, written back resolved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+
+from hanlattice.config.parts import Part
+from hanlattice.config.ranges import RATE, SHARE, WEIGHT, Range, at_least, refuse_outside
+from hanlattice.config.values import coerced, suggestion
+from hanlattice.errors import ConfigError
+
+DEFAULT_CONVENTION = "default"
+"""The annotation convention of a model that was trained on one kind of annotation only."""
+
+# What torch calls the devices that it may have; which of them there are is seen when one is used.
+DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu|hpu|npu|xla)(:\d+)?")
+
+
+def ranged(default: Any, allowed: Range) -> Any:
+    """A setting that is a number of a range."""
+    return field(default=default, metadata={"range": allowed})
+
+
+class _Ranged:
+    """Settings that are checked whenever they are made; ``_name`` is what their table is called."""
+
+    _name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # type: ignore[arg-type]  # of the dataclasses that derive from this
+            refuse_outside(getattr(self, one.name), one.metadata.get("range"), f"{self._name}.{one.name}")
+
+
+@dataclass(frozen=True)
+class TextConfig(_Ranged):
+    """How texts are rewritten before a model reads them; see :class:`hanlattice.text.normalise.Normaliser`.
+
+    ``window`` and ``overlap``, which is smaller, are in characters: longer texts are read in windows.
+    """
+
+    _name = "text"
+    nfkc: bool = True
+    lower: bool = False
+    digits: bool = False
+    simplify: bool = False
+    tidy: bool = False
+    window: int = ranged(256, Range(4, 65_536, "characters"))
+    overlap: int = ranged(64, at_least(0, "characters"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.overlap >= self.window:
+            raise ConfigError(f"text.overlap ({self.overlap}) must be below text.window ({self.window})")
+
+
+@dataclass(frozen=True)
+class DataConfig(_Ranged):
+    """Corpora, and what is done to them. ``format`` and ``scheme`` are detected where empty.
+
+    ``dev_share`` of the first training corpus becomes dev where there is no dev file. With ``drop`` annotations
+    that cannot be read as they stand are passed over, and counted, instead of being an error. ``exclude`` lists
+    corpora: documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested
+    entities in train those that no other holds, for decoders that cannot express nesting; dev and test keep all.
+    ``unpunctuated`` is the share of train that is read, drawn again in each epoch, without punctuation and space
+    between entities, as lists of names and careless writers have it; dev then counts both ways. ``noise`` is the
+    share that is read with blanks, emoji, line breaks, OCR errors and the like, see
+    :mod:`hanlattice.training.noise`. ``user_words`` is the share in which names stand in the lexicon as words that
+    a user added, see :mod:`hanlattice.training.user_words`; without a composition of words it has no effect.
+
+    ``convention`` is the name of the annotation convention of ``train``.
+    """
+
+    _name = "data"
+    train: tuple[str, ...] = ()
+    dev: str = ""
+    test: str = ""
+    format: str = ""
+    scheme: str = ""
+    dev_share: float = ranged(0.1, Range(0, 1, without_least=True, without_most=True))
+    drop: bool = False
+    exclude: tuple[str, ...] = ()
+    outermost: bool = False
+    unpunctuated: float = ranged(0.0, SHARE)
+    noise: float = ranged(0.0, SHARE)
+    user_words: float = ranged(0.3, SHARE)
+    convention: str = DEFAULT_CONVENTION
+
+
+@dataclass(frozen=True)
+class LexiconConfig(_Ranged):
+    """``files`` of words; ``FILE=LABEL`` gives all words of a file that gazetteer label, and of equal words the
+    last counts. ``vector_words`` puts the words of the vectors before them. Words of fewer than
+    ``min_word_length`` characters are never matched. How often words occur is counted in ``train`` or, as some
+    publications have it, in ``all`` corpora, test included.
+    """
+
+    _name = "lexicon"
+    files: tuple[str, ...] = ()
+    vector_words: bool = True
+    min_word_length: int = ranged(2, Range(1, 1000, "characters"))
+    counts: Literal["train", "all"] = "train"
+
+
+@dataclass(frozen=True)
+class VectorsConfig(_Ranged):
+    """``path`` of the vectors, empty for those inside the package. ``normalise`` scales each to length 1.
+
+    The most frequent ``bigrams`` and ``words`` (0: all) come into the model beyond those met in the corpora.
+    Names met in training at least ``min_frequency`` times that have no vector begin with a random one. With
+    ``spelled`` what the characters of a word tell of its vector is fitted before training, so that words without a
+    vector begin with the one that their characters suggest.
+    """
+
+    _name = "vectors"
+    path: str = ""
+    normalise: bool = True
+    bigrams: int = ranged(0, at_least(0))
+    words: int = ranged(0, at_least(0))
+    min_frequency: int = ranged(1, at_least(0))
+    spelled: bool = False
+
+
+@dataclass(frozen=True)
+class AuxiliaryConfig(_Ranged):
+    """Corpora that are annotated in another way than ``data.train``, such as with parts of speech.
+
+    A head of its own, with a ``decoder``, reads what embedding and encoder make of ``corpus`` (one file or
+    several), so that they learn from it; the head is dropped after training. ``labels`` renames labels (``NS =
+    "LOC"``). A ``share`` of the documents, drawn again in each epoch, is read in the first ``epochs`` (0: in
+    all); ``weight`` multiplies the loss. With ``same_convention`` there is no head of its own: the corpus follows
+    the convention of ``data.train`` and teaches its head, as texts that another model annotated do.
+    """
+
+    _name = "auxiliary"
+    corpus: tuple[str, ...] = ()
+    decoder: Part = field(default_factory=lambda: Part("softmax"))
+    labels: Mapping[str, str] = field(default_factory=dict)
+    weight: float = ranged(1.0, WEIGHT)
+    share: float = ranged(1.0, Range(0, 1, without_least=True))
+    epochs: int = ranged(0, at_least(0))
+    same_convention: bool = False
+
+
+@dataclass(frozen=True)
+class ConventionConfig(AuxiliaryConfig):
+    """An annotation convention beside that of ``data.train``: the head is kept, and the model answers by it on
+    request. ``edges``: see :class:`PredictionConfig`.
+    """
+
+    _name = "conventions"
+    decoder: Part = field(default_factory=lambda: Part("crf"))
+    edges: Literal["blank", "punctuation"] = "blank"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.same_convention:
+            raise ConfigError(
+                "same_convention is a setting of auxiliary corpora; a convention has a head of its own"
+            )
+
+
+@dataclass(frozen=True)
+class TrainingConfig(_Ranged):
+    """``batch_size`` sentences make a step: they are shared among the processes that train, and each reads its own
+    in ``accumulate`` pieces. ``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule``
+    after the share ``warmup`` of all steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate``
+    multiplies the rate of embedding tables, ``crf_rate`` that of transitions, ``pretrained_rate`` that of
+    language models, which is also multiplied by ``layer_decay`` for each layer further from the last one. Epochs
+    before ``pretrained_from`` leave them as they are. ``patience``: epochs without a better dev F1 until the end
+    (0: never). ``average``: decay of the moving average of the weights that is evaluated and saved (0: none).
+    ``start``: the folder of a model, or ``default``, whose weights are fine-tuned. ``least_steps``: where the
+    epochs make fewer steps, as with a small corpus, there are more epochs. ``initialisation``:
+    ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
+    """
+
+    _name = "training"
+    epochs: int = ranged(50, at_least(1))
+    batch_size: int = ranged(10, at_least(1))
+    accumulate: int = ranged(1, at_least(1))
+    optimiser: Literal["sgd", "adamw", "adamax"] = "sgd"
+    learning_rate: float = ranged(1e-3, WEIGHT)
+    table_rate: float = ranged(1.0, WEIGHT)
+    crf_rate: float = ranged(1.0, WEIGHT)
+    pretrained_rate: float = ranged(0.05, WEIGHT)
+    layer_decay: float = ranged(1.0, Range(0, 1, without_least=True))
+    pretrained_from: int = ranged(1, at_least(0))
+    momentum: float = ranged(0.9, RATE)
+    weight_decay: float = ranged(0.0, WEIGHT)
+    warmup: float = ranged(0.1, SHARE)
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    clip_value: float = ranged(5.0, WEIGHT)
+    clip_norm: float = ranged(0.0, WEIGHT)
+    average: float = ranged(0.998, RATE)
+    initialisation: Literal["xavier", "default"] = "xavier"
+    start: str = ""
+    least_steps: int = ranged(0, at_least(0))
+    patience: int = ranged(0, at_least(0))
+    seed: int = ranged(1, Range(0, 2**32 - 1))
+    device: str = "auto"
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    bucket: int = ranged(50, at_least(0))
+    evaluate_from: int = ranged(1, at_least(0))
+    tensorboard: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not DEVICE.fullmatch(self.device):
+            raise ConfigError(f"training.device must be 'auto', 'cpu', 'cuda' or 'cuda:1', not {self.device!r}")
+
+
+@dataclass(frozen=True)
+class PredictionConfig:
+    """``precision`` of products with weights when a model is read by what needs no torch: ``int8`` is for models
+    whose scores were seen to bear it, as ``hanlattice export --int8`` does.
+
+    ``edges``: what is cut off the ends of an entity. ``blank``: white space and emoji. ``punctuation``: also
+    separators and brackets or quotes without their partner; see :mod:`hanlattice.text.edges`.
+    """
+
+    precision: Literal["float32", "int8"] = "float32"
+    edges: Literal["blank", "punctuation"] = "blank"
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that makes a run; what is saved beside a model is this, resolved."""
+
+    text: TextConfig = field(default_factory=TextConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    lexicon: LexiconConfig = field(default_factory=LexiconConfig)
+    vectors: VectorsConfig = field(default_factory=VectorsConfig)
+    embedding: Part = field(default_factory=lambda: Part("characters"))
+    encoder: Part = field(default_factory=lambda: Part("flat"))
+    decoder: Part = field(default_factory=lambda: Part("crf"))
+    conventions: Mapping[str, ConventionConfig] = field(default_factory=dict)
+    auxiliary: Mapping[str, AuxiliaryConfig] = field(default_factory=dict)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    prediction: PredictionConfig = field(default_factory=PredictionConfig)
+
+    def with_settings(self, settings: Mapping[str, Any], source: str = "settings") -> Config:
+        """This configuration with nested ``settings`` laid over it.
+
+        Raises:
+            ConfigError: a key that does not exist (the nearest one is suggested) or a value of the wrong type.
+        """
+        return _overlay(self, settings, source, "")
+
+
+def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str) -> Any:
+    hints = get_type_hints(type(current))
+    names = {f.name for f in fields(current)}
+    changes: dict[str, Any] = {}
+    for key, value in settings.items():
+        dotted = f"{prefix}{key}"
+        if key not in names:
+            raise ConfigError(f"{source}: there is no setting {dotted!r}{suggestion(key, names)}")
+        old = getattr(current, key)
+        if is_dataclass(old) and not isinstance(value, Mapping):
+            raise ConfigError(f"{source}: {dotted!r} is a table of settings, not a single value")
+        if isinstance(old, Part):
+            changes[key] = old.with_settings(value)
+        elif get_origin(hints[key]) is Mapping and is_dataclass(get_args(hints[key])[1]):
+            changes[key] = {**old, **_corpora(get_args(hints[key])[1], old, value, source, dotted)}
+        elif is_dataclass(old):
+            changes[key] = _overlay(old, value, source, f"{dotted}.")
+        else:
+            changes[key] = coerced(value, hints[key], f"{source}: {dotted!r}")
+            allowed = current.__dataclass_fields__[key].metadata.get("range")
+            refuse_outside(changes[key], allowed, f"{source}: {dotted!r}")
+    try:
+        return replace(current, **changes)
+    except ConfigError as error:  # of settings that contradict each other
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def _corpora(
+    kind: Callable[[], Any], old: Mapping[str, Any], value: Any, source: str, dotted: str
+) -> dict[str, Any]:
+    """Settings of further corpora, each under a name of its own, laid over the old ones of that name."""
+    tables = value if isinstance(value, Mapping) else {"": value}
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise ConfigError(
+                f"{source}: {dotted!r} holds a table of settings for each corpus, such as {dotted}.words.corpus,"
+                f" not {table!r}"
+            )
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+            raise ConfigError(f"{source}: {dotted}.{name}: a name has letters, digits, - and _, a letter first")
+    return {
+        name: _overlay(old.get(name, kind()), table, source, f"{dotted}.{name}.") for name, table in tables.items()
+    }

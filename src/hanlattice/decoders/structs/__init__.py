@@ -1,0 +1,1 @@
+"""Decoding algorithms on score tensors, without parameters."""

@@ -1,0 +1,1 @@
+"""Pictures as SVG and HTML, made of plain marks."""

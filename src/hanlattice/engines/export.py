@@ -1,0 +1,263 @@
+"""A model's folder made into one that ONNX Runtime reads, checked before it is there."""
+
+import json
+import shutil
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from hanlattice.document import Document
+from hanlattice.embeddings.characters import Characters
+from hanlattice.embeddings.table import Table
+from hanlattice.embeddings.words import WordEmbedding
+from hanlattice.encoders.base import WordEncoder
+from hanlattice.encoders.flat import Flat
+from hanlattice.engines.graph import CharacterGraph, FlatGraph, StoredTable
+from hanlattice.engines.onnx import DECODERS, DIGEST, ExportedTagger, feeds
+from hanlattice.errors import DataError, ModelError
+from hanlattice.evaluation.scores import evaluate_spans
+from hanlattice.files import atomic_folder, atomic_write
+from hanlattice.inputs.batch import collate
+from hanlattice.inputs.reader import Reader
+from hanlattice.model.digests import CHECKPOINT, digest, record
+from hanlattice.model.folder import GRAPH, SCALE, WEIGHTS, ModelFolder
+from hanlattice.model.weights import load_model
+from hanlattice.pipeline import NER
+
+OPSET = 20
+# Emissions of the graph may differ so much from those of the modules, as rounding does.
+TOLERANCE = 1e-3
+# What the graph is traced with and checked on; sizes of all axes differ between batches.
+EXAMPLES = (
+    ("重庆人和药店在渝中区开业", "张三", "中国国家主席在北京人民大会堂会见了来访的外国客人，双方交换了意见。"),
+    ("南京市长江大桥",),
+    ("一",),
+    ("上海浦东发展银行股份有限公司今天说，它在二〇〇一年的利润增加了百分之十。", "，", "在武汉", "广东省中山市"),
+)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What came of an export: the largest difference of an emission, and F1 on dev with and without 8 bits."""
+
+    folder: Path
+    difference: float
+    whole_f1: float | None = None
+    int8_f1: float | None = None
+
+
+def export(
+    model: str | Path | None,
+    output: str | Path,
+    *,
+    int8: bool = False,
+    dev: Sequence[Document] = (),
+    most_lost: float = 0.003,
+    trust: bool = False,
+) -> Exported:
+    """Write to the new folder ``output`` a copy of a model that ONNX Runtime reads, and torch still does.
+
+    ``int8`` has the products with weights done in 8 bits, if F1 on ``dev`` falls by no more than ``most_lost``.
+
+    Raises:
+        ModelError: the folder is no model, or cannot be exported; ``output`` exists; 8 bits lose too much.
+    """
+    _need_packages()
+    folder, output = ModelFolder.open(model), Path(output)
+    if output.exists():
+        raise ModelError(f"{output} exists already; name a new folder for the exported model")
+    if int8 and not dev:
+        raise ModelError("a model in 8 bits has to be scored before it is written; name a corpus with --dev FILE")
+    ner = load_model(folder.path, trust=trust)
+    traced = _traced(ner, folder)
+    with atomic_folder(output) as draft:
+        _copy(folder.path, draft)
+        _write(traced, draft)
+        whole = ModelFolder.open(draft)
+        difference = _difference(ner, draft)
+        if difference > TOLERANCE:
+            raise ModelError(f"{folder.path}: exported emissions differ by {difference:.1e}; nothing is written")
+        if not int8:
+            record(draft)
+            return Exported(output, difference)
+        before = _f1(whole.read_by(ExportedTagger(whole)), dev)
+        _write(_in_8_bits(traced), draft)
+        after = _f1(whole.read_by(ExportedTagger(whole)), dev)
+        if before - after > most_lost:
+            raise ModelError(
+                f"in 8 bits F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
+                f" {100 * most_lost:.2f}; export without --int8, or allow more with --most-lost; nothing is written"
+            )
+        record(draft)
+        return Exported(output, difference, before, after)
+
+
+def _copy(folder: Path, draft: Path) -> None:
+    """
+    Raises:
+        DataError: a file cannot be read, or the disk is full.
+    """
+    try:
+        shutil.copytree(folder, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(CHECKPOINT))
+    except shutil.Error as error:  # a list of all files and what went wrong with each
+        source, target, reason = error.args[0][0]
+        reason = reason.partition("] ")[2].partition(": ")[0] or reason  # without its number and both paths
+        raise DataError(f"cannot be copied to {Path(target).name}: {reason}", source) from None
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """A graph as a protocol buffer; ``stored`` says which of its tables are which tensors of the weights."""
+
+    proto: Any
+    stored: Mapping[str, str]
+
+
+def _need_packages() -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ModelError(f"export needs {error.name}: pip install 'hanlattice[export]'") from None
+
+
+def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:
+    tagger = ner.tagger
+    for convention in folder.conventions:
+        if (name := folder.decoder(convention).name) not in DECODERS:
+            raise ModelError(f"{folder.path}: decoder {name!r} cannot be exported; {' and '.join(DECODERS)} can")
+    if not isinstance(tagger.embedding, Characters) or tagger.embedding.segmentation is not None:
+        name = folder.config.embedding.name
+        raise ModelError(f"{folder.path}: of embeddings only plain characters can be exported, not {name!r}")
+    if isinstance(tagger.encoder, Flat):
+        if (layers := len(tagger.encoder.layers)) > 1:
+            raise ModelError(f"{folder.path}: this FLAT has {layers} layers; only one of one layer can be exported")
+        return FlatGraph(tagger, folder.config.text.window)
+    if any(isinstance(part, WordEncoder | WordEmbedding) for part in tagger.modules()):
+        name = folder.config.encoder.name
+        raise ModelError(f"{folder.path}: of the encoders that read words only flat can be exported, not {name!r}")
+    return CharacterGraph(tagger)
+
+
+def _traced(ner: NER, folder: ModelFolder) -> _Traced:
+    graph = _graph(ner, folder).eval()
+    names = {id(p): name for name, p in ner.tagger.named_parameters()}
+    stored = _stored_tables(graph, names, folder.path / WEIGHTS)
+    given = _inputs(ner, EXAMPLES[0], graph.inputs)
+    shapes = {name: dict.fromkeys(range(tensor.dim()), torch.export.Dim.DYNAMIC) for name, tensor in given.items()}
+    shapes["convention"] = {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                graph, (), kwargs=given, dynamo=True, dynamic_shapes=shapes, opset_version=OPSET, verbose=False
+            )
+    except Exception as error:  # the exporter has many
+        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        name = folder.config.encoder.name
+        raise ModelError(f"{folder.path}: encoder {name!r} cannot be exported ({reason})") from error
+    assert program is not None
+    return _Traced(program.model_proto, stored)
+
+
+def _stored_tables(graph: nn.Module, names: Mapping[int, str], weights: Path) -> dict[str, str]:
+    """Have the graph read its tables as they are stored; the names of their tensors here and there."""
+    from safetensors import safe_open
+
+    stored = {}
+    with safe_open(weights, framework="pt") as tensors:
+        keys = set(tensors.keys())
+        for path, table in list(graph.named_modules()):
+            if not isinstance(table, Table) or id(table.weight) not in names:
+                continue
+            key = names[id(table.weight)]
+            scale = tensors.get_tensor(key + SCALE) if key + SCALE in keys else None
+            graph.set_submodule(path, StoredTable(tensors.get_tensor(key), scale))
+            stored[f"{path}.values"] = key
+            if scale is not None:
+                stored[f"{path}.scale"] = key + SCALE
+    return stored
+
+
+def _inputs(ner: NER, texts: Sequence[str], names: Sequence[str]) -> dict[str, torch.Tensor]:
+    given = feeds(_encoded(ner, texts))
+    return {name: torch.from_numpy(given[name]) for name in names}
+
+
+def _encoded(ner: NER, texts: Sequence[str]) -> list[Any]:
+    reader: Reader = ner.reader
+    return reader.read([ner.normaliser(text).text for text in texts], ner.lexicon)
+
+
+def _write(traced: _Traced, folder: Path) -> None:
+    """The graph, with its tables where the weights are and a digest of these."""
+    import onnx
+
+    proto = onnx.ModelProto()
+    proto.CopyFrom(traced.proto)
+    places = _places(folder / WEIGHTS)
+    for tensor in proto.graph.initializer:
+        if tensor.name in traced.stored:
+            first, last = places[traced.stored[tensor.name]]
+            tensor.ClearField("raw_data")
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            for key, value in (("location", WEIGHTS), ("offset", first), ("length", last - first)):
+                tensor.external_data.add(key=key, value=str(value))
+    proto.metadata_props.add(key=DIGEST, value=digest(folder / WEIGHTS))
+    with atomic_write(folder / GRAPH, "wb") as stream:
+        stream.write(proto.SerializeToString())
+
+
+def _places(weights: Path) -> dict[str, tuple[int, int]]:
+    """First byte and end of every tensor in a file of safetensors."""
+    with weights.open("rb") as stream:
+        size = int.from_bytes(stream.read(8), "little")
+        header = json.loads(stream.read(size))
+    header.pop("__metadata__", None)
+    return {name: tuple(8 + size + at for at in entry["data_offsets"]) for name, entry in header.items()}
+
+
+def _in_8_bits(traced: _Traced) -> _Traced:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / GRAPH
+        quantize_dynamic(
+            traced.proto,
+            path,
+            op_types_to_quantize=["MatMul"],
+            per_channel=True,
+            weight_type=QuantType.QInt8,
+            extra_options={"MatMulConstBOnly": True},
+        )
+        import onnx
+
+        return _Traced(onnx.load(path), traced.stored)
+
+
+def _difference(ner: NER, folder: Path) -> float:
+    """The largest between an emission of the graph and of the modules, over the examples."""
+    exported = ExportedTagger(ModelFolder.open(folder))
+    largest = 0.0
+    for texts, convention in product(EXAMPLES, ("", *ner.vocabulary.conventions)):
+        sentences = _encoded(ner, texts)
+        found, n_chars = exported.emissions(sentences, convention)
+        real = np.arange(found.shape[1]) < n_chars[:, None]
+        with torch.inference_mode():
+            expected = ner.tagger(collate(sentences), convention).numpy()
+        largest = max(largest, float(np.abs(found - expected)[real].max()))
+    return largest
+
+
+def _f1(ner: NER, documents: Sequence[Document]) -> float:
+    predicted = ner.pipe(document.text for document in documents)
+    return evaluate_spans([d.spans for d in documents], [d.spans for d in predicted]).micro.f1

@@ -1,0 +1,204 @@
+"""Settings and weights of a folder, checked once: C looks rows up and multiplies without a look at any size.
+
+The settings are those of the builders in :mod:`hanlattice.build`, which needs torch; a test holds the two together.
+The names and shapes of all weights follow from the settings and the vocabulary, but for the widths of the tables.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Shaped
+
+from hanlattice.config.parts import Kinds, Part
+from hanlattice.config.parts import settings_of as part_settings
+from hanlattice.errors import ConfigError, EngineError, ModelError
+from hanlattice.inputs.reader import FIRST_ROW
+from hanlattice.model.folder import MISFIT, SCALE, TAGS, ModelFolder, decoder_prefix, is_finite
+
+Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
+Shape = tuple[int, ...]
+
+TABLES = ("embedding.chars.weight", "embedding.bigrams.weight", "encoder.words.table.weight")
+LONGEST = 16  # lengths of words from here on share a row: as in embeddings/words.py
+
+EMBEDDINGS: Mapping[str, Kinds] = {
+    "characters": {
+        "bigrams": (bool, True),
+        "segmentation": (Literal["none", "softword", "exsoftword"], "none"),
+        "d_segmentation": (int, 20),
+        "dropout": (float, 0.5),
+        "unknown_rate": (float, 0.01),
+        "trainable": (bool, True),
+        "bigrams_trainable": (bool, True),
+        "sparse": (bool, False),
+    }
+}
+ENCODERS: Mapping[str, Kinds] = {
+    "flat": {
+        "composition": (bool, True),
+        "word_dropout": (float, 0.5),
+        "forget": (float, 0.1),
+        "drop": (float, 0.1),
+        "words_trainable": (bool, True),
+        "sparse": (bool, False),
+        "d_model": (int, 160),
+        "heads": (int, 8),
+        "d_feed_forward": (int, 480),
+        "layers": (int, 1),
+        "distances": (Literal["four", "ends"], "four"),
+        "origin": (int, 0),
+        "residual": (Literal["input", "self"], "input"),
+        "key_projection": (bool, True),
+        "output_projection": (bool, False),
+        "scaled": (bool, False),
+        "feed_forward_dropout": (float, 0.15),
+        "attention_dropout": (float, 0.0),
+        "layer_dropout": (float, 0.0),
+        "output_dropout": (float, 0.3),
+    }
+}
+
+
+def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
+    """All settings of the parts: ``embedding``, ``encoder``, ``decoder`` and, of each further convention,
+    ``conventions.NAME.decoder``.
+
+    Raises:
+        EngineError: no kernel reads parts of these names or settings.
+        ConfigError: a setting does not exist, or its value does not fit.
+    """
+    parts: dict[str, tuple[Part, Mapping[str, Kinds]]] = {
+        "embedding": (folder.config.embedding, EMBEDDINGS),
+        "encoder": (folder.config.encoder, ENCODERS),
+        **{_decoder(convention): (folder.decoder(convention), TAGS) for convention in folder.conventions},
+    }
+    for name, (part, kinds) in parts.items():
+        if part.name not in kinds:
+            raise EngineError(f"no kernel in C reads the {name} {part.name!r}; use another engine")
+    found = {name: part_settings(name, part, kinds) for name, (part, kinds) in parts.items()}
+    for name, key, value in (("embedding", "segmentation", "none"), ("encoder", "layers", 1)):
+        if found[name][key] != value:
+            raise EngineError(
+                f"the kernels in C read {name}.{key} = {value!r} only, not {found[name][key]!r}; use another engine"
+            )
+    heads, d_model = found["encoder"]["heads"], found["encoder"]["d_model"]
+    if d_model % heads:
+        raise ConfigError(f"encoder 'flat': d_model ({d_model}) must be a multiple of heads ({heads})")
+    return found
+
+
+def _decoder(convention: str) -> str:
+    """Where the settings of the decoder of a convention stand, which is how its weights are called too."""
+    return decoder_prefix(convention).removesuffix(".")
+
+
+def checked(
+    weights: Weights, folder: ModelFolder, n_tags: Mapping[str, int]
+) -> dict[str, Shaped[np.ndarray, "*S"]]:
+    """The weights, all of the shapes that settings and vocabulary call for, and finite.
+
+    ``n_tags`` are how many tags each convention has.
+
+    Tables that are stored in 8 bits stay so, with their scales under their names and `SCALE`; everything else is in
+    floating point afterwards.
+
+    Raises:
+        ModelError: a weight is missing or not called for, or of another shape or type, or not finite.
+    """
+    settings = settings_of(folder)
+    shapes = _shapes(weights, folder, settings, n_tags)
+    for name in (*shapes, *weights):
+        base = name.removesuffix(SCALE)
+        if base not in weights or base not in shapes:
+            problem = "is missing" if base in shapes else "is none of theirs"
+            raise ModelError(f"{MISFIT} ({base} {problem})")
+    found: dict[str, Shaped[np.ndarray, "*S"]] = {}
+    for name, shape in shapes.items():
+        rows, scale = weights[name], weights.get(name + SCALE)
+        _refuse_misfit(name, rows, shape, np.int8 if scale is not None else None)
+        if scale is None:
+            found[name] = rows
+            continue
+        _refuse_misfit(name + SCALE, scale, (shape[0], 1), None)
+        if name in TABLES:
+            found |= {name: rows, name + SCALE: scale}
+        else:
+            found[name] = rows * scale.astype(np.float32)
+    return found
+
+
+def _refuse_misfit(name: str, array: np.ndarray, shape: Shape, kind: type | None) -> None:
+    """``kind``: the type that it has to be of; any floating point where None."""
+    if array.shape != shape:
+        raise ModelError(f"{MISFIT} ({name} has the shape {array.shape}, not {shape})")
+    if array.dtype != kind if kind is not None else array.dtype.kind != "f":
+        raise ModelError(f"weights are broken ({name} is of the type {array.dtype})")
+    if kind is None and not is_finite(array):
+        raise ModelError(f"weights are broken ({name} has numbers that are not finite)")
+
+
+def _shapes(
+    weights: Weights, folder: ModelFolder, settings: Mapping[str, Mapping[str, Any]], n_tags: Mapping[str, int]
+) -> dict[str, Shape]:
+    vocabulary, embedding, encoder = folder.vocabulary, settings["embedding"], settings["encoder"]
+    rows = {
+        "embedding.chars.weight": len(vocabulary.chars) + FIRST_ROW,
+        "embedding.bigrams.weight": len(vocabulary.bigrams) + FIRST_ROW,
+        "encoder.words.table.weight": len(vocabulary.words) + 1,
+    }
+    if not embedding["bigrams"]:
+        del rows["embedding.bigrams.weight"]
+    tables = {name: (n, _width(weights, name)) for name, n in rows.items()}
+    d_word = tables["encoder.words.table.weight"][1]
+    d_in = sum(width for name, (_, width) in tables.items() if name.startswith("embedding."))
+    shapes: dict[str, Shape] = {**tables}
+    if encoder["composition"]:
+        shapes |= _linear("encoder.words.composition.project", 3 * d_in, d_word)
+        shapes["encoder.words.composition.length.weight"] = (LONGEST + 1, d_word)
+        shapes["encoder.words.composition.label.weight"] = (vocabulary.n_word_kinds, d_word)
+    shapes |= _of_flat(encoder, d_in, d_word)
+    for convention, n in n_tags.items():
+        name = _decoder(convention)
+        shapes |= _of_tags(name, folder.decoder(convention).name, settings[name], encoder["d_model"], n)
+        if convention:
+            shapes[f"conventions.{convention}.shift"] = (d_in,)
+    return shapes
+
+
+def _width(weights: Weights, name: str) -> int:
+    if name not in weights:
+        raise ModelError(f"{MISFIT} ({name} is missing)")
+    shape = weights[name].shape
+    if len(shape) != 2 or not shape[1]:
+        raise ModelError(f"{MISFIT} ({name} has the shape {shape}, and should be a table)")
+    return shape[1]
+
+
+def _of_flat(encoder: Mapping[str, Any], d_in: int, d_word: int) -> dict[str, Shape]:
+    d, hidden, layer = encoder["d_model"], encoder["d_feed_forward"], "encoder.layers.0."
+    projections = {"key": encoder["key_projection"], "output": encoder["output_projection"]}
+    named = ("query", "value", "position", *(name for name, there in projections.items() if there))
+    shapes = _linear("encoder.char_projection", d_in, d) | _linear("encoder.word_projection", d_word, d)
+    shapes |= _linear("encoder.distances.fuse", (4 if encoder["distances"] == "four" else 2) * d, d)
+    for name in named:
+        shapes |= _linear(f"{layer}attention.{name}", d, d)
+    shapes |= dict.fromkeys(
+        (f"{layer}attention.u", f"{layer}attention.v"), (encoder["heads"], d // encoder["heads"])
+    )
+    shapes |= _linear(f"{layer}feed_forward.inner", d, hidden) | _linear(f"{layer}feed_forward.outer", hidden, d)
+    norms = (f"{layer}{norm}_norm.{part}" for norm in ("attention", "feed_forward") for part in ("weight", "bias"))
+    return shapes | dict.fromkeys(norms, (d,))
+
+
+def _of_tags(name: str, kind: str, settings: Mapping[str, Any], d_model: int, n_tags: int) -> dict[str, Shape]:
+    shapes = _linear(f"{name}.emission", d_model, n_tags)
+    if kind == "crf":
+        shapes[f"{name}.transitions"] = (n_tags, n_tags)
+        if settings["boundaries"]:
+            shapes |= dict.fromkeys((f"{name}.start", f"{name}.end"), (n_tags,))
+    return shapes
+
+
+def _linear(name: str, n_in: int, n_out: int) -> dict[str, Shape]:
+    return {f"{name}.weight": (n_out, n_in), f"{name}.bias": (n_out,)}

@@ -1,0 +1,283 @@
+"""Scores of predicted spans, what went wrong, and whether one system is better than another.
+
+A prediction is correct when label and fragments are those of a gold span of its sentence (of a span without gaps
+that is its start and end), and each gold span counts once. Precision, recall and F1 are fractions in [0, 1]; only
+printed tables show percents.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate, zip_longest
+from math import inf
+from typing import Any, Literal, NamedTuple
+
+from hanlattice.errors import HanlatticeError
+from hanlattice.spans import Span
+
+Sentences = Iterable[Collection[Span]]
+Kind = Literal["type", "boundary", "both", "missed", "invented"]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How many spans are gold, predicted, and both. A ratio whose denominator is 0 is 0."""
+
+    gold: int
+    predicted: int
+    correct: int
+
+    @property
+    def precision(self) -> float:
+        return self.correct / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.correct / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        return 2 * self.correct / (self.gold + self.predicted) if self.gold + self.predicted else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        counts = {"gold": self.gold, "predicted": self.predicted, "correct": self.correct}
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **counts}
+
+    def __str__(self) -> str:
+        p, r, f1, *counts = _cells(self)
+        return "P {} R {} F1 {} (gold {}, predicted {}, correct {})".format(p, r, f1, *counts)
+
+
+class Recall(NamedTuple):
+    """How many gold spans of one form there are, and how many of them were found."""
+
+    gold: int
+    correct: int
+
+    @property
+    def recall(self) -> float:
+        return self.correct / self.gold if self.gold else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"recall": self.recall, **self._asdict()}
+
+
+class Average(NamedTuple):
+    """Unweighted means over the types."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Scores over all spans, and type by type in alphabetical order.
+
+    ``partial`` says that spans were counted as correct which only overlap. ``forms`` has the recall of gold spans
+    that not every decoder can find, exact matches only: of ``nested`` ones, those that overlap another one, and of
+    ``discontinuous`` ones, each only where there are any.
+    """
+
+    micro: Score
+    per_type: Mapping[str, Score]
+    partial: bool = False
+    forms: Mapping[str, Recall] = field(default_factory=dict)
+
+    @property
+    def macro(self) -> Average:
+        """Over every type that is in gold or predicted, as seqeval averages."""
+        scores, n = self.per_type.values(), max(len(self.per_type), 1)
+        return Average(
+            sum(score.precision for score in scores) / n,
+            sum(score.recall for score in scores) / n,
+            sum(score.f1 for score in scores) / n,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "micro": self.micro.to_dict(),
+            "macro": self.macro._asdict(),
+            "per_type": {label: score.to_dict() for label, score in self.per_type.items()},
+            "partial": self.partial,
+            **{form: recall.to_dict() for form, recall in self.forms.items()},
+        }
+
+    def to_markdown(self) -> str:
+        """A table in percents, aligned for reading as it stands."""
+        head, *rows = _aligned(self._rows())
+        rule = ["-" * _width(head[0]), *("-" * (_width(cell) - 1) + ":" for cell in head[1:])]
+        return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
+
+    def __str__(self) -> str:
+        return "\n".join("  ".join(row) for row in _aligned(self._rows()))
+
+    def _rows(self) -> list[list[str]]:
+        title = "partial" if self.partial else "type"
+        return [
+            [title, "P", "R", "F1", "gold", "predicted", "correct"],
+            *([label, *_cells(score)] for label, score in self.per_type.items()),
+            ["macro", *(percent(value) for value in self.macro), "", "", ""],
+            ["micro", *_cells(self.micro)],
+            *(
+                [form, "", percent(recall.recall), "", str(recall.gold), "", str(recall.correct)]
+                for form, recall in self.forms.items()
+            ),
+        ]
+
+
+def evaluate_spans(gold: Sentences, predicted: Sentences, *, partial: bool = False) -> Report:
+    """Scores predicted spans, sentence by sentence; duplicates count as often as they occur.
+
+    Args:
+        partial: a prediction also counts when it overlaps a gold span of its label. Every span is used once:
+            exact pairs first, then from left to right.
+
+    Raises:
+        HanlatticeError: there are more sentences on one side than on the other.
+    """
+    golds: Counter[str] = Counter()
+    predictions: Counter[str] = Counter()
+    correct: Counter[str] = Counter()
+    forms = {form: Recall(0, 0) for form in _FORMS}
+    for expected, found in sentence_pairs(gold, predicted):
+        golds.update(span.label for span in expected)
+        predictions.update(span.label for span in found)
+        correct.update(span.label for span in (Counter(expected) & Counter(found)).elements())
+        if partial:
+            correct.update(span.label for span, _ in _couple(*_differences(expected, found), _boundary))
+        for form, those in _FORMS.items():
+            if some := those(expected):
+                gold_so_far, correct_so_far = forms[form]
+                forms[form] = Recall(gold_so_far + len(some), correct_so_far + n_correct(some, found))
+    labels = sorted(golds | predictions)
+    per_type = {label: Score(golds[label], predictions[label], correct[label]) for label in labels}
+    micro = Score(golds.total(), predictions.total(), correct.total())
+    return Report(micro, per_type, partial, {form: recall for form, recall in forms.items() if recall.gold})
+
+
+def _nested(spans: Collection[Span]) -> list[Span]:
+    """Those whose range overlaps another one's."""
+    ordered = sorted(spans)
+    reach = [0, *accumulate((span.end for span in ordered), max)]  # how far the spans before each one go
+    following = [*(span.start for span in ordered[1:]), inf]
+    rows = zip(ordered, reach, following, strict=False)
+    return [span for span, before, after in rows if span.start < before or after < span.end]
+
+
+def _discontinuous(spans: Collection[Span]) -> list[Span]:
+    return [span for span in spans if span.gaps]
+
+
+_FORMS: dict[str, Callable[[Collection[Span]], list[Span]]] = {"nested": _nested, "discontinuous": _discontinuous}
+
+
+class Mistake(NamedTuple):
+    """What went wrong with a gold span, a predicted span, or a pair of them in one sentence (from 0).
+
+    The kinds: ``type``, the right range with another label; ``boundary``, an overlap with the right label;
+    ``both``, an overlap with another label; ``missed``, a gold span and nothing predicted; ``invented``, a
+    predicted span and nothing gold.
+    """
+
+    sentence: int
+    kind: Kind
+    gold: Span | None
+    predicted: Span | None
+
+
+def errors(gold: Sentences, predicted: Sentences) -> Iterator[Mistake]:
+    """Every mistake, in the order of the text. Each wrong or missed span is in exactly one of them.
+
+    Raises:
+        HanlatticeError: there are more sentences on one side than on the other.
+    """
+    for sentence, (expected, found) in enumerate(sentence_pairs(gold, predicted)):
+        missed, invented = _differences(expected, found)
+        mistakes = [
+            Mistake(sentence, kind, *couple)
+            for kind, agree in _KINDS.items()
+            for couple in _couple(missed, invented, agree)
+        ]
+        mistakes += [Mistake(sentence, "missed", span, None) for span in missed]
+        mistakes += [Mistake(sentence, "invented", None, span) for span in invented]
+        yield from sorted(mistakes, key=lambda mistake: mistake.gold or mistake.predicted or ())
+
+
+def sentence_pairs(gold: Sentences, predicted: Sentences) -> Iterator[tuple[Collection[Span], Collection[Span]]]:
+    for i, (expected, found) in enumerate(zip_longest(gold, predicted)):
+        if expected is None or found is None:
+            longer, shorter = ("predicted", "gold") if expected is None else ("gold", "predicted")
+            raise HanlatticeError(
+                f"there are {i} {shorter} sentences but more {longer} ones; both need the same sentences"
+            )
+        yield expected, found
+
+
+def n_correct(gold: Collection[Span], predicted: Collection[Span]) -> int:
+    return (Counter(gold) & Counter(predicted)).total()
+
+
+def _differences(gold: Collection[Span], predicted: Collection[Span]) -> tuple[list[Span], list[Span]]:
+    expected, found = Counter(gold), Counter(predicted)
+    return sorted((expected - found).elements()), sorted((found - expected).elements())
+
+
+def _same_range(a: Span, b: Span) -> bool:
+    return (a.start, a.end, a.gaps) == (b.start, b.end, b.gaps)
+
+
+def _overlap(a: Span, b: Span) -> bool:
+    return a.start < b.end and b.start < a.end
+
+
+def _boundary(a: Span, b: Span) -> bool:
+    return a.label == b.label and _overlap(a, b)
+
+
+_KINDS: dict[Kind, Callable[[Span, Span], bool]] = {
+    "type": _same_range,
+    "boundary": _boundary,
+    "both": _overlap,
+}
+
+
+def _couple(
+    gold: list[Span], predicted: list[Span], agree: Callable[[Span, Span], bool]
+) -> list[tuple[Span, Span]]:
+    """Takes out of both lists, from left to right, the pairs that agree."""
+    couples = []
+    for expected in tuple(gold):
+        found = next((span for span in predicted if agree(expected, span)), None)
+        if found is not None:
+            gold.remove(expected)
+            predicted.remove(found)
+            couples.append((expected, found))
+    return couples
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.2f}"
+
+
+def _cells(score: Score) -> list[str]:
+    ratios = [percent(value) for value in (score.precision, score.recall, score.f1)]
+    return [*ratios, str(score.gold), str(score.predicted), str(score.correct)]
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal, where Chinese labels are twice as wide."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _aligned(rows: list[list[str]]) -> list[list[str]]:
+    """Cells padded with spaces: the first column to the left, numbers to the right."""
+    widths = [max(3, *map(_width, column)) for column in zip(*rows, strict=True)]
+    return [
+        [
+            cell + " " * (width - _width(cell)) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in rows
+    ]

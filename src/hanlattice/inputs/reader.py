@@ -1,0 +1,169 @@
+"""Texts as arrays of ids: characters, bigrams, and the words of a lexicon that match."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import accumulate
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.vocabulary import END, UNKNOWN, Vocabulary
+from hanlattice.lexicon import Lexicon
+
+_CODE_POINTS = 0x110000
+_NOT_SEEN = 0
+FIRST_ROW = 2  # of characters and bigrams, after padding and unknown
+
+
+class Reader:
+    """Turns normalised texts into what a model reads, by its vocabulary.
+
+    A name is looked up as it is, then in lower case, else it is unknown. Words of fewer than
+    ``min_word_length`` characters are left out of the lattice. ``base`` is the model's own lexicon: a word that it
+    does not hold, or holds with another label, is read as one that a user added. Without it there are no user
+    words.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, *, min_word_length: int = 2, base: Lexicon | None = None):
+        self.vocabulary, self.min_word_length = vocabulary, min_word_length
+        self._origin = base
+        self._base = base.copy() if base is not None and vocabulary.user_words else None
+        self._base_ids_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
+        codes = _codes("".join(vocabulary.chars))
+        rows = np.arange(len(codes), dtype=np.int64) + FIRST_ROW
+        self._char_rows = np.full(_CODE_POINTS, UNKNOWN, np.int64)
+        self._char_rows[codes] = rows
+        self._lower = _lower_table()
+        unknown = self._char_rows == UNKNOWN
+        self._char_rows[unknown] = self._char_rows[self._lower][unknown]
+        pairs = _codes("".join(vocabulary.bigrams)).reshape(-1, 2)
+        keys = _keys(pairs[:, 0], pairs[:, 1])
+        order = np.argsort(keys)
+        self._bigram_keys, self._bigram_rows = keys[order], order + FIRST_ROW
+        self._row_of_word = {word: row for row, word in enumerate(vocabulary.words, 1)}
+        self._rows_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
+
+    def read(
+        self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
+    ) -> list[Encoded]:
+        """Each text with all its matches, ordered by (head, tail).
+
+        ``user_labels`` are the labels of user words that count, all where None: those of the active convention.
+        """
+        matches = lexicon.match_batch(texts, self.min_word_length)
+        rows = self._word_rows(lexicon, matches.word)
+        labels = self._kinds(lexicon, matches.word, user_labels)
+        codes = _codes("".join(texts))
+        ends = list(accumulate(map(len, texts)))
+        chars, bigrams = self._char_rows[codes], self._bigrams(codes, [end for end in ends if end])
+        head, tail = matches.start.astype(np.int64), matches.end.astype(np.int64) - 1
+        offsets = matches.offsets.tolist()
+        return [
+            Encoded(chars[a:b], bigrams[a:b], rows[c:d], head[c:d], tail[c:d], labels[c:d], text)
+            for text, a, b, c, d in zip(texts, [0, *ends], ends, offsets, offsets[1:], strict=False)
+        ]
+
+    def _bigrams(self, codes: NDArray[np.uint32], ends: Sequence[int]) -> NDArray[np.int64]:
+        """Of texts laid end to end, the last bigram of each with the sign of an end."""
+        if not len(self._bigram_keys):
+            return np.full(len(codes), UNKNOWN, np.int64)
+        following = np.append(codes[1:], np.uint32(0))[: len(codes)]
+        following[np.array(ends, np.int64) - 1] = ord(END)
+        found = self._look_up(_keys(codes, following))
+        unknown = np.flatnonzero(found == UNKNOWN)
+        first, second = codes[unknown], following[unknown]
+        lower, lower_next = self._lower[first], self._lower[second]
+        has_case = (lower != first) | (lower_next != second)
+        found[unknown[has_case]] = self._look_up(_keys(lower[has_case], lower_next[has_case]))
+        return found
+
+    def _look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        order = np.argsort(keys)  # neighbours are found near each other, in what the cache holds already
+        keys = keys[order]
+        at = np.searchsorted(self._bigram_keys, keys).clip(max=len(self._bigram_keys) - 1)
+        rows = np.empty(len(keys), np.int64)
+        rows[order] = np.where(self._bigram_keys[at] == keys, self._bigram_rows[at], UNKNOWN)
+        return rows
+
+    def _word_rows(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Rows of the word table for word ids of a lexicon; 0 where the table has none."""
+
+        def look_up(ids: list[int]) -> Iterable[int]:
+            return (self._row_of_word.get(lexicon.word(word), 0) for word in ids)
+
+        return _looked_up(self._rows_of, lexicon, words, look_up)
+
+    def _kinds(
+        self, lexicon: Lexicon, words: NDArray[np.int32], user_labels: Collection[str] | None
+    ) -> NDArray[np.int64]:
+        """Rows of the table of gazetteer labels for word ids of a lexicon; see :class:`Vocabulary`."""
+        label_ids = lexicon.label_ids_of(words)  # before the labels, to which other threads may add
+        names = lexicon.labels
+        labels = self._label_rows(names)[label_ids]
+        if self._base is None:
+            return labels
+        base_ids = self._base_ids(lexicon, words)
+        base_labels = np.where(
+            base_ids < 0, 0, self._label_rows(self._base.labels)[np.append(self._base.label_ids, -1)[base_ids]]
+        )
+        is_user = (base_ids < 0) | ((label_ids >= 0) & (labels != base_labels))
+        counted = labels if user_labels is None else self._label_rows(names, user_labels)[label_ids]
+        return np.where(is_user, len(self.vocabulary.word_labels) + 1 + counted, base_labels)
+
+    def _base_ids(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Ids of the same words in the model's own lexicon; -1 where it has none."""
+        assert self._base is not None
+        base = self._base
+        if lexicon is self._origin:  # whose words keep their ids
+            return np.where(words < base.id_count, words, -1).astype(np.int64)
+
+        def look_up(ids: list[int]) -> Iterable[int]:
+            return base.find(map(lexicon.word, ids)).tolist()
+
+        return _looked_up(self._base_ids_of, lexicon, words, look_up)
+
+    def _label_rows(self, names: Sequence[str], counted: Collection[str] | None = None) -> NDArray[np.int64]:
+        """Row of the gazetteer labels for every label of a lexicon, 0 for those not counted; last, for none, 0."""
+        row = {label: i for i, label in enumerate(self.vocabulary.word_labels, 1)}
+        return np.array([*(row.get(n, 0) if counted is None or n in counted else 0 for n in names), 0], np.int64)
+
+
+def _looked_up(
+    cache: WeakKeyDictionary[Lexicon, NDArray[np.int64]],
+    lexicon: Lexicon,
+    words: NDArray[np.int32],
+    look_up: Callable[[list[int]], Iterable[int]],
+) -> NDArray[np.int64]:
+    """``look_up`` of word ids, each at least -1.
+
+    Every word is looked up once, when it is first seen, so that any lexicon can be used at once. The cache keeps
+    the result plus two, as zeros take no memory before something else is written there.
+    """
+    seen = cache.get(lexicon, np.zeros(0, np.int64))
+    if len(seen) < lexicon.id_count:
+        longer = np.zeros(lexicon.id_count, np.int64)
+        longer[: len(seen)] = seen
+        cache[lexicon] = seen = longer
+    new = np.unique(words[seen[words] == _NOT_SEEN])
+    if len(new):
+        seen[new] = np.fromiter(look_up(new.tolist()), np.int64, len(new)) + 2
+    return seen[words] - 2
+
+
+def _codes(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def _keys(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.int64]:
+    return first.astype(np.int64) << 21 | second.astype(np.int64)
+
+
+def _lower_table() -> NDArray[np.uint32]:
+    """The lower case of every code point of the scripts that have cases and of full-width Latin."""
+    table = np.arange(_CODE_POINTS, dtype=np.uint32)
+    for code in (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B)):
+        lower = chr(code).lower()
+        if len(lower) == 1:
+            table[code] = ord(lower)
+    return table

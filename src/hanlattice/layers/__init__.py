@@ -1,0 +1,1 @@
+"""The encoders' building blocks: modules that several systems share."""

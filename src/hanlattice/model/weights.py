@@ -1,0 +1,191 @@
+"""A model is a folder: settings, weights, vocabulary, lexicon and card. No pickle is read or written."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from hanlattice.build import build
+from hanlattice.config.files import save_config
+from hanlattice.config.settings import Config
+from hanlattice.embeddings.initial_weights import Tables
+from hanlattice.embeddings.own import Own
+from hanlattice.embeddings.pretrained import Pretrained
+from hanlattice.errors import ConfigError, ModelError
+from hanlattice.files import atomic_write
+from hanlattice.inputs.vocabulary import Vocabulary
+from hanlattice.lexicon import Lexicon
+from hanlattice.model.digests import forget, record
+from hanlattice.model.folder import (
+    CARD,
+    CONFIG,
+    GRAPH,
+    LEXICON,
+    SCALE,
+    VOCABULARY,
+    WEIGHTS,
+    ModelFolder,
+    stored_weights,
+)
+from hanlattice.pipeline import NER
+from hanlattice.tagger import Tagger
+
+
+def save_model(
+    folder: str | Path,
+    tagger: Tagger,
+    vocabulary: Vocabulary,
+    lexicon: Lexicon,
+    config: Config,
+    *,
+    card: str = "",
+    precision: str = "float32",
+) -> None:
+    """Write a model's folder, each file whole or not at all, the weights last, and then their digests."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / GRAPH).unlink(missing_ok=True)  # of other weights
+    forget(folder)
+    save_config(config, folder / CONFIG)
+    vocabulary.save(folder / VOCABULARY)
+    save_lexicon(lexicon, folder / LEXICON)
+    if card:
+        with atomic_write(folder / CARD) as stream:
+            stream.write(card)
+    save_files(tagger, folder)
+    save_weights(tagger.state_dict(), folder / WEIGHTS, precision=precision)
+    record(folder)
+
+
+def save_files(tagger: Tagger, folder: Path) -> None:
+    """Write what parts need beside their weights, each into a folder of its name in the tagger."""
+    for name, part in tagger.named_modules():
+        if isinstance(part, Pretrained | Own):
+            part.save_files(folder.joinpath(*name.split(".")))
+
+
+def save_lexicon(lexicon: Lexicon, path: Path) -> None:
+    """One word a line, with its label and weight where it has them."""
+    with atomic_write(path) as stream:
+        for entry in lexicon.entries():
+            traits = [entry.label or "", "" if entry.weight is None else f"{entry.weight:g}"]
+            stream.write("\t".join([entry.text, *traits]).rstrip("\t") + "\n")
+
+
+def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "float32") -> None:
+    """Write weights as safetensors.
+
+    ``precision``: ``float32`` loses nothing; ``float16`` halves the size; ``int8`` stores matrices of more than
+    a thousand rows (the embedding tables) in 8 bits with one scale a row, and the rest as float16. Whole numbers
+    stay as they are.
+
+    Raises:
+        ConfigError: another precision.
+    """
+    if precision not in ("float32", "float16", "int8"):
+        raise ConfigError(f"precision must be 'float32', 'float16' or 'int8', not {precision!r}")
+    stored: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        tensor = tensor.detach().cpu()
+        if precision == "float32" or not tensor.is_floating_point():
+            stored[name] = tensor.clone()  # none may share memory
+        elif precision == "int8" and tensor.dim() == 2 and len(tensor) > 1000:
+            scale = (tensor.abs().amax(1, keepdim=True) / 127).half()
+            whole = scale.float().clamp_min(1e-12)
+            stored[name] = (tensor / whole).round().clamp(-127, 127).to(torch.int8)
+            stored[name + SCALE] = scale
+        else:
+            stored[name] = tensor.half().clone()
+    with atomic_write(path, "wb") as stream:
+        stream.write(save_tensors(stored, {"format": "hanlattice model 1"}))
+
+
+def stored_precision(path: Path) -> str:
+    """In which precision :func:`save_weights` wrote a file, so that it can be written so again."""
+    with safe_open(path, framework="pt") as tensors:
+        names = tensors.keys()
+        kinds = {tensors.get_slice(name).get_dtype() for name in names}
+    return "int8" if any(name.endswith(SCALE) for name in names) else "float16" if "F16" in kinds else "float32"
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """Weights as float32, and whole numbers as they are.
+
+    Raises:
+        ModelError: the file is missing, cut short or no safetensors file, or holds numbers that are not finite.
+    """
+    stored = stored_weights(path, load_tensors)
+    for name, tensor in stored.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise ModelError(f"{path}: broken ({name} has numbers that are not finite); copy the model again")
+    try:
+        return {
+            name: tensor.float() * stored[name + SCALE].float() if name + SCALE in stored else _widened(tensor)
+            for name, tensor in stored.items()
+            if not name.endswith(SCALE)
+        }
+    except RuntimeError as error:
+        raise ModelError(
+            f"{path}: broken (scales do not fit their tables: {error}); copy the model again"
+        ) from None
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.is_floating_point() else tensor
+
+
+def load_model(
+    folder: str | Path | None = None, *, device: str = "cpu", convention: str = "", trust: bool = False
+) -> NER:
+    """The model of a folder, read by torch; without one, the model inside the package.
+
+    ``trust``: parts that the folder names as ``package.module:Class`` may be imported, which runs their code.
+
+    Raises:
+        ModelError: the folder is missing, broken, or no model of this library; or it names parts of its own.
+    """
+    opened = ModelFolder.open(folder)
+    path, vocabulary = opened.path, opened.vocabulary
+    state = load_weights(path / WEIGHTS)
+    try:
+        tables = Tables.empty(vocabulary, _dimensions(state), path)
+        tagger = build(opened.config, tables, vocabulary.labels, vocabulary.conventions, trust=trust)
+        tagger.load_state_dict(state)
+    except ConfigError as error:
+        raise ModelError(f"{path}: {error}") from error
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise ModelError(f"{path}: weights do not fit the settings and vocabulary ({reason})") from None
+    try:
+        tagger = tagger.to(device)
+    except (RuntimeError, AssertionError, ImportError) as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"{path}: the device {device!r} cannot be used here ({reason}); try 'cpu'") from None
+    place = None if folder is None else path.resolve()
+    reopen = partial(load_model, place, device=device, convention=convention, trust=trust)
+    return opened.read_by(tagger, convention).opened_by(reopen)
+
+
+def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:
+    """Widths of the three tables, read off the weights."""
+    ends = {"chars": ".chars.weight", "bigrams": ".bigrams.weight", "words": ".words.table.weight"}
+    widths = {
+        kind: [t.shape[1] for name, t in state.items() if name.endswith(end) and t.dim() == 2]
+        for kind, end in ends.items()
+    }
+    return {kind: found[0] if found else 1 for kind, found in widths.items()}
+
+
+def further_rows(few: Mapping[str, Tensor], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What the weights ``more`` have beyond ``few``: of one tagger, built on larger and on smaller tables."""
+    return {name: rows[len(few[name]) :] for name, rows in more.items() if rows.shape != few[name].shape}
+
+
+def extended(weights: Mapping[str, Tensor], further: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights with further rows below theirs."""
+    return {name: torch.cat([w.cpu(), further[name]]) if name in further else w for name, w in weights.items()}

@@ -1,0 +1,89 @@
+"""Old module paths of 0.1, which parts of users' own may import, lead to the modules' present places.
+
+Importing ``hanlattice.batch`` gives ``hanlattice.inputs.batch`` and a :class:`DeprecationWarning`. The old paths go
+with version 1.0.
+"""
+
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MOVED = {
+    "allocator": "kernels.allocator",
+    "batch": "inputs.batch",
+    "calibration": "evaluation.calibration",
+    "digests": "model.digests",
+    "dropout": "layers.dropout",
+    "edges": "text.edges",
+    "encoded": "inputs.encoded",
+    "encoders.feed_forward": "layers.feed_forward",
+    "encoders.lattice_recurrence": "layers.lattice_recurrence",
+    "encoders.recurrent": "layers.recurrent",
+    "explain.attending": "explain.attention",
+    "explain.caught": "explain.captured",
+    "explain.colours": "drawing.colours",
+    "explain.glyphs": "drawing.glyphs",
+    "explain.html": "drawing.html",
+    "explain.markup": "drawing.markup",
+    "explain.svg": "drawing.svg",
+    "export": "engines.export",
+    "export.graph": "engines.graph",
+    "export.onnx": "engines.export",
+    "forking": "kernels.forking",
+    "integrations.ray": "annotation.ray",
+    "lexicon.lattice": "document",
+    "measuring": "benchmark",
+    "model_folder": "model.folder",
+    "native": "engines.native",
+    "native.chain": "engines.native.chain",
+    "native.checking": "engines.native.checking",
+    "native.flat": "engines.native.flat",
+    "native.tagger": "engines.native.tagger",
+    "ranges": "config.ranges",
+    "reach": "evaluation.reach",
+    "reader": "inputs.reader",
+    "runtime": "engines.onnx",
+    "structs": "decoders.structs",
+    "structs.decoding": "decoders.structs.decoding",
+    "structs.linear_chain": "decoders.structs.linear_chain",
+    "structs.pairing": "decoders.structs.pairing",
+    "structs.paths": "decoders.structs.paths",
+    "structs.rotary": "layers.rotary",
+    "structs.segmentation": "inputs.segmentation",
+    "structs.selection": "decoders.structs.selection",
+    "structs.spans": "decoders.structs.spans",
+    "tables": "embeddings.initial_weights",
+    "tidy": "text.tidy",
+    "vocab": "inputs.vocabulary",
+}
+
+
+class MovedModules(MetaPathFinder, Loader):
+    """Finds modules by their old paths, after all other finders."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, name = fullname.partition(".")
+        return ModuleSpec(fullname, self) if package == "hanlattice" and name in MOVED else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        new = f"hanlattice.{MOVED[spec.name.removeprefix('hanlattice.')]}"
+        warnings.warn(f"{spec.name} is {new} now", DeprecationWarning, stacklevel=2)
+        module = importlib.import_module(new)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """The module has run already; give it back its own spec, which the import system has replaced."""
+        module.__spec__ = self._spec
+
+
+def install() -> None:
+    """Let old paths be imported, once."""
+    if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
+        sys.meta_path.append(MovedModules())

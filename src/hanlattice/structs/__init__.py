@@ -1,1 +1,0 @@
-"""Algorithms on score tensors, without parameters."""

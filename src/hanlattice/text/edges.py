@@ -1,0 +1,101 @@
+"""Where an entity may begin and end: what is cut off the ends of a span that a model found."""
+
+from typing import Literal
+
+from hanlattice.text.tidy import is_blank, is_symbol
+
+Edges = Literal["blank", "punctuation"]
+
+SEPARATORS = frozenset("，。、；：！？,;:@#…—～~·|/\\^=*_")
+MARKS = frozenset(".!?+-&")  # that may end a name in Latin letters, one at a time: Yahoo!, Inc., Disney+
+_CLOSING = {"(": ")", "（": "）", "[": "]", "［": "］", "【": "】", "{": "}", "｛": "｝", "《": "》", "〈": "〉",
+            "「": "」", "『": "』", "“": "”", "‘": "’", "<": ">", "〔": "〕", "〖": "〗"}  # fmt: skip
+_OPENING = {closing: opening for opening, closing in _CLOSING.items()}
+_QUOTES = frozenset("\"'`＂＇")
+_APOSTROPHES = frozenset("'’＇")
+
+
+def trimmed(text: str, start: int, end: int, edges: Edges) -> tuple[int, int] | None:
+    """The part of ``[start, end)`` of a text that may be an entity, or None if nothing of it may.
+
+    ``blank`` cuts white space, emoji and invisible characters off both ends. ``punctuation`` also cuts separators,
+    and brackets and quotes whose partner is not inside, and leaves nothing of what is punctuation alone.
+    """
+    if _is_plain(text[start]) and _is_plain(text[end - 1]):
+        return start, end
+    paired = _paired(text, start, end) if edges == "punctuation" else None
+    before = None
+    while before != (start, end) and start < end:
+        before = start, end
+        if _is_cut(text, start, start, end, paired):
+            start += 1
+        if start < end and _is_cut(text, end - 1, start, end, paired):
+            end -= 1
+    if start == end or (paired is not None and not any(map(_says_something, text[start:end]))):
+        return None
+    return start, end
+
+
+def _is_plain(character: str) -> bool:
+    return "\u3400" <= character <= "\u9fff" or (character.isascii() and character.isalnum())
+
+
+def _is_cut(text: str, at: int, start: int, end: int, paired: set[int] | None) -> bool:
+    """``paired`` are the places of brackets and quotes with a partner; only blanks are cut where it is None."""
+    character = text[at]
+    if is_blank(character) or is_symbol(character):
+        return True
+    if paired is None:
+        return False
+    if character in SEPARATORS:
+        return True
+    if character in MARKS:
+        return not _is_mark_of_latin(text, at, start, end)
+    return _is_bracket(character) and at not in paired
+
+
+def _is_bracket(character: str) -> bool:
+    return character in _CLOSING or character in _OPENING or character in _QUOTES
+
+
+def _says_something(character: str) -> bool:
+    return not (
+        character in SEPARATORS
+        or character in MARKS
+        or _is_bracket(character)
+        or is_blank(character)
+        or is_symbol(character)
+    )
+
+
+def _paired(text: str, start: int, end: int) -> set[int]:
+    """The places of brackets and quotes within ``[start, end)`` that have a partner there."""
+    found: set[int] = set()
+    opened: dict[str, list[int]] = {}  # brackets, and quotes of which every second one closes
+    for at in range(start, end):
+        character = text[at]
+        if not _is_bracket(character) or _is_apostrophe(text, at, start, end):
+            continue
+        begun = opened.setdefault(_OPENING.get(character, character), [])
+        if begun and (character in _OPENING or character in _QUOTES):
+            found |= {begun.pop(), at}
+        elif character not in _OPENING:
+            begun.append(at)
+    return found
+
+
+def _is_apostrophe(text: str, at: int, start: int, end: int) -> bool:
+    """Between two Latin letters, as in Macy's."""
+    inside = text[at] in _APOSTROPHES and start < at < end - 1
+    return inside and _is_latin(text[at - 1]) and _is_latin(text[at + 1])
+
+
+def _is_mark_of_latin(text: str, at: int, start: int, end: int) -> bool:
+    """A mark that ends a Latin name, or the dot that begins one (.NET)."""
+    if at == start:
+        return text[at] == "." and at + 1 < end and _is_latin(text[at + 1])
+    return _is_latin(text[at - 1]) or (text[at] == "+" and text[at - 1] == "+")
+
+
+def _is_latin(character: str) -> bool:
+    return character.isalnum() and not character >= "\u2e80"

@@ -1,0 +1,65 @@
+"""What is read in one epoch: the examples of a task, some with noise, without punctuation, with user words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hanlattice.config.settings import DataConfig
+from hanlattice.inputs.reader import Reader
+from hanlattice.lexicon import Lexicon
+from hanlattice.training import data
+from hanlattice.training.noise import noisy, without_punctuation
+from hanlattice.training.user_words import UserWords
+from hanlattice.training.window import Piece
+
+
+@dataclass(frozen=True)
+class Variation:
+    """Draws the form of every example for an epoch: see :class:`hanlattice.config.settings.DataConfig`.
+
+    ``has_user_words`` says whether the tagger distinguishes them.
+    """
+
+    settings: DataConfig
+    reader: Reader
+    lexicon: Lexicon
+    has_user_words: bool
+
+    def __call__(
+        self, examples: Sequence[data.Example], labels: Sequence[str], share: float, draw: np.random.Generator
+    ) -> list[data.Example]:
+        """The examples of one epoch, of a task with these entity ``labels``; a ``share`` of them if below 1."""
+        chosen = list(examples)
+        if share < 1:
+            chosen = [chosen[i] for i in draw.permutation(len(chosen))[: share_of(len(chosen), share)].tolist()]
+        if self.settings.unpunctuated or self.settings.noise:
+            chosen = self._changed(chosen, draw)
+        if self.settings.user_words and self.has_user_words:
+            user_words = UserWords(self.reader.vocabulary, labels, self.reader.min_word_length)
+            picked = draw.random(len(chosen)) < self.settings.user_words
+            chosen = [
+                replace(e, encoded=user_words(e.encoded, e.spans, draw)) if is_picked else e
+                for e, is_picked in zip(chosen, picked.tolist(), strict=True)
+            ]
+        return chosen
+
+    def _changed(self, chosen: list[data.Example], draw: np.random.Generator) -> list[data.Example]:
+        bare, noise = self.settings.unpunctuated, self.settings.noise
+        others = [e.piece for e in chosen] if noise else []
+        changed: dict[int, Piece] = {}
+        for i, chance in enumerate(draw.random(len(chosen)).tolist()):
+            if chance < bare:
+                changed[i] = without_punctuation(chosen[i].piece)
+            elif chance < bare + noise:
+                changed[i] = noisy(others[i], others, draw)
+        changed = {i: piece for i, piece in changed.items() if piece.text}
+        read = data.examples(changed.values(), self.reader, self.lexicon)
+        for i, example in zip(changed, read, strict=True):
+            chosen[i] = example
+        return chosen
+
+
+def share_of(n: int, share: float) -> int:
+    """How many of ``n`` examples a share of them is, at least one."""
+    return max(1, round(n * share)) if n else 0
