@@ -1,22 +1,6 @@
-"""Plants faults in a copy of the package, one by one, and shows that a test notices each.
+"""Faults chosen by hand: each is a mistake that someone could make."""
 
-python tests/mutants.py [FAULT ...]
-
-A fault that no test notices is a test that is missing. Nothing outside a temporary folder is written.
-"""
-
-import argparse
-import os
-import re
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from typing import NamedTuple
-
-ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "hanlattice"
 
 
 class Fault(NamedTuple):
@@ -29,12 +13,12 @@ class Fault(NamedTuple):
 
 
 FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader"))
-LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "encoders/lattice_recurrence.py"
+LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "layers/lattice_recurrence.py"
 TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "pointers"))
 BATCHING, SERVICE = (f"tests/serving/test_{name}.py" for name in ("batching", "service"))
 CALIBRATION, NATIVE = "tests/test_calibration.py", "tests/test_native.py"
 WORD_PAIRS, SPANS = "tests/oracles/test_word_pairs.py", "tests/test_spans.py"
-CHAIN, DECODING = "structs/linear_chain.py", "structs/decoding.py"
+CHAIN, DECODING = "decoders/structs/linear_chain.py", "decoders/structs/decoding.py"
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
 AUGMENTED, AUGMENTED_TEST = "encoders/augmented.py", "tests/oracles/test_augmented.py"
 PIECES = "tests/oracles/test_pretrained.py"
@@ -49,9 +33,9 @@ BASELINES, IDCNN, SEGMENTATION = (
 
 FAULTS = {
     "a word ends one character late": Fault(
-        "reader.py", "matches.end.astype(np.int64) - 1", "matches.end.astype(np.int64)", READER
+        "inputs/reader.py", "matches.end.astype(np.int64) - 1", "matches.end.astype(np.int64)", READER
     ),
-    "padding marked as real": Fault("batch.py", "< lengths[:, None]", "<= lengths[:, None]", READER),
+    "padding marked as real": Fault("inputs/batch.py", "< lengths[:, None]", "<= lengths[:, None]", READER),
     "node lengths off by one": Fault("encoders/positions/lattice.py", "tail - head + 1", "tail - head", FLAT),
     "distances with the other sign": Fault(
         "encoders/positions/lattice.py", "torch.arange(-reach, reach + 1,", "-torch.arange(-reach, reach + 1,", FLAT
@@ -113,7 +97,7 @@ FAULTS = {
         LATTICE_LSTM,
     ),
     "sentences turned round at the end of their padding": Fault(
-        "encoders/recurrent.py",
+        "layers/recurrent.py",
         "mask.sum(1, keepdim=True) - 1 - position, position)",
         "mask.shape[1] - 1 - position, position)",
         BASELINES,
@@ -132,7 +116,7 @@ FAULTS = {
         "encoders/idcnn.py", "self.blocks[i % len(self.blocks)]", "self.blocks[0]", IDCNN
     ),
     "words of most alike lengths not preferred": Fault(
-        "structs/segmentation.py", "n * n + length * length", "n * n + length", SEGMENTATION
+        "inputs/segmentation.py", "n * n + length * length", "n * n + length", SEGMENTATION
     ),
     "a word of one character ends nowhere": Fault(
         "embeddings/softword.py",
@@ -257,7 +241,7 @@ FAULTS = {
         "decoders/word_pairs.py", "shift[:, columns].mT[:, :, None]", "shift[:, columns].mT[..., None]", WORD_PAIRS
     ),
     "surest paths are the faintest": Fault(
-        "structs/paths.py", "key=lambda path: path.score", "key=lambda path: -path.score", WORD_PAIRS
+        "decoders/structs/paths.py", "key=lambda path: path.score", "key=lambda path: -path.score", WORD_PAIRS
     ),
     "gaps lost on the way to original offsets": Fault(
         "spans.py",
@@ -266,13 +250,13 @@ FAULTS = {
         SPANS,
     ),
     "crossing spans stay together": Fault(
-        "structs/spans.py", " or latest_start[end] > start", "", "tests/oracles/test_select.py"
+        "decoders/structs/spans.py", " or latest_start[end] > start", "", "tests/oracles/test_select.py"
     ),
     "rotary positions turn the odd parts the other way": Fault(
-        "structs/rotary.py", "odd * cos + even * sin", "odd * cos - even * sin", TABLES
+        "layers/rotary.py", "odd * cos + even * sin", "odd * cos - even * sin", TABLES
     ),
     "gold cells held against the model": Fault(
-        "structs/selection.py",
+        "decoders/structs/selection.py",
         "cells.masked_fill(gold | ~real, lowest)",
         "cells.masked_fill(~real, lowest)",
         TABLES,
@@ -291,10 +275,13 @@ FAULTS = {
         "decoders/table/global_pointer.py", "q, k, first, last = torch", "q, k, last, first = torch", TABLES
     ),
     "each start meets the nearest end before it": Fault(
-        "structs/pairing.py", "places.flip(-1).cummin(-1).values.flip(-1)", "places.cummin(-1).values", POINTERS
+        "decoders/structs/pairing.py",
+        "places.flip(-1).cummin(-1).values.flip(-1)",
+        "places.cummin(-1).values",
+        POINTERS,
     ),
     "ends at their start are not listed": Fault(
-        "structs/pairing.py", "group * n + start)", "group * n + start + 1)", POINTERS
+        "decoders/structs/pairing.py", "group * n + start)", "group * n + start + 1)", POINTERS
     ),
     "starts and ends of a pointer swapped in training": Fault(
         "decoders/pointer.py",
@@ -331,7 +318,7 @@ FAULTS = {
         POINTERS,
     ),
     "spans of tables without an entity weigh as much as others": Fault(
-        "structs/selection.py", "others + weight, chosen", "others, chosen", TABLES
+        "decoders/structs/selection.py", "others + weight, chosen", "others, chosen", TABLES
     ),
     "softened labels of pointers keep half their bias": Fault(
         "decoders/table/global_pointer.py",
@@ -343,10 +330,13 @@ FAULTS = {
         "decoders/table/cells.py", "self.lowest /= temperature", "pass", TABLES
     ),
     "a temperature by the likelihood of the opposite": Fault(
-        "calibration.py", "np.where(self.right, p, 1 - p)", "np.where(self.right, 1 - p, p)", CALIBRATION
+        "evaluation/calibration.py", "np.where(self.right, p, 1 - p)", "np.where(self.right, 1 - p, p)", CALIBRATION
     ),
     "a calibrated copy of old settings": Fault(
-        "calibration.py", "config.decoder.with_settings(settings)", "config.decoder.with_settings({})", CALIBRATION
+        "evaluation/calibration.py",
+        "config.decoder.with_settings(settings)",
+        "config.decoder.with_settings({})",
+        CALIBRATION,
     ),
     "types that a model was not built for are learnt as none": Fault(
         "tagger.py", "decoder.refuse_unknown(gold)", "pass", "tests/test_decoder_limits.py"
@@ -373,7 +363,7 @@ FAULTS = {
         "embeddings/pretrained.py", "(parameter, n - level)", "(parameter, level)", "tests/test_language_models.py"
     ),
     "offset map shifted": Fault(
-        "text.py", "self.ends.item(end - 1)", "self.starts.item(end - 1)", "tests/test_text.py"
+        "text/normalise.py", "self.ends.item(end - 1)", "self.starts.item(end - 1)", "tests/test_text.py"
     ),
     "lexicon matches end early": Fault(
         "lexicon/trie.py",
@@ -390,22 +380,26 @@ FAULTS = {
     "kernels: u and v swapped": Fault(
         "kernels/flat.c", "m->u, parts, halves, content", "m->v, parts, halves, content", NATIVE
     ),
-    "kernels: bytes are not around 128": Fault("native/flat.py", "-128 * values.sum", "-127 * values.sum", NATIVE),
+    "kernels: bytes are not around 128": Fault(
+        "engines/native/flat.py", "-128 * values.sum", "-127 * values.sum", NATIVE
+    ),
     "kernels: an entity may go on after its end": Fault(
         "kernels/chain.c", "step(next, c->between_back,", "step(next, c->moves_back,", NATIVE
     ),
     "kernels: transitions backward": Fault(
-        "native/chain.py", "(scores.pair, scores.pair.T)", "(scores.pair.T, scores.pair)", NATIVE
+        "engines/native/chain.py", "(scores.pair, scores.pair.T)", "(scores.pair.T, scores.pair)", NATIVE
     ),
-    "every line end is the end of a sentence": Fault("text.py", "u2028])\\s+", "u2028])\\s*", "tests/test_text.py"),
+    "every line end is the end of a sentence": Fault(
+        "text/normalise.py", "u2028])\\s+", "u2028])\\s*", "tests/test_text.py"
+    ),
     "hard characters of one text in the next": Fault(
-        "text.py",
+        "text/normalise.py",
         "self._stretched(text, target[start:end], joins",
         "self._stretched(text, target[: end - start], joins",
         "tests/test_text.py",
     ),
     "the last bigram of a text with the next text": Fault(
-        "reader.py", "[end for end in ends if end]", "ends[-1:]", READER
+        "inputs/reader.py", "[end for end in ends if end]", "ends[-1:]", READER
     ),
     "kernels: a word ends one character late": Fault(
         "kernels/trie.c",
@@ -447,16 +441,16 @@ FAULTS = {
         "encoders/flat.py", "self._weights(asking, k, self._of", "1.1 * self._weights(asking, k, self._of", EXPLAIN
     ),
     "a word's strength from all characters": Fault(
-        "explain/attending.py", "mean[head : tail + 1, n + i]", "mean[:, n + i]", EXPLAIN
+        "explain/attention.py", "mean[head : tail + 1, n + i]", "mean[:, n + i]", EXPLAIN
     ),
     "influence of all other words": Fault(
         "explain/influence.py", "word.text != left_out", "word.text == left_out", EXPLAIN
     ),
     "characters of pictures unescaped": Fault(
-        "explain/svg.py", "{escaped(glyphs)}", "{glyphs}", "tests/test_explain_svg.py"
+        "drawing/svg.py", "{escaped(glyphs)}", "{glyphs}", "tests/test_explain_svg.py"
     ),
     "an arc one character short": Fault(
-        "explain/svg.py",
+        "drawing/svg.py",
         "self.x[min(end, self.end) - self.start]",
         "self.x[min(end, self.end) - self.start - 1]",
         "tests/test_explain_svg.py",
@@ -490,13 +484,13 @@ FAULTS = {
         "serving/lexicons.py", "(found.st_ino, found.st_mtime_ns, found.st_size)", "(0, 0, 0)", SERVICE
     ),
     "everybody is let in": Fault(
-        "serving/guarding.py", "if token is None or not is_guarded", "if True or not is_guarded", SERVICE
+        "serving/limits.py", "if token is None or not is_guarded", "if True or not is_guarded", SERVICE
     ),
     "threshold of one request for all": Fault(
-        "serving/answering.py", "            question.threshold,\n", "            None,\n", SERVICE
+        "serving/handlers.py", "            question.threshold,\n", "            None,\n", SERVICE
     ),
     "an auxiliary corpus read an epoch too long": Fault(
-        "training/tasks.py", "0 < self.epochs <= epoch", "0 < self.epochs < epoch", AUXILIARY
+        "training/auxiliary.py", "0 < self.epochs <= epoch", "0 < self.epochs < epoch", AUXILIARY
     ),
     "an auxiliary loss without its weight": Fault(
         "training/loop.py", "step.task.weight * len(piece)", "len(piece)", AUXILIARY
@@ -505,7 +499,7 @@ FAULTS = {
         "training/data.py", "    if data.train[1:] or further:\n", "    if data.train[1:]:\n", AUXILIARY
     ),
     "steps of one corpus after those of another": Fault(
-        "training/tasks.py", "(found[i] for i in draw.permutation(len(found)))", "iter(found)", AUXILIARY
+        "training/auxiliary.py", "(found[i] for i in draw.permutation(len(found)))", "iter(found)", AUXILIARY
     ),
     "words that are listed twice are two": Fault(
         "lexicon/layers.py", "if layer.trie.n_words < len(listed.words):", "if not len(listed.words):", LEXICON
@@ -526,28 +520,31 @@ RESUMING, LIMITS = "tests/test_resuming.py", "tests/serving/test_limits.py"
 ANY_FILE = f"{HOSTILE}::test_no_file_crashes_a_search_or_keeps_it_for_ever"
 FAULTS |= {
     "a model too large for the stack is read": Fault(
-        "native/flat.py",
+        "engines/native/flat.py",
         "or d_model > PARTS * lanes",
         "",
         f"{BROKEN}::test_the_largest_size_that_the_kernels_have_memory_for",
     ),
     "shapes of weights are not compared": Fault(
-        "native/checking.py",
+        "engines/native/checking.py",
         "if array.shape != shape:",
         "if False:",
         f"{BROKEN}::test_every_weight_is_checked[a row less]",
     ),
     "numbers that are not finite are read natively": Fault(
-        "native/checking.py",
+        "engines/native/checking.py",
         "if kind is None and not is_finite(array):",
         "if False:",
         f"{BROKEN}::test_every_weight_is_checked[not a number]",
     ),
     "numbers that are not finite are read by torch": Fault(
-        "model.py", "not bool(torch.isfinite(tensor).all())", "False", f"{BROKEN}::test_numbers_that_are_not_finite"
+        "model/weights.py",
+        "not bool(torch.isfinite(tensor).all())",
+        "False",
+        f"{BROKEN}::test_numbers_that_are_not_finite",
     ),
     "matrices in 8 bits without their scales": Fault(
-        "native/checking.py",
+        "engines/native/checking.py",
         "rows * scale.astype(np.float32)",
         "rows.astype(np.float32)",
         f"{BROKEN}::test_matrices_in_8_bits_that_are_no_tables",
@@ -562,19 +559,19 @@ FAULTS |= {
         "build.py", "if not _TRUSTED.get():", "if False:", f"{BROKEN}::TestOwnParts"
     ),
     "a model to start from is always trusted": Fault(
-        "training/start.py", "and not trust:", "and False:", f"{BROKEN}::TestOwnParts"
+        "training/fine_tuning.py", "and not trust:", "and False:", f"{BROKEN}::TestOwnParts"
     ),
     "a pool without its threads": Fault(
-        "native/tagger.py", "        renew_after_fork(self)\n", "", f"{BROKEN}::TestForks::test_native"
+        "engines/native/tagger.py", "        renew_after_fork(self)\n", "", f"{BROKEN}::TestForks::test_native"
     ),
     "a lock that no thread holds any more": Fault(
-        "forking.py", "        thing.renew()\n", "        pass\n", f"{BROKEN}::TestForks::test_native"
+        "kernels/forking.py", "        thing.renew()\n", "        pass\n", f"{BROKEN}::TestForks::test_native"
     ),
     "edits of a lexicon are left behind": Fault(
         "pipeline.py", "self.lexicon if is_edited else None", "None", f"{BROKEN}::TestCopies"
     ),
     "a changed file goes unseen": Fault(
-        "digests.py", "elif digest(folder / name) != recorded[name]:", "elif False:", f"{BROKEN}::TestDigests"
+        "model/digests.py", "elif digest(folder / name) != recorded[name]:", "elif False:", f"{BROKEN}::TestDigests"
     ),
     "states beyond the table are followed": Fault(
         "kernels/trie.c", "if (state >= 0 && state < slots)", "if (state >= 0)", ANY_FILE
@@ -611,11 +608,11 @@ FAULTS |= {
         f"{HOSTILE}::TestEntries",
     ),
     "numbers that are not finite as settings": Fault(
-        "ranges.py", "return math.isfinite(value) and low and high", "return low and high", RANGES
+        "config/ranges.py", "return math.isfinite(value) and low and high", "return low and high", RANGES
     ),
-    "a range without its end": Fault("ranges.py", "value < self.most if", "value <= self.most if", RANGES),
+    "a range without its end": Fault("config/ranges.py", "value < self.most if", "value <= self.most if", RANGES),
     "changed settings of a resumed run": Fault(
-        "training/resuming.py", "        _refuse_changes(output, config)\n", "", f"{RESUMING}::TestChangedSettings"
+        "training/resume.py", "        _refuse_changes(output, config)\n", "", f"{RESUMING}::TestChangedSettings"
     ),
     "of equal epochs the first is kept": Fault(
         "training/loop.py", "if f1 >= progress.best_f1:", "if f1 > progress.best_f1:", f"{RESUMING}::TestTies"
@@ -624,66 +621,19 @@ FAULTS |= {
         "training/loop.py", "if is_own and not skipped:", "if is_own:", f"{RESUMING}::TestFloat16"
     ),
     "a request with any number of words": Fault(
-        "serving/answering.py",
+        "serving/handlers.py",
         "            self._refuse_too_many_words(lexicon, texts)\n",
         "            pass\n",
         LIMITS,
     ),
     "an explanation of any number of words": Fault(
-        "serving/answering.py", "len(text) <= QUICK and n_words <= QUICK_WORDS", "len(text) <= QUICK", LIMITS
+        "serving/handlers.py", "len(text) <= QUICK and n_words <= QUICK_WORDS", "len(text) <= QUICK", LIMITS
     ),
     "any number of stored lexicons": Fault(
         "serving/lexicons.py", "if is_new and sum(1 for _ in self._names()) >= self._most:", "if False:", LIMITS
     ),
     "a line break at the end of a path": Fault(
-        "serving/guarding.py", "            self._check_path(scope)\n", "", f"{LIMITS}::TestPaths"
+        "serving/limits.py", "            self._check_path(scope)\n", "", f"{LIMITS}::TestPaths"
     ),
-    "ids of requests of any length": Fault("serving/recording.py", "{1,64}", "+", LIMITS),
+    "ids of requests of any length": Fault("serving/access_log.py", "{1,64}", "+", LIMITS),
 }
-
-
-def noticed_by(fault: Fault) -> str | None:
-    """The first test that fails on the package with the fault, or None.
-
-    Raises:
-        ValueError: the text to replace is not there exactly once, so the fault must be written anew.
-        RuntimeError: pytest could not run, which is no proof of anything.
-    """
-    with tempfile.TemporaryDirectory(prefix="hanlattice-mutant-") as folder:
-        copy = Path(folder) / "hanlattice"
-        shutil.copytree(PACKAGE, copy, copy_function=os.symlink, ignore=shutil.ignore_patterns("__pycache__"))
-        source = (PACKAGE / fault.file).read_text(encoding="utf-8")
-        if source.count(fault.right) != 1:
-            raise ValueError(f"{fault.file} holds {fault.right!r} {source.count(fault.right)} times, not once")
-        (copy / fault.file).unlink()
-        (copy / fault.file).write_text(source.replace(fault.right, fault.wrong), encoding="utf-8")
-        if fault.file.endswith(".c"):
-            subprocess.run(
-                [sys.executable, str(copy / "kernels" / "compiling.py")], check=True, capture_output=True
-            )
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", fault.test]
-        environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        return None
-    failed = re.search(r"^FAILED [^:]+::(.+?)(?: - |$)", done.stdout, re.MULTILINE)
-    if failed is None:
-        raise RuntimeError(f"pytest on {fault.test} did not get as far as a test:\n{done.stdout}{done.stderr}")
-    return failed[1]
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("fault", nargs="*", choices=[*FAULTS, []], help="only these, by name")
-    names = parser.parse_args().fault or list(FAULTS)
-    missed = 0
-    print(f"| {'fault':45} | caught by |\n|{'-' * 47}|---|")
-    for name in names:
-        test = noticed_by(FAULTS[name])
-        missed += test is None
-        print(f"| {name:45} | {test or 'NOTHING'} |", flush=True)
-    return min(missed, 1)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

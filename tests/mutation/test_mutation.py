@@ -1,0 +1,80 @@
+"""The mutation tests themselves: faults that can be put in, and operators that change what they say."""
+
+import pytest
+
+from mutation.chosen import FAULTS
+from mutation.equivalent import EQUIVALENT
+from mutation.operators import mutants
+from mutation.run import PACKAGE, chosen, generated, stages_for, tried
+
+SOURCE = '''
+def share(part: int, whole: int = 2) -> float:
+    """Docstrings hold no mutants: 1 < 2."""
+    if not part or whole <= 0:
+        raise ValueError("1 + 1")
+    return part / max(whole, 1)
+'''
+
+
+@pytest.mark.parametrize("name", ["a word ends one character late", "transitions transposed in Viterbi"])
+def test_a_fault_is_noticed(name: str) -> None:
+    (fault,) = (fault for fault in chosen() if fault.name == name)
+    assert tried(fault).noticed
+
+
+def test_every_chosen_fault_can_be_put_in() -> None:
+    counts = {
+        name: (PACKAGE / fault.file).read_text(encoding="utf-8").count(fault.right)
+        for name, fault in FAULTS.items()
+    }
+    assert {name: n for name, n in counts.items() if n != 1} == {}
+
+
+def test_operators() -> None:
+    found = {(m.before, m.after) for m in mutants("share.py", SOURCE)}
+    assert found == {
+        ("2", "3"),
+        ("not part or whole <= 0", "False"),
+        ("not part or whole <= 0", "(not part and whole <= 0)"),
+        ("not part", "part"),
+        ("whole <= 0", "(whole < 0)"),
+        ("0", "1"),
+        ("return part / max(whole, 1)", "return None"),
+        ("max(whole, 1)", "min(whole, 1)"),
+        ("max(whole, 1)", "max(1, whole)"),
+        ("1", "2"),
+    }
+
+
+def test_a_mutant_changes_its_place_only() -> None:
+    source = "# 中文\ndef f(a, b):\n    return g('文', a < b)\n"
+    one = next(m for m in mutants("f.py", source) if m.operator == "comparison")
+    assert one.line == 3
+    assert one.apply(source.encode()).decode() == source.replace("a < b", "(a <= b)")
+
+
+def test_generation_follows_the_seed() -> None:
+    first, again, other = ([f.name for f in generated(60, seed)] for seed in ("a", "a", "b"))
+    assert first == again != other
+    assert len({name.split("/")[0] for name in first}) > 15
+
+
+def test_at_least_half_of_250_faults_are_generated() -> None:
+    from mutation.run import GENERATED, SEED
+
+    n = len(generated(GENERATED, SEED))
+    assert n >= len(FAULTS)
+    assert n + len(FAULTS) >= 250
+
+
+def test_equivalent_mutants_exist_and_have_a_reason() -> None:
+    files = {key.split(":")[0] for key in EQUIVALENT}
+    known = {m.key for f in files for m in mutants(f, (PACKAGE / f).read_text(encoding="utf-8"))}
+    assert set(EQUIVALENT) <= known
+    assert all(len(reason.split()) > 3 for reason in EQUIVALENT.values())
+
+
+def test_tests_of_a_module() -> None:
+    stages = stages_for("decoders/tagging.py")
+    assert any("oracles" in stage for stage in stages)
+    assert stages_for("spans.py") == ("tests/test_spans.py",)
