@@ -390,7 +390,7 @@ FAULTS = {
         "engines/native/chain.py", "(scores.pair, scores.pair.T)", "(scores.pair.T, scores.pair)", NATIVE
     ),
     "every line end is the end of a sentence": Fault(
-        "text/normalise.py", "u2028])\\s+", "u2028])\\s*", "tests/test_text.py"
+        "text/windows.py", "u2028])\\s+", "u2028])\\s*", "tests/test_text.py"
     ),
     "hard characters of one text in the next": Fault(
         "text/normalise.py",

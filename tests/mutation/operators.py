@@ -1,8 +1,8 @@
 """Mutation operators: small changes of Python source, each of which some test should notice.
 
 Every operator looks at one node of the syntax tree and proposes source text to put in its place. Annotations,
-docstrings, error messages, assertions and code for type checkers are left alone: nothing there changes what a program
-does.
+docstrings, error messages, assertions and code for type checkers are left alone: nothing there changes what a
+program does.
 """
 
 import ast
