@@ -32,7 +32,7 @@ from hanlattice.inputs.batch import Batch, Words
 from hanlattice.kernels.allocator import keep_freed_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from oracles import naive_lattice_lstm
+import oracles.naive_lattice_lstm as naive_lattice_lstm
 
 D, V = 50, 1000
 WORD_LENGTHS, SHARES = (2, 3, 4, 5, 6, 7, 8), (0.60, 0.20, 0.13, 0.03, 0.02, 0.01, 0.01)
@@ -51,7 +51,7 @@ def sentences(count: int) -> list[Read]:
         chosen = torch.multinomial(torch.tensor(SHARES), m, replacement=True, generator=draw)
         length = torch.tensor(WORD_LENGTHS)[chosen]
         head = (torch.rand(m, generator=draw) * (n - length + 1)).long()
-        spans = torch.stack([head, head + length - 1], -1).unique(dim=0)[None]  # [1 M 2]
+        spans = torch.stack([head, head + length - 1], -1).unique(dim=0)[None]  # type: ignore[no-untyped-call]  # [1 M 2]
         head, tail = spans.unbind(-1)
         ids = torch.randint(1, V, head.shape, generator=draw)
         words = Words(ids, head, tail, torch.zeros_like(ids), torch.ones_like(ids, dtype=torch.bool))
@@ -85,7 +85,7 @@ def looped(encoder: LatticeLSTM, x: Tensor, batch: Batch) -> Tensor:
 def _looped(weights: Direction, x: Tensor, vectors: Tensor, first: Tensor, last: Tensor) -> Tensor:
     d, n = weights.merge_state.out_features, len(x)
     order = last.argsort()
-    starts = (first[order] + 1).split(torch.bincount(last, minlength=n).tolist())
+    starts = (first[order] + 1).split(torch.bincount(last, minlength=n).tolist())  # type: ignore[no-untyped-call]
     inputs = weights.word_input(vectors[order]).split([len(s) for s in starts])
     merges = weights.merge_input(x)
     h, c = [x.new_zeros(1, d)], [x.new_zeros(1, d)]
@@ -114,7 +114,7 @@ def train(encode: Encode, encoder: LatticeLSTM, reads: list[Read]) -> dict[str, 
     """The gradients of a loss that is a sum over sentences."""
     encoder.zero_grad(set_to_none=True)
     for x, batch in reads:
-        encode(encoder, x, batch).square().sum().backward()
+        encode(encoder, x, batch).square().sum().backward()  # type: ignore[no-untyped-call]
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
 
 

@@ -164,7 +164,9 @@ def vectors(words: str, path: str, dimension: str) -> dict[str, float]:
     rows = np.zeros((n, int(dimension)), np.float16)
     rows[:] = np.random.default_rng(1).normal(size=int(dimension))
     none = {"chars": rows[:0], "bigrams": rows[:0]}
-    tensors = {f"{kind}.rows": of_kind for kind, of_kind in none.items()} | {"words.rows": rows}
+    tensors: dict[str, np.ndarray] = {f"{kind}.rows": of_kind for kind, of_kind in none.items()} | {
+        "words.rows": rows
+    }
     tensors |= {f"{kind}.names": names[:0] for kind in none} | {"words.names": names}
     save_file(tensors, path, {HEADER: json.dumps({"version": 1, "meta": {}})})
     return {}

@@ -36,7 +36,7 @@ def main() -> None:
     met = sum(text in kinds for text in gold)
     print(f"{len(kinds):,} words, which are {met:,} of the {len(gold):,} entities of the test\n")
     print("| the lexicon | P | R | F1 |\n|---|---|---|---|")
-    lists = {
+    lists: dict[str, list[tuple[str, str | None, None]]] = {
         "as it is": [],
         "with the words": [(word, None, None) for word in kinds],
         "with the words and their labels": [

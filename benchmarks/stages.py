@@ -56,7 +56,7 @@ class Stages:
             (ner.lexicon, "match_batch", "match"),
             (ner.reader, "read", "read"),
             (engine.flat, "read", "encoder"),
-            (engine.chain, "read", "tags"),
+            *((chain, "read", "tags") for chain in engine.chains.values()),
         ):
             self._watch(owner, name, stage)
 

@@ -31,7 +31,7 @@ from hanlattice.config.files import load_config
 from hanlattice.config.settings import Config
 from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.encoders.base import Encoder
-from hanlattice.encoders.flat import Flat
+from hanlattice.encoders.flat import Flat, FlatLayer
 from hanlattice.inputs.batch import Batch, Words, collate
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.spans import Span
@@ -46,7 +46,8 @@ BATCH_SIZES = (10, 16)
 BATCHES = 8  # of each size in a round
 LABELS = ("LOC", "ORG", "PER")
 N_CHARS, N_BIGRAMS, N_WORDS, WIDTH = 4_000, 40_000, 15_000, 50  # of invented tables, about as Weibo's
-Step = tuple[Batch, list[tuple[Span, ...]]]
+Gold = list[tuple[Span, ...]]
+Step = tuple[Batch, Gold]
 
 
 class Plain(Encoder):
@@ -54,7 +55,9 @@ class Plain(Encoder):
 
     def __init__(self, flat: Flat, *, dropout: float):
         super().__init__()
-        heads, d_hidden = flat.layers[0].attention.heads, flat.layers[0].feed_forward.inner.out_features
+        first = flat.layers[0]
+        assert isinstance(first, FlatLayer)
+        heads, d_hidden = first.attention.heads, first.feed_forward.inner.out_features
         self.d_out, self.words = flat.d_out, flat.words
         self.char_projection, self.word_projection = flat.char_projection, flat.word_projection
         self.layer = nn.TransformerEncoderLayer(flat.d_out, heads, d_hidden, dropout, batch_first=True)
@@ -74,8 +77,8 @@ class Contender:
         self.optimisers = optimisers(tagger, self.settings)
         set_rate(self.optimisers, 1.0)
 
-    def step(self, batch: Batch, gold: list[tuple[Span, ...]]) -> None:
-        self.tagger.loss(batch, gold).backward()
+    def step(self, batch: Batch, gold: Gold) -> None:
+        self.tagger.loss(batch, gold).backward()  # type: ignore[no-untyped-call]
         clip(self.parameters, self.settings)
         for optimiser in self.optimisers:
             optimiser.step()
@@ -92,9 +95,8 @@ def contenders(tagger: Tagger, config: Config) -> dict[str, Contender]:
 
 
 def invented(config: Config) -> Tagger:
-    tables = Tables(
-        *(torch.randn(n, WIDTH) for n in (N_CHARS, N_BIGRAMS, N_WORDS)), torch.ones(N_WORDS, dtype=torch.long), 0
-    )
+    chars, bigrams, words = (torch.randn(n, WIDTH) for n in (N_CHARS, N_BIGRAMS, N_WORDS))
+    tables = Tables(chars, bigrams, words, torch.ones(N_WORDS, dtype=torch.long), 0)
     tagger = build(config, tables, LABELS)
     initialise(tagger, config.training.initialisation)
     return tagger
@@ -105,7 +107,7 @@ def invented_step(size: int) -> Step:
     chars, bigrams = (torch.randint(2, n, (size, 50)) for n in (N_CHARS, N_BIGRAMS))
     ids = torch.randint(1, N_WORDS, lattices.head.shape)
     words = Words(ids, lattices.head, lattices.tail, torch.zeros_like(ids), lattices.mask[:, 50:])
-    gold = [(Span(3, 5, "LOC"), Span(20, 23, "PER"), Span(40, 44, "ORG"))] * size
+    gold: Gold = [(Span(3, 5, "LOC"), Span(20, 23, "PER"), Span(40, 44, "ORG"))] * size
     return Batch(chars, bigrams, lattices.mask[:, :50], words), gold
 
 

@@ -18,7 +18,6 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from open_corpora import held_out
 
 import hanlattice
 from hanlattice import corpus
@@ -26,6 +25,7 @@ from hanlattice.files import atomic_write
 from hanlattice.kernels.library import can_multiply_bytes
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
+from open_corpora import held_out
 
 LEAST, PURITY, SHARE = 3, 0.75, 0.45
 CONTRADICTED = 0.2  # share of places below which a listed word is no name

@@ -24,6 +24,8 @@ import torch
 from hanlattice import corpus
 from hanlattice.cli.progress import Lines
 from hanlattice.config.files import load_config
+from hanlattice.embeddings.characters import Characters
+from hanlattice.encoders.flat import Flat
 from hanlattice.engines.export import export
 from hanlattice.evaluation.calibration import calibrate, read
 from hanlattice.inputs.vocabulary import Vocabulary
@@ -45,7 +47,7 @@ FOR_TEMPERATURE = (
 BIGRAMS, WORDS = 160_000, 152_000  # rows of the packaged tables
 
 
-def run(*command: str | Path) -> None:
+def run(*command: object) -> None:
     print("$", *command, flush=True)
     subprocess.run(list(map(str, command)), check=True, cwd=ROOT)
 
@@ -143,6 +145,9 @@ def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
 def trimmed(ner: NER, bigrams: int, words: int) -> Vocabulary:
     """Drop the rarest rows of the two large tables, in place, to keep the package small."""
     embedding, encoder = ner.tagger.embedding, ner.tagger.encoder
+    assert isinstance(embedding, Characters)
+    assert embedding.bigrams is not None
+    assert isinstance(encoder, Flat)
     with torch.no_grad():
         embedding.bigrams.weight.data = embedding.bigrams.weight[: bigrams + 2].clone()
         encoder.words.table.weight.data = encoder.words.table.weight[: words + 1].clone()

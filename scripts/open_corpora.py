@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tag_words import tagged
-
 from hanlattice import corpus
 from hanlattice.document import Document
+from tag_words import tagged
 
 ASIDE = 108  # of a thousand documents of wild
 

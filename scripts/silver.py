@@ -12,15 +12,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gazetteer import batches, sample
-from open_corpora import held_out
-
 import hanlattice
+from gazetteer import batches, sample
 from hanlattice import corpus
 from hanlattice.document import Document, Entity
 from hanlattice.kernels.library import can_multiply_bytes
 from hanlattice.spans import Span
 from hanlattice.text.windows import sentences
+from open_corpora import held_out
 
 LENGTHS = range(6, 121)  # of sentences
 

@@ -68,5 +68,6 @@ def flat(encoder: Flat, x: Tensor, char_mask: Tensor, words: Words) -> Tensor:
     mask = torch.cat([char_mask, words.mask], 1)
     h = torch.cat([encoder.char_projection(x), encoder.word_projection(encoder.words(x, words).vectors)], 1)
     for each in encoder.layers:
+        assert isinstance(each, FlatLayer)
         h = layer(each, h, head, tail, mask, encoder.distances)
     return h[:, :n]
