@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -40,18 +41,15 @@ ROWS = (
     ("decoders.structs",),
     ("inputs.batch", "inputs.segmentation", "layers", "embeddings.initial_weights"),
     ("inputs", "vectors"),
-    ("config", "corpus", "lexicon", "evaluation", "drawing"),
+    ("config", "corpus", "lexicon", "evaluation"),
     ("text", "document"),
-    ("spans", "model.digests"),
+    ("spans", "drawing", "model.digests"),
     ("files", "kernels", "config.ranges", "config.values"),
     ("errors",),
     ("__init__", "model", "engines"),
     ("moved",),
 )
 HEIGHT = {name: len(ROWS) - i for i, row in enumerate(ROWS) for name in row}
-
-# A document or a lattice draws itself when asked to; what it is does not depend on the drawing.
-UPWARD_WHEN_CALLED = {("document", "drawing"), ("drawing", "explain")}
 
 WITHOUT_TORCH = (
     "hanlattice",
@@ -83,8 +81,8 @@ def row_of(module: str) -> str:
     return next(name for name in names if name in HEIGHT)
 
 
-def imports(tree: ast.AST, *, at_once: bool = True) -> Iterator[tuple[str, bool]]:
-    """Modules of the package that are imported, and whether as soon as the importing module is; none for types."""
+def imports(tree: ast.AST) -> Iterator[str]:
+    """The modules of the package that a module imports, also inside functions, but not for type checkers only."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
@@ -94,28 +92,34 @@ def imports(tree: ast.AST, *, at_once: bool = True) -> Iterator[tuple[str, bool]
                 package = (node.module or "").removeprefix("hanlattice").lstrip(".")
                 for alias in node.names:
                     name = f"{package}.{alias.name}".lstrip(".")
-                    yield (name if name in MODULES else package or "__init__"), at_once
+                    yield name if name in MODULES else package or "__init__"
         elif isinstance(node, ast.Import):
-            yield from (
-                (a.name.removeprefix("hanlattice."), at_once)
-                for a in node.names
-                if a.name.startswith("hanlattice.")
-            )
-        later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        yield from imports(node, at_once=at_once and not later)
+            yield from (a.name.removeprefix("hanlattice.") for a in node.names if a.name.startswith("hanlattice."))
+        yield from imports(node)
+
+
+def import_graph() -> dict[str, set[str]]:
+    """For each module of the package, the modules that it imports."""
+    return {name: set(imports(ast.parse(path.read_text(encoding="utf-8")))) for name, path in MODULES.items()}
 
 
 def test_imports_point_one_way() -> None:
     wrong = []
-    for module, path in MODULES.items():
+    for module, targets in import_graph().items():
         row = row_of(module)
-        for target, at_once in imports(ast.parse(path.read_text(encoding="utf-8"))):
+        for target in sorted(targets):
             other = row_of(target)
-            downward = HEIGHT[other] < HEIGHT[row] or other == row
-            packages = (row.split(".")[0], other.split(".")[0])
-            if not downward and (at_once or packages not in UPWARD_WHEN_CALLED):
+            if HEIGHT[other] >= HEIGHT[row] and other != row:
                 wrong.append(f"{module} imports {target}")
     assert not wrong
+
+
+def test_no_import_cycles() -> None:
+    """No module imports itself through others; imports inside functions count too."""
+    try:
+        TopologicalSorter(import_graph()).prepare()
+    except CycleError as error:
+        pytest.fail(f"a cycle of imports: {' -> '.join(reversed(error.args[1]))}")
 
 
 def test_light_modules_do_not_import_torch() -> None:

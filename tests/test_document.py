@@ -1,8 +1,12 @@
+"""Documents, entities and lattices: what they hold, and the forms that they can be written in."""
+
 import pickle
+from xml.etree import ElementTree
 
 import pytest
 
-from hanlattice.document import Document, Entity
+import tiny
+from hanlattice.document import Document, Entity, Lattice, html_page
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Span
 
@@ -11,11 +15,11 @@ PERSON = Entity("王小明", "PER", 0, 3)
 PLACE = Entity("北京", "LOC", 5, 7, score=0.98765432)
 
 
-def test_spans_come_from_the_entities():
+def test_spans_of_a_document() -> None:
     assert Document(TEXT, (PERSON, PLACE)).spans == [Span(0, 3, "PER"), Span(5, 7, "LOC")]
 
 
-def test_to_dict_leaves_out_what_is_not_there():
+def test_to_dict_leaves_out_missing_values() -> None:
     assert Document(TEXT, (PERSON, PLACE)).to_dict() == {
         "text": TEXT,
         "entities": [
@@ -26,14 +30,14 @@ def test_to_dict_leaves_out_what_is_not_there():
     assert Document("", id="s1").to_dict() == {"text": "", "entities": [], "id": "s1"}
 
 
-def test_to_dict_keeps_the_pieces_of_a_discontinuous_entity():
+def test_to_dict_has_the_fragments_of_a_discontinuous_entity() -> None:
     entity = Entity("上肢疼痛", "SYM", 0, 4, fragments=((0, 2), (3, 4)))
     assert entity.to_dict()["fragments"] == [[0, 2], [3, 4]]
     assert "fragments" not in PERSON.to_dict()
 
 
-def test_every_entity_has_fragments():
-    """An entity in one piece may name it or not; text and offsets belong together whatever the entity."""
+def test_every_entity_has_fragments() -> None:
+    """An entity with one fragment may name it or not."""
     assert Entity("王小明", "PER", 0, 3, fragments=((0, 3),)) == PERSON
     assert (PERSON.fragments, PERSON.parts, PERSON.discontinuous) == (((0, 3),), ("王小明",), False)
     pain = Entity.of("上肢皮肤疼痛", Span.of([(0, 2), (4, 6)], "SYM"), 0.5)
@@ -45,19 +49,19 @@ def test_every_entity_has_fragments():
 
 
 @pytest.mark.parametrize("fragments", [((0, 1), (2, 3)), ((1, 2), (3, 4)), ((2, 4), (0, 1)), ((0, 3), (2, 4))])
-def test_fragments_reach_from_start_to_end_in_order(fragments):
+def test_fragments_must_be_in_order_from_start_to_end(fragments: tuple[tuple[int, int], ...]) -> None:
     with pytest.raises(HanlatticeError, match=r"do not reach from 0 to 4 in order"):
         Entity("上肢疼痛", "SYM", 0, 4, fragments=fragments)
 
 
-def test_to_tags():
+def test_to_tags() -> None:
     document = Document(TEXT, (PERSON, PLACE))
     assert document.to_tags() == ["B-PER", "M-PER", "E-PER", "O", "O", "B-LOC", "E-LOC", "O"]
     assert document.to_tags("BIO") == ["B-PER", "I-PER", "I-PER", "O", "O", "B-LOC", "I-LOC", "O"]
     assert Document("").to_tags() == []
 
 
-def test_overlapping_entities_have_no_tags():
+def test_overlapping_entities_cannot_become_tags() -> None:
     nested = Document("北京大学", (Entity("北京大学", "ORG", 0, 4), Entity("北京", "LOC", 0, 2)))
     with pytest.raises(ValueError, match=r"LOC \[0, 2\) and ORG \[0, 4\) overlap"):
         nested.to_tags()
@@ -65,8 +69,42 @@ def test_overlapping_entities_have_no_tags():
         Document(TEXT).to_tags("IOB1")
 
 
-def test_a_document_can_be_pickled_without_its_lattice():
+def test_a_document_is_pickled_without_its_lattice() -> None:
     document = Document(TEXT, (PERSON,), "a", ((0, 3), (3, 8)), {"@line": 3}, read_lattice=lambda: None)
     again = pickle.loads(pickle.dumps(document))
     assert again == document
     assert again.read_lattice is None
+
+
+def texts(svg: str) -> set[str | None]:
+    return {element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
+
+
+def test_a_lattice_draws_its_words_with_strengths_and_reasons() -> None:
+    lattice = Lattice("重庆人", (0, 1), (2, 3), ("重庆", "庆人"), ("LOC", None))
+    svg = lattice.to_svg()
+    assert texts(svg) == {*"重庆人"}
+    assert "<title>重庆 LOC</title>" in svg
+    assert "<title>庆人</title>" in svg
+    drawn = lattice.to_svg([Entity("重庆", "LOC", 0, 2)], (1.0, 0.0), ("first reason", "second reason"))
+    assert texts(drawn) == {*"重庆人", "LOC"}
+    assert 'stroke-width="5"' in drawn
+    assert "<title>first reason</title>" in drawn
+
+
+def test_a_document_that_a_model_has_read_draws_its_lattice() -> None:
+    document = tiny.ner()("王小红在北京工作。")
+    svg = document.lattice.to_svg()
+    assert svg == tiny.ner()("王小红在北京工作。").lattice.to_svg()
+    assert texts(svg) == set("王小红在北京工作。")
+    html = document.to_html()
+    assert html.count("<svg") == 1
+    assert "</figure>" in html
+    assert "<svg" not in Document("王小红").to_html(), "no model has read it"
+
+
+def test_a_page_of_several_documents() -> None:
+    documents = [tiny.ner()("王小红在北京工作。"), Document("李明")]
+    plain, drawn = "".join(html_page(documents)), "".join(html_page(documents, lattices=True))
+    assert plain.count("<p>") == drawn.count("<p>") == 2
+    assert (plain.count("<svg"), drawn.count("<svg")) == (0, 1)

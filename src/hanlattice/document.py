@@ -1,27 +1,27 @@
-"""What users hold: a text, and the entities found or annotated in it."""
+"""The data that users hold: a text, the entities in it, and the lattice of words that a model read with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from hanlattice.drawing.marks import Arc, Mark
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Ranges, Span, to_tags
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A stretch of a text that names something: ``text == document.text[start:end]``, always.
+    """A named entity in a text. ``text == document.text[start:end]`` holds for every entity.
 
-    ``fragments`` lists its pieces ``(start, end)`` in order: one, unless the entity is discontinuous. The ``text``
-    of a discontinuous one is the whole stretch, gaps too, so that offsets and text belong together whatever the
-    entity; its ``parts`` are the texts of the pieces. ``score`` is a confidence in [0, 1], or ``None`` for
-    annotated entities.
+    ``score`` is a confidence in [0, 1], or ``None`` for annotated entities. ``fragments`` lists the parts
+    ``(start, end)`` of the entity in order: one part, unless the entity is discontinuous. The ``text`` of a
+    discontinuous entity includes its gaps; ``parts`` has the texts of its fragments alone.
 
     Raises:
-        HanlatticeError: the fragments do not reach from start to end in order.
+        HanlatticeError: the fragments are not in order, or do not cover ``start`` and ``end``.
     """
 
     text: str
@@ -33,7 +33,7 @@ class Entity:
 
     @classmethod
     def of(cls, text: str, span: Span, score: float | None = None) -> Entity:
-        """The entity that a span of this text is."""
+        """The entity at a span of ``text``."""
         return cls(text[span.start : span.end], span.label, span.start, span.end, score, span.fragments)
 
     def __post_init__(self) -> None:
@@ -45,41 +45,41 @@ class Entity:
     def _check_fragments(self) -> None:
         edges = list(chain.from_iterable(self.fragments))
         if (edges[0], edges[-1]) != (self.start, self.end) or edges != sorted(edges):
-            pieces = ", ".join(f"[{start}, {end})" for start, end in self.fragments)
-            raise HanlatticeError(f"{pieces} do not reach from {self.start} to {self.end} in order")
+            fragments = ", ".join(f"[{start}, {end})" for start, end in self.fragments)
+            raise HanlatticeError(f"{fragments} do not reach from {self.start} to {self.end} in order")
 
     @property
     def discontinuous(self) -> bool:
-        """Is it in more than one piece?"""
+        """Whether the entity has several fragments."""
         return len(self.fragments) > 1
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The text of each piece."""
+        """The text of each fragment."""
         return tuple(self.text[start - self.start : end - self.start] for start, end in self.fragments)
 
     @property
     def span(self) -> Span:
-        """Its place and label; pieces that touch are one there."""
+        """The position and label of the entity, with touching fragments joined."""
         if not self.discontinuous:
             return Span(self.start, self.end, self.label)
         return Span.of(self.fragments, self.label)
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"start", "end", "text", "label"}``, with ``"score"`` and, of a discontinuous one, ``"fragments"``."""
+        """``{"start", "end", "text", "label"}``, with ``"score"`` if known and ``"fragments"`` if several."""
         row: dict[str, Any] = {"start": self.start, "end": self.end, "text": self.text, "label": self.label}
         if self.score is not None:
             row["score"] = round(self.score, 6)
         if self.discontinuous:
-            row["fragments"] = [list(piece) for piece in self.fragments]
+            row["fragments"] = [list(fragment) for fragment in self.fragments]
         return row
 
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """The words found in ``text``, ordered by (start, end); spans are half-open, in characters.
+    """The words found in ``text``, ordered by (start, end). Spans are half-open, in characters.
 
-    Iterates as ``(start, end, word, label)``; the label is None where the lexicon gives none.
+    Iteration gives ``(start, end, word, label)`` for each word; the label is None if the lexicon has none.
     """
 
     text: str
@@ -94,20 +94,31 @@ class Lattice:
     def __iter__(self) -> Iterator[tuple[int, int, str, str | None]]:
         return zip(self.starts, self.ends, self.words, self.labels, strict=True)
 
-    def to_svg(self) -> str:
-        """A picture: the characters in rows, and the words as arcs above them."""
+    def to_svg(
+        self, entities: Iterable[Entity] = (), strengths: Sequence[float] = (), reasons: Sequence[str] = ()
+    ) -> str:
+        """A picture: the characters in rows, the words as arcs above them, and entities below them.
+
+        Args:
+            entities: entities of the text, drawn in the colours of their labels.
+            strengths: a number in [0, 1] for each word, the thickness of its arc; without them all arcs look alike.
+            reasons: a sentence for each word, shown when the pointer rests on its arc; without them word and label.
+        """
         from hanlattice.drawing.svg import lattice_svg
 
-        return lattice_svg(self)
+        hints = reasons or [f"{word} {label or ''}" for _, _, word, label in self]
+        drawn: Sequence[float | None] = strengths or [None] * len(self)
+        rows = zip(self.starts, self.ends, self.words, hints, drawn, strict=True)
+        return lattice_svg(self.text, [Arc(*row) for row in rows], entity_marks(entities))
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text exactly as given, with entities in the order of their start.
+    """A text exactly as given, with its entities in the order of their start.
 
     ``tokens`` holds the token boundaries ``(start, end)`` of corpora whose tokens are not single characters,
-    and ``None`` where every character is a token. ``meta`` carries whatever else came with the text (a row's
-    other columns, the file and line it was read from).
+    and ``None`` where every character is a token. ``meta`` carries whatever else came with the text, such as the
+    other columns of a row, or the file and line it was read from.
     """
 
     text: str
@@ -118,7 +129,7 @@ class Document:
     read_lattice: Callable[[], Lattice] | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[type[Document], tuple[Any, ...]]:
-        """A pickled document leaves behind the lattice, which holds on to the lexicon it was read by."""
+        """Pickle without the lattice, which refers to the whole lexicon."""
         return Document, (self.text, self.entities, self.id, self.tokens, self.meta)
 
     @property
@@ -128,25 +139,44 @@ class Document:
 
     @property
     def spans(self) -> list[Span]:
+        """The span of each entity."""
         return [entity.span for entity in self.entities]
 
     def to_dict(self) -> dict[str, Any]:
-        """A row of the JSONL format: the text, its entities, and its id where it has one."""
+        """A row of the JSONL format: the text, its entities, and its id if it has one."""
         row: dict[str, Any] = {"text": self.text, "entities": [entity.to_dict() for entity in self.entities]}
         if self.id is not None:
             row["id"] = self.id
         return row
 
     def to_tags(self, scheme: str = "BMES") -> list[str]:
-        """One tag a character (scheme: BIO, BMES, BIOES, BILOU).
+        """One tag for each character, in the scheme BIO, BMES, BIOES or BILOU.
 
         Raises:
-            ValueError: two entities overlap or one is discontinuous, which no sequence of tags can express.
+            ValueError: two entities overlap or one is discontinuous, which tags cannot express.
         """
         return to_tags(self.spans, len(self.text), scheme)
 
     def to_html(self) -> str:
-        """A page of its own with the entities marked in the text; below it the lattice, if a model has read it."""
-        from hanlattice.drawing.html import page
+        """An HTML page with the entities marked in the text; below it the lattice, if a model has read the text."""
+        return "".join(html_page([self], lattices=True))
 
-        return "".join(page([self], lattices=True))
+
+def html_page(documents: Iterable[Document], *, lattices: bool = False) -> Iterator[str]:
+    """The parts of an HTML page with one paragraph for each document, in order.
+
+    ``lattices`` adds the picture of its lattice below each document that a model has read.
+    """
+    from hanlattice.drawing.html import Paragraph, page
+
+    def paragraph(document: Document) -> Paragraph:
+        lattice = document.lattice if lattices else None
+        picture = "" if lattice is None else lattice.to_svg(document.entities)
+        return Paragraph(document.text, entity_marks(document.entities), picture)
+
+    return page(map(paragraph, documents))
+
+
+def entity_marks(entities: Iterable[Entity]) -> list[Mark]:
+    """Entities in the form that :mod:`hanlattice.drawing` takes."""
+    return [Mark(e.start, e.end, e.label, e.text, e.score, e.fragments) for e in entities]

@@ -447,13 +447,13 @@ FAULTS = {
         "explain/influence.py", "word.text != left_out", "word.text == left_out", EXPLAIN
     ),
     "characters of pictures unescaped": Fault(
-        "drawing/svg.py", "{escaped(glyphs)}", "{glyphs}", "tests/test_explain_svg.py"
+        "drawing/svg.py", "{escaped(glyphs)}", "{glyphs}", "tests/drawing/test_svg.py"
     ),
     "an arc one character short": Fault(
         "drawing/svg.py",
         "self.x[min(end, self.end) - self.start]",
         "self.x[min(end, self.end) - self.start - 1]",
-        "tests/test_explain_svg.py",
+        "tests/drawing/test_svg.py",
     ),
     "groups by length off by one": Fault(
         "explain/analysis.py", "_length(span))", "_length(span) + 1)", "tests/test_explain_analysis.py"

@@ -232,9 +232,9 @@ def _write_conll(documents: "Iterable[Document]", stream: IO[str], titled: bool)
 
 
 def _write_html(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:
-    from hanlattice.drawing.html import page
+    from hanlattice.document import html_page
 
-    for piece in page(documents):
+    for piece in html_page(documents):
         stream.write(piece)
         stream.flush()
 

@@ -1,8 +1,8 @@
-"""One colour a label, the same on every page and in every picture."""
+"""The colours of entity labels: one table for every page and every picture."""
 
 import zlib
 
-# Okabe and Ito 2008, which stay apart for colour-blind readers; the label stands beside every entity all the same.
+# The palette of Okabe and Ito (2008), which colour-blind readers can distinguish.
 FIXED = {
     "PER": "#56b4e9",
     "LOC": "#009e73",
@@ -15,12 +15,16 @@ OTHERS = (
     "#332288", "#117733", "#999933", "#ddcc77", "#cc6677", "#882255", "#aa4499", "#f0e442",
     "#999999", "#8c510a", "#a6d854", "#8da0cb", "#f4a6c6", "#708090", "#b2182b", "#80cdc1",
 )  # fmt: skip
-_MIX = 8542  # by which no two labels of CLUENER, Weibo NER, Resume NER or CMeEE have one colour
+_FACTOR = 8542  # with this factor, no two labels within CLUENER, Weibo NER, Resume NER or CMeEE share a colour
 
 
 def colour_of(label: str) -> str:
-    """The colour of a label, which follows from its name alone; other labels may share it."""
+    """The colour of a label, as ``#rrggbb``.
+
+    It depends on the label alone, so a label has the same colour everywhere. Labels outside ``FIXED`` may share
+    a colour.
+    """
     if label in FIXED:
         return FIXED[label]
-    number = zlib.crc32(label.encode("utf-8", "surrogatepass")) * _MIX % 65521
-    return OTHERS[number % len(OTHERS)]
+    checksum = zlib.crc32(label.encode("utf-8", "surrogatepass"))
+    return OTHERS[checksum * _FACTOR % 65521 % len(OTHERS)]

@@ -1,17 +1,21 @@
-"""How wide characters are drawn, and which of them stand for others that cannot be."""
+"""The widths of characters in a picture, and replacements for characters that cannot be drawn."""
 
 import unicodedata
 
 _JOINER = "\u200d"
-_NAMES = {"\n": "↵", "\r": "↵", "\t": "⇥"}
+_SYMBOLS = {"\n": "↵", "\r": "↵", "\t": "⇥"}
 
 
 def shown(text: str) -> str:
-    """The text in one line, without what XML forbids and without marks that turn the writing around."""
-    return "".join(_NAMES.get(c, c if _harmless(c) else "\ufffd") for c in text)
+    """The text as it is drawn, in one line and with the same number of characters.
+
+    Line breaks and tabs become symbols. Characters that XML forbids and invisible format characters, such as those
+    that change the direction of writing, become U+FFFD.
+    """
+    return "".join(_SYMBOLS.get(c, c if _drawable(c) else "\ufffd") for c in text)
 
 
-def _harmless(character: str) -> bool:
+def _drawable(character: str) -> bool:
     category = unicodedata.category(character)
     if category == "Cf":
         return character == _JOINER or 0xE0000 <= ord(character) < 0xE0080
@@ -19,29 +23,33 @@ def _harmless(character: str) -> bool:
 
 
 def widths(text: str) -> list[float]:
-    """Of each character in ems; 0 for those that are drawn on or with the one before, as in many emoji."""
+    """The width of each character in ems.
+
+    A character that is drawn as part of the character before it, as in many emoji, has width 0.
+    """
     return [0.0 if _joins(text, i) else _width(c) for i, c in enumerate(text)]
 
 
 def _joins(text: str, i: int) -> bool:
+    """Whether character ``i`` is drawn as part of the character before it."""
     if not i:
         return False
     code, before = ord(text[i]), text[i - 1]
     if unicodedata.category(text[i]) in ("Mn", "Me") or before == _JOINER or text[i] == _JOINER:
         return True
-    if _is_flag(code) and _is_flag(ord(before)):
-        return _flags_before(text, i) % 2 == 1
+    if _is_regional_indicator(code) and _is_regional_indicator(ord(before)):
+        return _regional_indicators_before(text, i) % 2 == 1
     return 0x1F3FB <= code <= 0x1F3FF or 0xE0020 <= code < 0xE0080
 
 
-def _is_flag(code: int) -> bool:
-    """One of the letters that make a flag by twos."""
+def _is_regional_indicator(code: int) -> bool:
+    """Two regional indicators together make one flag."""
     return 0x1F1E6 <= code <= 0x1F1FF
 
 
-def _flags_before(text: str, i: int) -> int:
+def _regional_indicators_before(text: str, i: int) -> int:
     first = i
-    while first and _is_flag(ord(text[first - 1])):
+    while first and _is_regional_indicator(ord(text[first - 1])):
         first -= 1
     return i - first
 

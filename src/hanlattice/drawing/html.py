@@ -1,89 +1,90 @@
-"""Entities as a page that needs nothing else: no script, no font, no network."""
+"""HTML pages of texts with marked entities. A page is one file without scripts, fonts or network requests."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from hanlattice.drawing.colours import colour_of
+from hanlattice.drawing.marks import Mark
 from hanlattice.drawing.markup import escaped
-from hanlattice.drawing.svg import lattice_svg
 
-if TYPE_CHECKING:
-    from hanlattice.document import Document, Entity
-    from hanlattice.explain.reading import Reading
-
-_STYLE = """\
+STYLE = """\
 body { max-width: 50rem; margin: 2rem auto; padding: 0 1rem; color: #111; background: #fff; line-height: 2.2;
   font-family: "Noto Sans CJK SC", "Source Han Sans SC", "PingFang SC", "Microsoft YaHei", "Heiti SC",
   "WenQuanYi Micro Hei", sans-serif; }
 p { white-space: pre-wrap; overflow-wrap: anywhere; border-bottom: 1px solid #ddd; padding-bottom: .5rem; }
 mark { color: inherit; background: color-mix(in srgb, var(--c) 30%, white);
   border-bottom: 3px solid var(--c); padding: .15em 0; }
+mark.start { margin-left: 3px; border-radius: .25em 0 0 0; }
 mark small { font-size: .65em; font-weight: bold; margin-left: .3em; }
 figure { margin: 1.5rem 0; overflow-x: auto; }
 table { border-collapse: collapse; line-height: 1.5; }
 th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px solid #eee; }
 """
+FOOT = "</body>\n</html>\n"
 
 
-def page(documents: "Iterable[Document]", title: str = "hanlattice", *, lattices: bool = False) -> Iterator[str]:
-    """An HTML page, piece by piece, one paragraph a document; labels have their fixed colours.
+class Paragraph(NamedTuple):
+    """A text with its marks, and a picture as SVG to show below it, if there is one."""
 
-    ``lattices``: below each document that a model has read, a picture of the words it read.
-    """
-    yield _head(title)
-    for document in documents:
-        yield f"<p>{_marked(document)}</p>\n"
-        lattice = document.lattice if lattices else None
-        if lattice is not None:
-            yield f"<figure>\n{lattice_svg(lattice, document.entities)}</figure>\n"
-    yield _FOOT
+    text: str
+    marks: Sequence[Mark] = ()
+    picture: str = ""
 
 
-def page_of_reading(reading: "Reading") -> str:
-    """A page of one text: its entities, its lattice, and what each word did, the strongest first."""
-    head, paragraph, *_ = page([reading.document], "hanlattice explain")
-    rows = sorted(zip(reading.strengths, reading.reasons, strict=True), key=lambda row: -row[0])
-    table = "".join(f"<tr><td>{strength:.3f}</td><td>{escaped(why)}</td></tr>\n" for strength, why in rows)
-    listed = f"<table>\n<tr><th>{reading.by}</th><th>word</th></tr>\n{table}</table>\n" if rows else ""
-    return f"{head}{paragraph}<figure>\n{reading.to_svg()}</figure>\n{listed}{_FOOT}"
+def page(paragraphs: Iterable[Paragraph], title: str = "hanlattice", *, appendix: str = "") -> Iterator[str]:
+    """The parts of an HTML page, in order; ``appendix`` is HTML that follows the last paragraph."""
+    yield head(title)
+    for text, marks, picture in paragraphs:
+        yield f"<p>{_marked(text, marks)}</p>\n"
+        if picture:
+            yield f"<figure>\n{picture}</figure>\n"
+    yield appendix + FOOT
 
 
-def _head(title: str) -> str:
+def head(title: str, *, style: str = STYLE, language: str = "zh") -> str:
+    """The start of a page, up to and including the opening tag of its body."""
     return (
-        '<!doctype html>\n<html lang="zh">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
-        f"<title>{escaped(title)}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{escaped(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
     )
 
 
-_FOOT = "</body>\n</html>\n"
+def _marked(text: str, marks: Sequence[Mark]) -> str:
+    """The text as HTML, cut at every border of a mark. All marks over a piece enclose it, the longest outermost.
 
+    ::
 
-def _marked(document: "Document") -> str:
-    """The text cut at every border of an entity, each piece marked by all entities over it, the longest outside."""
-    entities = sorted(document.entities, key=lambda e: (e.start, -e.end))
-    borders = sorted({0, len(document.text), *(at for e in entities for at in (e.start, e.end))})
+        marks     [  ORG  )          pieces    <ORG><LOC>重庆</LOC></ORG> <ORG>大学</ORG>
+                  [LOC)
+        text       重 庆 大 学
+    """
+    ordered = sorted(marks, key=lambda mark: (mark.start, -mark.end))
+    borders = sorted({0, len(text), *(at for mark in ordered for at in (mark.start, mark.end))})
     pieces = []
-    first = 0  # no entity before this one reaches any further
+    first = 0  # all marks before this one end before the present piece
     for start, end in pairwise(borders):
-        while first < len(entities) and entities[first].end <= start:
+        while first < len(ordered) and ordered[first].end <= start:
             first += 1
         over = []
-        for entity in entities[first:]:
-            if entity.start > start:
+        for mark in ordered[first:]:
+            if mark.start > start:
                 break
-            if entity.end > start:
-                over.append(entity)
-        pieces.append(_piece(document.text[start:end], end, over))
+            if mark.end > start:
+                over.append(mark)
+        pieces.append(_piece(text[start:end], start, end, over))
     return "".join(pieces)
 
 
-def _piece(text: str, end: int, over: "list[Entity]") -> str:
-    marked = escaped(text)
-    for entity in reversed(over):
-        label = f"<small>{escaped(entity.label)}</small>" if entity.end == end else ""
-        score = "" if entity.score is None else f" {entity.score:.3f}"
-        hint = escaped(f"{entity.label}{score} [{entity.start}, {entity.end})")
-        marked = f'<mark style="--c:{colour_of(entity.label)}" title="{hint}">{marked}{label}</mark>'
-    return marked
+def _piece(text: str, start: int, end: int, over: Sequence[Mark]) -> str:
+    """The piece ``[start, end)`` of a text inside its marks; a mark shows its label at its last piece."""
+    piece = escaped(text)
+    for mark in reversed(over):
+        label = f"<small>{escaped(mark.label)}</small>" if mark.end == end else ""
+        score = "" if mark.score is None else f" {mark.score:.3f}"
+        hint = escaped(f"{mark.label}{score} [{mark.start}, {mark.end})")
+        # The style sheet leaves a gap before the start of a mark, so that neighbouring marks do not run together.
+        kind = ' class="start"' if mark.start == start else ""
+        piece = f'<mark{kind} style="--c:{colour_of(mark.label)}" title="{hint}">{piece}{label}</mark>'
+    return piece

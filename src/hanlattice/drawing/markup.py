@@ -1,10 +1,10 @@
-"""Text inside markup."""
+"""Escaping of text for XML and HTML."""
 
 from html import escape
 
 
 def escaped(text: str) -> str:
-    """Harmless as content and in quoted attributes; characters that XML and UTF-8 forbid become U+FFFD."""
+    """The text, safe as content and in quoted attributes; characters that XML or UTF-8 forbids become U+FFFD."""
     return escape("".join("\ufffd" if _forbidden(ord(c)) else c for c in text))
 
 

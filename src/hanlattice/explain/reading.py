@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from hanlattice.document import Document, Lattice
+from hanlattice.document import Document, Lattice, entity_marks
 from hanlattice.errors import ConfigError
 from hanlattice.explain.attention import attention
 from hanlattice.explain.influence import influence
@@ -46,16 +46,19 @@ class Reading:
         }
 
     def to_svg(self) -> str:
-        """The lattice as a picture, entities coloured, words drawn by their strength."""
-        from hanlattice.drawing.svg import lattice_svg
-
-        return lattice_svg(self.lattice, self.document.entities, self.strengths, self.reasons)
+        """A picture of the lattice with its entities; the stronger a word, the thicker its arc."""
+        return self.lattice.to_svg(self.document.entities, self.strengths, self.reasons)
 
     def to_html(self) -> str:
-        """A page of its own: the entities in the text, the picture, and a table of the words."""
-        from hanlattice.drawing.html import page_of_reading
+        """An HTML page: the entities in the text, a picture of the lattice, and a table of words by strength."""
+        from hanlattice.drawing.html import Paragraph, page
+        from hanlattice.drawing.markup import escaped
 
-        return page_of_reading(self)
+        paragraph = Paragraph(self.document.text, entity_marks(self.document.entities), self.to_svg())
+        rows = sorted(zip(self.strengths, self.reasons, strict=True), key=lambda row: -row[0])
+        cells = "".join(f"<tr><td>{strength:.3f}</td><td>{escaped(why)}</td></tr>\n" for strength, why in rows)
+        table = f"<table>\n<tr><th>{self.by}</th><th>word</th></tr>\n{cells}</table>\n" if rows else ""
+        return "".join(page([paragraph], "hanlattice explain", appendix=table))
 
 
 def reading(ner: "NER", text: str, *, by: Measure = "influence") -> Reading:

@@ -13,6 +13,7 @@ from typing import get_args
 from hanlattice.document import Document, Entity
 from hanlattice.drawing.colours import colour_of
 from hanlattice.drawing.glyphs import shown
+from hanlattice.drawing.html import FOOT, head
 from hanlattice.drawing.markup import escaped
 from hanlattice.evaluation.scores import Kind, Mistake, Report, Score, errors
 from hanlattice.explain import charts
@@ -63,15 +64,11 @@ class Findings:
 def page(findings: Findings) -> Iterator[str]:
     """The page, piece by piece."""
     title = f"{findings.model}: scores and errors"
-    yield (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        f"<title>{escaped(title)}</title>\n<style>\n{_part('report.css')}</style>\n</head>\n<body>\n"
-    )
+    yield head(title, style=_part("report.css"), language="en")
     yield from _scores(findings)
     yield from _groups(findings)
     yield from _errors(findings)
-    yield f"<script>\n{_part('report.js')}</script>\n</body>\n</html>\n"
+    yield f"<script>\n{_part('report.js')}</script>\n{FOOT}"
 
 
 def _part(name: str) -> str:

@@ -1,0 +1,135 @@
+"""Pictures of lattices: they are well-formed, true to the text and deterministic, and nothing becomes markup."""
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+import pytest
+
+from hanlattice.drawing.glyphs import shown
+from hanlattice.drawing.marks import Arc, Mark
+from hanlattice.drawing.svg import MAX_WIDTH, lattice_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def words(text: str, *spans: tuple[int, int]) -> list[Arc]:
+    return [Arc(start, end, text[start:end], text[start:end]) for start, end in spans]
+
+
+def drawn(text: str, arcs: Sequence[Arc] = (), marks: Sequence[Mark] = ()) -> ElementTree.Element:
+    return ElementTree.fromstring(lattice_svg(text, arcs, marks))
+
+
+def characters(root: ElementTree.Element) -> list[ElementTree.Element]:
+    return [e for group in root.iter(f"{SVG}g") if group.get("text-anchor") == "middle" for e in group]
+
+
+def arcs(root: ElementTree.Element) -> list[tuple[float, float, float]]:
+    """Left and right end and the width of each arc."""
+    paths = [path for path in root.iter(f"{SVG}path") if "C" in path.get("d", "")]
+    numbers = [[float(n) for n in re.findall(r"-?[\d.]+", path.get("d", ""))] for path in paths]
+    return [(n[0], n[-2], float(p.get("stroke-width", 0))) for n, p in zip(numbers, paths, strict=True)]
+
+
+def test_arcs_stand_over_their_characters() -> None:
+    text, spans = "重庆人和药店", [(0, 2), (2, 6), (4, 6)]
+    root = drawn(text, words(text, *spans))
+    places = [float(e.get("x", 0)) for e in characters(root)]
+    assert [e.text for e in characters(root)] == list(text)
+    for (left, right, _), (start, end) in zip(arcs(root), spans, strict=True):
+        assert [left < x < right for x in places] == [start <= i < end for i in range(6)]
+
+
+def test_stronger_words_have_thicker_arcs() -> None:
+    root = drawn(
+        "重庆人", [Arc(0, 2, "重庆", "a", 0.0), Arc(1, 3, "庆人", "b", 1.0), Arc(0, 3, "重庆人", "c", 0.3)]
+    )
+    thin, thick, between = (width for *_, width in arcs(root))
+    assert 0 < thin < between < thick
+    assert [title.text for title in root.iter(f"{SVG}title")][1:] == ["a", "b", "c"]
+
+
+def test_a_screen_reader_gets_the_text_the_words_and_the_entities() -> None:
+    root = drawn("重庆人", words("重庆人", (0, 2)), [Mark(0, 2, "LOC", "重庆", 0.9)])
+    assert root.get("role") == "img"
+    assert [root[0].tag, root[0].text] == [f"{SVG}title", "重庆人"]
+    assert [root[1].tag, root[1].text] == [f"{SVG}desc", "Words: 重庆. Entities: 重庆 LOC."]
+    assert "重庆 LOC 0.900" in {title.text for title in root.iter(f"{SVG}title")}
+
+
+HOSTILE = "</svg><script>alert(\"1\")</script>&amp;' onload='"
+
+
+def test_nothing_becomes_markup() -> None:
+    text = HOSTILE + "重庆"
+    both = [Arc(0, 9, text[:9], HOSTILE, 1.0), Arc(9, 12, text[9:12], "x", 1.0)]
+    root = drawn(text, both, [Mark(0, 9, HOSTILE, text[:9], 0.5)])
+    assert "".join(e.text or "" for e in characters(root)) == shown(text).replace(" ", "␣")
+    assert {e.tag.removeprefix(SVG) for e in root.iter()} <= {"svg", "title", "desc", "rect", "g", "text", "path"}
+    known = (
+        "x y d width height viewBox role fill rx stroke font-family text-anchor font-size font-weight fill-opacity"
+    )
+    known += " stroke-width stroke-opacity stroke-linecap stroke-dasharray"
+    assert {name for e in root.iter() for name in e.attrib} <= set(known.split())
+
+
+def test_characters_that_cannot_be_drawn_are_replaced() -> None:
+    text = "a\n\t\0\x1b\ud800\ufffe\u202e\u2066b"
+    root = drawn(text, [Arc(0, 10, text, text, 1.0)], [Mark(0, 10, "X\0\ud800", text)])
+    assert [e.text for e in characters(root)] == ["a", "↵", "⇥", *["\ufffd"] * 6, "b"]
+    lattice_svg(text).encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "glyphs"),
+    [
+        ("👨‍👩‍👧李", ["👨‍👩‍👧", "李"]),
+        ("🇨🇳🇯🇵x", ["🇨🇳", "🇯🇵", "x"]),
+        ("👍🏽e\u0301", ["👍🏽", "e\u0301"]),
+        ("Ａb的", ["Ａ", "b", "的"]),
+        ("\u0301x", ["\u0301", "x"]),
+        ("❤️", ["❤️"]),
+    ],
+)
+def test_characters_of_one_glyph_stay_together(text: str, glyphs: list[str]) -> None:
+    assert [e.text for e in characters(drawn(text))] == glyphs
+
+
+def test_long_texts_are_broken_between_words() -> None:
+    text = "字" * 70
+    root = drawn(text, words(text, *((i, i + 7) for i in range(0, 70, 7))))
+    lines = [float(e.get("y", 0)) for e in characters(root)]
+    lengths = [lines.count(y) for y in sorted(set(lines))]
+    assert sum(lengths) == 70
+    assert max(lengths) <= MAX_WIDTH
+    assert all(n % 7 == 0 for n in lengths)
+    assert len(arcs(root)) == 10
+    assert float(root.get("width", 0)) < 28 * MAX_WIDTH + 40
+
+
+def test_a_word_over_a_line_break_is_drawn_in_both_rows() -> None:
+    text = "字" * 60
+    root = drawn(text, words(text, (0, 60)), [Mark(0, 60, "X", text)])
+    assert len(arcs(root)) == 3
+    assert all(path.get("stroke-dasharray") for path in root.iter(f"{SVG}path"))
+    labels = [e for e in root.iter(f"{SVG}text") if e.text == "X"]
+    assert len(labels) == 1, "the label appears once, at the start"
+
+
+def test_nested_entities_stand_below_each_other() -> None:
+    marks = [Mark(0, 3, "ORGANISATION", "重庆人"), Mark(0, 1, "LOC", "重"), Mark(2, 3, "PER", "人")]
+    root = drawn("重庆人和", marks=marks)
+    y = {e.text: float(e.get("y", 0)) for e in root.iter(f"{SVG}text")}
+    assert y["ORGANISATION"] < y["LOC"] == y["PER"]
+
+
+def test_the_fragments_of_an_entity_are_joined_by_a_line() -> None:
+    root = drawn("重庆人和", marks=[Mark(0, 4, "LOC", "重庆人和", None, ((0, 1), (3, 4)))])
+    bars = [e for e in root.iter(f"{SVG}rect") if e.get("rx") == "2"]
+    assert len(bars) == 2
+    assert len(list(root.iter(f"{SVG}path"))) == 1
+
+
+def test_empty_text() -> None:
+    assert characters(drawn("")) == []
