@@ -1,0 +1,92 @@
+"""The files around the package agree with it: CI workflow, hooks, Docker context, citation, project metadata."""
+
+import json
+import re
+import subprocess
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+def yaml(name: str) -> Any:
+    return pytest.importorskip("yaml").safe_load((ROOT / name).read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        (".github/workflows/ci.yml", "github-workflows"),
+        ("CITATION.cff", "citation-file-format"),
+        ("deploy/compose.yaml", "compose-spec"),
+    ],
+)
+def test_file_follows_its_schema(name: str, schema: str) -> None:
+    """The schemas are part of check-jsonschema, so this needs no network."""
+    pytest.importorskip("check_jsonschema", reason="needs the extra test")
+    from jsonschema.validators import validator_for
+
+    vendored = files("check_jsonschema") / "builtin_schemas" / "vendor" / f"{schema}.json"
+    rules = json.loads(vendored.read_text("utf-8"))
+    content = json.loads(json.dumps(yaml(name), default=str))
+    if "true" in content:  # YAML 1.1 reads the key "on" as a truth value
+        content["on"] = content.pop("true")
+    errors = [f"{error.json_path}: {error.message}" for error in validator_for(rules)(rules).iter_errors(content)]
+    assert errors == []
+
+
+def test_workflow_runs_what_exists() -> None:
+    jobs = yaml(".github/workflows/ci.yml")["jobs"]
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    ours = [command.split()[0] for command in commands if "/" in command.split()[0]]
+    assert ours
+    for name in ours:
+        assert (ROOT / name).stat().st_mode & 0o100, f"{name} cannot be executed"
+
+
+def test_workflow_covers_every_python_of_the_metadata() -> None:
+    tested = yaml(".github/workflows/ci.yml")["jobs"]["python"]["strategy"]["matrix"]["python"]
+    prefix = "Programming Language :: Python :: 3."
+    named = [c.rsplit(" ", 1)[1] for c in PROJECT["project"]["classifiers"] if c.startswith(prefix)]
+    assert tested == named
+    assert PROJECT["project"]["requires-python"] == f">={tested[0]}"
+
+
+def test_hooks_are_the_first_steps_of_the_check() -> None:
+    hooks = [hook for repo in yaml(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]
+    assert {repo["repo"] for repo in yaml(".pre-commit-config.yaml")["repos"]} == {"local"}
+    check = (ROOT / "scripts/check").read_text("utf-8")
+    for hook in hooks:
+        assert re.search(rf"^{hook['name']}\b", check, re.MULTILINE), hook["name"]
+
+
+def test_docker_context_holds_what_the_build_reads() -> None:
+    lines = (ROOT / ".dockerignore").read_text("utf-8").split("\n")
+    kept = {line[1:] for line in lines if line.startswith("!")}
+    assert [name for name in kept if not (ROOT / name).exists()] == []
+    project, build = PROJECT["project"], PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {project["readme"], *project["license-files"], build["hooks"]["custom"]["path"], "pyproject.toml"}
+    assert {*needed, "constraints.txt", "src"} <= kept
+
+
+def test_versions_agree() -> None:
+    version = PROJECT["project"]["version"]
+    assert yaml("CITATION.cff")["version"] == version
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_addresses_of_the_project_are_those_of_the_citation() -> None:
+    known = {reference.get("url") for reference in yaml("CITATION.cff")["references"]}
+    assert set(PROJECT["project"]["urls"].values()) <= known
+
+
+@pytest.mark.parametrize("name", [".ci/run", "scripts/check", "scripts/release", "scripts/smoke"])
+def test_shell_scripts_parse(name: str) -> None:
+    path = ROOT / name
+    assert path.stat().st_mode & 0o100
+    assert subprocess.run(["bash", "-n", str(path)], capture_output=True, check=False).returncode == 0
