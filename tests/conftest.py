@@ -9,7 +9,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
+from hypothesis import settings
 from jaxtyping import install_import_hook
+
+# On a loaded machine an example may take any time: a property fails by its result, never by the clock.
+settings.register_profile("hanlattice", deadline=None)
+settings.load_profile("hanlattice")
 
 # Every annotation in these modules runs: types by beartype, and shapes, whose letters must agree in each call.
 CHECKED = ("decoders", "embeddings", "encoders", "inputs", "layers", "tagger")

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hanlattice.lexicon import Lexicon, count_matches, segment
@@ -32,7 +32,6 @@ def word_score(word: str, scores: dict[str, float]) -> float:
 
 
 @given(scored_words, texts)
-@settings(deadline=None)
 def test_the_best_path_of_every_text(scores, batch):
     lexicon = Lexicon(scores)
     array = np.array([scores[word] for word in lexicon])

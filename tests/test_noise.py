@@ -73,7 +73,7 @@ def is_sound(piece: Piece) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(piece=pieces(), seed=seeds)
 def test_names_say_what_they_said(kind: Kind, piece: Piece, seed: int) -> None:
     found = kind(piece, np.random.default_rng(seed))
@@ -92,7 +92,7 @@ def test_names_say_what_they_said(kind: Kind, piece: Piece, seed: int) -> None:
         assert after == before
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(piece=pieces(), seed=seeds)
 def test_names_in_latin_letters_take_the_place_of_others(piece: Piece, seed: int) -> None:
     labels = {"P": "PER", "L": "LOC"}
@@ -109,7 +109,7 @@ def test_names_in_latin_letters_take_the_place_of_others(piece: Piece, seed: int
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(piece=pieces(), seed=seeds)
 def test_spans_inside_spans_stay_there(kind: Kind, piece: Piece, seed: int) -> None:
     found = kind(piece, np.random.default_rng(seed))
@@ -125,7 +125,7 @@ def test_spans_inside_spans_stay_there(kind: Kind, piece: Piece, seed: int) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(piece=pieces(gaps=True), seed=seeds)
 def test_spans_with_gaps_do_no_harm(kind: Kind, piece: Piece, seed: int) -> None:
     is_sound(kind(piece, np.random.default_rng(seed)))
@@ -133,7 +133,7 @@ def test_spans_with_gaps_do_no_harm(kind: Kind, piece: Piece, seed: int) -> None
         assert noisy(piece, [piece], np.random.default_rng(seed)) is piece
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(pieces(), pieces(), seeds)
 def test_several_kinds_at_once(piece: Piece, other: Piece, seed: int) -> None:
     found = noisy(piece, [other], np.random.default_rng(seed))
@@ -143,7 +143,7 @@ def test_several_kinds_at_once(piece: Piece, other: Piece, seed: int) -> None:
     assert not names - Counter(flat(parts).lower() for side in (piece, other) for parts, _ in said(side))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(pieces(gaps=True), pieces(gaps=True), seeds)
 def test_two_texts_that_are_joined_keep_the_names_of_both(piece: Piece, other: Piece, seed: int) -> None:
     found = joined(piece, other, np.random.default_rng(seed))
@@ -154,7 +154,6 @@ def test_two_texts_that_are_joined_keep_the_names_of_both(piece: Piece, other: P
     assert joined(long, other, np.random.default_rng(seed)) == long
 
 
-@settings(deadline=None)
 @given(pieces(gaps=True))
 def test_without_punctuation_none_is_left_outside_names(piece: Piece) -> None:
     found = without_punctuation(piece)
@@ -231,7 +230,6 @@ def test_noise_looks_as_it_says() -> None:
     assert widths[-1] <= widths[0]
 
 
-@settings(deadline=None)
 @given(pieces(), seeds)
 def test_blanks_have_the_forms_of_tidied_text(piece: Piece, seed: int) -> None:
     for kind in (noise.blanks_for_punctuation, noise.scattered_blanks, noise.wrapped):

@@ -127,7 +127,7 @@ class TestPooling:
             torch.testing.assert_close(x[: len(text)], p(batch(text))[0])
 
     @given(st.text(st.sampled_from("重庆气hello AB1２ﬁ㍿é\u0301İ😀\n\x00\ud800한か"), min_size=1, max_size=40))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_every_character_of_any_text_has_a_piece(self, text: str):
         reader = one_reader()
         (read,) = reader([text])
