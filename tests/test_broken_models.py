@@ -20,7 +20,8 @@ from safetensors.numpy import load_file, save_file
 import hanlattice
 import tiny
 from hanlattice.api import open_model
-from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, _keywords, _settings, own_parts
+from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, own_parts
+from hanlattice.build.settings import parameters_of, settings_of
 from hanlattice.cli import _command, main
 from hanlattice.config.files import load_config
 from hanlattice.embeddings.words import LONGEST
@@ -303,7 +304,7 @@ def test_a_convention_that_means_something_else_to_torch(folder: Path) -> None:
 def test_the_settings_that_are_known_without_torch_are_those_of_the_modules() -> None:
     for kinds, builders in ((checking.EMBEDDINGS, EMBEDDINGS), (checking.ENCODERS, ENCODERS), (TAGS, DECODERS)):
         for name, known in kinds.items():
-            hints, keywords = _settings(builders[name]), _keywords(builders[name])
+            hints, keywords = settings_of(builders[name]), parameters_of(builders[name])
             assert {key: kind for key, (kind, _) in known.items()} == hints
             assert {key: value for key, (_, value) in known.items()} == {k: a.default for k, a in keywords.items()}
     assert checking.LONGEST == LONGEST
@@ -412,7 +413,7 @@ class TestDigests:
 FOREIGN = """
 from pathlib import Path
 Path(__file__).with_name("was-run").write_text("", encoding="utf-8")
-from hanlattice.encoders.idcnn import IDCNN as Real
+from hanlattice.encoders.bilstm import BiLSTM as Real
 class Encoder(Real):
     def __init__(self, d_in, tables, *, d_hidden: int = 8):
         super().__init__(d_in, d_hidden=d_hidden)

@@ -7,7 +7,8 @@ import torch
 
 import tiny
 from hanlattice import corpus
-from hanlattice.build import DECODERS, _construct
+from hanlattice.build import DECODERS
+from hanlattice.build.settings import construct
 from hanlattice.cli import main
 from hanlattice.config.parts import Part
 from hanlattice.document import Document, Entity
@@ -103,12 +104,12 @@ class TestTooManyTypes:
         with pytest.raises(
             ConfigError, match=rf"^decoder '{name}': .*70,000 types .* have fewer types, .*"
         ) as told:
-            _construct("decoder", Part(name), DECODERS, 300, self.TYPES)
+            construct("decoder", Part(name), DECODERS, 300, self.TYPES)
         assert "\n" not in str(told.value)
 
     @pytest.mark.parametrize("name", ["token_pairs", "efficient_global_pointer"])
     def test_of_cells(self, name: str) -> None:
-        decoder = _construct("decoder", Part(name), DECODERS, 2, self.TYPES)
+        decoder = construct("decoder", Part(name), DECODERS, 2, self.TYPES)
         mask = torch.ones(1, 5000, dtype=torch.bool)
         with torch.inference_mode():
             scores = decoder.scores(torch.zeros(1, 1, 2)).expand(1, 5000, -1)
@@ -120,7 +121,7 @@ class TestTooManyTypes:
     @pytest.mark.parametrize("name", ["multilabel", "cascade_pointer", "softmax_pointer", "mrc", "enumeration"])
     def test_others_grow_with_the_types_alone(self, name: str) -> None:
         labels = self.TYPES[:2000]
-        decoder = _construct("decoder", Part(name), DECODERS, 8, labels).eval()
+        decoder = construct("decoder", Part(name), DECODERS, 8, labels).eval()
         mask = torch.ones(1, 20, dtype=torch.bool)
         with torch.inference_mode():
             (spans,) = decoder.decode(decoder.scores(torch.randn(1, 20, 8)), mask)

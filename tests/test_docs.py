@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+import hanlattice
 import tiny
 from hanlattice import build, corpus
 from hanlattice.cli import app
@@ -110,7 +111,7 @@ def test_command_exists(line: str) -> None:
                 assert option in known or ("." in option and _setting_exists(option[2:])), option
         if "--paper" in words:
             paper = words[words.index("--paper") + 1]
-            assert (Path(build.__file__).parent / "papers" / f"{paper}.toml").is_file(), paper
+            assert (Path(hanlattice.__file__).parent / "papers" / f"{paper}.toml").is_file(), paper
 
 
 def _setting_exists(dotted: str) -> bool:

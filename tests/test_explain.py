@@ -11,9 +11,9 @@ import tiny
 from hanlattice.document import Lattice
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.bilstm import BiLSTM
-from hanlattice.encoders.flat import Flat
+from hanlattice.encoders.flat import build_flat
 from hanlattice.encoders.positions import TransformerXL
-from hanlattice.encoders.transformer import Transformer
+from hanlattice.encoders.transformer import build_transformer
 from hanlattice.errors import ConfigError, HanlatticeError, ModelError
 from hanlattice.explain import Attention, Influence, attention, influence, reading
 from hanlattice.inputs.batch import collate
@@ -89,7 +89,7 @@ class TestInfluence:
 class TestAttention:
     @pytest.mark.parametrize("settings", [{}, {"layers": 3, "scaled": True}, {"layers": 2, "distances": "ends"}])
     def test_is_that_of_the_paper(self, settings: dict[str, object]) -> None:
-        ner = read_by(Flat(d_in(), words(), **{"d_model": 16, "heads": 4, "d_feed_forward": 10, **settings}))
+        ner = read_by(build_flat(d_in(), words(), **{"d_model": 16, "heads": 4, "d_feed_forward": 10, **settings}))
         found = attention(ner, TEXT)
         encoder, (encoded,) = ner.tagger.encoder, ner.reader.read([ner.normaliser(TEXT).text], ner.lexicon)
         batch = collate([encoded])
@@ -118,7 +118,7 @@ class TestAttention:
         assert Attention("重庆人", lattice, weights, (0, 1), (1, 2)).of_words() == pytest.approx([0.3, 0.2])
 
     def test_of_a_transformer_over_characters(self) -> None:
-        ner = read_by(Transformer(d_in(), TransformerXL, d_model=16, heads=2, d_feed_forward=8, layers=2))
+        ner = read_by(build_transformer(d_in(), TransformerXL, d_model=16, heads=2, d_feed_forward=8, layers=2))
         found = attention(ner, TEXT)
         assert found.weights.shape == (2, 2, len(TEXT), len(TEXT))
         np.testing.assert_allclose(found.weights.sum(-1), 1, atol=1e-5)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import hanlattice
-from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, _settings, check
+from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, check
+from hanlattice.build.settings import settings_of
 from hanlattice.config.files import load_config
 from hanlattice.config.ranges import OF_PARTS, Range
 from hanlattice.config.settings import Config, TextConfig
@@ -141,7 +142,7 @@ def test_every_number_of_a_part_has_a_range() -> None:
         f"{name}.{key}"
         for parts in (EMBEDDINGS, ENCODERS, DECODERS)
         for name, builder in parts.items()
-        for key, kind in _settings(builder).items()
+        for key, kind in settings_of(builder).items()
         if kind in (int, float, tuple[int, ...]) and key not in OF_PARTS
     }
     assert not without

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hanlattice.encoders.cgn import CGN, GRAPHS, GraphAttention, graphs
+from hanlattice.encoders.cgn import CGN, GRAPHS, GraphAttention, build_cgn, graphs
 from oracles.lattices import BATCHES, Found, assert_same, batch_of, encoder_of
 
 SMALL = {"d_model": 6, "d_head": 3, "heads": 2, "d_graph": 4}
@@ -77,7 +77,7 @@ def cgn(encoder: CGN, x: Tensor, words: Found) -> Tensor:
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("name", BATCHES)
 def test_same_as_the_paper(name: str, layers: int) -> None:
-    assert_same(cgn, encoder_of(CGN, **SMALL, graph_layers=layers), BATCHES[name])
+    assert_same(cgn, encoder_of(build_cgn, **SMALL, graph_layers=layers), BATCHES[name])
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_same_as_the_paper(name: str, layers: int) -> None:
     ids=str,
 )
 def test_same_in_every_setting(settings: dict[str, object]) -> None:
-    assert_same(cgn, encoder_of(CGN, **{**SMALL, **settings}), BATCHES["words of all lengths"])
+    assert_same(cgn, encoder_of(build_cgn, **{**SMALL, **settings}), BATCHES["words of all lengths"])
 
 
 def test_graphs_of_the_drugstore() -> None:
@@ -108,4 +108,4 @@ def test_graphs_of_the_drugstore() -> None:
 
 def test_without_a_layer_it_cannot_be_built() -> None:
     with pytest.raises(ValueError, match="at least 1, not 0"):
-        encoder_of(CGN, **{**SMALL, "graph_layers": 0})
+        encoder_of(build_cgn, **{**SMALL, "graph_layers": 0})

@@ -12,7 +12,7 @@ from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders import flat
 from hanlattice.encoders.flat import QUERY_BLOCK as BLOCK
-from hanlattice.encoders.flat import Flat
+from hanlattice.encoders.flat import Flat, build_flat
 from hanlattice.encoders.positions import FourDistances, Nodes, sinusoid
 from hanlattice.inputs.batch import Batch, Words
 from oracles import naive_flat
@@ -66,7 +66,9 @@ def encoder_of(**settings: object) -> Flat:
     """A small one with every weight drawn at random, biases and norms too."""
     torch.manual_seed(1)
     words = WordEmbedding(Table(torch.randn(V, D_WORD)))
-    encoder = Flat(D_IN, words, **{"d_model": 12, "heads": 3, "d_feed_forward": 10, **settings}).double().eval()
+    encoder = (
+        build_flat(D_IN, words, **{"d_model": 12, "heads": 3, "d_feed_forward": 10, **settings}).double().eval()
+    )
     for parameter in encoder.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return encoder
@@ -125,7 +127,7 @@ def test_same_in_every_setting(settings: dict[str, object]) -> None:
 @pytest.mark.parametrize("name", BATCHES)
 def test_same_if_computed_again(name: str, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     """As the attention of long sentences is, for the backward pass."""
-    monkeypatch.setattr(flat, "KEPT", 0)
+    monkeypatch.setattr(flat, "KEPT_WEIGHTS", 0)
     assert_same(encoder_of(**settings), BATCHES[name])
 
 
@@ -134,8 +136,8 @@ def test_computed_again_with_the_same_dropped(layers: int, monkeypatch: pytest.M
     encoder = encoder_of(layers=layers, attention_dropout=0.5).train()
     x, batch = batch_of(BATCHES["longer than a block of queries"])
     found = []
-    for kept in (flat.KEPT, 0):
-        monkeypatch.setattr(flat, "KEPT", kept)
+    for kept in (flat.KEPT_WEIGHTS, 0):
+        monkeypatch.setattr(flat, "KEPT_WEIGHTS", kept)
         torch.manual_seed(3)
         found.append(gradients(encoder, x.requires_grad_(), encoder(x, batch), batch.mask))
     assert_close(found[0], found[1])

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from hanlattice.decoders.tagging import CRF
-from hanlattice.encoders.idcnn import IDCNN
+from hanlattice.encoders.idcnn import IDCNN, build_idcnn
 from hanlattice.inputs.batch import Batch, Words
 from hanlattice.spans import Span
 from hanlattice.tagger import Tagger
@@ -34,7 +34,7 @@ def batch_of() -> tuple[Tensor, Batch]:
 
 def encoder_of(**settings: Any) -> IDCNN:
     torch.manual_seed(1)
-    encoder = IDCNN(D_IN, d_hidden=D, **settings).double().eval()
+    encoder = build_idcnn(D_IN, d_hidden=D, **settings).double().eval()
     for parameter in encoder.parameters():
         nn.init.normal_(parameter, std=0.5)
     return encoder
@@ -92,7 +92,7 @@ def test_position_by_position(settings: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("repeats", "reach"), [(1, 11), (2, 19), (3, 27), (4, 35)])
 def test_how_far_a_position_sees(repeats: int, reach: int) -> None:
-    encoder = IDCNN(D_IN, d_hidden=D, repeats=repeats, first="linear").double().eval()
+    encoder = build_idcnn(D_IN, d_hidden=D, repeats=repeats, first="linear").double().eval()
     for parameter in encoder.parameters():
         nn.init.constant_(parameter, 0.1)
     n = 41
@@ -131,12 +131,12 @@ def test_the_loss_is_that_of_every_repeat() -> None:
 
 def test_blocks_begin_as_the_identity_and_training_leaves_them() -> None:
     x, batch = batch_of()
-    encoder = IDCNN(D_IN, d_hidden=D, repeats=2)
+    encoder = build_idcnn(D_IN, d_hidden=D, repeats=2)
     initialise(Tagger(Given(), encoder, CRF(D, ("A",))), "xavier")
     encoder = encoder.double().eval()
     assert_close(encoder(x, batch)[batch.mask], encoder.entry(x, batch.mask).relu()[batch.mask])
     assert encoder.entry.inner.bias.tolist() == pytest.approx([0.01] * D)
-    assert IDCNN(D_IN, d_hidden=D, first="linear").entry.inner.bias is None
+    assert build_idcnn(D_IN, d_hidden=D, first="linear").entry.inner.bias is None
 
 
 @pytest.mark.parametrize(
@@ -149,4 +149,4 @@ def test_blocks_begin_as_the_identity_and_training_leaves_them() -> None:
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        IDCNN(D_IN, **settings)
+        build_idcnn(D_IN, **settings)

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hanlattice.embeddings.latin import LONGEST, Convolution, Latin
-from hanlattice.encoders.tener import tener
+from hanlattice.encoders.tener import build_tener
 from hanlattice.inputs.batch import Batch, Words
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -20,7 +20,7 @@ def latin_of(kind: str) -> Latin:
     if kind == "convolution":
         letters: Convolution = Convolution(6, 8)
     else:
-        letters = tener(6, d_model=6, heads=3, d_feed_forward=12, input_projection=False)  # type: ignore[assignment]
+        letters = build_tener(6, d_model=6, heads=3, d_feed_forward=12, input_projection=False)  # type: ignore[assignment]
     latin = Latin(6, letters).eval()
     for parameter in latin.parameters():
         torch.nn.init.normal_(parameter, std=0.5)

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from hanlattice.build import DECODERS, _construct, check
+from hanlattice.build import DECODERS, check
+from hanlattice.build.settings import construct
 from hanlattice.config.parts import Part
 from hanlattice.config.settings import Config
 from hanlattice.decoders import candidates, enumeration, mrc
@@ -444,15 +445,15 @@ class TestQueries:
     def test_settings(self, queries: object, message: str | None) -> None:
         config = Config(decoder=Part("mrc", {"queries": queries}))
 
-        def construct() -> Decoder:
+        def built() -> Decoder:
             check(config)
-            return _construct("decoder", config.decoder, DECODERS, 4, ("PER",))
+            return construct("decoder", config.decoder, DECODERS, 4, ("PER",))
 
         if message is None:
-            construct()
+            built()
         else:
             with pytest.raises(ConfigError) as raised:
-                construct()
+                built()
             assert str(raised.value).startswith(message)
 
 

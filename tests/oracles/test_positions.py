@@ -18,7 +18,7 @@ from torch.testing import assert_close
 from hanlattice.encoders.positions import POSITIONS, Buckets, Disentangled, Flow, Learned, Position, Rotary, Shaw
 from hanlattice.encoders.positions.absolute import interleaved_sinusoid
 from hanlattice.encoders.positions.base import by_distance, by_pair
-from hanlattice.encoders.transformer import Transformer
+from hanlattice.encoders.transformer import Transformer, build_transformer
 from hanlattice.errors import ModelError
 
 D, A, LAYERS, N = 12, 3, 2, 7
@@ -251,7 +251,7 @@ def transformer(t: Transformer, name: str, x: Tensor) -> Tensor:
 def transformer_of(name: str, **settings: Any) -> Transformer:
     kind, of_position = KINDS[name]
     sizes = {"d_model": D, "heads": A, "d_feed_forward": 10, "layers": LAYERS, **settings}
-    return randomised(Transformer(5, partial(POSITIONS[kind], **of_position), **sizes))
+    return randomised(build_transformer(5, partial(POSITIONS[kind], **of_position), **sizes))
 
 
 def assert_same(t: Transformer, name: str, lengths: list[int]) -> None:
@@ -408,9 +408,12 @@ def test_the_flow_follows_its_slope() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Transformer(5, d_model=10, heads=3), "multiple of heads"),
-        (lambda: Transformer(5, d_model=4, heads=2, input_projection=False), "must be the embedding's width, 5"),
-        (lambda: Transformer(5, d_model=4, heads=2, layers=0), "layers must be at least 1"),
+        (lambda: build_transformer(5, d_model=10, heads=3), "multiple of heads"),
+        (
+            lambda: build_transformer(5, d_model=4, heads=2, input_projection=False),
+            "must be the embedding's width, 5",
+        ),
+        (lambda: build_transformer(5, d_model=4, heads=2, layers=0), "layers must be at least 1"),
         (lambda: POSITIONS["tener"](6, 2, 1), "width of a head .3. must be even"),
         (lambda: POSITIONS["recurrent_front"](9, 3, 1), "even"),
         (lambda: Shaw(4, 2, 1, clip=0), "clip must be at least 1"),

@@ -20,7 +20,7 @@ from hanlattice.decoders.tagging import CRF
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
-from hanlattice.encoders.flat import Flat
+from hanlattice.encoders.flat import build_flat
 from hanlattice.encoders.positions import Nodes
 from hanlattice.inputs.batch import Batch, Words
 from hanlattice.tagger import Tagger
@@ -80,7 +80,7 @@ class Fixture:
             "residual": "self", **self.settings,
         }  # fmt: skip
         pe = self.param("pe" if "param:pe" in self.arrays else "pe.weight")
-        encoder = Flat(
+        encoder = build_flat(
             embedding.d_out,
             WordEmbedding(Table(table.clone())),
             d_model=128,

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hanlattice.encoders.positions import sinusoid
-from hanlattice.encoders.tener import tener
+from hanlattice.encoders.tener import build_tener
 from hanlattice.encoders.transformer import Transformer
 
 DATA = os.environ.get("HANLATTICE_DATA")
@@ -43,7 +43,7 @@ class Fixture:
         meta = self.meta
         width = meta["d_model"] // meta["n_head"]
         sign = torch.cat([-torch.ones(width // 2), torch.ones(width // 2)])
-        encoder = tener(
+        encoder = build_tener(
             meta["d_model"],
             d_model=meta["d_model"],
             heads=meta["n_head"],
@@ -108,5 +108,5 @@ def test_attention_and_output(fixture: Fixture) -> None:
 )
 def test_as_many_weights_as_the_paper_counts(settings: dict[str, bool], expected: int) -> None:
     """For its encoder of letters 6,600, with 930 of the linear layer after it, of which u and v make 60."""
-    encoder = tener(30, d_model=30, heads=3, d_feed_forward=60, input_projection=False, **settings)
+    encoder = build_tener(30, d_model=30, heads=3, d_feed_forward=60, input_projection=False, **settings)
     assert sum(p.numel() for p in encoder.parameters()) == expected

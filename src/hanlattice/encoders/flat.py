@@ -1,17 +1,20 @@
-r"""FLAT: a Transformer over characters and words laid flat.
+r"""FLAT: a Transformer over characters and lexicon words, laid flat in one sequence.
 
-Li et al. 2020, https://aclanthology.org/2020.acl-main.611. A node attends to another by content and by where
-the two stand,
+Li et al. 2020, https://aclanthology.org/2020.acl-main.611. The nodes of a sentence are its N characters, followed
+by its M matched words. A query node i attends to a key node j by content and by relative position (equation 11):
 
 .. math:: A_{ij} = (q_i + u)^\top k_j + (q_i + v)^\top W_{kR} R_{ij}
 
-with :math:`R_{ij}` of :class:`~hanlattice.encoders.positions.FourDistances`. The paper's cost is in forming
-:math:`W_{kR} R_{ij}` for every pair. Here it is formed once for every distinct combination of head distance and
-lengths in the batch, which is exact; the pairs only look up their score. Two more savings, also exact: only
-characters are read by a decoder, so the last layer asks for characters only, and its feed-forward runs on them.
+:math:`R_{ij}` encodes the four distances between the ends of the two nodes:
+:class:`~hanlattice.encoders.positions.FourDistances`.
+
+Computing :math:`W_{kR} R_{ij}` for every pair of nodes is almost the whole cost of the paper's formula. Here it is
+computed once for every distinct combination of head distance and node lengths, and the pairs look up their scores.
+Only the characters reach the decoder. So in the last layer only characters are queries, and its feed-forward runs
+on characters only. Both savings are exact: the result is that of the paper's formula.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -28,22 +31,23 @@ from hanlattice.inputs.batch import Batch
 from hanlattice.layers.dropout import Dropout
 from hanlattice.layers.feed_forward import FeedForward
 
-# Queries are taken in blocks: a block of b queries meets n + b - 1 head distances where all n meet 2n - 1,
-# and the table of scores that is looked up stays small on long sentences. Few sentences give larger blocks.
+# Queries are processed in blocks. A block of b queries needs b + N - 1 head distances, where all N queries need
+# 2 N - 1, so the table of scores stays small for long sentences. A batch of few sentences has larger blocks.
 QUERY_BLOCK = 16
-QUERIES_AT_ONCE = 32
+QUERIES_PER_BLOCK = 32
 
-# So many attention weights are kept for the backward pass; if there are more, they are computed again for it.
-KEPT = 1 << 20
+# The backward pass keeps at most this many attention weights; if there are more, it computes them again.
+KEPT_WEIGHTS = 1 << 20
 
 
 @dataclass(frozen=True)
-class _Places:
-    """What all queries share of where keys stand.
+class _Keys:
+    """Where the keys stand, which is the same for all queries.
 
-    ``table`` has projected encodings of all head distances to keys of common lengths, ``rare_table`` to those of
-    the others; ``column`` is a key's length among the common ones (any, if it is rare). Keys of rare lengths are
-    listed: the sentence, the key, and its length among the rare ones.
+    Keys of common lengths share the encodings in ``table``: P rows, one for every head distance and common length.
+    ``column`` is the index of a key's length among the common lengths; for a key of a rare length it means nothing.
+    ``rare`` lists the W keys of rare lengths: their sentence, their node and the index of their length among the
+    rare lengths. ``rare_table`` has a row for every head distance and rare length.
     """
 
     nodes: Nodes
@@ -55,16 +59,27 @@ class _Places:
 
 
 def _blocks(q: Float[Tensor, "A B N d"]) -> Iterator[tuple[Float[Tensor, "A B b d"], int]]:
-    """Blocks of queries, and the number of the first of each."""
-    size = max(QUERY_BLOCK, QUERIES_AT_ONCE // q.shape[1])
+    """Blocks of queries, each with the position of its first query."""
+    size = max(QUERY_BLOCK, QUERIES_PER_BLOCK // q.shape[1])
     return ((q[:, :, first : first + size], first) for first in range(0, q.shape[2], size))
 
 
 class LatticeAttention(nn.Module):
-    r"""Attention between lattice nodes, equation 11 of the paper, in the algebra of the module's docstring.
+    r"""Attention between lattice nodes, equation 11 of the paper, computed as the module's docstring describes.
 
-    The paper scales nothing and has no output projection; it projects keys, the authors' code by default does
-    not (``key_projection``). Attention weights are dropped at rate ``dropout``.
+    The paper does not scale the scores and has no output projection. It projects keys; the authors' code by default
+    does not.
+
+    Args:
+        d_model: D, the width of nodes.
+        heads: A; D is a multiple of it.
+        key_projection: project keys; without it, keys are the nodes themselves.
+        output_projection: project the result.
+        scaled: divide scores by the square root of D / A.
+        dropout: rate for attention weights.
+
+    Raises:
+        ValueError: ``d_model`` is not a multiple of ``heads``.
     """
 
     def __init__(
@@ -100,47 +115,47 @@ class LatticeAttention(nn.Module):
         *,
         only_chars: bool = False,
     ) -> Float[Tensor, "B Q D"]:
-        """Q is N with ``only_chars`` (their rows alone are asked for), else L."""
-        q = self._by_head(self.query(x[:, : nodes.n_chars] if only_chars else x))
-        k, v = self._by_head(self.key(x)), self._by_head(self.value(x))
-        places = self._places(nodes, mask, distances)
+        """The attended values. Queries are all nodes (Q = L), or with ``only_chars`` the characters (Q = N)."""
+        q = self._split_heads(self.query(x[:, : nodes.n_chars] if only_chars else x))
+        k, v = self._split_heads(self.key(x)), self._split_heads(self.value(x))
+        keys = self._keys(nodes, mask, distances)
 
-        def of_chars(asking: Float[Tensor, "A B b d"], first: int) -> Float[Tensor, "A B b d"]:
-            return self._read(asking, k, v, self._of_chars(asking, first, places))
+        def attend_chars(queries: Float[Tensor, "A B b d"], first: int) -> Float[Tensor, "A B b d"]:
+            return self._attend(queries, k, v, self._char_bias(queries, first, keys))
 
-        def of_words(asking: Float[Tensor, "A B M d"]) -> Float[Tensor, "A B M d"]:
-            return self._read(asking, k, v, self._of_words(asking, places, distances))
+        def attend_words(queries: Float[Tensor, "A B M d"]) -> Float[Tensor, "A B M d"]:
+            return self._attend(queries, k, v, self._word_bias(queries, keys, distances))
 
         n_weights = q[..., 0].numel() * x.shape[1]
-        if torch.is_grad_enabled() and n_weights > KEPT:
-            computed_again = partial(checkpoint, use_reentrant=False, preserve_rng_state=self.dropout > 0)
-            of_chars, of_words = partial(computed_again, of_chars), partial(computed_again, of_words)
-        attended = [of_chars(asking, first) for asking, first in _blocks(q[:, :, : nodes.n_chars])]
+        if torch.is_grad_enabled() and n_weights > KEPT_WEIGHTS:
+            recomputed = partial(checkpoint, use_reentrant=False, preserve_rng_state=self.dropout > 0)
+            attend_chars, attend_words = partial(recomputed, attend_chars), partial(recomputed, attend_words)
+        attended = [attend_chars(queries, first) for queries, first in _blocks(q[:, :, : nodes.n_chars])]
         if not only_chars:
-            attended.append(of_words(q[:, :, nodes.n_chars :]))
+            attended.append(attend_words(q[:, :, nodes.n_chars :]))
         return self.output(torch.cat(attended, 2).permute(1, 2, 0, 3).flatten(2))
 
     def weights(
         self, x: Float[Tensor, "B L D"], nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances
     ) -> Float[Tensor, "B A N L"]:
-        """How much of each node a character reads, for pictures: what :meth:`forward` forgets."""
-        q, k = self._by_head(self.query(x[:, : nodes.n_chars])), self._by_head(self.key(x))
-        places = self._places(nodes, mask, distances)
-        read = [self._weights(asking, k, self._of_chars(asking, first, places)) for asking, first in _blocks(q)]
-        return torch.cat(read, 2).transpose(0, 1)
+        """Attention weights of characters over all nodes, for visualisation; :meth:`forward` does not keep them."""
+        q, k = self._split_heads(self.query(x[:, : nodes.n_chars])), self._split_heads(self.key(x))
+        keys = self._keys(nodes, mask, distances)
+        blocks = [self._weights(queries, k, self._char_bias(queries, first, keys)) for queries, first in _blocks(q)]
+        return torch.cat(blocks, 2).transpose(0, 1)
 
-    def _by_head(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "A B S d"]:
+    def _split_heads(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "A B S d"]:
         return x.view(*x.shape[:2], self.heads, -1).permute(2, 0, 1, 3).contiguous()
 
     def _weights(
         self, q: Float[Tensor, "A B b d"], k: Float[Tensor, "A B L d"], bias: Float[Tensor, "A B b L"]
     ) -> Float[Tensor, "A B b L"]:
-        """``bias`` is added to the scores of content, and then all is scaled."""
-        asking = (q + self.u[:, None, None]).flatten(0, 1)
-        logits = torch.baddbmm(bias.flatten(0, 1), asking, k.flatten(0, 1).mT, beta=self.scale, alpha=self.scale)
+        """Softmax of content scores plus ``bias``, the position scores; the scale applies to the sum."""
+        queries = (q + self.u[:, None, None]).flatten(0, 1)
+        logits = torch.baddbmm(bias.flatten(0, 1), queries, k.flatten(0, 1).mT, beta=self.scale, alpha=self.scale)
         return logits.softmax(-1).view_as(bias)
 
-    def _read(
+    def _attend(
         self,
         q: Float[Tensor, "A B b d"],
         k: Float[Tensor, "A B L d"],
@@ -149,10 +164,10 @@ class LatticeAttention(nn.Module):
     ) -> Float[Tensor, "A B b d"]:
         return nn.functional.dropout(self._weights(q, k, bias), self.dropout, self.training) @ v
 
-    def _places(self, nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances) -> _Places:
+    def _keys(self, nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances) -> _Keys:
         common = nodes.common_kinds()
         sentence, key = torch.nonzero(~common[nodes.kind], as_tuple=True)
-        return _Places(
+        return _Keys(
             nodes,
             ~mask,
             (torch.cumsum(common, 0) - 1)[nodes.kind],
@@ -162,38 +177,46 @@ class LatticeAttention(nn.Module):
         )
 
     def _encodings(
-        self, nodes: Nodes, distances: FourDistances, of_keys: Int[Tensor, "K"], of_query: Tensor | int = 1
+        self,
+        nodes: Nodes,
+        distances: FourDistances,
+        key_lengths: Int[Tensor, "K"],
+        query_length: Tensor | int = 1,
     ) -> Float[Tensor, "P D"]:
-        return self.position(distances(nodes.n_chars, of_keys, of_query)).flatten(0, 1)
+        """The projected encodings W_kR R, with P = S * K rows: head distances, then key lengths within each."""
+        return self.position(distances(nodes.n_chars, key_lengths, query_length)).flatten(0, 1)
 
-    def _of_chars(self, q: Float[Tensor, "A B b d"], first: int, places: _Places) -> Float[Tensor, "A B b L"]:
-        """Position scores of queries that are characters, from ``first`` on; very low for keys that are padding.
+    def _char_bias(self, q: Float[Tensor, "A B b d"], first: int, keys: _Keys) -> Float[Tensor, "A B b L"]:
+        """Position scores of a block of characters as queries; ``first`` is the position of the block's first one.
 
-        Keys of common lengths are looked up in a table of all distances; those of rare lengths, which would widen
-        the table for the sake of a few words, get their encodings one by one.
+        Scores of keys that are padding are the lowest number. Keys of common lengths look their scores up in a
+        table of all distances. Rare lengths would widen that table for a few words only, so each key of a rare
+        length gets its encodings directly.
         """
-        q, nodes, n_asking = q + self.v[:, None, None], places.nodes, q.shape[2]
-        n, width = nodes.n_chars, places.table.shape[1] // (2 * nodes.n_chars - 1)
-        met = places.table[:, first * width : (first + n_asking + n - 1) * width]  # of the distances of this block
-        scores = q.flatten(1, 2) @ met.mT  # [A B*b S*K]
-        own = torch.arange(n_asking, device=q.device) + n - 1  # row of a head distance of 0 to the first
-        index = (own[:, None] - nodes.head[:, None]) * width + places.column[:, None]  # [B b L]
+        q, nodes, n_queries = q + self.v[:, None, None], keys.nodes, q.shape[2]
+        n, width = nodes.n_chars, keys.table.shape[1] // (2 * nodes.n_chars - 1)
+        encodings = keys.table[:, first * width : (first + n_queries + n - 1) * width]  # of this block's distances
+        scores = q.flatten(1, 2) @ encodings.mT  # [A B*b S*K]
+        row_of_zero = (
+            torch.arange(n_queries, device=q.device) + n - 1
+        )  # a query's row for a key whose head is first
+        index = (row_of_zero[:, None] - nodes.head[:, None]) * width + keys.column[:, None]  # [B b L]
         bias = scores.gather(2, index.flatten(0, 1).expand(self.heads, -1, -1)).view(*q.shape[:3], -1)
-        sentence, key, column = places.rare
+        sentence, key, column = keys.rare
         if len(sentence):
-            row = own + first - nodes.head[sentence, key][:, None]  # [W b]
-            kinds = len(places.rare_table) // (2 * n - 1)
-            encodings = nn.functional.embedding(row * kinds + column[:, None], places.rare_table)
-            by_head = encodings.view(*row.shape, *self.v.shape).permute(2, 0, 1, 3)  # [A W b d]
+            row = row_of_zero + first - nodes.head[sentence, key][:, None]  # [W b]
+            n_rare = len(keys.rare_table) // (2 * n - 1)
+            rare = nn.functional.embedding(row * n_rare + column[:, None], keys.rare_table)
+            by_head = rare.view(*row.shape, *self.v.shape).permute(2, 0, 1, 3)  # [A W b d]
             scores = (q.index_select(1, sentence) * by_head).sum(-1).to(bias.dtype)
             bias.permute(1, 3, 0, 2).index_put_((sentence, key), scores.transpose(0, 1))
-        return bias.masked_fill_(places.padding[:, None], torch.finfo(bias.dtype).min)
+        return bias.masked_fill_(keys.padding[:, None], torch.finfo(bias.dtype).min)
 
-    def _of_words(
-        self, q: Float[Tensor, "A B M d"], places: _Places, distances: FourDistances
+    def _word_bias(
+        self, q: Float[Tensor, "A B M d"], keys: _Keys, distances: FourDistances
     ) -> Float[Tensor, "A B M L"]:
-        """The same of queries that are words, all of one length at a time."""
-        q, nodes = q + self.v[:, None, None], places.nodes
+        """Position scores of words as queries, computed for one word length at a time."""
+        q, nodes = q + self.v[:, None, None], keys.nodes
         n, n_kinds = nodes.n_chars, len(nodes.lengths)
         bias = q.new_zeros(*q.shape[:3], nodes.head.shape[1])
         for kind, length in enumerate(nodes.lengths):
@@ -204,14 +227,22 @@ class LatticeAttention(nn.Module):
             index = row * n_kinds + nodes.kind[sentence]
             looked_up = scores.gather(2, index.expand(self.heads, -1, -1)).to(bias.dtype)  # [A W L]
             bias.permute(1, 2, 0, 3).index_put_((sentence, word), looked_up.transpose(0, 1))
-        return bias.masked_fill_(places.padding[:, None], torch.finfo(bias.dtype).min)
+        return bias.masked_fill_(keys.padding[:, None], torch.finfo(bias.dtype).min)
 
 
 class FlatLayer(nn.Module):
-    """Attention and feed-forward, each added to its input and normalised.
+    """Attention and feed-forward; the output of each is added to its input and normalised.
 
-    ``residual="self"`` is what the authors' code does instead: it adds each sub-layer's output to itself and
-    normalises both with one shared LayerNorm, so no input is carried past a sub-layer.
+    Args:
+        attention: see :class:`LatticeAttention`.
+        feed_forward: maps D features to D features.
+        d_model: D.
+        residual: ``"input"`` is the paper's. ``"self"`` is what the authors' code does: it adds the output of each
+            sub-layer to itself instead of to the input, and both sub-layers share one LayerNorm.
+        dropout: rate for the output of the attention.
+
+    Raises:
+        ValueError: an unknown ``residual``.
     """
 
     def __init__(
@@ -240,65 +271,42 @@ class FlatLayer(nn.Module):
         *,
         only_chars: bool = False,
     ) -> Float[Tensor, "B Q D"]:
-        asked = x[:, : nodes.n_chars] if only_chars else x
+        """The new states of all nodes (Q = L), or with ``only_chars`` of the characters (Q = N)."""
+        queries = x[:, : nodes.n_chars] if only_chars else x
         attended = self.dropout(self.attention(x, nodes, mask, distances, only_chars=only_chars))
-        h = self.attention_norm(attended + (asked if self.residual == "input" else attended))
+        h = self.attention_norm(attended + (queries if self.residual == "input" else attended))
         fed = self.feed_forward(h)
         return self.feed_forward_norm(fed + (h if self.residual == "input" else fed))
 
 
 class Flat(Encoder):
-    """Characters and matched words through ``layers`` layers; the characters' vectors come out.
+    """FLAT, put together from its parts; :func:`build_flat` makes them from settings.
 
-    ``words`` embeds the matched words. ``distances`` and ``origin``: see :class:`FourDistances`, which all
-    layers share. Dropout: ``feed_forward_dropout`` inside the feed-forward, ``attention_dropout`` on attention
-    weights, ``layer_dropout`` on what attention adds, ``output_dropout`` on the result (embedding dropout is the
-    embeddings' own).
+    Args:
+        words: embeds the matched words.
+        char_projection: from the width of character vectors to D.
+        word_projection: from the width of word vectors to D.
+        distances: relative positions, shared by all layers.
+        layers: at least one.
+        output_dropout: rate for the result.
     """
 
     def __init__(
         self,
-        d_in: int,
         words: WordEmbedding,
+        char_projection: nn.Linear,
+        word_projection: nn.Linear,
+        distances: FourDistances,
+        layers: Sequence[FlatLayer],
         *,
-        d_model: int = 160,
-        heads: int = 8,
-        d_feed_forward: int = 480,
-        layers: int = 1,
-        distances: Literal["four", "ends"] = "four",
-        origin: int = 0,
-        residual: Literal["input", "self"] = "input",
-        key_projection: bool = True,
-        output_projection: bool = False,
-        scaled: bool = False,
-        feed_forward_dropout: float = 0.15,
-        attention_dropout: float = 0.0,
-        layer_dropout: float = 0.0,
-        output_dropout: float = 0.3,
+        output_dropout: float = 0.0,
     ):
         super().__init__()
-        self.d_out = d_model
+        self.d_out = char_projection.out_features
         self.words = words
-        self.char_projection = nn.Linear(d_in, d_model)
-        self.word_projection = nn.Linear(words.d_out, d_model)
-        self.distances = FourDistances(d_model, distances, origin)
-        self.layers = nn.ModuleList(
-            FlatLayer(
-                LatticeAttention(
-                    d_model,
-                    heads,
-                    key_projection=key_projection,
-                    output_projection=output_projection,
-                    scaled=scaled,
-                    dropout=attention_dropout,
-                ),
-                FeedForward(d_model, d_feed_forward, feed_forward_dropout),
-                d_model,
-                residual=residual,
-                dropout=layer_dropout,
-            )
-            for _ in range(layers)
-        )
+        self.char_projection, self.word_projection = char_projection, word_projection
+        self.distances = distances
+        self.layers = nn.ModuleList(layers)
         self.dropout = Dropout(output_dropout)
 
     def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
@@ -309,3 +317,60 @@ class Flat(Encoder):
         for layer in self.layers:
             h = layer(h, nodes, mask, self.distances, only_chars=layer is self.layers[-1])
         return self.dropout(h)
+
+
+def build_flat(
+    d_in: int,
+    words: WordEmbedding,
+    *,
+    d_model: int = 160,
+    heads: int = 8,
+    d_feed_forward: int = 480,
+    layers: int = 1,
+    distances: Literal["four", "ends"] = "four",
+    origin: int = 0,
+    residual: Literal["input", "self"] = "input",
+    key_projection: bool = True,
+    output_projection: bool = False,
+    scaled: bool = False,
+    feed_forward_dropout: float = 0.15,
+    attention_dropout: float = 0.0,
+    layer_dropout: float = 0.0,
+    output_dropout: float = 0.3,
+) -> Flat:
+    """A :class:`Flat` by its settings.
+
+    Args:
+        d_in: width of the character vectors.
+        words: embeds the matched words.
+        d_model, heads, d_feed_forward: D, A, and the width of the hidden layer of the feed-forward.
+        layers: how many layers.
+        distances, origin: see :class:`FourDistances`.
+        residual: see :class:`FlatLayer`.
+        key_projection, output_projection, scaled: see :class:`LatticeAttention`.
+        feed_forward_dropout: rate inside the feed-forward.
+        attention_dropout: rate for attention weights.
+        layer_dropout: rate for the output of the attention.
+        output_dropout: rate for the result. (The embeddings have their own dropout.)
+
+    Raises:
+        ValueError: settings that do not fit together.
+    """
+    # Weights are drawn in the order of construction: changing it changes what a seed gives.
+    char_projection, word_projection = nn.Linear(d_in, d_model), nn.Linear(words.d_out, d_model)
+    encodings = FourDistances(d_model, distances, origin)
+
+    def layer() -> FlatLayer:
+        attention = LatticeAttention(
+            d_model,
+            heads,
+            key_projection=key_projection,
+            output_projection=output_projection,
+            scaled=scaled,
+            dropout=attention_dropout,
+        )
+        feed_forward = FeedForward(d_model, d_feed_forward, feed_forward_dropout)
+        return FlatLayer(attention, feed_forward, d_model, residual=residual, dropout=layer_dropout)
+
+    stacked = [layer() for _ in range(layers)]
+    return Flat(words, char_projection, word_projection, encodings, stacked, output_dropout=output_dropout)

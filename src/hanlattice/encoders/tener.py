@@ -1,13 +1,19 @@
-"""TENER: a Transformer whose attention knows direction as well as distance, and is not scaled."""
+r"""TENER: a Transformer whose attention sees the direction of a distance, and whose scores are not scaled.
+
+Yan et al. 2019, https://arxiv.org/abs/1911.04474. The scores are those of
+:class:`~hanlattice.encoders.positions.Directed`:
+
+.. math:: A_{ij} = q_i^\top k_j + q_i^\top R_{i-j} + u^\top k_j + v^\top R_{i-j}
+"""
 
 from functools import partial
 from typing import Literal
 
 from hanlattice.encoders.positions import Directed
-from hanlattice.encoders.transformer import Transformer
+from hanlattice.encoders.transformer import Transformer, build_transformer
 
 
-def tener(
+def build_tener(
     d_in: int,
     *,
     d_model: int = 128,
@@ -25,12 +31,15 @@ def tener(
     attention_dropout: float = 0.15,
     output_dropout: float = 0.4,
 ) -> Transformer:
-    """TENER, Yan et al. 2019, https://arxiv.org/abs/1911.04474, with the paper's settings for Weibo.
+    """A :class:`Transformer` with TENER's scores; the defaults are the paper's settings for Weibo.
 
-    Scores are those of :class:`~hanlattice.encoders.positions.Directed`. The authors' code differs from the paper:
-    it projects keys (``key_projection``) and adds a fifth term to the scores (``key_term``).
+    The authors' code differs from the paper: it projects keys (``key_projection``) and adds a fifth term to the
+    scores (``key_term``). The other settings are those of :func:`build_transformer`.
+
+    Raises:
+        ValueError: settings that do not fit together.
     """
-    return Transformer(
+    return build_transformer(
         d_in,
         partial(Directed, key_term=key_term),
         d_model=d_model,

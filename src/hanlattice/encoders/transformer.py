@@ -1,11 +1,17 @@
-r"""A Transformer over characters that takes any position encoding.
+r"""A Transformer over characters, with any position encoding.
 
-Vaswani et al. 2017, https://arxiv.org/abs/1706.03762. What published systems do differently is a setting here:
-whether scores are scaled, keys and outputs projected, projections biased, and where the norms stand. Where the
-characters stand is the business of a :class:`~hanlattice.encoders.positions.Position`.
+Vaswani et al. 2017, https://arxiv.org/abs/1706.03762. With queries q, keys k and values v of all characters, a head
+computes
+
+.. math:: \mathrm{softmax}_j\Big(\frac{\mathrm{score}(q_i, k_j)}{\sqrt{d}}\Big)\, v_j, \quad
+          \mathrm{score}(q_i, k_j) = q_i^\top k_j \text{ for absolute positions}
+
+A :class:`~hanlattice.encoders.positions.Position` changes the input, the scores or the values. The settings of
+:func:`build_transformer` cover the other choices of published systems: scaling, projections, biases, and where the
+normalisation stands.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -20,10 +26,19 @@ from hanlattice.layers.feed_forward import FeedForward
 
 
 class Attention(nn.Module):
-    """Attention of all characters to all, with what ``position`` makes of scores and values.
+    """Attention of every character to all characters; a position encoding computes scores and reads values.
 
-    Attention weights are dropped at rate ``dropout``. ``scaled`` divides scores by the root of a head's width,
-    times the number of terms that a score has.
+    Args:
+        d_model: D, the width of characters.
+        heads: A; D is a multiple of it.
+        scaled: divide scores by the square root of d = D / A times the number of terms of a score.
+        key_projection: project keys; without it, keys are the characters themselves.
+        output_projection: project the result.
+        bias: whether projections have biases.
+        dropout: rate for attention weights.
+
+    Raises:
+        ValueError: ``d_model`` is not a multiple of ``heads``.
     """
 
     def __init__(
@@ -48,38 +63,50 @@ class Attention(nn.Module):
 
     def forward(
         self,
-        asking: Float[Tensor, "B N D"],
+        queries: Float[Tensor, "B N D"],
         x: Float[Tensor, "B N D"],
         mask: Bool[Tensor, "B N"],
         position: Position,
         layer: int,
     ) -> Float[Tensor, "B N D"]:
-        """``asking`` gives the queries, ``x`` the keys and values."""
-        v = self._by_head(self.value(x))
-        weights = self.dropout(self.weights(asking, x, mask, position, layer))
+        """The attended values. Queries come from ``queries``, keys and values from ``x``."""
+        v = self._split_heads(self.value(x))
+        weights = self.dropout(self.weights(queries, x, mask, position, layer))
         return self.output(position.read(weights, v, layer).transpose(1, 2).flatten(2))
 
     def weights(
         self,
-        asking: Float[Tensor, "B N D"],
+        queries: Float[Tensor, "B N D"],
         x: Float[Tensor, "B N D"],
         mask: Bool[Tensor, "B N"],
         position: Position,
         layer: int,
     ) -> Float[Tensor, "B A N N"]:
-        """How much of each key a query reads, before dropout."""
-        q, k = self._by_head(self.query(asking)), self._by_head(self.key(x))
+        """Attention weights before dropout; the weights of a query sum to 1."""
+        q, k = self._split_heads(self.query(queries)), self._split_heads(self.key(x))
         scores = position.score(q, k, layer)
         if self.scaled:
             scores = scores * (q.shape[-1] * position.terms) ** -0.5
         return scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min).softmax(-1)
 
-    def _by_head(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B A N d"]:
+    def _split_heads(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B A N d"]:
         return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2).contiguous()
 
 
 class TransformerLayer(nn.Module):
-    """Attention and feed-forward, each added to what went in, with a norm after the sum or before the part."""
+    """Attention and feed-forward, each with a residual connection and a LayerNorm.
+
+    Args:
+        attention: see :class:`Attention`.
+        feed_forward: maps D features to D features.
+        d_model: D.
+        norm: ``"post"`` normalises the sum, as in the first Transformer; ``"pre"`` normalises the input of each
+            sub-layer, as in TENER's code.
+        dropout: rate for the output of the attention.
+
+    Raises:
+        ValueError: an unknown ``norm``.
+    """
 
     def __init__(
         self,
@@ -99,96 +126,139 @@ class TransformerLayer(nn.Module):
 
     def forward(
         self,
-        asking: Float[Tensor, "B N D"],
+        queries: Float[Tensor, "B N D"],
         x: Float[Tensor, "B N D"],
         mask: Bool[Tensor, "B N"],
         position: Position,
         layer: int,
     ) -> Float[Tensor, "B N D"]:
+        """The new states of ``queries``, which attend to ``x``; in most layers the two are the same tensor."""
         if self.norm == "post":
-            h = self.attention_norm(asking + self.dropout(self.attention(asking, x, mask, position, layer)))
+            h = self.attention_norm(queries + self.dropout(self.attention(queries, x, mask, position, layer)))
             return self.feed_forward_norm(h + self.feed_forward(h))
-        normed = self.attention_norm(x)
-        asked = normed if asking is x else self.attention_norm(asking)
-        h = asking + self.dropout(self.attention(asked, normed, mask, position, layer))
+        keys = self.attention_norm(x)
+        normed = keys if queries is x else self.attention_norm(queries)
+        h = queries + self.dropout(self.attention(normed, keys, mask, position, layer))
         return h + self.feed_forward(self.feed_forward_norm(h))
 
 
 class Transformer(Encoder):
-    """``layers`` layers over characters, placed by ``position``, which is called with d_model, heads and layers.
+    """A Transformer over characters, put together from its parts. :func:`build_transformer` makes the parts.
 
-    ``norm``: ``post`` is the first Transformer's, ``pre`` normalises what goes into each part instead, with no
-    norm at the end, as in TENER's code. ``input_projection`` leads from the embedding to ``d_model``; without it
-    they must be equal. Dropout: ``feed_forward_dropout`` inside the
-    feed-forward, ``attention_dropout`` on attention weights, ``layer_dropout`` on what attention adds,
-    ``output_dropout`` on the result (embedding dropout is the embedding's own).
+    With ``decoder_passes`` above 0 it ends in the enhanced mask decoder of DeBERTa: learned absolute positions
+    are added to the queries of the last layer, and that layer is applied ``decoder_passes`` times (DeBERTa: twice).
+    Keys and values are always the output of the layer before. Nothing else tells DeBERTa's characters their
+    absolute position.
 
-    ``decoder_passes`` above 0 is DeBERTa's enhanced mask decoder, the one place where its characters learn where
-    they stand in the sentence: learned absolute positions are added to the queries of the last layer, which is
-    applied so many times (DeBERTa: twice), always to the keys and values of the layer before.
+    Args:
+        d_model: D, the width of all layers and of the result.
+        char_projection: from the width of the embedding to D.
+        layers: at least one.
+        position: the position encoding, shared by all layers.
+        decoder_passes: how often the last layer is applied as the enhanced mask decoder; 0 for none.
+        output_dropout: rate for the result.
     """
 
     def __init__(
         self,
-        d_in: int,
-        position: Callable[[int, int, int], Position] = Position,
+        d_model: int,
+        char_projection: nn.Module,
+        layers: Sequence[TransformerLayer],
+        position: Position,
         *,
-        d_model: int = 160,
-        heads: int = 8,
-        d_feed_forward: int = 480,
-        layers: int = 2,
-        norm: Literal["post", "pre"] = "post",
-        scaled: bool = True,
-        key_projection: bool = True,
-        output_projection: bool = True,
-        attention_bias: bool = True,
-        input_projection: bool = True,
         decoder_passes: int = 0,
-        feed_forward_dropout: float = 0.15,
-        attention_dropout: float = 0.0,
-        layer_dropout: float = 0.0,
-        output_dropout: float = 0.3,
+        output_dropout: float = 0.0,
     ):
         super().__init__()
-        if not input_projection and d_in != d_model:
-            raise ValueError(f"without input_projection d_model ({d_model}) must be the embedding's width, {d_in}")
-        if layers < 1:
-            raise ValueError(f"layers must be at least 1, not {layers}")
         self.d_out = d_model
-        self.char_projection = nn.Linear(d_in, d_model) if input_projection else nn.Identity()
-        self.layers = nn.ModuleList(
-            TransformerLayer(
-                Attention(
-                    d_model,
-                    heads,
-                    scaled=scaled,
-                    key_projection=key_projection,
-                    output_projection=output_projection,
-                    bias=attention_bias,
-                    dropout=attention_dropout,
-                ),
-                FeedForward(d_model, d_feed_forward, feed_forward_dropout),
-                d_model,
-                norm=norm,
-                dropout=layer_dropout,
-            )
-            for _ in range(layers)
-        )
-        self.position = position(d_model, heads, layers)
+        self.char_projection = char_projection
+        self.layers = nn.ModuleList(layers)
+        self.position = position
         self.decoder_passes = decoder_passes
-        self.decoder_position = Learned(d_model, heads, layers) if decoder_passes else None
+        self.decoder_position = Learned(d_model, 1, 1) if decoder_passes else None
         self.dropout = Dropout(output_dropout)
 
     def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
         return self.encode(x, batch.mask)
 
     def encode(self, x: Float[Tensor, "B N D_in"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D_out"]:
-        """The same for anything that is padded, not the characters of sentences alone."""
+        """The same for any padded sequences, not only for the characters of a batch."""
         h = self.position.encode(self.char_projection(x), mask)
-        *first, last = range(len(self.layers))
-        for i in first:
+        *lower, last = range(len(self.layers))
+        for i in lower:
             h = self.layers[i](h, h, mask, self.position, i)
-        asking = h if self.decoder_position is None else self.decoder_position.encode(h, mask)
+        queries = h if self.decoder_position is None else self.decoder_position.encode(h, mask)
         for _ in range(self.decoder_passes or 1):
-            asking = self.layers[last](asking, h, mask, self.position, last)
-        return self.dropout(asking)
+            queries = self.layers[last](queries, h, mask, self.position, last)
+        return self.dropout(queries)
+
+
+def build_transformer(
+    d_in: int,
+    position: Callable[[int, int, int], Position] = Position,
+    *,
+    d_model: int = 160,
+    heads: int = 8,
+    d_feed_forward: int = 480,
+    layers: int = 2,
+    norm: Literal["post", "pre"] = "post",
+    scaled: bool = True,
+    key_projection: bool = True,
+    output_projection: bool = True,
+    attention_bias: bool = True,
+    input_projection: bool = True,
+    decoder_passes: int = 0,
+    feed_forward_dropout: float = 0.15,
+    attention_dropout: float = 0.0,
+    layer_dropout: float = 0.0,
+    output_dropout: float = 0.3,
+) -> Transformer:
+    """A :class:`Transformer` by its settings.
+
+    Args:
+        d_in: width of the character vectors.
+        position: makes the position encoding; called with ``d_model``, ``heads`` and ``layers``.
+        d_model, heads, d_feed_forward: D, A, and the width of the hidden layer of the feed-forward.
+        layers: how many layers.
+        norm: see :class:`TransformerLayer`.
+        scaled, key_projection, output_projection, attention_bias: see :class:`Attention`.
+        input_projection: project the input to ``d_model``; without it, ``d_in`` must equal ``d_model``.
+        decoder_passes: see :class:`Transformer`.
+        feed_forward_dropout: rate inside the feed-forward.
+        attention_dropout: rate for attention weights.
+        layer_dropout: rate for the output of the attention.
+        output_dropout: rate for the result. (The embeddings have their own dropout.)
+
+    Raises:
+        ValueError: settings that do not fit together.
+    """
+    if not input_projection and d_in != d_model:
+        raise ValueError(f"without input_projection d_model ({d_model}) must be the embedding's width, {d_in}")
+    if layers < 1:
+        raise ValueError(f"layers must be at least 1, not {layers}")
+    # Weights are drawn in the order of construction: changing it changes what a seed gives.
+    char_projection = nn.Linear(d_in, d_model) if input_projection else nn.Identity()
+
+    def layer() -> TransformerLayer:
+        attention = Attention(
+            d_model,
+            heads,
+            scaled=scaled,
+            key_projection=key_projection,
+            output_projection=output_projection,
+            bias=attention_bias,
+            dropout=attention_dropout,
+        )
+        feed_forward = FeedForward(d_model, d_feed_forward, feed_forward_dropout)
+        return TransformerLayer(attention, feed_forward, d_model, norm=norm, dropout=layer_dropout)
+
+    stacked = [layer() for _ in range(layers)]
+    positions = position(d_model, heads, layers)
+    return Transformer(
+        d_model,
+        char_projection,
+        stacked,
+        positions,
+        decoder_passes=decoder_passes,
+        output_dropout=output_dropout,
+    )

@@ -1,9 +1,27 @@
 r"""Positions in a lattice, for encoders whose nodes are characters and words.
 
-Every node of a lattice has a first and a last character, ``head`` and ``tail``; a plain character has
-``head == tail``. The encoding of a pair of nodes depends on three small integers only, the distance of the
-heads and the lengths of the two nodes, so a batch holds few distinct encodings however many pairs it has:
-they are computed once and looked up.
+A node spans the characters from ``head`` to ``tail``, both inclusive; a character has ``head == tail``. Four
+distances relate a query node i and a key node j (N = 6)::
+
+    text         重  庆  人  和  药  店
+    position     0   1   2   3   4   5
+    query i              人                 head_i = 2, tail_i = 2, length 1
+    key j                人  和  药  店     head_j = 2, tail_j = 5, length 4
+
+    hh = head_i - head_j =  0       ht = head_i - tail_j = -3
+    th = tail_i - head_j =  0       tt = tail_i - tail_j = -3
+
+All four follow from three small integers: the distance of the heads and the lengths of the two nodes. So a batch
+has few distinct encodings, however many pairs of nodes it has. They are computed once, as a table for each length
+of a query, and the pairs look them up::
+
+    query length 1           key lengths of the batch
+    head distance              1     2     4
+      -5   row 0               .     .     .
+      ...
+       0   row 5               .     .     R  <- the pair above: row head_i - head_j + N - 1, column of length 4
+      ...
+      +5   row 10              .     .     .
 """
 
 from dataclasses import dataclass
@@ -18,10 +36,10 @@ from hanlattice.encoders.positions.absolute import sinusoid
 
 @dataclass(frozen=True)
 class Nodes:
-    """Where the nodes of a batch of lattices stand: the characters first, then the words.
+    """Where the nodes of a batch of lattices stand: first the characters, then the words.
 
-    ``kind`` is an index into ``lengths``, the distinct node lengths of the batch in ascending order; kind 0 is
-    length 1, the characters.
+    ``lengths`` are the K distinct lengths of nodes in the batch, ascending. ``kind`` is the index of a node's
+    length in ``lengths``; kind 0 is length 1, which all characters have.
     """
 
     head: Int[Tensor, "B L"]
@@ -31,17 +49,18 @@ class Nodes:
 
     @classmethod
     def of(cls, head: Int[Tensor, "B M"], tail: Int[Tensor, "B M"], n_chars: int) -> "Nodes":
-        """Nodes of ``n_chars`` characters and of words from ``head`` to ``tail``, inclusive."""
+        """The nodes of ``n_chars`` characters and of words from ``head`` to ``tail``, both inclusive."""
         positions = torch.arange(n_chars, device=head.device).expand(len(head), -1)
         spans = torch.cat([torch.ones_like(positions), tail - head + 1], 1)
         lengths, kind = torch.unique(spans, return_inverse=True)
         return cls(torch.cat([positions, head], 1), kind, lengths, n_chars)
 
     def common_kinds(self) -> Bool[Tensor, "K"]:
-        """Lengths of so many nodes that scoring all their head distances at once costs less than one by one.
+        """Which lengths have so many nodes that scoring all head distances at once is cheaper than node by node.
 
-        A table costs a product for each of the ``B (2 N - 1)`` rows of queries and distances, a node alone one
-        for each query; the latter read memory instead of cache, which weighs about sixteenfold.
+        A column of the table costs one product for each of the ``B (2 N - 1)`` pairs of a query row and a distance.
+        A single node costs one product for each query, but reads from memory instead of the cache, which was
+        measured to be about 16 times as slow.
         """
         counts = torch.bincount(self.kind.flatten(), minlength=len(self.lengths))
         return 40 * counts >= len(self.head) * (2 * self.n_chars - 1)
@@ -52,16 +71,23 @@ class FourDistances(nn.Module):
 
     .. math:: R_{ij} = \mathrm{ReLU}(W_r [p(h_i-h_j); p(h_i-t_j); p(t_i-h_j); p(t_i-t_j)] + b)
 
-    FLAT, Li et al. 2020, https://aclanthology.org/2020.acl-main.611, equations 4-8 (the paper's order of the
-    four parts is hh, th, ht, tt). The authors' default for one layer, ``distances="ends"``, keeps only head to
-    head and tail to tail; for queries that are characters it can express the same encodings.
+    FLAT, Li et al. 2020, https://aclanthology.org/2020.acl-main.611, equations 4 to 8, in the paper's order hh, th,
+    ht, tt of the four parts.
 
-    :math:`W_r` acts on a concatenation, so it is a sum of one table lookup a distance; and as
-    :math:`h_i-t_j = (h_i-h_j)-(l_j-1)`, and so on, all four distances follow from :math:`h_i-h_j` and the two
-    lengths. :meth:`forward` returns the encodings of all combinations that a batch can hold.
+    :math:`W_r` acts on a concatenation, so it is a sum of four table look-ups. If node j has length :math:`l_j`,
+    then :math:`h_i - t_j = (h_i - h_j) - (l_j - 1)`, and likewise for the other distances. So all four follow from
+    :math:`h_i - h_j` and the two lengths.
 
-    ``origin`` shifts the positions whose sines are taken. The authors' code builds its table from 0 instead of
-    from minus its length, which is ``origin`` = the longest sentence it was built for; 0 is the paper's.
+    Args:
+        d_model: D.
+        distances: ``"four"`` is the paper's. ``"ends"``, the authors' default for one layer, keeps hh and tt only;
+            for queries that are characters it can express the same encodings.
+        origin: is added to distances before their sines are taken; 0 is the paper's. The authors' code counts the
+            rows of its table from 0 instead of from minus its size: there ``origin`` is the length of the longest
+            sentence that the table was made for.
+
+    Raises:
+        ValueError: an unknown ``distances``.
     """
 
     def __init__(self, d_model: int, distances: Literal["four", "ends"] = "four", origin: int = 0):
@@ -74,10 +100,15 @@ class FourDistances(nn.Module):
     def forward(
         self, n_chars: int, lengths: Int[Tensor, "K"], query_length: Int[Tensor, ""] | int = 1
     ) -> Float[Tensor, "S K D"]:
-        """Encodings for a query node of ``query_length``: row ``s`` is head distance ``s - (n_chars - 1)``.
+        """The table of encodings for query nodes of one length, as drawn above.
 
-        ``S = 2 * n_chars - 1``. Combinations that no lattice of ``n_chars`` characters holds have clamped
-        distances and are never read.
+        ``S = 2 N - 1`` rows: row ``s`` is head distance ``s - (N - 1)``. Some combinations occur in no lattice of N
+        characters; their distances are clamped, and they are never read.
+
+        Args:
+            n_chars: N.
+            lengths: the lengths of keys, one for each column.
+            query_length: the length of the query nodes.
         """
         reach = n_chars - 1
         distance = torch.arange(-reach, reach + 1, device=lengths.device)
@@ -87,13 +118,13 @@ class FourDistances(nn.Module):
         def at(distance: Int[Tensor, "*S"], table: Float[Tensor, "S D"]) -> Float[Tensor, "*S D"]:
             return nn.functional.embedding(distance.clamp(-reach, reach) + reach, table)
 
-        # A query's tail is at one distance from its head, so that each end of a key needs one look-up for both.
+        # The tail of a query is a fixed distance from its head. So for each end of a key one look-up does for both.
         from_tail = distance + query_length - 1
         if self.distances == "four":
             hh, ht, th, tt = tables
             to_head, to_tail = hh + at(from_tail, th), ht + at(from_tail, tt)
         else:
             to_head, to_tail = tables[0], at(from_tail, tables[1])
-        met = at(distance[:, None] - (lengths - 1), to_tail)  # [S K D]
-        met += (to_head + self.fuse.bias)[:, None]
-        return met.relu_()
+        encodings = at(distance[:, None] - (lengths - 1), to_tail)  # [S K D]
+        encodings += (to_head + self.fuse.bias)[:, None]
+        return encodings.relu_()
