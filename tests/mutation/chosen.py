@@ -54,21 +54,21 @@ FAULTS = {
         "encoders/flat.py", "            ~mask,\n", "            ~mask & False,\n", FLAT
     ),
     "a later block takes the rare words of the first": Fault(
-        "encoders/flat.py", "row = own + first -", "row = own -", FLAT
+        "encoders/flat.py", "row = row_of_zero + first -", "row = row_of_zero -", FLAT
     ),
     "attention dropped anew for the backward pass": Fault(
         "encoders/flat.py", "preserve_rng_state=self.dropout > 0", "preserve_rng_state=False", FLAT
     ),
     "keys and values swapped": Fault(
         "encoders/flat.py",
-        "k, v = self._by_head(self.key(x)), self._by_head(self.value(x))",
-        "v, k = self._by_head(self.key(x)), self._by_head(self.value(x))",
+        "k, v = self._split_heads(self.key(x)), self._split_heads(self.value(x))",
+        "v, k = self._split_heads(self.key(x)), self._split_heads(self.value(x))",
         FLAT,
     ),
     "biases u and v swapped": Fault("encoders/flat.py", "(q + self.u[", "(q + self.v[", FLAT),
     "residual forgotten": Fault(
         "encoders/flat.py",
-        'attended + (asked if self.residual == "input" else attended)',
+        'attended + (queries if self.residual == "input" else attended)',
         "attended",
         FLAT,
     ),
@@ -186,7 +186,7 @@ FAULTS = {
     "scale forgets DeBERTa's terms": Fault(TRANSFORMER, "(q.shape[-1] * position.terms)", "q.shape[-1]", POSITIONS),
     "scale forgotten": Fault(TRANSFORMER, "if self.scaled:", "if False:", POSITIONS),
     "last passes ask without their places": Fault(
-        TRANSFORMER, "asking = h if self.decoder_position is None else", "asking = h if True else", POSITIONS
+        TRANSFORMER, "queries = h if self.decoder_position is None else", "queries = h if True else", POSITIONS
     ),
     "Latin words begin late": Fault(
         "embeddings/latin.py", "match.start() : match.end()", "match.start() + 1 : match.end()", LATIN
@@ -438,7 +438,10 @@ FAULTS = {
         "spans.py", "tags[span.end - 1] =", "tags[max(span.end - 2, 0)] =", "tests/test_spans.py"
     ),
     "attention told unscaled": Fault(
-        "encoders/flat.py", "self._weights(asking, k, self._of", "1.1 * self._weights(asking, k, self._of", EXPLAIN
+        "encoders/flat.py",
+        "self._weights(queries, k, self._char",
+        "1.1 * self._weights(queries, k, self._char",
+        EXPLAIN,
     ),
     "a word's strength from all characters": Fault(
         "explain/attention.py", "mean[head : tail + 1, n + i]", "mean[:, n + i]", EXPLAIN
@@ -556,7 +559,7 @@ FAULTS |= {
         f"{BROKEN}::test_weights_cut_short_are_what_is_named",
     ),
     "code of a folder is imported": Fault(
-        "build.py", "if not _TRUSTED.get():", "if False:", f"{BROKEN}::TestOwnParts"
+        "build/settings.py", "if not _TRUSTED.get():", "if False:", f"{BROKEN}::TestOwnParts"
     ),
     "a model to start from is always trusted": Fault(
         "training/fine_tuning.py", "and not trust:", "and False:", f"{BROKEN}::TestOwnParts"

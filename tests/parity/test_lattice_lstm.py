@@ -1,14 +1,13 @@
 """The Lattice LSTM against tensors that the authors' code wrote.
 
-The fixture holds a randomly initialised model of the original: weights, words, hidden states of both directions,
-emissions, loss, gradients and decoded paths of three sentences, which it read one by one and we read at once.
+The fixture is a randomly initialised model of the authors' code: weights, words, hidden states of both directions,
+emissions, loss, gradients and decoded paths of three sentences. Their code reads the sentences one by one, ours
+reads them as a batch.
 Faults that only these tests see: gates read in another order, a forget gate where the original has 1 - i, a word of
 the backward direction attached to its first character.
 """
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,13 +21,7 @@ from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.lattice_lstm import LatticeLSTM
 from hanlattice.inputs.batch import Batch, Words, pad
-
-DATA = os.environ.get("HANLATTICE_DATA")
-FIXTURES = Path(DATA).parent / "fixtures" if DATA else Path("fixtures")
-pytestmark = pytest.mark.skipif(
-    not (FIXTURES / "lattice_lstm_meta.json").exists(),
-    reason="parity fixtures not found: set HANLATTICE_DATA to the data folder beside them",
-)
+from parity.fixtures import DATA
 
 D, D_WORD = 8, 12
 DIRECTIONS = ("forward_lstm", "backward_lstm")
@@ -52,9 +45,9 @@ class Fixture:
     and each direction's weights are zero where they meet the other's vectors."""
 
     def __init__(self) -> None:
-        arrays = np.load(FIXTURES / "lattice_lstm.npz")
+        arrays = np.load(DATA / "lattice_lstm.npz")
         self.arrays = {key: torch.from_numpy(arrays[key]) for key in arrays.files}
-        meta = json.loads((FIXTURES / "lattice_lstm_meta.json").read_text(encoding="utf-8"))
+        meta = json.loads((DATA / "lattice_lstm_meta.json").read_text(encoding="utf-8"))
         self.sentences = meta["sentences"]
         tables = [self.arrays[f"param:lstm.{name}.word_emb.weight"] for name in DIRECTIONS]
         self.encoder = LatticeLSTM(12, WordEmbedding(Table(torch.cat(tables, 1))), d_hidden=D, coupled=True).eval()

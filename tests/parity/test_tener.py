@@ -6,8 +6,6 @@ or an activation that the authors do not have, norms in another place.
 """
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,21 +17,19 @@ from torch.testing import assert_close
 from hanlattice.encoders.positions import sinusoid
 from hanlattice.encoders.tener import build_tener
 from hanlattice.encoders.transformer import Transformer
+from parity.fixtures import DATA, FULL
 
-DATA = os.environ.get("HANLATTICE_DATA")
-FIXTURES = Path(DATA).parent / "fixtures" if DATA else Path("fixtures")
-pytestmark = pytest.mark.skipif(
-    not (FIXTURES / "tener_meta.json").exists(),
-    reason="parity fixtures not found: set HANLATTICE_DATA to the data folder beside them",
-)
+IN_REPOSITORY = ("scaled_prenorm",)
 
 
 class Fixture:
     def __init__(self, name: str):
-        arrays = np.load(FIXTURES / "tener.npz")
+        folder = DATA if name in IN_REPOSITORY else FULL
+        assert folder is not None
+        arrays = np.load(folder / "tener.npz")
         self.arrays = {k: torch.from_numpy(arrays[k]) for k in arrays.files if k.startswith(f"{name}:")}
         self.name = name
-        self.meta: dict[str, Any] = json.loads((FIXTURES / "tener_meta.json").read_text(encoding="utf-8"))[name]
+        self.meta: dict[str, Any] = json.loads((folder / "tener_meta.json").read_text(encoding="utf-8"))[name]
 
     def __getitem__(self, key: str) -> Tensor:
         return self.arrays[f"{self.name}:{key}"]
@@ -75,7 +71,7 @@ class Fixture:
         return encoder.eval()
 
 
-@pytest.fixture(params=["weibo", "scaled_prenorm"])
+@pytest.fixture(params=[*IN_REPOSITORY, "weibo"] if FULL else IN_REPOSITORY)
 def fixture(request: pytest.FixtureRequest) -> Fixture:
     return Fixture(request.param)
 
