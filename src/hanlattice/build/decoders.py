@@ -1,0 +1,29 @@
+"""Decoders by their names in the settings; each is called with the width of the encoder and the entity labels."""
+
+from collections.abc import Callable
+
+from hanlattice.decoders.base import Decoder
+from hanlattice.decoders.enumeration import Enumeration
+from hanlattice.decoders.mrc import MRC
+from hanlattice.decoders.multilabel import MultiLabel
+from hanlattice.decoders.pointer import CascadePointer, SoftmaxPointer
+from hanlattice.decoders.table.biaffine import Biaffine
+from hanlattice.decoders.table.global_pointer import EfficientGlobalPointer, GlobalPointer
+from hanlattice.decoders.table.token_pairs import TokenPairs
+from hanlattice.decoders.tagging import CRF, Softmax
+from hanlattice.decoders.word_pairs import WordPairGrid
+
+DECODERS: dict[str, Callable[..., Decoder]] = {
+    "crf": CRF,
+    "softmax": Softmax,
+    "multilabel": MultiLabel,
+    "cascade_pointer": CascadePointer,
+    "softmax_pointer": SoftmaxPointer,
+    "mrc": MRC,
+    "enumeration": Enumeration,
+    "token_pairs": TokenPairs,
+    "biaffine": Biaffine,
+    "global_pointer": GlobalPointer,
+    "efficient_global_pointer": EfficientGlobalPointer,
+    "word_pairs": WordPairGrid,
+}

@@ -1,0 +1,97 @@
+"""Encoders by their names in the settings; each is called with the width of the embedding and the initial weights."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import torch
+
+from hanlattice.build.embeddings import word_embedding
+from hanlattice.build.settings import construct, select, with_settings_of
+from hanlattice.config.parts import Part
+from hanlattice.embeddings.initial_weights import Tables
+from hanlattice.embeddings.table import Table
+from hanlattice.encoders.augmented import Augmented, nearest
+from hanlattice.encoders.base import Encoder, WordEncoder
+from hanlattice.encoders.bilstm import BiLSTM
+from hanlattice.encoders.cgn import build_cgn
+from hanlattice.encoders.flat import build_flat
+from hanlattice.encoders.idcnn import build_idcnn
+from hanlattice.encoders.identity import Identity
+from hanlattice.encoders.lattice_lstm import LatticeLSTM
+from hanlattice.encoders.lgn import LGN
+from hanlattice.encoders.lr_cnn import LRCNN
+from hanlattice.encoders.positions import POSITIONS, PositionName
+from hanlattice.encoders.tener import build_tener
+from hanlattice.encoders.transformer import Transformer, build_transformer
+from hanlattice.encoders.word_bilstm import WordBiLSTM
+
+
+def of_characters(encoder: Callable[..., Encoder]) -> Callable[..., Encoder]:
+    """The builder of an encoder that reads characters only: ``encoder(d_in, *, ...)``."""
+
+    def builder(d_in: int, tables: Tables, **settings: Any) -> Encoder:
+        return encoder(d_in, **settings)
+
+    return with_settings_of(builder, encoder)
+
+
+def of_words(encoder: Callable[..., Encoder]) -> Callable[..., Encoder]:
+    """The builder of an encoder that reads words too: ``encoder(d_in, words, *, ...)``.
+
+    The settings are those of the encoder and of :func:`~hanlattice.build.embeddings.word_embedding`.
+    """
+
+    def builder(d_in: int, tables: Tables, **settings: Any) -> Encoder:
+        words = word_embedding(d_in, tables, **select(word_embedding, settings))
+        return encoder(d_in, words, **select(encoder, settings))
+
+    return with_settings_of(builder, word_embedding, encoder)
+
+
+def transformer(
+    d_in: int, tables: Tables, *, position: PositionName = "sinusoidal", **settings: Any
+) -> Transformer:
+    """A Transformer over characters; its settings include those of its position encoding."""
+    kind = POSITIONS[position]
+    of_position, of_encoder = select(kind, settings), select(build_transformer, settings)
+    for name in sorted(settings.keys() - of_position.keys() - of_encoder.keys()):
+        raise ValueError(f"the position {position!r} has no setting {name!r}")
+    return build_transformer(d_in, partial(kind, **of_position), **of_encoder)
+
+
+def augmented(
+    d_in: int,
+    tables: Tables,
+    *,
+    inner: Part = Part("bilstm"),  # noqa: B008  # frozen
+    neighbours: int = 10,
+    of: Literal["chars", "bigrams"] = "chars",
+    values: Literal["pretrained", "random"] = "pretrained",
+    **settings: Any,
+) -> Augmented:
+    """The encoder ``inner``, with the ``neighbours`` nearest neighbours of each character by pretrained vectors."""
+    encoder: Encoder = construct("encoder.inner", inner, ENCODERS, d_in, tables)
+    if isinstance(encoder, WordEncoder):
+        raise ValueError(f"encoder.inner {inner.name!r} gives a vector a word, not a character; name another")
+    vectors = tables.bigrams if of == "bigrams" else tables.chars
+    bound = (3.0 / encoder.d_out) ** 0.5
+    random = torch.empty(len(vectors), encoder.d_out).uniform_(-bound, bound)
+    table = Table(vectors.clone() if values == "pretrained" else random)
+    return Augmented(encoder, nearest(vectors, neighbours), table, of=of, **settings)
+
+
+ENCODERS: dict[str, Callable[..., Encoder]] = {
+    "none": of_characters(Identity),
+    "bilstm": of_characters(BiLSTM),
+    "flat": of_words(build_flat),
+    "lattice_lstm": of_words(LatticeLSTM),
+    "lr_cnn": of_words(LRCNN),
+    "cgn": of_words(build_cgn),
+    "lgn": of_words(LGN),
+    "idcnn": of_characters(build_idcnn),
+    "word_bilstm": of_words(WordBiLSTM),
+    "transformer": with_settings_of(transformer, build_transformer, *POSITIONS.values()),
+    "tener": of_characters(build_tener),
+    "augmented": with_settings_of(augmented, Augmented),
+}
