@@ -201,7 +201,7 @@ def test_a_model_at_and_beyond_that_size(vectors: int, tmp_path: Path) -> None:
     native, by_torch = (hanlattice.load(place, engine=engine) for engine in ("native", "torch"))  # type: ignore[arg-type]
     encoded = native.reader.read([TEXT], native.lexicon)
     assert isinstance(native.engine, NativeTagger)
-    emissions, _ = native.engine.flat.read(encoded)
+    emissions = native.engine.flat.read(encoded)
     from hanlattice.inputs.batch import collate
 
     with torch.inference_mode():

@@ -24,7 +24,7 @@ from hanlattice.embeddings.words import Composition
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, UnknownConvention
 from hanlattice.inputs.batch import collate
-from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels import library
 from hanlattice.model.folder import WEIGHTS, ModelFolder
 from hanlattice.model.weights import load_weights
@@ -163,7 +163,7 @@ class TestAnswers:
             def eval(self) -> None:
                 pass
 
-            def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[Any]]:
+            def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = 0) -> list[list[Any]]:
                 from hanlattice.spans import ScoredSpan
 
                 label = "name" if convention else "PER"
@@ -285,7 +285,7 @@ class TestEngines:
         assert max(s.word_labels.max(initial=0) for s in sentences) > len(ner.vocabulary.word_labels)
         batch = collate(sentences)
         for convention in ("", "names", "word-s"):
-            found, _ = kernels.flat.read(sentences, convention)
+            found = kernels.flat.read(sentences, convention)
             with torch.inference_mode():
                 expected = tagger(batch, convention)[batch.mask].numpy()
             found = found[:, : expected.shape[1]]

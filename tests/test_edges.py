@@ -1,14 +1,13 @@
 """What is cut off the ends of an entity, and what is left there."""
 
 import time
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tiny
-from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.encoded import Sentences
 from hanlattice.pipeline import NER
 from hanlattice.spans import ScoredSpan
 from hanlattice.text.edges import trimmed
@@ -169,7 +168,7 @@ class Told:
     def eval(self) -> None:
         pass
 
-    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
+    def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = 0) -> list[list[ScoredSpan]]:
         return [self.found for _ in sentences]
 
 

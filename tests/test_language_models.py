@@ -65,7 +65,7 @@ def changed(t: Tagger, of: Config, steps: int = 1) -> set[str]:
 
 
 def encoded(*texts: str) -> list[Encoded]:
-    return Reader(VOCABULARY).read(texts, Lexicon())
+    return list(Reader(VOCABULARY).read(texts, Lexicon()))
 
 
 def of_layer(names: set[str], i: int) -> bool:

@@ -18,11 +18,12 @@ from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.flat import FlatKernel, Settings
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.batch import collate
-from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels import library
 from hanlattice.model.folder import SCALE, WEIGHTS
 from hanlattice.model.weights import save_weights
 from hanlattice.pipeline import NER
+from hanlattice.spans import ScoredSpan
 from hanlattice.training import Silent
 from hanlattice.training.loop import prepare
 
@@ -54,7 +55,7 @@ def untrained(**encoder: object) -> NER:
     return ner
 
 
-def encoded(ner: NER, texts: list[str]) -> list[Encoded]:
+def encoded(ner: NER, texts: list[str]) -> Sentences:
     return ner.reader.read(texts, ner.lexicon)
 
 
@@ -65,7 +66,7 @@ def kernel_of(ner: NER, library: CDLL, *, int8: bool = False) -> FlatKernel:
     return FlatKernel(weights, settings, scale_suffix=SCALE, int8=int8, library=library)
 
 
-def emissions(ner: NER, sentences: list[Encoded]) -> np.ndarray:
+def emissions(ner: NER, sentences: Sentences) -> np.ndarray:
     """Of the modules, the rows of all characters."""
     batch = collate(sentences)
     with torch.inference_mode():
@@ -92,9 +93,9 @@ def test_the_same_emissions(variant: dict[str, object], kernels: CDLL) -> None:
     texts = [text for text in [*TEXTS, TEXTS[4][:64], TEXTS[4][3:40]] if 0 < len(text) <= 64]
     for some in (texts, texts[:1], texts[1:2], texts[-1:], texts * 20):
         sentences = encoded(ner, some)
-        found, first = kernel.read(sentences)
+        found = kernel.read(sentences)
         expected = emissions(ner, sentences)
-        assert first.tolist() == [0, *np.cumsum([len(text) for text in some])]
+        assert sentences.first_char.tolist() == [0, *np.cumsum([len(text) for text in some])]
         np.testing.assert_allclose(found[:, : expected.shape[1]], expected, atol=2e-4, rtol=1e-4)
 
 
@@ -107,8 +108,8 @@ def test_in_8_bits(variant: dict[str, object], kernels: CDLL) -> None:
         return
     sentences = encoded(ner, [text for text in TEXTS if 0 < len(text) <= 64] * 30)
     expected = emissions(ner, sentences)
-    found, _ = kernel_of(ner, kernels, int8=True).read(sentences)
-    again, _ = kernel_of(ner, kernels, int8=True).read(sentences)
+    found = kernel_of(ner, kernels, int8=True).read(sentences)
+    again = kernel_of(ner, kernels, int8=True).read(sentences)
     assert (found == again)[:, : expected.shape[1]].all()  # nothing is read that was not written
     error = found[:, : expected.shape[1]] - expected
     assert 0 < np.sqrt((error**2).mean()) < 0.03 * expected.std()
@@ -126,14 +127,18 @@ def test_chains(kernels: CDLL) -> None:
         n = len(rules.names)
         forbidden = [np.where(x | (not constrained), 0, -np.inf) for x in (rules.start, rules.pair, rules.end)]
         scores = TagScores(*((draw.normal(size=x.shape) + x).astype(np.float32) for x in forbidden))
-        lengths = [1, 2, 7, 30, 3]
+        lengths = [1, 2, 0, 7, 30, 3, 0]
         first = np.cumsum([0, *lengths])
         flat = np.zeros((first[-1], 32), np.float32)
         flat[:, :n] = draw.normal(size=(first[-1], n)) * 3
         padded = np.zeros((len(lengths), max(lengths), n), np.float32)
         for i, (a, b) in enumerate(pairwise(first)):
             padded[i, : b - a] = flat[a:b, :n]
-        expected = rules.best(Potentials(padded, scores.pair, scores.start, scores.end, np.array(lengths)))
+        real = [i for i, length in enumerate(lengths) if length]
+        potentials = Potentials(padded[real], scores.pair, scores.start, scores.end, np.array(lengths)[real])
+        expected: list[list[ScoredSpan]] = [[] for _ in lengths]
+        for i, spans in zip(real, rules.best(potentials), strict=True):
+            expected[i] = spans
         found = ChainKernel(rules, scores, library=kernels).read(flat, first)
         assert sum(map(len, expected)) > 5
         assert [[s.span for s in spans] for spans in found] == [[s.span for s in spans] for spans in expected]
@@ -153,8 +158,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_same_entities(folder: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("at_once", [1, 50, 4000])
+def test_the_same_entities(folder: Path, threads: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tagger, "NODES_OF_A_THREAD", 20)
+    monkeypatch.setattr(tagger, "NODES_AT_ONCE", at_once)
     torchs = hanlattice.load(folder, engine="torch")
     natives = hanlattice.load(folder, engine="native", threads=threads)
     texts = TEXTS * 5
@@ -186,7 +193,7 @@ def test_in_8_bits_where_the_settings_say_so(folder: Path, tmp_path: Path) -> No
     assert 'precision = "float32"' in text.split("[prediction]")[1]
     settings.write_text(text.replace('[prediction]\nprecision = "float32"', '[prediction]\nprecision = "int8"'))
     if not library.can_multiply_bytes():
-        with pytest.warns(UserWarning, match="reading in 32 bits"):
+        with pytest.warns(UserWarning, match="runs in float32"):
             hanlattice.load(tmp_path / "model")
         return
     engine = hanlattice.load(tmp_path / "model").engine

@@ -135,7 +135,7 @@ def _native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagge
     wanted = folder.config.prediction.precision == "int8" if int8 is None else int8
     if wanted and not can_multiply_bytes():
         warnings.warn(
-            "this processor has no products of bytes (AVX-512 VNNI): read in 32 bits instead", stacklevel=6
+            "this processor has no int8 instructions (AVX-512 VNNI): the model runs in float32", stacklevel=6
         )
         wanted = False
     return NativeTagger(folder, threads=threads, int8=wanted)

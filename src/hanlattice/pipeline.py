@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity, Lattice
 from hanlattice.errors import HanlatticeError
-from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.forking import renew_after_fork
@@ -26,8 +26,7 @@ from hanlattice.text.windows import Window, merge, windows
 if TYPE_CHECKING:
     from hanlattice.tagger import Tagger
 
-# Texts, or windows of a long one, that are read together unless another number is asked for.
-BATCH = 32
+BATCH = BATCH_SIZE
 
 # Batches of texts that are taken from a stream at once, to put texts of like length together.
 LOOK_AHEAD = 16
@@ -49,10 +48,13 @@ class Engine(Protocol):
     def eval(self) -> object:
         """Get ready to read, if it can also learn."""
 
-    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
-        """Spans of each sentence, in the order of their start; every sentence has a character.
+    def find(
+        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
+    ) -> list[list[ScoredSpan]]:
+        """Spans of each sentence, in the order of their start.
 
-        ``convention`` is one of the model's further ones, or empty for its default.
+        The engine alone decides which sentences it reads together. ``batch_size`` limits them where they are
+        padded to one length. ``convention`` is one of the model's further ones, or empty for its default.
         """
         ...
 
@@ -253,9 +255,8 @@ class NER:
         nested = self.engine.is_nested(head)
         with self._lock:  # the reader remembers rows of the lexicon; a module may hold scratch state
             encoded = self.reader.read(pieces, lexicon, self.vocabulary.labels_of(convention))
-            found = iter(self._tag(encoded, batch_size, head))
-        read = iter(encoded)
-        documents = []
+            found = iter(self.engine.find(encoded, head, batch_size=batch_size))
+        documents, read = [], 0
         for text, plain, ws in zip(texts, normalised, cut, strict=True):
             spans = _joined(ws, [next(found) for _ in ws], nested=nested)
             spans = _within_edges(plain.text, spans, self._edges(convention))
@@ -263,22 +264,14 @@ class NER:
             entities = [_entity(text, plain, span) for span in spans]
             if not nested:
                 entities = _apart(entities)
-            lattice = partial(_lattice, text, plain, ws, list(islice(read, len(ws))), lexicon)  # if somebody looks
+            lattice = partial(_lattice, text, plain, ws, encoded[read : read + len(ws)], lexicon)
+            read += len(ws)
             documents.append(Document(text, tuple(entities), read_lattice=lattice))
         return documents
 
     def _edges(self, convention: str) -> Edges:
         further = self.config.conventions.get(convention)
         return self.config.prediction.edges if further is None else further.edges
-
-    def _tag(self, encoded: Sequence[Encoded], batch_size: int, convention: str) -> list[list[ScoredSpan]]:
-        found: list[list[ScoredSpan]] = [[] for _ in encoded]
-        order = sorted((i for i, e in enumerate(encoded) if len(e)), key=lambda i: encoded[i].n_nodes)
-        for first in range(0, len(order), batch_size):
-            chosen = order[first : first + batch_size]
-            for i, spans in zip(chosen, self.engine.find([encoded[i] for i in chosen], convention), strict=True):
-                found[i] = spans
-        return found
 
     def _ruled(self, spans: list[ScoredSpan], plain: Normalised, overrides: Overrides) -> list[ScoredSpan]:
         """The spans after threshold, block and force have had their say."""
@@ -379,14 +372,12 @@ def _longest(rules: Lexicon, text: str) -> list[ScoredSpan]:
     return chosen
 
 
-def _lattice(
-    text: str, plain: Normalised, ws: Sequence[Window], encoded: Sequence[Encoded], lexicon: Lexicon
-) -> Lattice:
+def _lattice(text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, lexicon: Lexicon) -> Lattice:
     """The lattice that was read."""
     met: dict[tuple[int, int], None] = {}
-    for window, sentence in zip(ws, encoded, strict=True):
-        for head, tail in zip(sentence.head.tolist(), sentence.tail.tolist(), strict=True):
-            met[window.start + head, window.start + tail + 1] = None
+    for window, sentence in zip(ws, sentences, strict=True):
+        for start, end in zip(sentence.start.tolist(), sentence.end.tolist(), strict=True):
+            met[window.start + start, window.start + end] = None
     spans = sorted(met)
     words = tuple(plain.text[start:end] for start, end in spans)
     ids = [lexicon.id(word) for word in words]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from hanlattice.decoders.base import Decoder, Gold
 from hanlattice.encoders.base import Encoder, WordEncoder
 from hanlattice.inputs.batch import Batch, collate
-from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.segmentation import Segments
 from hanlattice.spans import ScoredSpan, Span
 
@@ -81,9 +81,19 @@ class Tagger(nn.Module):
     def predict(self, batch: Batch, convention: str = "") -> list[list[ScoredSpan]]:
         return self._decoder(self.head(convention)).decode(self(batch, convention), batch.mask)
 
-    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
-        """Spans of each sentence, by a convention; the default one where it is empty."""
-        return self.predict(collate(sentences).to(self.device), convention)
+    def find(
+        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
+    ) -> list[list[ScoredSpan]]:
+        """Spans of each sentence, by a convention; the default one where it is empty.
+
+        ``batch_size`` sentences of like size are read together.
+        """
+        found: list[list[ScoredSpan]] = [[] for _ in sentences]
+        for rows in sentences.by_size(batch_size):
+            batch = collate([sentences[i] for i in rows]).to(self.device)
+            for i, spans in zip(rows, self.predict(batch, convention), strict=True):
+                found[i] = spans
+        return found
 
     @property
     def nested(self) -> bool:

@@ -17,6 +17,7 @@ from hanlattice.config.files import read_toml
 from hanlattice.embeddings.body import Body, Shape
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write
+from hanlattice.text.code_points import code_points, text_of
 
 CONFIG, VOCABULARY, WEIGHTS = "config.toml", "vocabulary.json", "body.safetensors"
 
@@ -41,7 +42,7 @@ class Characters:
     def table(self) -> NDArray[np.uint16]:
         """The id of every code point, in lower case where it is unknown as it is."""
         table = np.full(_CODE_POINTS, UNKNOWN, np.uint16)
-        codes = codes_of(self.names)
+        codes = code_points(self.names)
         table[codes] = np.arange(FIRST, len(self), dtype=np.uint16)
         for code in (*range(0x0590), *range(0x1E00, 0x2000)):
             lower = chr(code).lower()
@@ -51,15 +52,15 @@ class Characters:
 
     def ids(self, text: str) -> NDArray[np.int64]:
         """``[N]``: the id of each character of a text."""
-        return self.table[codes_of(text)].astype(np.int64)
+        return self.table[code_points(text)].astype(np.int64)
 
     @cached_property
     def _shown(self) -> NDArray[np.uint32]:
-        return codes_of("".join(_SHOWN[i] for i in range(FIRST)) + self.names)
+        return code_points("".join(_SHOWN[i] for i in range(FIRST)) + self.names)
 
     def text(self, ids: NDArray[Any]) -> str:
         """The characters of ids: a line end for a boundary, U+FFFD for what is unknown or masked."""
-        return self._shown[ids].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        return text_of(self._shown[ids])
 
     def save(self, path: Path) -> None:
         with atomic_write(path) as stream:
@@ -81,11 +82,6 @@ class Characters:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"{path}: not the vocabulary of a pretrained body ({error})") from None
         return cls(names)
-
-
-def codes_of(text: str) -> NDArray[np.uint32]:
-    """Code points of a text."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 def open_body(folder: Path, *, weights: bool = True) -> tuple[Body, Characters]:

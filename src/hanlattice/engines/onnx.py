@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from hanlattice.decoders.structs.decoding import Potentials
 from hanlattice.errors import EngineError, ModelError
-from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.model.digests import digest
 from hanlattice.model.folder import GRAPH, TAGS, WEIGHTS, ModelFolder
@@ -85,8 +85,21 @@ class ExportedTagger:
         _abandon(self._session)
         self._session = None
 
-    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
-        """Spans of each sentence, by a convention; the default one where it is empty."""
+    def find(
+        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
+    ) -> list[list[ScoredSpan]]:
+        """Spans of each sentence, by a convention; the default one where it is empty.
+
+        At most ``batch_size`` sentences of like size, and `NODES_AT_ONCE` nodes, are read together.
+        """
+        found: list[list[ScoredSpan]] = [[] for _ in sentences]
+        for rows in sentences.by_size(batch_size):
+            spans_of_rows = self._found([sentences[i] for i in rows], convention)
+            for i, spans in zip(rows, spans_of_rows, strict=True):
+                found[i] = spans
+        return found
+
+    def _found(self, sentences: Sequence[Encoded], convention: str) -> list[list[ScoredSpan]]:
         emissions, n_chars = zip(*(self.emissions(some, convention) for some in _cut(sentences)), strict=True)
         width = max(scores.shape[1] for scores in emissions)
         padded = [np.pad(scores, ((0, 0), (0, width - scores.shape[1]), (0, 0))) for scores in emissions]
@@ -161,12 +174,12 @@ def feeds(sentences: Sequence[Encoded], convention: int = 0) -> Feeds:
     """
     chars, n_chars = padded([s.chars for s in sentences])
     bigrams = _filled([s.bigrams for s in sentences], n_chars, chars.shape[1])
-    words, head, tail, labels = (
+    words, head, end, labels = (
         np.concatenate(rows)
-        for rows in zip(*((s.words, s.head, s.tail, s.word_labels) for s in sentences), strict=True)
+        for rows in zip(*((s.words, s.start, s.end, s.word_labels) for s in sentences), strict=True)
     )
     sentence = np.repeat(np.arange(len(sentences)), [len(s.words) for s in sentences])
-    length = tail - head + 1
+    length = end - head
     counts = np.bincount(length, minlength=3)
     is_common = counts * COST_OF_A_WORD >= chars.size
     is_common[1:3] = True
@@ -188,7 +201,7 @@ def feeds(sentences: Sequence[Encoded], convention: int = 0) -> Feeds:
         "char_bias": np.where(np.arange(chars.shape[1]) < n_chars[:, None], 0, NOT_THERE).astype(np.float32),
         "words": placed(words),
         "head": placed(head),
-        "tail": placed(tail),
+        "tail": placed(end - 1),
         "labels": placed(labels),
         "word_bias": placed(np.zeros(len(words), np.float32), NOT_THERE),
         "common": common,

@@ -1,26 +1,150 @@
-"""A sentence as a model reads it: ids of its characters, of their bigrams, and of the words matched in it."""
+"""Sentences as a model reads them: ids of characters, of character bigrams, and of the lexicon words that match."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import overload
 
 import numpy as np
+from jaxtyping import Int
+
+BATCH_SIZE = 32
+"""Sentences that an engine reads together if the caller does not say how many."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """One sentence as arrays of ids, before padding: what a corpus is kept as during training."""
+    """One sentence of N characters and M matched words: what a corpus is kept as during training.
 
-    chars: np.ndarray
-    bigrams: np.ndarray
-    words: np.ndarray
-    head: np.ndarray
-    tail: np.ndarray
-    word_labels: np.ndarray
+    ``chars``, ``bigrams`` and ``words`` are rows of the model's tables; ``word_labels`` are rows of its table of
+    gazetteer labels. Word ``i`` covers the characters ``[start[i], end[i])``; words are ordered by (start, end).
+    """
+
+    chars: Int[np.ndarray, "N"]
+    bigrams: Int[np.ndarray, "N"]
+    words: Int[np.ndarray, "M"]
+    start: Int[np.ndarray, "M"]
+    end: Int[np.ndarray, "M"]
+    word_labels: Int[np.ndarray, "M"]
     text: str
 
     def __len__(self) -> int:
+        """The number of characters."""
         return len(self.chars)
+
+    @property
+    def head(self) -> Int[np.ndarray, "M"]:
+        """The first character of each word, as the FLAT paper calls it."""
+        return self.start
+
+    @property
+    def tail(self) -> Int[np.ndarray, "M"]:
+        """The last character of each word, inclusive."""
+        return self.end - 1
 
     @property
     def n_nodes(self) -> int:
         """Characters and words together: what a sentence costs a lattice encoder."""
         return len(self.chars) + len(self.words)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sentences(Sequence[Encoded]):
+    """Several sentences in one set of arrays: N characters and M words in all, and S = sentences + 1.
+
+    The arrays are those of :class:`Encoded`, one sentence after another without padding; places of words are
+    relative to their own sentence. Sentence ``i`` has the characters ``first_char[i]:first_char[i + 1]`` and the
+    words ``first_word[i]:first_word[i + 1]``. An index gives one sentence, a slice gives several; both share memory
+    with the whole::
+
+        texts        北 京 人      重 庆
+        chars        7  9  4      5  8         first_char  [0, 3, 5]
+        start, end   [0, 2)       [0, 2)       first_word  [0, 1, 2]
+    """
+
+    chars: Int[np.ndarray, "N"]
+    bigrams: Int[np.ndarray, "N"]
+    first_char: Int[np.ndarray, "S"]
+    words: Int[np.ndarray, "M"]
+    start: Int[np.ndarray, "M"]
+    end: Int[np.ndarray, "M"]
+    word_labels: Int[np.ndarray, "M"]
+    first_word: Int[np.ndarray, "S"]
+    texts: Sequence[str]
+
+    @classmethod
+    def of(cls, sentences: Iterable[Encoded]) -> "Sentences":
+        """The same sentences in one set of arrays."""
+        rows = list(sentences)
+        empty = np.zeros(0, np.int64)
+        names = ("chars", "bigrams", "words", "start", "end", "word_labels")
+        arrays = {name: np.concatenate([empty, *(getattr(row, name) for row in rows)]) for name in names}
+        return cls(
+            first_char=np.cumsum([0, *(len(row.chars) for row in rows)]),
+            first_word=np.cumsum([0, *(len(row.words) for row in rows)]),
+            texts=[row.text for row in rows],
+            **arrays,
+        )
+
+    def __len__(self) -> int:
+        """The number of sentences."""
+        return len(self.first_char) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Encoded: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Sentences": ...
+    def __getitem__(self, index: int | slice) -> "Encoded | Sentences":
+        if isinstance(index, slice):
+            first, last, step = index.indices(len(self))
+            return self._part(first, max(first, last)) if step == 1 else Sentences.of(list(self)[index])
+        index = range(len(self))[index]
+        a, b = self.first_char[index : index + 2].tolist()
+        c, d = self.first_word[index : index + 2].tolist()
+        return self._one(index, a, b, c, d)
+
+    def __iter__(self) -> Iterator[Encoded]:
+        places = zip(pairwise(self.first_char.tolist()), pairwise(self.first_word.tolist()), strict=True)
+        return (self._one(i, a, b, c, d) for i, ((a, b), (c, d)) in enumerate(places))
+
+    @property
+    def n_nodes(self) -> Int[np.ndarray, "B"]:
+        """Characters and words of each sentence: what it costs a lattice encoder."""
+        found: np.ndarray = np.diff(self.first_char) + np.diff(self.first_word)
+        return found
+
+    def by_size(self, batch_size: int) -> Iterator[list[int]]:
+        """Indices of sentences of like size, ``batch_size`` at a time, the smallest first; empty ones are left out.
+
+        For engines that pad: a batch of like sizes has the least padding.
+        """
+        sizes = self.n_nodes
+        order = np.argsort(sizes, kind="stable")
+        order = order[sizes[order] > 0].tolist()
+        return (order[i : i + batch_size] for i in range(0, len(order), batch_size))
+
+    def _one(self, index: int, a: int, b: int, c: int, d: int) -> Encoded:
+        return Encoded(
+            self.chars[a:b],
+            self.bigrams[a:b],
+            self.words[c:d],
+            self.start[c:d],
+            self.end[c:d],
+            self.word_labels[c:d],
+            self.texts[index],
+        )
+
+    def _part(self, first: int, last: int) -> "Sentences":
+        first_char, first_word = self.first_char[first : last + 1], self.first_word[first : last + 1]
+        a, b, c, d = first_char[0], first_char[-1], first_word[0], first_word[-1]
+        return Sentences(
+            self.chars[a:b],
+            self.bigrams[a:b],
+            first_char - a,
+            self.words[c:d],
+            self.start[c:d],
+            self.end[c:d],
+            self.word_labels[c:d],
+            first_word - c,
+            self.texts[first:last],
+        )

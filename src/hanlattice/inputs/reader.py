@@ -1,17 +1,18 @@
 """Texts as arrays of ids: characters, bigrams, and the words of a lexicon that match."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import accumulate
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.encoded import Sentences
 from hanlattice.inputs.vocabulary import END, UNKNOWN, Vocabulary
 from hanlattice.lexicon import Lexicon
+from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, concatenated
 
-_CODE_POINTS = 0x110000
+assert END == BOUNDARY  # a last bigram ends in the boundary that follows its text
+
 _NOT_SEEN = 0
 FIRST_ROW = 2  # of characters and bigrams, after padding and unknown
 
@@ -30,49 +31,50 @@ class Reader:
         self._origin = base
         self._base = base.copy() if base is not None and vocabulary.user_words else None
         self._base_ids_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
-        codes = _codes("".join(vocabulary.chars))
+        codes = code_points("".join(vocabulary.chars))
         rows = np.arange(len(codes), dtype=np.int64) + FIRST_ROW
-        self._char_rows = np.full(_CODE_POINTS, UNKNOWN, np.int64)
+        self._char_rows = np.full(COUNT, UNKNOWN, np.int64)
         self._char_rows[codes] = rows
         self._lower = _lower_table()
         unknown = self._char_rows == UNKNOWN
         self._char_rows[unknown] = self._char_rows[self._lower][unknown]
-        pairs = _codes("".join(vocabulary.bigrams)).reshape(-1, 2)
+        pairs = code_points("".join(vocabulary.bigrams)).reshape(-1, 2)
         keys = _keys(pairs[:, 0], pairs[:, 1])
         order = np.argsort(keys)
         self._bigram_keys, self._bigram_rows = keys[order], order + FIRST_ROW
         self._row_of_word = {word: row for row, word in enumerate(vocabulary.words, 1)}
         self._rows_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
 
-    def read(
-        self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
-    ) -> list[Encoded]:
-        """Each text with all its matches, ordered by (head, tail).
+    def read(self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None) -> Sentences:
+        """Each text with all its matches, ordered by (start, end).
 
         ``user_labels`` are the labels of user words that count, all where None: those of the active convention.
         """
-        matches = lexicon.match_batch(texts, self.min_word_length)
-        rows = self._word_rows(lexicon, matches.word)
-        labels = self._kinds(lexicon, matches.word, user_labels)
-        codes = _codes("".join(texts))
-        ends = list(accumulate(map(len, texts)))
-        chars, bigrams = self._char_rows[codes], self._bigrams(codes, [end for end in ends if end])
-        head, tail = matches.start.astype(np.int64), matches.end.astype(np.int64) - 1
-        offsets = matches.offsets.tolist()
-        return [
-            Encoded(chars[a:b], bigrams[a:b], rows[c:d], head[c:d], tail[c:d], labels[c:d], text)
-            for text, a, b, c, d in zip(texts, [0, *ends], ends, offsets, offsets[1:], strict=False)
-        ]
+        codes, starts = concatenated(texts)
+        matches = lexicon.match_codes(codes, starts, self.min_word_length)
+        is_character = np.ones(len(codes), np.bool_)
+        is_character[starts[1:] - 1] = False  # a boundary
+        return Sentences(
+            chars=self._char_rows[codes[is_character]],
+            bigrams=self._bigrams(codes, is_character),
+            first_char=starts - np.arange(len(starts)),
+            words=self._word_rows(lexicon, matches.word),
+            start=matches.start.astype(np.int64),
+            end=matches.end.astype(np.int64),
+            word_labels=self._kinds(lexicon, matches.word, user_labels),
+            first_word=matches.offsets,
+            texts=texts,
+        )
 
-    def _bigrams(self, codes: NDArray[np.uint32], ends: Sequence[int]) -> NDArray[np.int64]:
-        """Of texts laid end to end, the last bigram of each with the sign of an end."""
+    def _bigrams(self, codes: NDArray[np.uint32], is_character: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Of each character with the one that follows it; after a text's last one its boundary follows."""
+        first = codes[is_character]
         if not len(self._bigram_keys):
-            return np.full(len(codes), UNKNOWN, np.int64)
-        following = np.append(codes[1:], np.uint32(0))[: len(codes)]
-        following[np.array(ends, np.int64) - 1] = ord(END)
-        found = self._look_up(_keys(codes, following))
+            return np.full(len(first), UNKNOWN, np.int64)
+        second = codes[1:][is_character[:-1]]
+        found = self._look_up(_keys(first, second))
         unknown = np.flatnonzero(found == UNKNOWN)
-        first, second = codes[unknown], following[unknown]
+        first, second = first[unknown], second[unknown]
         lower, lower_next = self._lower[first], self._lower[second]
         has_case = (lower != first) | (lower_next != second)
         found[unknown[has_case]] = self._look_up(_keys(lower[has_case], lower_next[has_case]))
@@ -151,17 +153,13 @@ def _looked_up(
     return seen[words] - 2
 
 
-def _codes(text: str) -> NDArray[np.uint32]:
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-
-
 def _keys(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.int64]:
     return first.astype(np.int64) << 21 | second.astype(np.int64)
 
 
 def _lower_table() -> NDArray[np.uint32]:
     """The lower case of every code point of the scripts that have cases and of full-width Latin."""
-    table = np.arange(_CODE_POINTS, dtype=np.uint32)
+    table = np.arange(COUNT, dtype=np.uint32)
     for code in (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B)):
         lower = chr(code).lower()
         if len(lower) == 1:

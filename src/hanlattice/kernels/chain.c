@@ -148,6 +148,7 @@ int64_t chain_find(const Chain *c, int64_t n_sentences, const int64_t *first_cha
     for (int64_t i = 0; i < n_sentences && count >= 0; i++) {
         const float *e = emissions + first_char[i] * width;
         int64_t n = first_char[i + 1] - first_char[i], first = count;
+        if (!n) continue;
         best_tags(c, e, width, n, score, tags);
         for (int64_t t = 0; t < n; t++) {
             if (t && c->joined[tags[t - 1] * y + tags[t]] > 0) {

@@ -53,7 +53,7 @@ typedef struct {
     int64_t n;                     /* sentences */
     const int64_t *chars, *bigrams; /* N */
     const int64_t *first_char;     /* n + 1 */
-    const int64_t *words, *head, *length, *label; /* M; heads within their sentence */
+    const int64_t *words, *start, *end, *label; /* M; a word covers the characters [start, end) of its sentence */
     const int64_t *first_word;     /* n + 1 */
 } Sentences;
 
@@ -420,9 +420,9 @@ static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sent
         look_up(&m->words, b->words[w], out);
         fill_up(out, width, m->of_words.n_in);
         if (!m->word_length) continue;
-        int64_t head = b->head[w], length = b->length[w];
-        const float *first = shares + head * stride, *last = shares + (head + length - 1) * stride + width;
-        const float *before = s->sums + head * width, *until = before + length * width;
+        int64_t start = b->start[w], end = b->end[w], length = end - start;
+        const float *first = shares + start * stride, *last = shares + (end - 1) * stride + width;
+        const float *before = s->sums + start * width, *until = s->sums + end * width;
         const float *of_length = m->word_length + (length < m->longest ? length : m->longest) * width;
         const float *of_label = m->word_label + b->label[w] * width;
         float share = 1.0f / length;
@@ -432,9 +432,9 @@ static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sent
     multiply(s->word, w1 - w0, m->of_words.n_in, &m->of_words, s->of_word, m->of_words.n_out, 0, s);
 }
 
-INLINE Key key_at(const Flat *m, const float *key, int64_t length, int64_t head) {
+INLINE Key key_at(const Flat *m, const float *key, int64_t start, int64_t end) {
     int64_t width = m->halves ? m->d_model / 2 : m->d_model;
-    return (Key){key, key + m->d_model, m->encodings[length] + (m->window - head) * width};
+    return (Key){key, key + m->d_model, m->encodings[end - start] + (m->window - start) * width};
 }
 
 static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t to, Key *keys, Scratch *s,
@@ -454,9 +454,9 @@ static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t 
         float *projected = s->projected + start * stride;
         if (n_words) embed_words(m, b, sentence, base, s);
         for (int64_t j = 0; j < n; j++)
-            keys[j] = key_at(m, projected + j * stride + d, 1, j);
+            keys[j] = key_at(m, projected + j * stride + d, j, j + 1);
         for (int64_t j = 0; j < n_words; j++)
-            keys[n + j] = key_at(m, s->of_word + j * m->of_words.n_out, b->length[w0 + j], b->head[w0 + j]);
+            keys[n + j] = key_at(m, s->of_word + j * m->of_words.n_out, b->start[w0 + j], b->end[w0 + j]);
         attend_any(m, projected, stride, n, keys, n + n_words, s, s->h + start * d);
     }
     float *attended = s->h;

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.kernels.library import kernels
-from hanlattice.lexicon.matches import BatchMatches, Int32, Matches, joined, most_matches, too_many
-from hanlattice.lexicon.trie import BOUNDARY, Trie, UInt32, codes_of
+from hanlattice.lexicon.matches import BatchMatches, Int32, Int64, Matches, joined, most_matches, too_many
+from hanlattice.lexicon.trie import Trie
 from hanlattice.lexicon.wordlist import Listed
 from hanlattice.lexicon.words import Traits, WordTable
+from hanlattice.text.code_points import BOUNDARY, UInt32, code_points, concatenated
 
 T = TypeVar("T", bound=np.generic)
 
@@ -143,30 +144,39 @@ class Snapshot:
         Raises:
             DataError: there are more than :func:`~hanlattice.lexicon.matches.most_matches`.
         """
-        if len(text) <= SHORT_TEXT and kernels() is None:
-            return self._walked(text, min_length)
-        codes = codes_of(text + BOUNDARY)
-        parts: list[Matches] = []
-        most = most_matches(len(text))
-        for low in range(0, max(len(text), 1), WINDOW):
-            parts.append(self._window(codes, low, min(low + WINDOW, len(text)), min_length, most))
-            most -= len(parts[-1].start)
-        return joined(parts)
+        return self._match(code_points(text + BOUNDARY), min_length)
 
     def match_batch(self, texts: Sequence[str], min_length: int) -> BatchMatches:
-        """Every word of each text, which are joined with boundaries and searched as one."""
-        starts = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
-        found = self.match(BOUNDARY.join(texts), min_length)
+        """Every word of each text."""
+        return self.match_codes(*concatenated(texts), min_length)
+
+    def match_codes(self, codes: UInt32, starts: Int64, min_length: int) -> BatchMatches:
+        """Every word of each text, by their code points: see :func:`~hanlattice.text.code_points.concatenated`.
+
+        All are searched as one text, as no word holds the boundary between them.
+        """
+        found = self._match(codes, min_length)
         offsets = np.searchsorted(found.start, starts)
         shift = np.repeat(starts[:-1].astype(np.int32), np.diff(offsets))
         return BatchMatches(found.start - shift, found.end - shift, found.word, offsets)
 
-    def _walked(self, text: str, min_length: int) -> Matches:
+    def _match(self, codes: UInt32, min_length: int) -> Matches:
+        """The matches in code points that end with a boundary."""
+        length = max(len(codes) - 1, 0)
+        if length <= SHORT_TEXT and kernels() is None:
+            return self._walked(codes[:length].tolist(), min_length)
+        parts: list[Matches] = []
+        most = most_matches(length)
+        for low in range(0, max(length, 1), WINDOW):
+            parts.append(self._window(codes, low, min(low + WINDOW, length), min_length, most))
+            most -= len(parts[-1].start)
+        return joined(parts)
+
+    def _walked(self, codes: Sequence[int], min_length: int) -> Matches:
         found = [
             (start, end, word + layer.start)
             for layer in self.layers
-            for start, end, word in layer.trie.walk(text, min_length)
+            for start, end, word in layer.trie.walk(codes, min_length)
             if self.present is None or self.present[word + layer.start]
         ]
         if len(self.layers) > 1:

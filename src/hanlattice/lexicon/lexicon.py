@@ -13,10 +13,10 @@ from hanlattice.errors import DataError
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import compiled
 from hanlattice.lexicon.layers import Snapshot
-from hanlattice.lexicon.matches import BatchMatches, Int32, Matches
-from hanlattice.lexicon.trie import BOUNDARY
+from hanlattice.lexicon.matches import BatchMatches, Int32, Int64, Matches
 from hanlattice.lexicon.wordlist import line_of, read_table, read_words
 from hanlattice.lexicon.words import LONGEST, PLAIN, Entry, Traits, Word, WordTable
+from hanlattice.text.code_points import BOUNDARY, UInt32
 
 LARGEST = float(np.finfo(np.float32).max)  # of weights
 
@@ -159,6 +159,13 @@ class Lexicon:
     def match_batch(self, texts: Sequence[str], min_length: int = 1) -> BatchMatches:
         """``match`` for many texts at once, far quicker than one by one; its limit is that of all together."""
         return self._snapshot().match_batch(texts, min_length)
+
+    def match_codes(self, codes: UInt32, starts: Int64, min_length: int = 1) -> BatchMatches:
+        """``match_batch`` of texts whose code points are known.
+
+        ``codes`` and ``starts`` are those of :func:`hanlattice.text.code_points.concatenated`.
+        """
+        return self._snapshot().match_codes(codes, starts, min_length)
 
     def words_of(self, matches: Matches | BatchMatches) -> list[str]:
         """The words of matches, in their order."""

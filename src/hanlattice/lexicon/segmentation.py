@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hanlattice.lexicon.lexicon import Lexicon
 from hanlattice.lexicon.matches import Int32, Int64, Matches
-from hanlattice.lexicon.trie import BOUNDARY
+from hanlattice.text.code_points import BOUNDARY
 
 CHUNK = 1 << 20  # characters handled together
 NO_EDGES = np.empty(0, np.intp)

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from hanlattice.kernels.library import kernels, pointer, structure
 from hanlattice.lexicon.matches import Int32, Int64, Matches, joined, too_many
+from hanlattice.text.code_points import UInt32
 
-UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]
 
 CHARACTER_BITS = 21  # Unicode ends at 0x10FFFF
@@ -39,13 +39,7 @@ _TRIE = structure(
     "Trie", cells=c_void_p, slots=c_int64, first=c_void_p, n_first=c_int64, n_words=c_int64, longest=c_int64
 )
 _MATCHES = structure("Matches", start=c_void_p, end=c_void_p, word=c_void_p)
-BOUNDARY = "\0"  # matches nothing: no word may hold it
 WINDOW = 1 << 16  # start positions that numpy searches together: they fit uint16 (radix sort) and the cache
-
-
-def codes_of(text: str) -> UInt32:
-    """Code points of ``text``; unpaired surrogates are passed through."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 class Piece(NamedTuple):
@@ -185,11 +179,10 @@ class Trie:
             length += 1
         return pieces
 
-    def walk(self, text: str, min_length: int = 1) -> list[tuple[int, int, int]]:
-        """Every word in a short ``text``, as (start, end, word) in this order."""
+    def walk(self, codes: Sequence[int], min_length: int = 1) -> list[tuple[int, int, int]]:
+        """Every word in the code points of a short text, as (start, end, word) in this order."""
         cells, first, slots = self.cells.reshape(-1).data, self.first.data, len(self.cells)
         n_ids, longest = self.n_ids, self.longest
-        codes = [*map(ord, text)]
         found = []
         for start, code in enumerate(codes):
             if code >= len(first) or not 0 <= (state := first[code]) < slots:

@@ -11,8 +11,8 @@ import numpy as np
 from hanlattice.errors import DataError
 from hanlattice.files import STDIN, read_blocks
 from hanlattice.lexicon.matches import Int32
-from hanlattice.lexicon.trie import codes_of
 from hanlattice.lexicon.words import Entry, Word, WordTable
+from hanlattice.text.code_points import code_points, text_of
 
 LONGEST_LINE = 1000  # characters; a longer line is no word but a file of another kind
 
@@ -75,7 +75,7 @@ def read_table(path: str | Path) -> Listed | None:
     except (OSError, UnicodeDecodeError):
         return None
     text += "" if text.endswith("\n") else "\n"
-    codes = codes_of(text)
+    codes = code_points(text)
     ends = np.flatnonzero(codes == ord("\n"))
     starts = np.concatenate([ends[:1] * 0, ends[:-1] + 1])
     tabs = np.flatnonzero(codes == ord("\t"))
@@ -92,7 +92,7 @@ def read_table(path: str | Path) -> Listed | None:
     listed = [text[start:end] for start, end in zip((tabs + 1).tolist(), ends[lines].tolist(), strict=True)]
     labels = tuple(dict.fromkeys(listed))
     edges = "".join([label[0] + label[-1] if label else " " for label in labels])
-    edges += codes[starts].tobytes().decode("utf-32-le") + codes[word_ends - 1].tobytes().decode("utf-32-le")
+    edges += text_of(codes[starts]) + text_of(codes[word_ends - 1])
     if any(map(str.isspace, set(edges))) or any(_number(label) is not None for label in labels):
         return None
     numbers = {label: number for number, label in enumerate(labels)}

@@ -9,7 +9,7 @@ import numpy as np
 
 from hanlattice.errors import ModelError
 from hanlattice.lexicon.matches import Int64
-from hanlattice.lexicon.trie import UInt32, codes_of
+from hanlattice.text.code_points import UInt32, code_points, text_of
 
 
 class Word(NamedTuple):
@@ -34,7 +34,7 @@ def _text(codes: UInt32) -> str:
         ModelError: a code is no character, as in a broken file.
     """
     try:
-        return codes.tobytes().decode("utf-32-le", "surrogatepass")
+        return text_of(codes)
     except UnicodeDecodeError:
         raise ModelError(NO_CHARACTER) from None
 
@@ -51,7 +51,7 @@ class WordTable:
         words = list(words)
         offsets = np.zeros(len(words) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, words), np.int64, len(words)), out=offsets[1:])
-        return cls(codes_of("".join(words)), offsets)
+        return cls(code_points("".join(words)), offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

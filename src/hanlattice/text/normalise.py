@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, text_of
 from hanlattice.text.tidy import Unit, needs_tidying, tidy
 
 if TYPE_CHECKING:
     from hanlattice.config.settings import TextConfig
 
 
-_CODE_POINTS = 0x110000
 _UNKNOWN, _EXPANDS = -1, -2
 _SHORT = 32
 
@@ -86,11 +86,11 @@ class Normaliser:
     def words(self, joined: str) -> str:
         """Words joined by NUL characters, each rewritten: what a lexicon does to the words that are added to it."""
         if self.tidy and needs_tidying(joined):
-            return "\0".join(normal.text for normal in self.all(joined.split("\0")))
+            return BOUNDARY.join(normal.text for normal in self.all(joined.split(BOUNDARY)))
         return self._rewritten([joined])[0].text
 
     def _rewritten(self, texts: Sequence[str]) -> list[Normalised]:
-        codes = _codes("".join(texts))
+        codes = code_points("".join(texts))
         table = _table(self)
         table.learn(codes)
         target, joins = table.target[codes], table.joins[codes]
@@ -99,7 +99,7 @@ class Normaliser:
         joins[[start for start, end in zip(starts, ends, strict=True) if start < end]] = False
         hard = np.flatnonzero(joins | (target < 0))
         has_hard = (np.searchsorted(hard, starts) < np.searchsorted(hard, ends)).tolist()
-        rewritten = _string(np.maximum(target, 0))
+        rewritten = text_of(np.maximum(target, 0))
         positions = np.arange(max(map(len, texts), default=0) + 1, dtype=np.int32)
         return [
             self._stretched(text, target[start:end], joins[start:end])
@@ -125,8 +125,8 @@ class Normaliser:
                 start += len(piece)
         starts = np.repeat(positions[:-1], width)
         target = np.repeat(target, width)
-        target[target == _EXPANDS] = _codes("".join(rewritten))
-        return Normalised(_string(target), starts, np.repeat(ends, width))
+        target[target == _EXPANDS] = code_points("".join(rewritten))
+        return Normalised(text_of(target), starts, np.repeat(ends, width))
 
     def _map(self, text: str) -> str:
         """The options that work character by character."""
@@ -146,10 +146,10 @@ class _Table:
 
     def __init__(self, normaliser: Normaliser) -> None:
         self.normaliser = normaliser
-        self.target = np.full(_CODE_POINTS, _UNKNOWN, np.int32)
-        self.joins = np.zeros(_CODE_POINTS, bool)
+        self.target = np.full(COUNT, _UNKNOWN, np.int32)
+        self.joins = np.zeros(COUNT, bool)
 
-    def learn(self, codes: NDArray[np.int32]) -> None:
+    def learn(self, codes: NDArray[np.uint32]) -> None:
         for code in np.unique(codes[self.target[codes] == _UNKNOWN]).tolist():
             normal = _nfkc(chr(code), self.normaliser.nfkc)
             mapped = self.normaliser._map(normal)
@@ -209,14 +209,6 @@ def _pieces(stretch: str, nfkc: bool) -> tuple[tuple[str, str], ...]:
 
 
 _short_pieces = lru_cache(maxsize=16_384)(_pieces)
-
-
-def _codes(text: str) -> NDArray[np.int32]:
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<i4")
-
-
-def _string(codes: NDArray[np.int32]) -> str:
-    return codes.astype("<i4", copy=False).tobytes().decode("utf-32-le", "surrogatepass")
 
 
 @cache

@@ -43,7 +43,7 @@ class UserWords:
             added[start, end] = kind, draw.random() < FORGOTTEN
         if len(sentence.words) and draw.random() < ORDINARY:
             i = int(draw.integers(len(sentence.words)))
-            word = int(sentence.head[i]), int(sentence.tail[i]) + 1
+            word = int(sentence.start[i]), int(sentence.end[i])
             if all((span.start, span.end) != word for span in gold):
                 added[word] = self._kind(None), draw.random() < 0.5
         return _with_words(sentence, added) if added else sentence
@@ -80,21 +80,21 @@ class UserWords:
 
 
 def _with_words(sentence: Encoded, added: dict[tuple[int, int], tuple[int, bool]]) -> Encoded:
-    """Words of the sentence, by (head, tail), with the kind of those added, which are put in where they are not."""
+    """Words of the sentence, by (start, end), with the kind of those added, which are put in where they are not."""
     rows = {
-        (head, tail): (word, kind)
-        for head, tail, word, kind in zip(
-            sentence.head.tolist(),
-            sentence.tail.tolist(),
+        (start, end): (word, kind)
+        for start, end, word, kind in zip(
+            sentence.start.tolist(),
+            sentence.end.tolist(),
             sentence.words.tolist(),
             sentence.word_labels.tolist(),
             strict=True,
         )
     }
-    for (start, end), (kind, forgotten) in added.items():
-        word = rows.get((start, end - 1), (0, 0))[0]
-        rows[start, end - 1] = 0 if forgotten else word, kind
+    for place, (kind, forgotten) in added.items():
+        word = rows.get(place, (0, 0))[0]
+        rows[place] = 0 if forgotten else word, kind
     ordered = sorted(rows)
-    head, tail = (np.array(ends, np.int64) for ends in zip(*ordered, strict=True))
+    start, end = (np.array(places, np.int64) for places in zip(*ordered, strict=True))
     words, kinds = (np.array(column, np.int64) for column in zip(*(rows[at] for at in ordered), strict=True))
-    return replace(sentence, words=words, head=head, tail=tail, word_labels=kinds)
+    return replace(sentence, words=words, start=start, end=end, word_labels=kinds)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int, Int8, Shaped, UInt8
 
 from hanlattice.errors import EngineError, ModelError
-from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels.library import needed, pointer, structure
 from hanlattice.model.folder import decoder_prefix
 
@@ -44,7 +44,7 @@ _FLAT = structure(
 _SENTENCES = structure(
     "Sentences",
     n=c_int64,
-    **dict.fromkeys(("chars", "bigrams", "first_char", "words", "head", "length", "label", "first_word"), c_void_p),
+    **dict.fromkeys(("chars", "bigrams", "first_char", "words", "start", "end", "label", "first_word"), c_void_p),
 )
 
 
@@ -123,37 +123,24 @@ class FlatKernel:
         self._learn(range(1, 5))
         self._flats = {name: self._of_convention(weights, name) for name in conventions}
 
-    def read(
-        self, sentences: Sequence[Encoded], convention: str = ""
-    ) -> tuple[Float[np.ndarray, "N W"], Int[np.ndarray, "B+1"]]:
-        """Emissions of the characters of all sentences, their rows filled up to W, and where each sentence begins.
+    def read(self, sentences: Sentences, convention: str = "") -> Float[np.ndarray, "N W"]:
+        """Emissions of the characters of all sentences, each row with zeros or more tags up to the width W.
 
-        Every sentence has a character, and no more than the window.
+        No sentence is longer than the window.
         """
-        length = np.concatenate([s.tail - s.head for s in sentences]) + 1
-        self._learn(np.unique(length).tolist())
-        first_char, first_word = (
-            np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-            for rows in ([s.chars for s in sentences], [s.words for s in sentences])
+        self._learn(np.flatnonzero(np.bincount(sentences.end - sentences.start)).tolist())
+        given = (
+            *(sentences.chars, sentences.bigrams, sentences.first_char),
+            *(sentences.words, sentences.start, sentences.end, sentences.word_labels, sentences.first_word),
         )
-        given = {
-            "chars": np.concatenate([s.chars for s in sentences]),
-            "bigrams": np.concatenate([s.bigrams for s in sentences]),
-            "first_char": first_char,
-            "words": np.concatenate([s.words for s in sentences]),
-            "head": np.concatenate([s.head for s in sentences]),
-            "length": length,
-            "label": np.concatenate([s.word_labels for s in sentences]),
-            "first_word": first_word,
-        }
-        batch = _SENTENCES(len(sentences), **{name: pointer(array) for name, array in given.items()})
+        batch = _SENTENCES(len(sentences), *map(pointer, given))
         flat = self._flats[convention]
-        width = flat.emission.n_out
-        emissions = np.empty(first_char[-1] * width + ROWS * width, np.float32)
+        n, width = len(sentences.chars), flat.emission.n_out
+        emissions = np.empty((n + ROWS) * width, np.float32)
         asked = ctypes.byref(flat), ctypes.byref(batch)
         memory = self._memory.of(self._library.flat_memory(*asked))
         self._library.flat_emissions(*asked, pointer(memory), pointer(emissions))
-        return emissions[: first_char[-1] * width].reshape(-1, width), first_char
+        return emissions[: n * width].reshape(n, width)
 
     def _keep(self, array: np.ndarray) -> c_void_p:
         self._kept.append(array := aligned(array))

@@ -1,7 +1,7 @@
 """A model's folder read by the kernels."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise, repeat
 
@@ -11,13 +11,14 @@ from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.checking import checked, settings_of
 from hanlattice.engines.native.flat import FlatKernel, Settings
 from hanlattice.errors import EngineError, HanlatticeError, ModelError
-from hanlattice.inputs.encoded import Encoded
+from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.model.folder import SCALE, ModelFolder
 from hanlattice.spans import ScoredSpan
 
-# Characters and words that are worth a thread.
+# Characters and words that are worth a thread, and those that are read at once at most.
 NODES_OF_A_THREAD = 1000
+NODES_AT_ONCE = 4000
 
 
 class NativeTagger:
@@ -65,24 +66,28 @@ class NativeTagger:
     def eval(self) -> None:
         """It only reads."""
 
-    def find(self, sentences: Sequence[Encoded], convention: str = "") -> list[list[ScoredSpan]]:
-        """Spans of each sentence, by a convention; the default one where it is empty."""
-        shares = list(self._shared(sentences))
-        if self._pool is None or len(shares) == 1:
-            return self._found(sentences, convention)
-        return list(chain.from_iterable(self._pool.map(self._found, shares, repeat(convention))))
+    def find(
+        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
+    ) -> list[list[ScoredSpan]]:
+        """Spans of each sentence, by a convention; the default one where it is empty.
 
-    def _found(self, sentences: Sequence[Encoded], convention: str) -> list[list[ScoredSpan]]:
-        return self.chains[convention].read(*self.flat.read(sentences, convention))
+        Nothing is padded, so ``batch_size`` changes nothing here: neighbours are read together, as many as keep a
+        thread busy and their activations near its core.
+        """
+        shares = list(self._shares(sentences))
+        run = map if self._pool is None or len(shares) == 1 else self._pool.map
+        return list(chain.from_iterable(run(self._found, shares, repeat(convention))))
 
-    def _shared(self, sentences: Sequence[Encoded]) -> list[Sequence[Encoded]]:
-        """Neighbours for each thread, about as much to read for all."""
-        ends = np.cumsum([sentence.n_nodes for sentence in sentences])
-        n = min(self.threads, int(ends[-1]) // NODES_OF_A_THREAD)
-        if n < 2:
-            return [sentences]
-        cuts = [0, *np.searchsorted(ends, ends[-1] * np.arange(1, n) / n).tolist(), len(sentences)]
-        return [sentences[a:b] for a, b in pairwise(cuts) if a < b]
+    def _found(self, sentences: Sentences, convention: str) -> list[list[ScoredSpan]]:
+        return self.chains[convention].read(self.flat.read(sentences, convention), sentences.first_char)
+
+    def _shares(self, sentences: Sentences) -> Iterator[Sentences]:
+        """Neighbours to read together, about as many nodes in each share."""
+        ends = np.cumsum(sentences.n_nodes)
+        nodes = int(ends[-1]) if len(ends) else 0
+        n = max(min(self.threads, nodes // NODES_OF_A_THREAD), -(-nodes // NODES_AT_ONCE))
+        cuts = [0, *np.searchsorted(ends, nodes * np.arange(1, n) / n).tolist(), len(sentences)]
+        return (sentences[a:b] for a, b in pairwise(cuts) if a < b)
 
 
 def _cores() -> int:

@@ -19,9 +19,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hanlattice.embeddings.body_folder import BOUNDARY, Characters, codes_of
+from hanlattice.embeddings.body_folder import BOUNDARY, Characters
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import atomic_write, read_lines
+from hanlattice.text.code_points import code_points
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.pretrain.interrupt import Stop
 from hanlattice.training.pretrain.watcher import Watcher
@@ -79,7 +80,7 @@ def prepare(
         if not summary.lines:
             raise DataError("holds no text to learn from; name files with a paragraph a line", texts[0])
         characters = most_frequent(counts, size)
-        summary.unknown = int(counts[:END].sum() - counts[codes_of(characters.names)].sum())
+        summary.unknown = int(counts[:END].sum() - counts[code_points(characters.names)].sum())
         digests = [_write_ids(folder, part, characters) for part in PARTS]
         summary.digest = digests[0]
     except OSError as error:
@@ -231,7 +232,7 @@ def _write_paragraphs(stream: IO[bytes], paragraphs: list[str]) -> NDArray[np.ui
     if not paragraphs:
         return np.zeros(0, np.uint32)
     ends = np.cumsum([len(text) + 1 for text in paragraphs]) - 1
-    codes = codes_of("\0".join(paragraphs) + "\0").copy()
+    codes = code_points("\0".join(paragraphs) + "\0").copy()
     codes[ends] = END
     stream.write(codes.tobytes())
     return codes

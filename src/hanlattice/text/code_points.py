@@ -1,0 +1,36 @@
+"""Texts as arrays of Unicode code points, one number a character."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+UInt32 = NDArray[np.uint32]
+Int64 = NDArray[np.int64]
+
+COUNT = 0x110000  # Unicode code points, assigned or not
+BOUNDARY = "\0"  # stands after each of several texts; no word of a lexicon holds it
+
+
+def code_points(text: str) -> UInt32:
+    """Code points of ``text``; unpaired surrogates are kept. The array is read-only."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def text_of(codes: NDArray[np.integer]) -> str:
+    """The text of an array of code points.
+
+    Raises:
+        UnicodeDecodeError: a number is not a code point.
+    """
+    return codes.astype("<u4", copy=False).tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def concatenated(texts: Sequence[str]) -> tuple[UInt32, Int64]:
+    """Code points of several texts, each followed by `BOUNDARY`, and where each text starts.
+
+    The starts have one entry more than there are texts: text ``i`` is ``codes[starts[i]:starts[i + 1] - 1]``.
+    """
+    starts = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
+    return code_points(BOUNDARY.join([*texts, ""])), starts
