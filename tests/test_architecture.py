@@ -34,6 +34,7 @@ ROWS = (
     ("model.weights", "engines.native", "engines.onnx", "engines.graph", "explain"),
     ("model.folder", "evaluation.reach"),
     ("pipeline",),
+    ("postprocessing",),
     ("build",),
     ("tagger", "inputs.reader"),
     ("encoders", "decoders"),

@@ -1,7 +1,11 @@
-"""From raw text to entities, on the offsets of the text as given."""
+"""From text to entities whose offsets count characters of the text as given.
+
+It normalises texts, cuts them into windows, has an engine find spans, and makes entities of them. How a window
+becomes ids is in :mod:`hanlattice.inputs.reader`; what happens to the spans found is in
+:mod:`hanlattice.postprocessing`.
+"""
 
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,54 +22,57 @@ from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import Lexicon
-from hanlattice.spans import ScoredSpan, Span
-from hanlattice.text.edges import Edges, trimmed
+from hanlattice.postprocessing import Block, apply_rules, entities_of, merge_windows, trim_edges
+from hanlattice.spans import ScoredSpan
+from hanlattice.text.edges import Edges
 from hanlattice.text.normalise import Normalised, Normaliser
-from hanlattice.text.windows import Window, merge, windows
+from hanlattice.text.windows import Window, windows
 
 if TYPE_CHECKING:
     from hanlattice.tagger import Tagger
 
 BATCH = BATCH_SIZE
+"""Texts, or windows of a long text, that an engine reads together by default."""
 
-# Batches of texts that are taken from a stream at once, to put texts of like length together.
 LOOK_AHEAD = 16
+"""Batches of texts that are taken from a stream at once, so that an engine can batch texts of similar length."""
 
 
 class Engine(Protocol):
-    """What finds spans in sentences: a :class:`~hanlattice.tagger.Tagger`, or what was exported from one.
+    """Finds spans in sentences: a :class:`~hanlattice.tagger.Tagger`, or an engine that needs no torch.
 
-    ``nested`` says whether spans inside spans can be found by its default convention.
+    A ``convention`` is the name of one of the model's annotation conventions, or empty for its default.
+    ``nested`` is ``is_nested()`` of the default convention.
     """
 
     @property
     def nested(self) -> bool: ...
 
     def is_nested(self, convention: str = "") -> bool:
-        """Whether spans inside spans can be found by a convention; the default one where it is empty."""
+        """Whether a convention allows spans inside spans."""
         ...
 
     def eval(self) -> object:
-        """Get ready to read, if it can also learn."""
+        """Switch to inference mode, if the engine can also be trained."""
 
     def find(
         self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
     ) -> list[list[ScoredSpan]]:
-        """Spans of each sentence, in the order of their start.
+        """Spans of each sentence, ordered by their start.
 
-        The engine alone decides which sentences it reads together. ``batch_size`` limits them where they are
-        padded to one length. ``convention`` is one of the model's further ones, or empty for its default.
+        The engine alone decides which sentences it reads together. Where it pads them to one length,
+        ``batch_size`` is the largest number of them.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """What holds for some calls only; see :meth:`NER.using`."""
+    """Options that apply to some calls only; see :meth:`NER.using`."""
 
     lexicon: Lexicon | None = None
     force: Lexicon | None = None
-    block: Mapping[str, str | Collection[str] | None] | None = None
+    block: Block | None = None
     threshold: float = 0.0
     convention: str = ""
 
@@ -74,15 +81,17 @@ _NONE = Overrides()
 
 
 class NER:
-    """An engine with all it needs to read text: its vocabulary, its normalisation and its lexicon.
+    """A model for named entity recognition: an engine with its vocabulary, settings and lexicon.
 
-    ``ner(text)`` gives a :class:`Document`, ``ner(texts)`` an iterator of them. The lexicon is live: edit
-    ``ner.lexicon``, and the next call reads by it. ``convention`` is the annotation convention that answers follow,
-    the model's default where it is empty. One that was loaded from a folder is pickled and copied as "open this
-    folder again", with the edits of its lexicon; so whoever unpickles it needs the folder too.
+    ``ner(text)`` gives a :class:`Document`, and ``ner(texts)`` gives an iterator of documents. The lexicon is live:
+    edits of ``ner.lexicon`` take effect at the next call. ``convention`` is the annotation convention of the
+    entities; an empty one is the model's default.
+
+    A model that was loaded from a folder can be pickled and copied. The pickle holds the path of the folder and the
+    lexicon if it was edited, so the folder has to be there when it is unpickled.
 
     Raises:
-        ConfigError: the model does not know the convention.
+        ConfigError: the model does not have the convention.
     """
 
     def __init__(
@@ -101,11 +110,11 @@ class NER:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A lock that no one holds."""
+        """Create the lock; called again in a forked process, where another thread may have held the old lock."""
         self._lock = threading.Lock()
 
     def opened_by(self, reopen: "Callable[[], NER]") -> "NER":
-        """This one, which ``reopen()`` opens again where it is copied or unpickled."""
+        """Remember ``reopen``, which opens the same model again when this one is copied or unpickled."""
         self._reopen, self._opened_with = reopen, self.lexicon.state
         return self
 
@@ -124,17 +133,17 @@ class NER:
 
     @property
     def conventions(self) -> tuple[str, ...]:
-        """The annotation conventions that the model learnt, its default first."""
+        """The annotation conventions of the model, its default first."""
         return (self.vocabulary.convention, *self.vocabulary.conventions)
 
     @property
     def active_convention(self) -> str:
-        """The one that answers follow here: that of :meth:`using`, else the one that the model was loaded with."""
+        """The convention of the entities: the one given to :meth:`using`, else the one chosen when loading."""
         return self._overrides.get().convention or self.convention
 
     @property
     def head(self) -> str:
-        """The active convention as an engine takes it: empty for the model's default."""
+        """The active convention in the form that an engine expects: empty for the model's default."""
         return self._head_of(self.active_convention)
 
     def _head_of(self, convention: str) -> str:
@@ -142,13 +151,13 @@ class NER:
 
     @property
     def tagger(self) -> "Tagger":
-        """The modules of torch that read.
+        """The PyTorch modules of the model.
 
         Raises:
-            HanlatticeError: the model was exported, and runs without torch.
+            HanlatticeError: the model runs on an engine without torch.
         """
         if not hasattr(self.engine, "decoder"):
-            raise HanlatticeError("an exported model has no modules of torch; load it with engine='torch'")
+            raise HanlatticeError("this engine has no PyTorch modules; load the model with engine='torch'")
         return cast("Tagger", self.engine)
 
     @overload
@@ -171,9 +180,12 @@ class NER:
     def pipe(
         self, texts: Iterable[Any], *, as_tuples: bool = False, batch_size: int = BATCH
     ) -> Iterator[Document] | Iterator[tuple[Document, Any]]:
-        """Documents of a stream of texts, in its order, read a few batches ahead.
+        """Predict a stream of texts; the documents come in the same order.
 
-        With ``as_tuples`` the stream is of ``(text, anything)`` and so is the result.
+        Args:
+            texts: any iterable. ``16 * batch_size`` texts are taken from it at a time.
+            as_tuples: the stream holds pairs ``(text, context)``, and the result pairs ``(document, context)``.
+            batch_size: texts, or windows of long texts, that the engine reads together; see :meth:`Engine.find`.
 
         Raises:
             HanlatticeError: the batch size is less than 1.
@@ -207,31 +219,33 @@ class NER:
         threshold: float | None = None,
         convention: str | None = None,
     ) -> Iterator["NER"]:
-        """Within the ``with``, in this thread or task only: read by another lexicon, and edit the answers.
+        """Within the ``with`` block, use another lexicon, change which entities are returned, or both.
+
+        This affects the current thread or asyncio task only. Blocks can be nested; the inner one wins.
 
         Args:
-            lexicon: matched as its words are written; one made with ``rewrite=ner.lexicon.rewrite`` has its words
-                written as the model reads them (width, traditional characters).
-            force: texts that are always an entity of the label given, whatever the model says.
-            block: texts that are never an entity (None), or never one of the label or labels given; of an entity in
-                pieces the text is that of its pieces, one after another.
-            threshold: entities that are less sure are left out.
-            convention: the annotation convention that answers follow; see :attr:`conventions`.
+            lexicon: matched instead of the model's own. Its words are not normalised, unless it was made with
+                ``rewrite=ner.lexicon.rewrite``.
+            force: texts that are always an entity, with their labels.
+            block: texts that are never an entity (None), or never one with this label or these labels. The text of
+                a discontinuous entity is that of its fragments, concatenated.
+            threshold: entities with a lower score are left out.
+            convention: annotation convention of the entities; see :attr:`conventions`.
 
         Raises:
-            ConfigError: the model does not know the convention.
-            HanlatticeError: a label of ``force`` is none of the convention.
+            ConfigError: the model does not have the convention.
+            HanlatticeError: the convention does not have a label of ``force``.
         """
         active = convention or self.active_convention
         _refuse_unknown(force or {}, self.vocabulary.labels_of(active), active)
-        rules = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
-        banned = None if block is None else {self._plain(text): labels for text, labels in block.items()}
+        forced = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
+        blocked = None if block is None else {self._plain(text): labels for text, labels in block.items()}
         outer = self._overrides.get()
         token = self._overrides.set(
             Overrides(
                 outer.lexicon if lexicon is None else lexicon,
-                outer.force if rules is None else rules,
-                outer.block if banned is None else banned,
+                outer.force if forced is None else forced,
+                outer.block if blocked is None else blocked,
                 outer.threshold if threshold is None else threshold,
                 convention or outer.convention,
             )
@@ -246,45 +260,45 @@ class NER:
 
     def _predict(self, texts: Sequence[str], overrides: Overrides, batch_size: int) -> list[Document]:
         lexicon = self.lexicon if overrides.lexicon is None else overrides.lexicon
-        normalised = self.normaliser.all(texts)
-        size, overlap = self.config.text.window, self.config.text.overlap
-        cut = [windows(n.text, size, overlap) for n in normalised]
-        pieces = [n.text[w.start : w.end] for n, ws in zip(normalised, cut, strict=True) for w in ws]
         convention = overrides.convention or self.convention
+        size, overlap = self.config.text.window, self.config.text.overlap
+        normalised = self.normaliser.all(texts)
+        cut = [windows(plain.text, size, overlap) for plain in normalised]
+        pieces = [plain.text[w.start : w.end] for plain, ws in zip(normalised, cut, strict=True) for w in ws]
         head = self._head_of(convention)
-        nested = self.engine.is_nested(head)
-        with self._lock:  # the reader remembers rows of the lexicon; a module may hold scratch state
-            encoded = self.reader.read(pieces, lexicon, self.vocabulary.labels_of(convention))
-            found = iter(self.engine.find(encoded, head, batch_size=batch_size))
-        documents, read = [], 0
+        with self._lock:  # the reader caches rows of the lexicon, and a module may hold scratch memory
+            sentences = self.reader.read(pieces, lexicon, self.vocabulary.labels_of(convention))
+            found = self.engine.find(sentences, head, batch_size=batch_size)
+        documents, first = [], 0
         for text, plain, ws in zip(texts, normalised, cut, strict=True):
-            spans = _joined(ws, [next(found) for _ in ws], nested=nested)
-            spans = _within_edges(plain.text, spans, self._edges(convention))
-            spans = self._ruled(spans, plain, overrides)
-            entities = [_entity(text, plain, span) for span in spans]
-            if not nested:
-                entities = _apart(entities)
-            lattice = partial(_lattice, text, plain, ws, encoded[read : read + len(ws)], lexicon)
-            read += len(ws)
-            documents.append(Document(text, tuple(entities), read_lattice=lattice))
+            part = slice(first, first + len(ws))
+            entities = self._entities(text, plain, ws, found[part], overrides)
+            lattice = partial(_lattice, text, plain, ws, sentences[part], lexicon)
+            documents.append(Document(text, entities, read_lattice=lattice))
+            first += len(ws)
         return documents
+
+    def _entities(
+        self,
+        text: str,
+        plain: Normalised,
+        ws: Sequence[Window],
+        found: Sequence[Sequence[ScoredSpan]],
+        overrides: Overrides,
+    ) -> tuple[Entity, ...]:
+        """The entities of a text from the spans found in each of its windows."""
+        convention = overrides.convention or self.convention
+        nested = self.engine.is_nested(self._head_of(convention))
+        spans = merge_windows(ws, found, nested=nested)
+        spans = trim_edges(plain.text, spans, self._edges(convention))
+        spans = apply_rules(
+            plain.text, spans, threshold=overrides.threshold, block=overrides.block, force=overrides.force
+        )
+        return entities_of(text, plain, spans, nested=nested)
 
     def _edges(self, convention: str) -> Edges:
         further = self.config.conventions.get(convention)
         return self.config.prediction.edges if further is None else further.edges
-
-    def _ruled(self, spans: list[ScoredSpan], plain: Normalised, overrides: Overrides) -> list[ScoredSpan]:
-        """The spans after threshold, block and force have had their say."""
-        kept = [span for span in spans if span.score >= overrides.threshold]
-        if overrides.block is not None:
-            kept = [s for s in kept if not _blocked(_said(plain.text, s.span), s.label, overrides.block)]
-        if overrides.force is None:
-            return kept
-        forced = _longest(overrides.force, plain.text)
-        ends = [span.end for span in forced]
-        after = [bisect_right(ends, span.start) for span in kept]  # the first forced span that ends later
-        free = [s for s, i in zip(kept, after, strict=True) if i == len(forced) or s.end <= forced[i].start]
-        return sorted([*free, *forced])
 
 
 def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None) -> NER:
@@ -297,7 +311,7 @@ def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None) -> NER:
 def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention: str) -> None:
     """
     Raises:
-        HanlatticeError: a label is none of the convention.
+        HanlatticeError: the convention does not have a label.
     """
     for text, label in force.items():
         if label not in labels:
@@ -307,78 +321,13 @@ def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention:
             )
 
 
-def _within_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[ScoredSpan]:
-    """The spans without what no entity begins or ends with; those with gaps stay as they are.
-
-    Of spans that become equal the surest is kept.
-    """
-    kept: dict[Span, ScoredSpan] = {}
-    for span in spans:
-        place = (span.start, span.end) if span.gaps else trimmed(text, span.start, span.end, edges)
-        if place is None:
-            continue
-        span = span._replace(start=place[0], end=place[1])
-        if span.span not in kept or kept[span.span].score < span.score:
-            kept[span.span] = span
-    return sorted(kept.values())
-
-
-def _joined(ws: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nested: bool) -> list[ScoredSpan]:
-    if len(ws) == 1:
-        return list(found[0])
-    scores = {s.span.moved(w.start): s.score for w, spans in zip(ws, found, strict=True) for s in spans}
-    merged = merge(ws, [[s.span for s in spans] for spans in found], nested)
-    return [ScoredSpan.of(span, scores[span]) for span in merged]
-
-
-def _entity(text: str, plain: Normalised, span: ScoredSpan) -> Entity:
-    if span.gaps:
-        return Entity.of(text, span.span.mapped(plain.original), span.score)
-    start, end = plain.original(span.start, span.end)
-    return Entity(text[start:end], span.label, start, end, span.score)
-
-
-def _apart(entities: Sequence[Entity]) -> list[Entity]:
-    """The surest of entities that meet in one character, as ㍿ is read as 株式会社, which may hold several."""
-    kept: list[Entity] = []
-    for entity in entities:
-        if not kept or kept[-1].end <= entity.start:
-            kept.append(entity)
-        elif (entity.score or 0.0) > (kept[-1].score or 0.0):
-            kept[-1] = entity
-    return kept
-
-
-def _said(text: str, span: Span) -> str:
-    """What the span's fragments say together."""
-    return "".join(text[start:end] for start, end in span.fragments)
-
-
-def _blocked(text: str, label: str, block: Mapping[str, str | Collection[str] | None]) -> bool:
-    if text not in block:
-        return False
-    labels = block[text]
-    return labels is None or label == labels or (not isinstance(labels, str) and label in labels)
-
-
-def _longest(rules: Lexicon, text: str) -> list[ScoredSpan]:
-    """Matches from the left, the longest first, none overlapping another."""
-    chosen: list[ScoredSpan] = []
-    matches = rules.match(text)
-    rows = zip(matches.start.tolist(), matches.end.tolist(), matches.word.tolist(), strict=True)
-    for start, end, word in sorted(rows, key=lambda row: (row[0], -row[1])):
-        if not chosen or chosen[-1].end <= start:
-            chosen.append(ScoredSpan(start, end, rules.label(word) or "", 1.0))
-    return chosen
-
-
 def _lattice(text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, lexicon: Lexicon) -> Lattice:
-    """The lattice that was read."""
-    met: dict[tuple[int, int], None] = {}
+    """The words that were matched in a text, on the offsets of the text as given."""
+    matched: dict[tuple[int, int], None] = {}
     for window, sentence in zip(ws, sentences, strict=True):
         for start, end in zip(sentence.start.tolist(), sentence.end.tolist(), strict=True):
-            met[window.start + start, window.start + end] = None
-    spans = sorted(met)
+            matched[window.start + start, window.start + end] = None
+    spans = sorted(matched)
     words = tuple(plain.text[start:end] for start, end in spans)
     ids = [lexicon.id(word) for word in words]
     labels = tuple(None if i is None else lexicon.label(i) for i in ids)
