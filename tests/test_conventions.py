@@ -270,7 +270,7 @@ class TestEngines:
         self, ner: NER, tmp_path: Path, trained: Path, int8: bool
     ) -> None:
         """User words of all kinds, and shifts that would hide behind nothing."""
-        if int8 and not any(level for level in library.levels() if library.opened(level).has_bytes()):
+        if int8 and not any(level for level in library.levels() if library.opened(level).has_int8()):
             pytest.skip("no products of bytes on this processor")
         folder = shutil.copytree(trained, tmp_path / "model")
         tagger = ner.tagger

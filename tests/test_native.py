@@ -102,7 +102,7 @@ def test_the_same_emissions(variant: dict[str, object], kernels: CDLL) -> None:
 @pytest.mark.parametrize("variant", [VARIANTS["paper"], VARIANTS["code"], VARIANTS["sizes of the packaged model"]])
 def test_in_8_bits(variant: dict[str, object], kernels: CDLL) -> None:
     ner = untrained(**variant)
-    if not kernels.has_bytes():
+    if not kernels.has_int8():
         with pytest.raises(ModelError, match="no products of bytes"):
             kernel_of(ner, kernels, int8=True)
         return

@@ -1,7 +1,7 @@
-/* The best sequence of tags of a sentence, the entities that it tells of, and how sure each is.
+/* Linear-chain decoding: the best tags of a sentence (Viterbi), their entities, and the probability of each entity.
  *
- * As in structs/decoding.py: sums run in probability space with rescaling at every step. Y tags; their rows are filled
- * up to whole vectors of floats (`stride`) with tags that nothing leads to.
+ * As in decoders/structs/decoding.py, sums run in probability space and are rescaled at every step. There are Y tags;
+ * rows are padded to whole vectors (`stride`) with tags that have no transitions to them.
  */
 
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 
 #include "vectors.h"
 
-typedef struct { /* the same structure is in chain.py; tables are from rows to columns, those "back" the other way */
+typedef struct { /* tables lead from the tag of the row to the tag of the column, "back" tables the other way */
     int64_t n_tags, stride;
     const float *start, *end, *transitions, *transitions_back; /* scores */
-    const double *opening, *closing;                           /* exponentials of start and end */
-    const double *moves, *moves_back;                          /* exponentials of transitions */
-    const double *joined, *between, *between_back;             /* of those within an entity, and of all others */
-    const int64_t *label;                                      /* of a tag, -1 for none */
+    const double *opening, *closing;                           /* exp of start and end */
+    const double *moves, *moves_back;                          /* exp of transitions */
+    const double *joined, *between, *between_back;             /* moves within an entity, and all other moves */
+    const int64_t *label;                                      /* of each tag, -1 for none */
 } Chain;
 
 typedef struct {
@@ -23,42 +23,41 @@ typedef struct {
     double *probability;
 } Found;
 
-static const double LARGEST = 1e30; /* as in structs/decoding.py */
+static const double LARGEST = 1e30; /* as in decoders/structs/decoding.py */
 
-/* The index of the largest of a few. */
-static int64_t best_of(const float *x, int64_t n) {
+static int64_t argmax(const float *x, int64_t n) {
     int64_t best = 0;
     for (int64_t i = 1; i < n; i++)
         if (x[i] > x[best]) best = i;
     return best;
 }
 
-/* `score`: memory for n rows. */
+/* The best sequence of n tags; `score` is scratch memory for n rows. */
 static void best_tags(const Chain *c, const float *emissions, int64_t width, int64_t n, float *score, int64_t *tags) {
     int64_t y = c->stride;
     for (int64_t k = 0; k < y; k += LANES) V(score + k) = CV(c->start + k) + CV(emissions + k);
     for (int64_t t = 1; t < n; t++) {
         const float *before = score + (t - 1) * y;
         for (int64_t k = 0; k < y; k += LANES) {
-            vec best = spread(before[0]) + CV(c->transitions + k);
+            vec best = broadcast(before[0]) + CV(c->transitions + k);
             for (int64_t from = 1; from < c->n_tags; from++)
-                best = larger(best, spread(before[from]) + CV(c->transitions + from * y + k));
+                best = maximum(best, broadcast(before[from]) + CV(c->transitions + from * y + k));
             V(score + t * y + k) = best + CV(emissions + t * width + k);
         }
     }
     float *last = score + (n - 1) * y;
     for (int64_t k = 0; k < y; k += LANES) V(last + k) += CV(c->end + k);
-    tags[n - 1] = best_of(last, c->n_tags);
+    tags[n - 1] = argmax(last, c->n_tags);
     for (int64_t t = n - 1; t > 0; t--) {
         float *before = score + (t - 1) * y;
         for (int64_t k = 0; k < y; k += LANES) V(before + k) += CV(c->transitions_back + tags[t] * y + k);
-        tags[t - 1] = best_of(before, c->n_tags);
+        tags[t - 1] = argmax(before, c->n_tags);
     }
 }
 
-/* out = row * table, and times `by` where there is one. */
+/* out = row * table, multiplied by `by` element by element unless it is NULL. */
 INLINE void step(const double *row, const double *table, int64_t n, int64_t y, const double *by, double *out) {
-    for (int64_t k = 0; k < y; k += HALF) {
+    for (int64_t k = 0; k < y; k += DOUBLES) {
         dvec sum = {0};
         for (int64_t i = 0; i < n; i++) sum += row[i] * CD(table + i * y + k);
         if (by) sum *= CD(by + k);
@@ -66,6 +65,7 @@ INLINE void step(const double *row, const double *table, int64_t n, int64_t y, c
     }
 }
 
+/* Divide numbers by their sum, and return the sum. */
 static double scaled(double *x, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += x[i];
@@ -73,7 +73,7 @@ static double scaled(double *x, int64_t n) {
     return sum;
 }
 
-typedef struct { /* n rows each */
+typedef struct { /* forward, backward, and rescaled emission probabilities; n rows each */
     double *alpha, *beta, *emissions;
 } Messages;
 
@@ -83,10 +83,10 @@ static void messages(const Chain *c, const float *emissions, int64_t width, int6
     for (int64_t t = 0; t < n; t++) {
         const float *e = emissions + t * width;
         double *share = m.emissions + t * y, *alpha = m.alpha + t * y;
-        vec most = spread(e[best_of(e, c->n_tags)]);
+        vec most = broadcast(e[argmax(e, c->n_tags)]);
         for (int64_t k = 0; k < y; k += LANES) {
             float row[LANES];
-            V(row) = exponential(CV(e + k) - most);
+            V(row) = vec_exp(CV(e + k) - most);
             for (int l = 0; l < LANES; l++) share[k + l] = row[l];
         }
         if (t)
@@ -108,7 +108,7 @@ static void messages(const Chain *c, const float *emissions, int64_t width, int6
     }
 }
 
-/* That just the characters [start, end) are one entity of the label. */
+/* The probability that the characters [start, end) are exactly one entity of the label. */
 static double probability(const Chain *c, Messages m, int64_t n, int64_t start, int64_t end, int64_t label) {
     int64_t y = c->stride;
     double state[y], next[y], closed[y];
@@ -133,8 +133,8 @@ static double probability(const Chain *c, Messages m, int64_t n, int64_t start, 
     return sum < 0 ? 0 : sum > 1 ? 1 : sum;
 }
 
-/* Entities of all sentences, in order, into memory for as many as there are characters; their number, or -1 where
- * memory is short. `width`: of a row of emissions, at least `stride`. */
+/* Write the entities of all sentences in order, and return their number, or -1 if memory is short. There can be as many
+ * as there are characters. `width` is the length of a row of emissions, at least `stride`. */
 int64_t chain_find(const Chain *c, int64_t n_sentences, const int64_t *first_char, const float *emissions,
                    int64_t width, const Found *found) {
     int64_t longest = 1, y = c->stride, count = 0;

@@ -1,10 +1,11 @@
-/* A FLAT of one layer, for sentences laid end to end.
+/* FLAT with one layer, on concatenated sentences.
  *
- * The same numbers as the modules of torch, without padding and without a table of all pairs: a query walks over its
- * keys, each with the encoding of where it stands. Vectors of the model's size are kept with the heads innermost, so
- * that a product of a query and a key leaves the scores of all heads side by side.
+ * It computes the same as the PyTorch modules, without padding and without an attention table of all pairs: each query
+ * goes over its keys, and each key comes with its position encoding. Vectors of size D are stored with the heads
+ * innermost (feature 0 of all heads, feature 1 of all heads, ...), so the product of a query and a key has the scores
+ * of all heads side by side.
  *
- * Letters: N characters and M words of all sentences together, D features, A heads.
+ * Notation: N characters and M words of all sentences together, D features, A heads.
  */
 
 #include <string.h>
@@ -14,39 +15,40 @@
 
 #include "vectors.h"
 
-#define ROWS (LANES == 16 ? 12 : 6) /* of a block of a product: its sums fill most registers, */
-#define COLUMNS (2 * LANES)         /* two vectors a row */
-#define PARTS 64     /* vectors of a model's size, at most */
-#define QUERIES 8    /* that attend together, */
-#define KEYS 16      /* to so many keys at a time */
-#define TOGETHER 240 /* characters that are worked on together, so that their activations stay near the core */
+/* A matrix product is computed in blocks of ROWS x COLUMNS outputs, whose sums fill most vector registers. */
+#define ROWS (LANES == 16 ? 12 : 6)
+#define COLUMNS (2 * LANES)
+#define PARTS 64  /* D is at most this many vectors */
+#define QUERIES 8 /* attention works on blocks of QUERIES x KEYS */
+#define KEYS 16
+#define GROUP 240 /* characters that go through the layer together, so that their activations stay in the cache */
 
-/* ---- what comes in; the same structures are in flat.py ---- */
+/* ---- inputs; kernels/structs.py has the same structures ---- */
 
-typedef struct { /* rows of floats, or of bytes with a scale for each */
+typedef struct { /* an embedding table: rows of float32, or rows of int8 with a scale for each row */
     const void *rows;
-    const float *scale; /* NULL: floats */
+    const float *scale; /* NULL: float32 */
     int64_t width;
 } Table;
 
-typedef struct { /* weights in panels of COLUMNS outputs; in 8 bits where there is a scale */
+typedef struct { /* a linear layer; its weights are stored in panels of COLUMNS outputs, as int8 if it has scales */
     const void *panels;
     const float *bias;
-    const float *scale;  /* of each output, or NULL */
-    const int32_t *zero; /* where sums of products of bytes begin, so that a byte of 128 counts for nothing */
+    const float *scale;  /* one for each output, or NULL: float32 */
+    const int32_t *zero; /* initial sums of int8 products: they cancel the offset of 128 of the inputs */
     int64_t n_in, n_out;
 } Linear;
 
 typedef struct {
     Table chars, bigrams, words;
-    Linear of_chars; /* to query, key, value, what is carried past attention, and shares in words composed of it */
-    Linear of_words; /* to key and value */
+    Linear of_chars; /* from an embedding: query, key, value, residual, and three summands of composed words */
+    Linear of_words; /* from a word vector: key and value */
     Linear output, inner, outer, emission;
-    const float *u, *v; /* D */
+    const float *u, *v; /* biases of the query for content and position, D each */
     const float *attention_norm, *feed_forward_norm; /* D weights and D biases each */
-    const float *word_length, *word_label; /* what they add to a composed word; NULL: words are not composed */
-    const float *const *encodings; /* by length of the key: 2 * window rows of D */
-    int64_t d_model, heads, window, longest, has_bigrams, has_output, carries_input, halves;
+    const float *word_length, *word_label; /* summands of composed words; NULL: words are not composed */
+    const float *const *encodings; /* position encodings by length of the key: 2 * window rows of D */
+    int64_t d_model, heads, window, longest, has_bigrams, has_output, carries_input, bf16;
 } Flat;
 
 typedef struct {
@@ -59,7 +61,7 @@ typedef struct {
 
 /* ---- linear layers ---- */
 
-/* Sums are variables of their own, two vectors a row, so that every compiler keeps them in registers. */
+/* Each sum is a variable of its own, two for each row, so that every compiler keeps them in registers. */
 #if LANES == 16
 #define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 #else
@@ -69,16 +71,16 @@ typedef struct {
     write_row(out + (row + r) * out_stride + column, FINISHED(left_##r, 0, r), FINISHED(right_##r, LANES, r), relu);
 
 INLINE void write_row(float *out, vec left, vec right, int relu) {
-    V(out) = relu ? larger(left, (vec){0}) : left;
-    V(out + LANES) = relu ? larger(right, (vec){0}) : right;
+    V(out) = relu ? maximum(left, (vec){0}) : left;
+    V(out + LANES) = relu ? maximum(right, (vec){0}) : right;
 }
 
-static NOINLINE void multiply_floats(const float *x, int64_t rows, int64_t stride, const Linear *w, float *out,
+static NOINLINE void multiply_float32(const float *x, int64_t rows, int64_t stride, const Linear *w, float *out,
                                      int64_t out_stride, int relu) {
 #define START(r) vec left_##r = {0}, right_##r = {0};
 #define ADD(r)                                            \
     {                                                     \
-        vec value = spread(given[r * stride + k]);        \
+        vec value = broadcast(given[r * stride + k]);        \
         left_##r += value * left, right_##r += value * right; \
     }
 #define FINISHED(sum, lanes, r) sum + CV(w->bias + column + lanes)
@@ -98,8 +100,8 @@ static NOINLINE void multiply_floats(const float *x, int64_t rows, int64_t strid
 }
 
 #if defined(__AVX512VNNI__)
-/* A row as bytes around 128; returns its scale. */
-INLINE float to_bytes(const float *x, int64_t n, uint8_t *out) {
+/* Quantise a row to unsigned 8-bit numbers around 128; returns its scale. */
+INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
     __m512 most = _mm512_setzero_ps();
     for (int64_t k = 0; k < n; k += LANES) {
         __mmask16 there = n - k < LANES ? (1u << (n - k)) - 1 : 0xffff;
@@ -117,29 +119,29 @@ INLINE float to_bytes(const float *x, int64_t n, uint8_t *out) {
     return scale;
 }
 
-/* As an instruction of its own: compilers copy the sums of the intrinsic to and fro. */
-#define ADD_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
+/* Inline assembly, because compilers copy the sums between registers when they use the intrinsic. */
+#define ADD_INT8_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
 
-static NOINLINE void multiply_bytes(const float *x, int64_t rows, int64_t stride, const Linear *w, float *out,
-                                    int64_t out_stride, int relu, uint8_t *bytes, float *scales) {
+static NOINLINE void multiply_int8(const float *x, int64_t rows, int64_t stride, const Linear *w, float *out,
+                                    int64_t out_stride, int relu, uint8_t *quantised, float *scales) {
     int64_t n_in = w->n_in;
-    for (int64_t row = 0; row < rows; row++) scales[row] = to_bytes(x + row * stride, n_in, bytes + row * n_in);
+    for (int64_t row = 0; row < rows; row++) scales[row] = quantise(x + row * stride, n_in, quantised + row * n_in);
 #define START(r) __m512i left_##r = left_zero, right_##r = right_zero;
 #define ADD(r)                                                 \
     {                                                          \
         int32_t four;                                          \
         memcpy(&four, given + r * n_in + k, sizeof(four));     \
         __m512i value = _mm512_set1_epi32(four);               \
-        ADD_PRODUCTS(left_##r, value, left);                   \
-        ADD_PRODUCTS(right_##r, value, right);                 \
+        ADD_INT8_PRODUCTS(left_##r, value, left);                   \
+        ADD_INT8_PRODUCTS(right_##r, value, right);                 \
     }
 #define FINISHED(sum, lanes, r) \
-    (vec)_mm512_cvtepi32_ps(sum) * spread(scales[row + r]) * CV(w->scale + column + lanes) + CV(w->bias + column + lanes)
+    (vec)_mm512_cvtepi32_ps(sum) * broadcast(scales[row + r]) * CV(w->scale + column + lanes) + CV(w->bias + column + lanes)
     for (int64_t column = 0; column < w->n_out; column += COLUMNS) {
         __m512i left_zero = _mm512_loadu_si512(w->zero + column);
         __m512i right_zero = _mm512_loadu_si512(w->zero + column + LANES);
         for (int64_t row = 0; row < rows; row += ROWS) {
-            const uint8_t *given = bytes + row * n_in;
+            const uint8_t *given = quantised + row * n_in;
             const int8_t *panel = (const int8_t *)w->panels + column * n_in;
             EACH_ROW(START)
             for (int64_t k = 0; k < n_in; k += 4, panel += 4 * COLUMNS) {
@@ -155,22 +157,23 @@ static NOINLINE void multiply_bytes(const float *x, int64_t rows, int64_t stride
 }
 #endif
 
-typedef struct { /* memory to work in */
-    float *x, *projected, *sums, *word, *of_word, *scores, *h, *hidden, *fed, *scales, *halves, *zeros;
-    uint8_t *bytes;
+typedef struct { /* scratch memory */
+    float *x, *projected, *sums, *word, *of_word, *scores, *h, *hidden, *fed, *scales, *bf16, *zeros;
+    uint8_t *quantised;
 } Scratch;
 
-/* Rows are taken ROWS at a time, so there must be memory, whatever it holds, up to the next multiple. */
+/* out = x W^T + b, with ReLU if `relu`. Rows are read and written ROWS at a time, so both arrays need memory up to
+ * the next multiple of ROWS. */
 static void multiply(const float *x, int64_t rows, int64_t stride, const Linear *w, float *out, int64_t out_stride,
                      int relu, Scratch *s) {
 #if defined(__AVX512VNNI__)
     if (w->scale) {
-        multiply_bytes(x, rows, stride, w, out, out_stride, relu, s->bytes, s->scales);
+        multiply_int8(x, rows, stride, w, out, out_stride, relu, s->quantised, s->scales);
         return;
     }
 #endif
     (void)s;
-    multiply_floats(x, rows, stride, w, out, out_stride, relu);
+    multiply_float32(x, rows, stride, w, out, out_stride, relu);
 }
 
 /* ---- embeddings ---- */
@@ -185,9 +188,9 @@ INLINE void look_up(const Table *table, int64_t id, float *out) {
     }
 }
 
-/* Rows lie far apart in tables larger than caches: they are asked for some steps before they are needed. */
+/* Tables are larger than the caches, so rows are prefetched some steps before they are used. */
 #define AHEAD 12
-INLINE void ask_for(const Table *table, const int64_t *ids, int64_t at, int64_t end) {
+INLINE void prefetch(const Table *table, const int64_t *ids, int64_t at, int64_t end) {
     if (at + AHEAD >= end) return;
     int64_t id = ids[at + AHEAD], width = table->width * (table->scale ? 1 : sizeof(float));
     const char *row = (const char *)table->rows + id * width;
@@ -196,13 +199,13 @@ INLINE void ask_for(const Table *table, const int64_t *ids, int64_t at, int64_t 
     if (table->scale) __builtin_prefetch(table->scale + id);
 }
 
-/* Bytes are taken four at a time. */
-INLINE void fill_up(float *row, int64_t n, int64_t end) {
+/* Set row[n..end) to zero: int8 products take inputs four at a time. */
+INLINE void zero_pad(float *row, int64_t n, int64_t end) {
     for (; n < end; n++) row[n] = 0;
 }
 
-/* Sums of what characters add to the words that they are in, from the sentence's start to each. */
-static void sum_up(const float *shares, int64_t stride, int64_t n, int64_t width, float *sums) {
+/* Prefix sums of the characters' summands: the sum over a word is the difference of two rows. */
+static void prefix_sums(const float *shares, int64_t stride, int64_t n, int64_t width, float *sums) {
     memset(sums, 0, sizeof(float) * width);
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < width; k++) sums[(i + 1) * width + k] = sums[i * width + k] + shares[i * stride + k];
@@ -210,8 +213,8 @@ static void sum_up(const float *shares, int64_t stride, int64_t n, int64_t width
 
 /* ---- attention ---- */
 
-/* Lanes hold parts of A heads, over and over: the sum over parts in every part. */
-INLINE vec gathered(vec x, int64_t heads) {
+/* Lane i belongs to head i % A. The sum over all lanes of a head, in each of its lanes. */
+INLINE vec sum_by_head(vec x, int64_t heads) {
     for (int64_t by = LANES / 2; by >= heads; by /= 2) {
         ivec turned;
         for (int i = 0; i < LANES; i++) turned[i] = i ^ (int)by;
@@ -220,48 +223,48 @@ INLINE vec gathered(vec x, int64_t heads) {
     return x;
 }
 
-/* Memory of a key. Where halves are used, everything is in floats of 16 bits (bfloat16), two in the place of one: of
- * keys, queries and encodings two neighbouring vectors, of values those of this key and the next, for every other. */
+/* A key in memory. With bf16 everything is packed bfloat16, two numbers in the place of a float32: of keys, queries
+ * and encodings two neighbouring vectors; of values those of two neighbouring keys, stored with the first. */
 typedef struct {
-    const float *key, *value, *encoding; /* the encoding for the first query */
+    const float *key, *value, *encoding; /* the encoding is the one for the first query */
 } Key;
 
 #if defined(__AVX512BF16__)
-#define HALVES 1
-INLINE vec two_in_one(vec low, vec high) {
+#define HAS_BF16 1
+INLINE vec pack_bf16(vec low, vec high) {
     ivec rounded = (ivec)high + 0x8000, other = (ivec)low + 0x8000;
     return (vec)((rounded & (int)0xffff0000) | ((other >> 16) & 0xffff));
 }
 #else
-#define HALVES 0
-#define two_in_one(low, high) (low)
+#define HAS_BF16 0
+#define pack_bf16(low, high) (low)
 #endif
 
-/* Of vectors at `x`, whole or two in one, into `out`. */
-INLINE void pack(const float *x, const float *plus, int64_t parts, const int halves, float *out) {
-    if (halves)
+/* out = x + plus, packed if `bf16`. */
+INLINE void pack(const float *x, const float *plus, int64_t parts, const int bf16, float *out) {
+    if (bf16)
         for (int64_t p = 0; p < parts; p += 2)
-            V(out + p / 2 * LANES) = two_in_one(CV(x + p * LANES) + CV(plus + p * LANES),
+            V(out + p / 2 * LANES) = pack_bf16(CV(x + p * LANES) + CV(plus + p * LANES),
                                                 CV(x + (p + 1) * LANES) + CV(plus + (p + 1) * LANES));
     else
         for (int64_t p = 0; p < parts; p++) V(out + p * LANES) = CV(x + p * LANES) + CV(plus + p * LANES);
 }
 
-INLINE vec with_product(vec sum, vec x, vec y, const int halves) {
-#if HALVES
-    if (halves) {
+INLINE vec add_product(vec sum, vec x, vec y, const int bf16) {
+#if HAS_BF16
+    if (bf16) {
         __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "vm"(y));
         return sum;
     }
 #endif
-    (void)halves;
+    (void)bf16;
     return sum + x * y;
 }
 
-/* Scores of a query for some keys, and the largest of each head so far. The encodings are `ahead` floats further on
- * than those for the first query. */
+/* Attention scores of one query for some keys; returns the largest score of each head so far. The encodings for this
+ * query are `ahead` floats behind those for the first query. */
 INLINE vec score(const float *content, const float *position, const Key *keys, int64_t n_keys, int64_t ahead,
-                 const int64_t parts, const int64_t heads, const int halves, vec largest, float *scores) {
+                 const int64_t parts, const int64_t heads, const int bf16, vec largest, float *scores) {
     vec by_content[PARTS], by_position[PARTS];
 #pragma GCC unroll 16
     for (int64_t p = 0; p < parts; p++) {
@@ -270,93 +273,93 @@ INLINE vec score(const float *content, const float *position, const Key *keys, i
     }
     for (int64_t j = 0; j < n_keys; j++) {
         const float *key = keys[j].key, *encoding = keys[j].encoding + ahead;
-        __asm__("" : "+r"(encoding)); /* one address, not one for each of its parts */
+        __asm__("" : "+r"(encoding)); /* keeps the compiler from computing an address for each part */
         vec one = {0}, other = {0};
 #pragma GCC unroll 16
         for (int64_t p = 0; p < parts; p++) {
-            one = with_product(one, by_content[p], CV(key + p * LANES), halves);
-            other = with_product(other, by_position[p], CV(encoding + p * LANES), halves);
+            one = add_product(one, by_content[p], CV(key + p * LANES), bf16);
+            other = add_product(other, by_position[p], CV(encoding + p * LANES), bf16);
         }
-        vec sum = gathered(one + other, heads);
+        vec sum = sum_by_head(one + other, heads);
         memcpy(scores + j * heads, &sum, heads * sizeof(float));
-        largest = larger(largest, sum);
+        largest = maximum(largest, sum);
     }
     return largest;
 }
 
-/* Scores to weights, of which the sums are returned; as many keys as fill whole vectors. */
-INLINE vec weigh(float *scores, int64_t n_keys, const int64_t heads, vec largest) {
+/* Replace scores by exp(score - largest); returns the sum for each head. */
+INLINE vec exp_scores(float *scores, int64_t n_keys, const int64_t heads, vec largest) {
     vec sum = {0};
-    V(scores + n_keys * heads) = spread(-1e30f); /* what fills the last vector weighs next to nothing */
+    V(scores + n_keys * heads) = broadcast(-1e30f); /* padding of the last vector: its exp is nearly 0 */
     for (int64_t at = 0; at < n_keys * heads; at += LANES) {
-        vec weight = exponential(CV(scores + at) - largest);
+        vec weight = vec_exp(CV(scores + at) - largest);
         V(scores + at) = weight;
         sum += weight;
     }
-    return gathered(sum, heads);
+    return sum_by_head(sum, heads);
 }
 
-/* Add to what a query read the values of some keys; the first is one of those that have them. */
+/* out += the weighted sum of the values of some keys. With bf16 the number of the first key has to be even. */
 INLINE void read_values(const float *weights, const Key *keys, int64_t n_keys, const int64_t parts,
-                        const int64_t heads, const int halves, float *out) {
+                        const int64_t heads, const int bf16, float *out) {
     vec sum[PARTS];
     ivec repeat;
     for (int l = 0; l < LANES; l++) repeat[l] = l % (int)heads;
 #pragma GCC unroll 16
     for (int64_t p = 0; p < parts; p++) sum[p] = CV(out + p * LANES);
-    for (int64_t j = 0; j < n_keys; j += halves ? 2 : 1) {
+    for (int64_t j = 0; j < n_keys; j += bf16 ? 2 : 1) {
         vec weight = __builtin_shuffle(CV(weights + j * heads), repeat);
-        if (halves) weight = two_in_one(weight, __builtin_shuffle(CV(weights + (j + 1) * heads), repeat));
+        if (bf16) weight = pack_bf16(weight, __builtin_shuffle(CV(weights + (j + 1) * heads), repeat));
         const float *value = keys[j].value;
 #pragma GCC unroll 16
-        for (int64_t p = 0; p < parts; p++) sum[p] = with_product(sum[p], weight, CV(value + p * LANES), halves);
+        for (int64_t p = 0; p < parts; p++) sum[p] = add_product(sum[p], weight, CV(value + p * LANES), bf16);
     }
 #pragma GCC unroll 16
     for (int64_t p = 0; p < parts; p++) V(out + p * LANES) = sum[p];
 }
 
-/* What each query of a sentence reads: D floats a row. Encodings for the next query are one row further on.
+/* Attention of all queries of a sentence; rows of `out` have D floats. Encodings for the next query are one row further.
  *
- * A few queries go over a few keys before the next few keys are fetched, so that these and the encodings, of which
- * neighbouring queries share most, come from the nearest cache. */
+ * It works in blocks of QUERIES x KEYS, so that the keys and their encodings, most of which neighbouring queries share,
+ * stay in the first-level cache. */
 INLINE void attend(const Flat *m, const float *queries, int64_t stride, int64_t n, const Key *keys, int64_t n_keys,
-                   float *scores, float *out, const int64_t parts, const int64_t heads, const int halves) {
-    const int64_t d = parts * LANES, met = halves ? parts / 2 : parts, width = met * LANES;
+                   float *scores, float *out, const int64_t parts, const int64_t heads, const int bf16) {
+    const int64_t d = parts * LANES, vectors = bf16 ? parts / 2 : parts, width = vectors * LANES;
     const int64_t row = n_keys * heads + LANES;
     _Alignas(64) float content[QUERIES * PARTS * LANES], position[QUERIES * PARTS * LANES];
     for (int64_t first = 0; first < n; first += QUERIES) {
-        int64_t asking = n - first < QUERIES ? n - first : QUERIES;
+        int64_t n_queries = n - first < QUERIES ? n - first : QUERIES;
         vec largest[QUERIES], sum[QUERIES];
-        for (int64_t i = 0; i < asking; i++) {
-            pack(queries + (first + i) * stride, m->u, parts, halves, content + i * width);
-            pack(queries + (first + i) * stride, m->v, parts, halves, position + i * width);
+        for (int64_t i = 0; i < n_queries; i++) {
+            pack(queries + (first + i) * stride, m->u, parts, bf16, content + i * width);
+            pack(queries + (first + i) * stride, m->v, parts, bf16, position + i * width);
             for (int64_t k = 0; k < d; k += LANES) V(out + (first + i) * d + k) = (vec){0};
-            largest[i] = spread(-1e30f);
+            largest[i] = broadcast(-1e30f);
         }
         for (int64_t j = 0; j < n_keys; j += KEYS) {
-            int64_t asked = n_keys - j < KEYS ? n_keys - j : KEYS;
-            for (int64_t i = 0; i < asking; i++)
-                largest[i] = score(content + i * width, position + i * width, keys + j, asked, (first + i) * width,
-                                   met, heads, halves, largest[i], scores + i * row + j * heads);
+            int64_t n_block = n_keys - j < KEYS ? n_keys - j : KEYS;
+            for (int64_t i = 0; i < n_queries; i++)
+                largest[i] = score(content + i * width, position + i * width, keys + j, n_block, (first + i) * width,
+                                   vectors, heads, bf16, largest[i], scores + i * row + j * heads);
         }
-        for (int64_t i = 0; i < asking; i++) sum[i] = weigh(scores + i * row, n_keys, heads, largest[i]);
+        for (int64_t i = 0; i < n_queries; i++) sum[i] = exp_scores(scores + i * row, n_keys, heads, largest[i]);
         for (int64_t j = 0; j < n_keys; j += KEYS) {
-            int64_t asked = n_keys - j < KEYS ? n_keys - j : KEYS;
-            for (int64_t i = 0; i < asking; i++)
-                read_values(scores + i * row + j * heads, keys + j, asked, parts, heads, halves,
+            int64_t n_block = n_keys - j < KEYS ? n_keys - j : KEYS;
+            for (int64_t i = 0; i < n_queries; i++)
+                read_values(scores + i * row + j * heads, keys + j, n_block, parts, heads, bf16,
                             out + (first + i) * d);
         }
-        for (int64_t i = 0; i < asking; i++)
+        for (int64_t i = 0; i < n_queries; i++)
             for (int64_t k = 0; k < d; k += LANES) V(out + (first + i) * d + k) /= sum[i];
     }
 }
 
-/* `key` and `value` of all keys, which lie D apart in rows of floats, made halves in memory of their own. */
-static void halve(Key *keys, int64_t n_keys, int64_t parts, const float *zeros, float *memory) {
+/* Pack the float32 keys and values of all keys into `memory` as bfloat16. */
+static void pack_keys(Key *keys, int64_t n_keys, int64_t parts, const float *zeros, float *memory) {
     int64_t d = parts * LANES;
     for (int64_t j = 0; j < n_keys; j += 2) {
         const float *value = keys[j].value, *next = j + 1 < n_keys ? keys[j + 1].value : zeros;
-        for (int64_t k = 0; k < d; k += LANES) V(memory + k) = two_in_one(CV(value + k), CV(next + k));
+        for (int64_t k = 0; k < d; k += LANES) V(memory + k) = pack_bf16(CV(value + k), CV(next + k));
         keys[j].value = memory;
         memory += d;
         for (int64_t both = j; both < j + 2 && both < n_keys; both++, memory += d / 2) {
@@ -366,26 +369,26 @@ static void halve(Key *keys, int64_t n_keys, int64_t parts, const float *zeros, 
     }
 }
 
-static NOINLINE void attend_any(const Flat *m, const float *queries, int64_t stride, int64_t n, Key *keys,
+static NOINLINE void attend_to_all(const Flat *m, const float *queries, int64_t stride, int64_t n, Key *keys,
                                 int64_t n_keys, Scratch *s, float *out) {
     int64_t parts = m->d_model / LANES;
-    if (m->halves) halve(keys, n_keys, parts, s->zeros, s->halves);
-    /* Sizes that are known beforehand stay in registers. */
-    if (parts == 10 && m->heads == 8 && m->halves)
-        attend(m, queries, stride, n, keys, n_keys, s->scores, out, 10, 8, HALVES);
+    if (m->bf16) pack_keys(keys, n_keys, parts, s->zeros, s->bf16);
+    /* With sizes known to the compiler, queries stay in registers. These are the sizes of the packaged model. */
+    if (parts == 10 && m->heads == 8 && m->bf16)
+        attend(m, queries, stride, n, keys, n_keys, s->scores, out, 10, 8, HAS_BF16);
     else if (parts == 10 && m->heads == 8)
         attend(m, queries, stride, n, keys, n_keys, s->scores, out, 10, 8, 0);
-    else if (m->halves)
-        attend(m, queries, stride, n, keys, n_keys, s->scores, out, parts, m->heads, HALVES);
+    else if (m->bf16)
+        attend(m, queries, stride, n, keys, n_keys, s->scores, out, parts, m->heads, HAS_BF16);
     else
         attend(m, queries, stride, n, keys, n_keys, s->scores, out, parts, m->heads, 0);
 }
 
-/* out = norm(x + carried), or of twice x where nothing is carried. */
-static NOINLINE void add_and_normalise(const float *x, const float *carried, int64_t stride, int64_t rows, int64_t d,
+/* out = LayerNorm(x + residual), or LayerNorm(x + x) without one, as in the code of the FLAT authors. */
+static NOINLINE void add_and_norm(const float *x, const float *residual, int64_t stride, int64_t rows, int64_t d,
                               const float *norm, float *out) {
     for (int64_t i = 0; i < rows; i++) {
-        const float *a = x + i * d, *b = carried ? carried + i * stride : a;
+        const float *a = x + i * d, *b = residual ? residual + i * stride : a;
         float *y = out + i * d;
         vec sum = {0}, squares = {0};
         for (int64_t k = 0; k < d; k += LANES) {
@@ -393,12 +396,12 @@ static NOINLINE void add_and_normalise(const float *x, const float *carried, int
             V(y + k) = value;
             sum += value;
         }
-        float mean = total(sum) / d;
+        float mean = sum_lanes(sum) / d;
         for (int64_t k = 0; k < d; k += LANES) {
             vec off = CV(y + k) - mean;
             squares += off * off;
         }
-        float by = 1.0f / __builtin_sqrtf(total(squares) / d + 1e-5f);
+        float by = 1.0f / __builtin_sqrtf(sum_lanes(squares) / d + 1e-5f);
         for (int64_t k = 0; k < d; k += LANES)
             V(y + k) = (CV(y + k) - mean) * by * CV(norm + k) + CV(norm + d + k);
     }
@@ -406,19 +409,19 @@ static NOINLINE void add_and_normalise(const float *x, const float *carried, int
 
 /* ---- a group of sentences ---- */
 
-static int64_t whole(int64_t n, int64_t parts) { return (n + parts - 1) / parts * parts; }
+static int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
 static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sentence, int64_t base, Scratch *s) {
     int64_t width = m->words.width, d = m->d_model, stride = m->of_chars.n_out;
     int64_t c0 = b->first_char[sentence], n = b->first_char[sentence + 1] - c0;
     const float *shares = s->projected + (c0 - base) * stride + (m->carries_input ? 4 : 3) * d;
-    if (m->word_length) sum_up(shares + 2 * width, stride, n, width, s->sums);
+    if (m->word_length) prefix_sums(shares + 2 * width, stride, n, width, s->sums);
     int64_t w0 = b->first_word[sentence], w1 = b->first_word[sentence + 1];
     for (int64_t w = w0; w < w1; w++) {
         float *out = s->word + (w - w0) * m->of_words.n_in;
-        ask_for(&m->words, b->words, w, b->first_word[b->n]);
+        prefetch(&m->words, b->words, w, b->first_word[b->n]);
         look_up(&m->words, b->words[w], out);
-        fill_up(out, width, m->of_words.n_in);
+        zero_pad(out, width, m->of_words.n_in);
         if (!m->word_length) continue;
         int64_t start = b->start[w], end = b->end[w], length = end - start;
         const float *first = shares + start * stride, *last = shares + (end - 1) * stride + width;
@@ -433,7 +436,7 @@ static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sent
 }
 
 INLINE Key key_at(const Flat *m, const float *key, int64_t start, int64_t end) {
-    int64_t width = m->halves ? m->d_model / 2 : m->d_model;
+    int64_t width = m->bf16 ? m->d_model / 2 : m->d_model;
     return (Key){key, key + m->d_model, m->encodings[end - start] + (m->window - start) * width};
 }
 
@@ -442,10 +445,10 @@ static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t 
     int64_t base = b->first_char[from], rows = b->first_char[to] - base, d = m->d_model;
     int64_t n_in = m->of_chars.n_in, stride = m->of_chars.n_out;
     for (int64_t i = 0; i < rows; i++) {
-        if (m->has_bigrams) ask_for(&m->bigrams, b->bigrams + base, i, rows);
+        if (m->has_bigrams) prefetch(&m->bigrams, b->bigrams + base, i, rows);
         look_up(&m->chars, b->chars[base + i], s->x + i * n_in);
         if (m->has_bigrams) look_up(&m->bigrams, b->bigrams[base + i], s->x + i * n_in + m->chars.width);
-        fill_up(s->x + i * n_in, m->chars.width + (m->has_bigrams ? m->bigrams.width : 0), n_in);
+        zero_pad(s->x + i * n_in, m->chars.width + (m->has_bigrams ? m->bigrams.width : 0), n_in);
     }
     multiply(s->x, rows, n_in, &m->of_chars, s->projected, stride, 0, s);
     for (int64_t sentence = from; sentence < to; sentence++) {
@@ -457,41 +460,41 @@ static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t 
             keys[j] = key_at(m, projected + j * stride + d, j, j + 1);
         for (int64_t j = 0; j < n_words; j++)
             keys[n + j] = key_at(m, s->of_word + j * m->of_words.n_out, b->start[w0 + j], b->end[w0 + j]);
-        attend_any(m, projected, stride, n, keys, n + n_words, s, s->h + start * d);
+        attend_to_all(m, projected, stride, n, keys, n + n_words, s, s->h + start * d);
     }
     float *attended = s->h;
     if (m->has_output) {
         multiply(s->h, rows, d, &m->output, s->fed, d, 0, s);
         attended = s->fed;
     }
-    const float *carried = m->carries_input ? s->projected + 3 * d : NULL;
-    add_and_normalise(attended, carried, stride, rows, d, m->attention_norm, s->h);
+    const float *residual = m->carries_input ? s->projected + 3 * d : NULL;
+    add_and_norm(attended, residual, stride, rows, d, m->attention_norm, s->h);
     multiply(s->h, rows, d, &m->inner, s->hidden, m->inner.n_out, 1, s);
     multiply(s->hidden, rows, m->inner.n_out, &m->outer, s->fed, d, 0, s);
-    add_and_normalise(s->fed, m->carries_input ? s->h : NULL, d, rows, d, m->feed_forward_norm, s->fed);
+    add_and_norm(s->fed, m->carries_input ? s->h : NULL, d, rows, d, m->feed_forward_norm, s->fed);
     multiply(s->fed, rows, d, &m->emission, emissions + base * m->emission.n_out, m->emission.n_out, 0, s);
 }
 
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Bytes of memory to work in; laid out there, unless there is none yet. */
+/* The size of the scratch memory in bytes; if there is `memory`, its parts are assigned. */
 static int64_t lay_out(const Flat *m, const Sentences *b, float *memory, Scratch *s, Key **keys) {
     int64_t longest = 0, most_words = 0;
     for (int64_t i = 0; i < b->n; i++) {
-        longest = most(longest, b->first_char[i + 1] - b->first_char[i]);
-        most_words = most(most_words, b->first_word[i + 1] - b->first_word[i]);
+        longest = max_of(longest, b->first_char[i + 1] - b->first_char[i]);
+        most_words = max_of(most_words, b->first_word[i + 1] - b->first_word[i]);
     }
-    int64_t rows = whole(most(longest, TOGETHER), ROWS), words = whole(most_words, ROWS), d = m->d_model;
-    int64_t widest = most(most(m->of_chars.n_in, m->of_words.n_in), most(d, m->inner.n_out));
+    int64_t rows = round_up(max_of(longest, GROUP), ROWS), words = round_up(most_words, ROWS), d = m->d_model;
+    int64_t widest = max_of(max_of(m->of_chars.n_in, m->of_words.n_in), max_of(d, m->inner.n_out));
     int64_t sizes[] = {
         rows * m->of_chars.n_in, rows * m->of_chars.n_out, (longest + 1) * m->words.width,
         words * m->of_words.n_in, words * m->of_words.n_out, QUERIES * ((longest + most_words) * m->heads + LANES),
-        rows * d, rows * m->inner.n_out, rows * d, most(rows, words),
-        m->halves ? 2 * (longest + most_words + 1) * d : 0, d, (most(rows, words) * widest + 3) / 4,
+        rows * d, rows * m->inner.n_out, rows * d, max_of(rows, words),
+        m->bf16 ? 2 * (longest + most_words + 1) * d : 0, d, (max_of(rows, words) * widest + 3) / 4,
     };
     enum { ARRAYS = sizeof(sizes) / sizeof(*sizes) };
     int64_t all = 0;
-    for (int i = 0; i < ARRAYS; i++) all += sizes[i] = whole(sizes[i], LANES) + LANES;
+    for (int i = 0; i < ARRAYS; i++) all += sizes[i] = round_up(sizes[i], LANES) + LANES;
     if (memory) {
         float *parts[ARRAYS], *at = memory;
         for (int i = 0; i < ARRAYS; at += sizes[i], i++) parts[i] = at;
@@ -505,20 +508,20 @@ static int64_t lay_out(const Flat *m, const Sentences *b, float *memory, Scratch
 
 int64_t flat_memory(const Flat *m, const Sentences *b) { return lay_out(m, b, NULL, NULL, NULL); }
 
-/* Emissions, N rows of `emission.n_out` and memory for ROWS more; `memory` is of as many bytes as `flat_memory` says,
- * whatever they hold, and begins where a line of the cache does. */
+/* Write N rows of `emission.n_out` emissions; there must be memory for ROWS more. `memory` has as many bytes as
+ * `flat_memory` returns, starts at a cache line, and need not be initialised. */
 void flat_emissions(const Flat *m, const Sentences *b, float *memory, float *emissions) {
     Scratch s;
     Key *keys;
     lay_out(m, b, memory, &s, &keys);
     for (int64_t from = 0, to; from < b->n; from = to) {
-        for (to = from + 1; to < b->n && b->first_char[to + 1] - b->first_char[from] <= TOGETHER; to++) {}
+        for (to = from + 1; to < b->n && b->first_char[to + 1] - b->first_char[from] <= GROUP; to++) {}
         read_group(m, b, from, to, keys, &s, emissions);
     }
 }
 
-/* Whether products of bytes, and of halves, are to be had. */
-int has_bytes(void) {
+/* Whether this build has int8 and bfloat16 dot products. */
+int has_int8(void) {
 #if defined(__AVX512VNNI__)
     return 1;
 #else
@@ -526,6 +529,6 @@ int has_bytes(void) {
 #endif
 }
 
-int has_halves(void) { return HALVES; }
+int has_bf16(void) { return HAS_BF16; }
 
 int lanes(void) { return LANES; }

@@ -1,5 +1,5 @@
-/* What the processor can do: 3 has the products of halves (bfloat16) of AVX-512, 2 those of bytes, 1 has AVX2, 0 has
- * none of them or is of another kind. */
+/* The instruction set of this processor: 3 is AVX-512 with VNNI (int8) and bfloat16, 2 is AVX-512 with VNNI, 1 is AVX2,
+ * 0 is none of them. */
 
 int processor_level(void) {
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-/* Vectors of floats, as wide as the processor has them, and the little arithmetic that the kernels need. */
+/* Vectors of float32 as wide as the registers of the target, and the arithmetic on them that the kernels need. */
 
 #ifndef HANLATTICE_VECTORS_H
 #define HANLATTICE_VECTORS_H
@@ -6,17 +6,17 @@
 #include <stdint.h>
 
 #if defined(__AVX512F__)
-#define LANES 16 /* of a vector of floats */
+#define LANES 16 /* floats in a vector */
 #else
 #define LANES 8
 #endif
-#define HALF (LANES / 2) /* of a vector of doubles */
-#define SIZE (4 * LANES) /* in bytes */
+#define DOUBLES (LANES / 2) /* doubles in a vector */
+#define VECTOR_BYTES (4 * LANES)
 
-/* Memory need not be aligned for them. */
-typedef float vec __attribute__((vector_size(SIZE), aligned(4), may_alias));
-typedef int32_t ivec __attribute__((vector_size(SIZE), aligned(4), may_alias));
-typedef double dvec __attribute__((vector_size(SIZE), aligned(8), may_alias));
+/* Vector types without alignment requirements. */
+typedef float vec __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef double dvec __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
@@ -25,25 +25,27 @@ typedef double dvec __attribute__((vector_size(SIZE), aligned(8), may_alias));
 #define D(p) (*(dvec *)(p))
 #define CD(p) (*(const dvec *)(p))
 
-INLINE vec spread(float x) { return x - (vec){0}; }
+INLINE vec broadcast(float x) { return x - (vec){0}; }
 
-INLINE vec larger(vec a, vec b) {
+INLINE vec maximum(vec a, vec b) {
     ivec more = a > b;
     return (vec)(((ivec)a & more) | ((ivec)b & ~more));
 }
 
-INLINE float total(vec x) {
+INLINE float sum_lanes(vec x) {
     float sum = 0;
     for (int i = 0; i < LANES; i++) sum += x[i];
     return sum;
 }
 
-/* e to the x, within 2e-7 of it, for x from -87 to 88; what is lower is taken to be -87. */
-INLINE vec exponential(vec x) {
-    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
-    x = larger(x, spread(-87.0f));
+/* exp(x) with a relative error up to 2e-7, for x from -87 to 88; lower values count as -87.
+ *
+ * Cephes expf, S. Moshier: a power of 2, times a polynomial of what remains. */
+INLINE vec vec_exp(vec x) {
+    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+    x = maximum(x, broadcast(-87.0f));
     vec whole = x * 1.44269504f + shift;
-    ivec power = ((ivec)whole - (ivec)spread(shift) + 127) << 23;
+    ivec power = ((ivec)whole - (ivec)broadcast(shift) + 127) << 23;
     whole -= shift;
     x = x - whole * 0.693359375f + whole * 2.12194440e-4f;
     vec sum = x * 1.9875691500e-4f + 1.3981999507e-3f;

@@ -38,7 +38,7 @@ _FLAT = structure(
     **dict.fromkeys(("u", "v", "attention_norm", "feed_forward_norm"), c_void_p),
     **dict.fromkeys(("word_length", "word_label", "encodings"), c_void_p),
     **dict.fromkeys(
-        ("d_model", "heads", "window", "longest", "has_bigrams", "has_output", "carries_input", "halves"), c_int64
+        ("d_model", "heads", "window", "longest", "has_bigrams", "has_output", "carries_input", "bf16"), c_int64
     ),
 )
 _SENTENCES = structure(
@@ -102,7 +102,7 @@ class FlatKernel:
         self._library, self._kept, self._memory = library or needed(), list[Any](), _Memory()
         self.int8, self._lanes = int8, self._library.lanes()
         self._columns = 2 * self._lanes
-        if int8 and not self._library.has_bytes():
+        if int8 and not self._library.has_int8():
             raise EngineError("no products of bytes (AVX-512 VNNI) on this processor; load the model without int8")
         self.settings, self._suffix = settings, scale_suffix
         self._encoder = _Part(weights, "encoder.")
@@ -113,7 +113,7 @@ class FlatKernel:
         refuse_unlike(self.heads, d_head, self._lanes)
         # Of a vector of the model the kernels have the heads innermost.
         self._order = np.arange(self.d_model).reshape(self.heads, d_head).T.ravel()
-        self._flat = _FLAT(halves=int8 and self._library.has_halves())
+        self._flat = _FLAT(bf16=int8 and self._library.has_bf16())
         self._set_tables(weights)
         self._set_attention(attention, d_head**-0.5 if settings.scaled else 1.0)
         self._set_rest()
@@ -239,7 +239,7 @@ class FlatKernel:
             met = np.maximum(self._to_head + self._to_tail[np.maximum(distance - (length - 1), 0)], 0)
             encodings = met @ self._position.weight.T + self._position.bias
             self._encodings[length] = self._keep(
-                in_halves(encodings, self._lanes) if self._flat.halves else encodings
+                in_halves(encodings, self._lanes) if self._flat.bf16 else encodings
             ).value
             self._met.add(length)
 
