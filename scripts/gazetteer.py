@@ -22,7 +22,7 @@ import numpy as np
 import hanlattice
 from hanlattice import corpus
 from hanlattice.files import atomic_write
-from hanlattice.kernels.library import can_multiply_bytes
+from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from open_corpora import held_out
@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--held-out", type=Path)
     a = parser.parse_args()
 
-    ner = hanlattice.load(a.model, engine="native", threads=1, int8=can_multiply_bytes())
+    ner = hanlattice.load(a.model, engine="native", threads=1, int8=supports_int8())
     found = defaultdict[str, Counter[str]](Counter)
     read_texts: list[list[str]] = []
     is_held_out = held_out(a.held_out) if a.held_out else lambda text: False

@@ -16,7 +16,7 @@ import hanlattice
 from gazetteer import batches, sample
 from hanlattice import corpus
 from hanlattice.document import Document, Entity
-from hanlattice.kernels.library import can_multiply_bytes
+from hanlattice.kernels.library import supports_int8
 from hanlattice.spans import Span
 from hanlattice.text.windows import sentences
 from open_corpora import held_out
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--contested", type=int, default=1, help="entities of a sentence that not all models find")
     parser.add_argument("--held-out", type=Path)
     a = parser.parse_args()
-    int8 = can_multiply_bytes()
+    int8 = supports_int8()
     models = [hanlattice.load(model, engine="native", threads=1, int8=int8) for model in a.models]
     is_held_out = held_out(a.held_out) if a.held_out else lambda text: False
     kept: list[Document] = []

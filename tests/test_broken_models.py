@@ -177,12 +177,12 @@ def test_the_largest_size_that_the_kernels_have_memory_for(beyond: int, is_read:
         lanes = library.opened(level).lanes()
         d_model = (flat.PARTS + beyond) * lanes
         if is_read:
-            flat.refuse_unlike(4, d_model // 4, lanes)
+            flat.refuse_sizes(4, d_model // 4, lanes)
         else:
             with pytest.raises(
                 EngineError, match=rf"at most {flat.PARTS * lanes:,}, not 4 heads of {d_model // 4}"
             ):
-                flat.refuse_unlike(4, d_model // 4, lanes)
+                flat.refuse_sizes(4, d_model // 4, lanes)
 
 
 @needs_kernels
@@ -194,7 +194,7 @@ def test_a_model_at_and_beyond_that_size(vectors: int, tmp_path: Path) -> None:
     given["encoder"] |= {"d_model": vectors * library.needed().lanes(), "heads": 4}
     place = hanlattice.train(output=tmp_path / "model", settings=given).folder
     if vectors > flat.PARTS:
-        with pytest.raises(EngineError, match="the kernels in C want heads that divide"):
+        with pytest.raises(EngineError, match="the C kernels need heads that divide"):
             hanlattice.load(place, engine="native")
         assert open_model(place).engine == "torch"
         return

@@ -271,7 +271,7 @@ class TestEngines:
     ) -> None:
         """User words of all kinds, and shifts that would hide behind nothing."""
         if int8 and not any(level for level in library.levels() if library.opened(level).has_int8()):
-            pytest.skip("no products of bytes on this processor")
+            pytest.skip("no int8 instructions on this processor")
         folder = shutil.copytree(trained, tmp_path / "model")
         tagger = ner.tagger
         for head in tagger.conventions.values():

@@ -103,7 +103,7 @@ def test_the_same_emissions(variant: dict[str, object], kernels: CDLL) -> None:
 def test_in_8_bits(variant: dict[str, object], kernels: CDLL) -> None:
     ner = untrained(**variant)
     if not kernels.has_int8():
-        with pytest.raises(ModelError, match="no products of bytes"):
+        with pytest.raises(ModelError, match="no int8 instructions"):
             kernel_of(ner, kernels, int8=True)
         return
     sentences = encoded(ner, [text for text in TEXTS if 0 < len(text) <= 64] * 30)
@@ -192,7 +192,7 @@ def test_in_8_bits_where_the_settings_say_so(folder: Path, tmp_path: Path) -> No
     text = settings.read_text(encoding="utf-8")
     assert 'precision = "float32"' in text.split("[prediction]")[1]
     settings.write_text(text.replace('[prediction]\nprecision = "float32"', '[prediction]\nprecision = "int8"'))
-    if not library.can_multiply_bytes():
+    if not library.supports_int8():
         with pytest.warns(UserWarning, match="runs in float32"):
             hanlattice.load(tmp_path / "model")
         return
@@ -209,7 +209,7 @@ def test_in_8_bits_where_the_settings_say_so(folder: Path, tmp_path: Path) -> No
     [
         ({"decoder": {"name": "biaffine"}}, "no kernel in C reads the decoder 'biaffine'"),
         ({"encoder": {"d_model": 32, "heads": 4, "layers": 2}}, "read encoder.layers = 1 only"),
-        ({"encoder": {"d_model": 16, "heads": 1, "d_feed_forward": 24}}, "want heads that divide"),
+        ({"encoder": {"d_model": 16, "heads": 1, "d_feed_forward": 24}}, "need heads that divide"),
     ],
     ids=["decoder", "layers", "sizes"],
 )
@@ -218,7 +218,7 @@ def test_what_it_does_not_read(settings: dict[str, dict[str, object]], reason: s
     for part, changes in settings.items():
         given[part] = changes if "name" in changes else given[part] | changes
     hanlattice.train(output=tmp_path / "model", settings=given)
-    if "want heads" in reason and library.needed().lanes() == 8:
+    if "need heads" in reason and library.needed().lanes() == 8:
         pytest.skip("16 features fill whole vectors on this processor")
     with pytest.raises(ModelError, match=reason):
         hanlattice.load(tmp_path / "model", engine="native")

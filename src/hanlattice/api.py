@@ -16,7 +16,7 @@ from hanlattice.engines.onnx import ExportedTagger
 from hanlattice.errors import ConfigError, DataError, EngineError
 from hanlattice.evaluation.reach import out_of_reach, with_ceiling
 from hanlattice.evaluation.scores import Report, evaluate_spans
-from hanlattice.kernels.library import can_multiply_bytes
+from hanlattice.kernels.library import supports_int8
 from hanlattice.model.folder import ModelFolder
 from hanlattice.pipeline import NER
 
@@ -133,7 +133,7 @@ def _by_torch(folder: ModelFolder, device: str, convention: str, trust: bool) ->
 
 def _native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagger:
     wanted = folder.config.prediction.precision == "int8" if int8 is None else int8
-    if wanted and not can_multiply_bytes():
+    if wanted and not supports_int8():
         warnings.warn(
             "this processor has no int8 instructions (AVX-512 VNNI): the model runs in float32", stacklevel=6
         )

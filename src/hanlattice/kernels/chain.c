@@ -23,6 +23,8 @@ typedef struct {
     double *probability;
 } Found;
 
+const int64_t sizeof_Chain = sizeof(Chain), sizeof_Found = sizeof(Found); /* as kernels/structs.py has them */
+
 static const double LARGEST = 1e30; /* as in decoders/structs/decoding.py */
 
 static int64_t argmax(const float *x, int64_t n) {

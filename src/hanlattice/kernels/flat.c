@@ -23,7 +23,9 @@
 #define KEYS 16
 #define GROUP 240 /* characters that go through the layer together, so that their activations stay in the cache */
 
-/* ---- inputs; kernels/structs.py has the same structures ---- */
+/* ---- inputs ----
+ *
+ * kernels/structs.py has the same structures. Their sizes are exported below and compared when the library is opened. */
 
 typedef struct { /* an embedding table: rows of float32, or rows of int8 with a scale for each row */
     const void *rows;
@@ -157,9 +159,30 @@ static NOINLINE void multiply_int8(const float *x, int64_t rows, int64_t stride,
 }
 #endif
 
-typedef struct { /* scratch memory */
-    float *x, *projected, *sums, *word, *of_word, *scores, *h, *hidden, *fed, *scales, *bf16, *zeros;
-    uint8_t *quantised;
+/* A key in memory. With bf16 everything is packed bfloat16, two numbers in the place of a float32: of keys, queries
+ * and encodings two neighbouring vectors; of values those of two neighbouring keys, stored with the first. */
+typedef struct {
+    const float *key, *value, *encoding; /* the encoding is the one for the first query */
+} Key;
+
+typedef struct {          /* scratch memory. For the characters of a group: */
+    float *embedded;      /* inputs of of_chars */
+    float *projected;     /* outputs of of_chars */
+    float *h;             /* attention, and the result of its LayerNorm */
+    float *hidden;        /* inside the feed-forward network */
+    float *fed;           /* outputs of linear layers of size D */
+    /* For the words of a sentence: */
+    float *prefix;        /* prefix sums of the characters' summands */
+    float *word;          /* inputs of of_words */
+    float *projected_word; /* outputs of of_words */
+    /* For attention in a sentence: */
+    Key *keys;            /* characters, then words */
+    float *scores;        /* QUERIES rows */
+    float *bf16_keys;     /* packed keys and values */
+    float *zeros;         /* D */
+    /* For int8 products: */
+    uint8_t *quantised;   /* inputs */
+    float *scales;        /* of the rows of the inputs */
 } Scratch;
 
 /* out = x W^T + b, with ReLU if `relu`. Rows are read and written ROWS at a time, so both arrays need memory up to
@@ -222,12 +245,6 @@ INLINE vec sum_by_head(vec x, int64_t heads) {
     }
     return x;
 }
-
-/* A key in memory. With bf16 everything is packed bfloat16, two numbers in the place of a float32: of keys, queries
- * and encodings two neighbouring vectors; of values those of two neighbouring keys, stored with the first. */
-typedef struct {
-    const float *key, *value, *encoding; /* the encoding is the one for the first query */
-} Key;
 
 #if defined(__AVX512BF16__)
 #define HAS_BF16 1
@@ -369,19 +386,19 @@ static void pack_keys(Key *keys, int64_t n_keys, int64_t parts, const float *zer
     }
 }
 
-static NOINLINE void attend_to_all(const Flat *m, const float *queries, int64_t stride, int64_t n, Key *keys,
-                                int64_t n_keys, Scratch *s, float *out) {
+static NOINLINE void attend_to_all(const Flat *m, const float *queries, int64_t stride, int64_t n,
+                                   int64_t n_keys, Scratch *s, float *out) {
     int64_t parts = m->d_model / LANES;
-    if (m->bf16) pack_keys(keys, n_keys, parts, s->zeros, s->bf16);
+    if (m->bf16) pack_keys(s->keys, n_keys, parts, s->zeros, s->bf16_keys);
     /* With sizes known to the compiler, queries stay in registers. These are the sizes of the packaged model. */
     if (parts == 10 && m->heads == 8 && m->bf16)
-        attend(m, queries, stride, n, keys, n_keys, s->scores, out, 10, 8, HAS_BF16);
+        attend(m, queries, stride, n, s->keys, n_keys, s->scores, out, 10, 8, HAS_BF16);
     else if (parts == 10 && m->heads == 8)
-        attend(m, queries, stride, n, keys, n_keys, s->scores, out, 10, 8, 0);
+        attend(m, queries, stride, n, s->keys, n_keys, s->scores, out, 10, 8, 0);
     else if (m->bf16)
-        attend(m, queries, stride, n, keys, n_keys, s->scores, out, parts, m->heads, HAS_BF16);
+        attend(m, queries, stride, n, s->keys, n_keys, s->scores, out, parts, m->heads, HAS_BF16);
     else
-        attend(m, queries, stride, n, keys, n_keys, s->scores, out, parts, m->heads, 0);
+        attend(m, queries, stride, n, s->keys, n_keys, s->scores, out, parts, m->heads, 0);
 }
 
 /* out = LayerNorm(x + residual), or LayerNorm(x + x) without one, as in the code of the FLAT authors. */
@@ -415,7 +432,7 @@ static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sent
     int64_t width = m->words.width, d = m->d_model, stride = m->of_chars.n_out;
     int64_t c0 = b->first_char[sentence], n = b->first_char[sentence + 1] - c0;
     const float *shares = s->projected + (c0 - base) * stride + (m->carries_input ? 4 : 3) * d;
-    if (m->word_length) prefix_sums(shares + 2 * width, stride, n, width, s->sums);
+    if (m->word_length) prefix_sums(shares + 2 * width, stride, n, width, s->prefix);
     int64_t w0 = b->first_word[sentence], w1 = b->first_word[sentence + 1];
     for (int64_t w = w0; w < w1; w++) {
         float *out = s->word + (w - w0) * m->of_words.n_in;
@@ -425,14 +442,14 @@ static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sent
         if (!m->word_length) continue;
         int64_t start = b->start[w], end = b->end[w], length = end - start;
         const float *first = shares + start * stride, *last = shares + (end - 1) * stride + width;
-        const float *before = s->sums + start * width, *until = s->sums + end * width;
+        const float *before = s->prefix + start * width, *until = s->prefix + end * width;
         const float *of_length = m->word_length + (length < m->longest ? length : m->longest) * width;
         const float *of_label = m->word_label + b->label[w] * width;
         float share = 1.0f / length;
         for (int64_t k = 0; k < width; k++)
             out[k] += first[k] + last[k] + (until[k] - before[k]) * share + of_length[k] + of_label[k];
     }
-    multiply(s->word, w1 - w0, m->of_words.n_in, &m->of_words, s->of_word, m->of_words.n_out, 0, s);
+    multiply(s->word, w1 - w0, m->of_words.n_in, &m->of_words, s->projected_word, m->of_words.n_out, 0, s);
 }
 
 INLINE Key key_at(const Flat *m, const float *key, int64_t start, int64_t end) {
@@ -440,27 +457,26 @@ INLINE Key key_at(const Flat *m, const float *key, int64_t start, int64_t end) {
     return (Key){key, key + m->d_model, m->encodings[end - start] + (m->window - start) * width};
 }
 
-static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t to, Key *keys, Scratch *s,
-                       float *emissions) {
+static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t to, Scratch *s, float *emissions) {
     int64_t base = b->first_char[from], rows = b->first_char[to] - base, d = m->d_model;
     int64_t n_in = m->of_chars.n_in, stride = m->of_chars.n_out;
     for (int64_t i = 0; i < rows; i++) {
         if (m->has_bigrams) prefetch(&m->bigrams, b->bigrams + base, i, rows);
-        look_up(&m->chars, b->chars[base + i], s->x + i * n_in);
-        if (m->has_bigrams) look_up(&m->bigrams, b->bigrams[base + i], s->x + i * n_in + m->chars.width);
-        zero_pad(s->x + i * n_in, m->chars.width + (m->has_bigrams ? m->bigrams.width : 0), n_in);
+        look_up(&m->chars, b->chars[base + i], s->embedded + i * n_in);
+        if (m->has_bigrams) look_up(&m->bigrams, b->bigrams[base + i], s->embedded + i * n_in + m->chars.width);
+        zero_pad(s->embedded + i * n_in, m->chars.width + (m->has_bigrams ? m->bigrams.width : 0), n_in);
     }
-    multiply(s->x, rows, n_in, &m->of_chars, s->projected, stride, 0, s);
+    multiply(s->embedded, rows, n_in, &m->of_chars, s->projected, stride, 0, s);
     for (int64_t sentence = from; sentence < to; sentence++) {
         int64_t start = b->first_char[sentence] - base, n = b->first_char[sentence + 1] - base - start;
         int64_t w0 = b->first_word[sentence], n_words = b->first_word[sentence + 1] - w0;
         float *projected = s->projected + start * stride;
         if (n_words) embed_words(m, b, sentence, base, s);
         for (int64_t j = 0; j < n; j++)
-            keys[j] = key_at(m, projected + j * stride + d, j, j + 1);
+            s->keys[j] = key_at(m, projected + j * stride + d, j, j + 1);
         for (int64_t j = 0; j < n_words; j++)
-            keys[n + j] = key_at(m, s->of_word + j * m->of_words.n_out, b->start[w0 + j], b->end[w0 + j]);
-        attend_to_all(m, projected, stride, n, keys, n + n_words, s, s->h + start * d);
+            s->keys[n + j] = key_at(m, s->projected_word + j * m->of_words.n_out, b->start[w0 + j], b->end[w0 + j]);
+        attend_to_all(m, projected, stride, n, n + n_words, s, s->h + start * d);
     }
     float *attended = s->h;
     if (m->has_output) {
@@ -477,48 +493,70 @@ static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t 
 
 static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The size of the scratch memory in bytes; if there is `memory`, its parts are assigned. */
-static int64_t lay_out(const Flat *m, const Sentences *b, float *memory, Scratch *s, Key **keys) {
+typedef struct { /* hands out memory from its start; without memory it only counts the bytes */
+    char *memory;
+    int64_t used;
+} Arena;
+
+static void *take(Arena *arena, int64_t bytes) {
+    void *start = arena->memory ? arena->memory + arena->used : NULL;
+    arena->used += bytes;
+    return start;
+}
+
+/* A vector more than `n` floats, as loops write whole vectors. */
+static float *take_floats(Arena *arena, int64_t n) {
+    return take(arena, sizeof(float) * (round_up(n, LANES) + LANES));
+}
+
+/* Assign the scratch memory for some sentences; returns its size in bytes. */
+static int64_t lay_out(const Flat *m, const Sentences *b, char *memory, Scratch *s) {
     int64_t longest = 0, most_words = 0;
     for (int64_t i = 0; i < b->n; i++) {
         longest = max_of(longest, b->first_char[i + 1] - b->first_char[i]);
         most_words = max_of(most_words, b->first_word[i + 1] - b->first_word[i]);
     }
-    int64_t rows = round_up(max_of(longest, GROUP), ROWS), words = round_up(most_words, ROWS), d = m->d_model;
+    int64_t rows = round_up(max_of(longest, GROUP), ROWS), words = round_up(most_words, ROWS);
+    int64_t n_keys = longest + most_words + 1, d = m->d_model;
     int64_t widest = max_of(max_of(m->of_chars.n_in, m->of_words.n_in), max_of(d, m->inner.n_out));
-    int64_t sizes[] = {
-        rows * m->of_chars.n_in, rows * m->of_chars.n_out, (longest + 1) * m->words.width,
-        words * m->of_words.n_in, words * m->of_words.n_out, QUERIES * ((longest + most_words) * m->heads + LANES),
-        rows * d, rows * m->inner.n_out, rows * d, max_of(rows, words),
-        m->bf16 ? 2 * (longest + most_words + 1) * d : 0, d, (max_of(rows, words) * widest + 3) / 4,
-    };
-    enum { ARRAYS = sizeof(sizes) / sizeof(*sizes) };
-    int64_t all = 0;
-    for (int i = 0; i < ARRAYS; i++) all += sizes[i] = round_up(sizes[i], LANES) + LANES;
-    if (memory) {
-        float *parts[ARRAYS], *at = memory;
-        for (int i = 0; i < ARRAYS; at += sizes[i], i++) parts[i] = at;
-        *s = (Scratch){parts[0], parts[1], parts[2], parts[3], parts[4], parts[5],
-                       parts[6], parts[7], parts[8], parts[9], parts[10], parts[11], (uint8_t *)parts[12]};
-        *keys = (Key *)at;
-        memset(s->zeros, 0, sizeof(float) * d);
-    }
-    return all * sizeof(float) + sizeof(Key) * (longest + most_words + 1);
+    Arena arena = {memory, 0};
+    s->embedded = take_floats(&arena, rows * m->of_chars.n_in);
+    s->projected = take_floats(&arena, rows * m->of_chars.n_out);
+    s->prefix = take_floats(&arena, (longest + 1) * m->words.width);
+    s->word = take_floats(&arena, words * m->of_words.n_in);
+    s->projected_word = take_floats(&arena, words * m->of_words.n_out);
+    s->scores = take_floats(&arena, QUERIES * ((longest + most_words) * m->heads + LANES));
+    s->h = take_floats(&arena, rows * d);
+    s->hidden = take_floats(&arena, rows * m->inner.n_out);
+    s->fed = take_floats(&arena, rows * d);
+    s->scales = take_floats(&arena, max_of(rows, words));
+    s->bf16_keys = take_floats(&arena, m->bf16 ? 2 * n_keys * d : 0);
+    s->zeros = take_floats(&arena, d);
+    s->quantised = (uint8_t *)take_floats(&arena, (max_of(rows, words) * widest + 3) / 4);
+    s->keys = take(&arena, sizeof(Key) * n_keys);
+    return arena.used;
 }
 
-int64_t flat_memory(const Flat *m, const Sentences *b) { return lay_out(m, b, NULL, NULL, NULL); }
+/* The size in bytes of the scratch memory for some sentences. */
+int64_t flat_memory(const Flat *m, const Sentences *b) {
+    Scratch s;
+    return lay_out(m, b, NULL, &s);
+}
 
 /* Write N rows of `emission.n_out` emissions; there must be memory for ROWS more. `memory` has as many bytes as
  * `flat_memory` returns, starts at a cache line, and need not be initialised. */
-void flat_emissions(const Flat *m, const Sentences *b, float *memory, float *emissions) {
+void flat_emissions(const Flat *m, const Sentences *b, char *memory, float *emissions) {
     Scratch s;
-    Key *keys;
-    lay_out(m, b, memory, &s, &keys);
+    lay_out(m, b, memory, &s);
+    memset(s.zeros, 0, sizeof(float) * m->d_model);
     for (int64_t from = 0, to; from < b->n; from = to) {
         for (to = from + 1; to < b->n && b->first_char[to + 1] - b->first_char[from] <= GROUP; to++) {}
-        read_group(m, b, from, to, keys, &s, emissions);
+        read_group(m, b, from, to, &s, emissions);
     }
 }
+
+const int64_t sizeof_Table = sizeof(Table), sizeof_Linear = sizeof(Linear), sizeof_Flat = sizeof(Flat);
+const int64_t sizeof_Sentences = sizeof(Sentences);
 
 /* Whether this build has int8 and bfloat16 dot products. */
 int has_int8(void) {

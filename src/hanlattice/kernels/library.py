@@ -1,35 +1,45 @@
-"""The compiled kernels, opened for the processor at hand."""
+"""The compiled kernels: which library fits this processor, and the functions in it."""
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import CDLL, c_int64, c_void_p
 from functools import cache
-from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped
 
-from hanlattice.errors import EngineError
+from hanlattice.errors import EngineError, HanlatticeError
 from hanlattice.kernels.compiling import LEVELS, library
+from hanlattice.kernels.structs import STRUCTS
 
 MISSING = (
-    "the kernels in C are not compiled, or not for this processor (x86 with AVX2); install a C compiler and then:"
-    " python -m hanlattice.kernels.compiling (without them ONNX Runtime or torch reads the model)"
+    "the C kernels are not compiled, or not for this processor (x86 with AVX2); install a C compiler, then run:"
+    " python -m hanlattice.kernels.compiling (without them ONNX Runtime or torch runs the model)"
 )
 
 
 def levels() -> list[str]:
-    """Those of the compiled libraries that this processor can run, the best last."""
+    """The compiled instruction sets that this processor supports, the best last."""
     compiled = [level for level in LEVELS if library(level).is_file()]
     if not compiled:
         return []
-    able = list(LEVELS)[: CDLL(str(library(compiled[0]))).processor_level()]
-    return [level for level in compiled if level in able]
+    supported = list(LEVELS)[: CDLL(str(library(compiled[0]))).processor_level()]
+    return [level for level in compiled if level in supported]
 
 
 @cache
 def opened(level: str) -> CDLL:
-    """The library of a level."""
-    found = CDLL(str(library(level)))
+    """The library of an instruction set.
+
+    Raises:
+        HanlatticeError: it was compiled from other sources than this version has.
+    """
+    path = library(level)
+    found = CDLL(str(path))
+    if problem := _misfit(found, STRUCTS):
+        raise HanlatticeError(
+            f"{path} is from another version ({problem}); run: python -m hanlattice.kernels.compiling"
+        )
     found.flat_memory.restype, found.flat_memory.argtypes = c_int64, (c_void_p, c_void_p)
     found.flat_emissions.restype, found.flat_emissions.argtypes = None, (c_void_p, c_void_p, c_void_p, c_void_p)
     found.trie_search.restype = c_int64
@@ -39,22 +49,39 @@ def opened(level: str) -> CDLL:
     return found
 
 
+def _misfit(found: CDLL, structs: Sequence[type[ctypes.Structure]]) -> str:
+    """A structure that C and Python see differently; empty if there is none."""
+    for struct in structs:
+        try:
+            size = c_int64.in_dll(found, f"sizeof_{struct.__name__}").value
+        except ValueError:  # no such symbol
+            return f"it has no structure {struct.__name__}"
+        if size != ctypes.sizeof(struct):
+            return f"its structure {struct.__name__} has {size} bytes, not {ctypes.sizeof(struct)}"
+    return ""
+
+
 @cache
 def kernels() -> CDLL | None:
-    """The best library that there is; None if there is none."""
+    """The best library for this processor; None if there is none.
+
+    Raises:
+        HanlatticeError: see :func:`opened`.
+    """
     return opened(best[-1]) if (best := levels()) else None
 
 
-def can_multiply_bytes() -> bool:
-    """Whether the processor has products of bytes; not asked for where nothing is compiled."""
-    return (found := kernels()) is None or bool(found.has_bytes())
+def supports_int8() -> bool:
+    """Whether the processor has int8 dot products; also True if nothing is compiled, so that this is not known."""
+    return (found := kernels()) is None or bool(found.has_int8())
 
 
 def needed() -> CDLL:
-    """The best library that there is.
+    """The best library for this processor.
 
     Raises:
         EngineError: nothing is compiled.
+        HanlatticeError: see :func:`opened`.
     """
     found = kernels()
     if found is None:
@@ -63,13 +90,8 @@ def needed() -> CDLL:
 
 
 def pointer(array: Shaped[np.ndarray, "*S"] | None) -> c_void_p:
-    """To an array's memory, which whoever asks has to keep."""
+    """The address of an array's memory, NULL for None. The caller has to keep the array alive."""
     if array is None:
         return c_void_p()
     assert array.flags.c_contiguous
     return c_void_p(array.ctypes.data)
-
-
-def structure(name: str, **fields: Any) -> type[ctypes.Structure]:
-    """A structure of C: its fields in order."""
-    return type(name, (ctypes.Structure,), {"_fields_": list(fields.items())})

@@ -31,6 +31,8 @@ typedef struct {
     int32_t *start, *end, *word;
 } Matches;
 
+const int64_t sizeof_Trie = sizeof(Trie), sizeof_Matches = sizeof(Matches); /* as kernels/structs.py has them */
+
 static inline int64_t home_slot(uint64_t key, uint64_t slots) { return ((key * GOLDEN >> 32) * slots) >> 32; }
 
 /* Sort matches by start position; those of one position are already in the order of their length. */

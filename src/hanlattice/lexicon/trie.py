@@ -14,14 +14,15 @@ short text is walked in plain Python, which is quicker there.
 """
 
 from collections.abc import Sequence
-from ctypes import CDLL, byref, c_int64, c_void_p
+from ctypes import CDLL, byref
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hanlattice.kernels.library import kernels, pointer, structure
+from hanlattice.kernels.library import kernels, pointer
+from hanlattice.kernels.structs import MATCHES, TRIE
 from hanlattice.lexicon.matches import Int32, Int64, Matches, joined, too_many
 from hanlattice.text.code_points import UInt32
 
@@ -35,10 +36,6 @@ FURTHER = np.uint32(31)  # the bits of a character that tell whether it may go o
 SLOTS_PER_STATE = 2.5  # fewer save memory, more save a second look where two keys want one slot
 LINE = 4  # slots in a line of the cache
 LINES = 64  # that a key is looked for in, at most: as in trie.c; a table where one lies further on is not built
-_TRIE = structure(
-    "Trie", cells=c_void_p, slots=c_int64, first=c_void_p, n_first=c_int64, n_words=c_int64, longest=c_int64
-)
-_MATCHES = structure("Matches", start=c_void_p, end=c_void_p, word=c_void_p)
 WINDOW = 1 << 16  # start positions that numpy searches together: they fit uint16 (radix sort) and the cache
 
 
@@ -126,7 +123,7 @@ class Trie:
         return joined([in_order(self._pieces(codes, *window, min_length, most), window[0]) for window in windows])
 
     def _by_kernel(self, library: CDLL, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
-        trie = _TRIE(
+        trie = TRIE(
             pointer(self.cells), len(self.cells), pointer(self.first), len(self.first), self.n_ids, self.longest
         )
         room, count = -1, 2 * (high - low)
@@ -143,8 +140,8 @@ class Trie:
                 min_length,
                 most,
                 room,
-                byref(_MATCHES(*map(pointer, met))),
-                byref(_MATCHES(*map(pointer, found))),
+                byref(MATCHES(*map(pointer, met))),
+                byref(MATCHES(*map(pointer, found))),
             )
         return Matches(*found[:, :count])
 

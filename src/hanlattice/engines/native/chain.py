@@ -1,41 +1,39 @@
-"""Tags as their kernel takes them: the best sequence of a sentence, its entities, and how sure each is."""
+"""Linear-chain decoding, run by ``kernels/chain.c``: the best tags of a sentence, their entities and scores."""
 
 import ctypes
-from ctypes import CDLL, c_int64, c_void_p
+from ctypes import CDLL
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from hanlattice.decoders.tag_rules import TagRules, TagScores
-from hanlattice.kernels.library import needed, pointer, structure
+from hanlattice.kernels.library import needed, pointer
+from hanlattice.kernels.structs import CHAIN, FOUND
 from hanlattice.spans import ScoredSpan
 
-LANES = 16  # as in vectors.h
-
-_CHAIN = structure(
-    "Chain",
-    **dict.fromkeys(("n_tags", "stride"), c_int64),
-    **dict.fromkeys(("start", "end", "transitions", "transitions_back", "opening", "closing"), c_void_p),
-    **dict.fromkeys(("moves", "moves_back", "joined", "between", "between_back", "label"), c_void_p),
-)
-_FOUND = structure("Found", **dict.fromkeys(("sentence", "start", "end", "label", "probability"), c_void_p))
+LANES = 16  # floats in the widest vector, as in vectors.h: rows are padded to a multiple
 
 
 class ChainKernel:
-    """``read(emissions, first_char)``: entities of each sentence by the best sequence of its tags.
+    """``read(emissions, first_char)`` gives the entities of the best tag sequence of each sentence.
+
+    Args:
+        rules: the tags, and which of them belong to one entity.
+        scores: scores of transitions between tags.
+        library: the compiled kernels, the best ones for this processor by default.
 
     Raises:
-        ModelError: the kernels are not compiled.
+        EngineError: the kernels are not compiled.
     """
 
     def __init__(self, rules: TagRules, scores: TagScores, *, library: CDLL | None = None):
         self._library, self._kept, self._labels = library or needed(), list[Any](), rules.labels
         n = len(rules.names)
-        self._beyond = beyond = -n % LANES
-        start, end = (_filled(x, beyond) for x in (scores.start, scores.end))
-        forth, back = (_filled(x, beyond) for x in (scores.pair, scores.pair.T))
-        joined = np.pad(rules.joined, (0, beyond))
+        padding = -n % LANES
+        start, end = (_padded(x, padding) for x in (scores.start, scores.end))
+        forth, back = (_padded(x, padding) for x in (scores.pair, scores.pair.T))
+        joined = np.pad(rules.joined, (0, padding))
         joined_back = np.ascontiguousarray(joined.T[:n])
         joined = np.ascontiguousarray(joined[:n])
         moves, moves_back = (np.exp(x.astype(np.float64)) for x in (forth, back))
@@ -44,17 +42,25 @@ class ChainKernel:
         tables = (start, end, forth, back, np.exp(start.astype(np.float64)), np.exp(end.astype(np.float64)))
         more = (moves, moves_back, moves * joined, moves * ~joined, moves_back * ~joined_back, label)
         self._kept = [*map(np.ascontiguousarray, (*tables, *more))]
-        self._chain = _CHAIN(n, n + beyond, *map(pointer, self._kept))
+        self._chain = CHAIN(n, n + padding, *map(pointer, self._kept))
 
     def read(
         self, emissions: Float[np.ndarray, "N W"], first_char: Int[np.ndarray, "B+1"]
     ) -> list[list[ScoredSpan]]:
-        """``emissions`` are those of all sentences, ``first_char`` tells where each begins; W is at least Y, filled
-        up to a multiple of 16."""
+        """The entities of each sentence, with their probabilities as scores.
+
+        Args:
+            emissions: ``[N W]``, of the characters of all sentences; W is the number of tags, padded to a multiple
+                of 16.
+            first_char: ``[B+1]``, where the characters of each sentence start.
+
+        Raises:
+            MemoryError: there is too little memory.
+        """
         n = len(emissions)
         places = np.empty((4, n), np.int64)
         probability = np.empty(n)
-        found = _FOUND(*map(pointer, places), pointer(probability))
+        found = FOUND(*map(pointer, places), pointer(probability))
         count = self._library.chain_find(
             ctypes.byref(self._chain),
             len(first_char) - 1,
@@ -64,14 +70,14 @@ class ChainKernel:
             ctypes.byref(found),
         )
         if count < 0:
-            raise MemoryError("too little memory to find the best tags")
+            raise MemoryError("too little memory to decode tags")
         spans: list[list[ScoredSpan]] = [[] for _ in first_char[1:]]
         for i, start, end, label, p in zip(*places[:, :count].tolist(), probability[:count].tolist(), strict=True):
             spans[i].append(ScoredSpan(start, end, self._labels[label], p))
         return spans
 
 
-def _filled(scores: Float[np.ndarray, "*S Y"], beyond: int) -> Float[np.ndarray, "*S Y+"]:
-    """With columns for tags that nothing leads to."""
-    widths = [(0, 0)] * (scores.ndim - 1) + [(0, beyond)]
+def _padded(scores: Float[np.ndarray, "*S Y"], padding: int) -> Float[np.ndarray, "*S Y+"]:
+    """Scores with columns for padding tags, to which there are no transitions."""
+    widths = [(0, 0)] * (scores.ndim - 1) + [(0, padding)]
     return np.pad(scores.astype(np.float32), widths, constant_values=-np.inf)

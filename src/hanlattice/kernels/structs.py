@@ -1,0 +1,56 @@
+"""The structures that the C kernels take, field by field as in the C sources.
+
+The sizes are compared with those of the compiled code when a library is opened: see
+:mod:`hanlattice.kernels.library`.
+"""
+
+import ctypes
+from ctypes import c_int64, c_void_p
+from typing import Any
+
+
+def _struct(name: str, **fields: Any) -> type[ctypes.Structure]:
+    """A C structure with its fields in order."""
+    return type(name, (ctypes.Structure,), {"_fields_": list(fields.items())})
+
+
+def _all(kind: Any, *names: str) -> dict[str, Any]:
+    """Fields of one type."""
+    return dict.fromkeys(names, kind)
+
+
+# flat.c
+TABLE = _struct("Table", rows=c_void_p, scale=c_void_p, width=c_int64)
+LINEAR = _struct(
+    "Linear", panels=c_void_p, bias=c_void_p, scale=c_void_p, zero=c_void_p, n_in=c_int64, n_out=c_int64
+)
+FLAT = _struct(
+    "Flat",
+    **_all(TABLE, "chars", "bigrams", "words"),
+    **_all(LINEAR, "of_chars", "of_words", "output", "inner", "outer", "emission"),
+    **_all(c_void_p, "u", "v", "attention_norm", "feed_forward_norm", "word_length", "word_label", "encodings"),
+    **_all(c_int64, "d_model", "heads", "window", "longest"),
+    **_all(c_int64, "has_bigrams", "has_output", "carries_input", "bf16"),
+)
+SENTENCES = _struct(
+    "Sentences",
+    n=c_int64,
+    **_all(c_void_p, "chars", "bigrams", "first_char", "words", "start", "end", "label", "first_word"),
+)
+
+# chain.c
+CHAIN = _struct(
+    "Chain",
+    **_all(c_int64, "n_tags", "stride"),
+    **_all(c_void_p, "start", "end", "transitions", "transitions_back", "opening", "closing"),
+    **_all(c_void_p, "moves", "moves_back", "joined", "between", "between_back", "label"),
+)
+FOUND = _struct("Found", **_all(c_void_p, "sentence", "start", "end", "label", "probability"))
+
+# trie.c
+TRIE = _struct(
+    "Trie", cells=c_void_p, slots=c_int64, first=c_void_p, n_first=c_int64, n_words=c_int64, longest=c_int64
+)
+MATCHES = _struct("Matches", **_all(c_void_p, "start", "end", "word"))
+
+STRUCTS = (TABLE, LINEAR, FLAT, SENTENCES, CHAIN, FOUND, TRIE, MATCHES)
