@@ -30,7 +30,7 @@ from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.errors import ConfigError, DataError, EngineError, HanlatticeError, ModelError
 from hanlattice.kernels import library
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest, faults
-from hanlattice.model.folder import CARD, CONFIG, GRAPH, SCALE, TAGS, VOCABULARY, WEIGHTS
+from hanlattice.model.folder import CARD, CONFIG, DEFAULT, GRAPH, SCALE, TAGS, VOCABULARY, WEIGHTS
 from hanlattice.model.weights import save_model, save_weights
 from hanlattice.pipeline import NER
 
@@ -353,8 +353,8 @@ class TestWhichEngine:
         assert opened.engine == "torch"
         (native, why), (onnx, why_not) = opened.passed_over
         assert (native, onnx) == ("native", "onnx")
-        assert "no kernel in C reads the decoder 'biaffine'" in why
-        assert "'biaffine' cannot be read from a graph" in why_not
+        assert "no C kernel runs the decoder 'biaffine'" in why
+        assert "cannot run the decoder 'biaffine'" in why_not
 
     def test_info_says_so(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         settings = tiny.settings(epochs=1) | {"decoder": {"name": "biaffine"}}
@@ -571,7 +571,7 @@ class TestForks:
 
     @pytest.mark.parametrize("threads", [1, 2])
     def test_onnx(self, threads: int) -> None:
-        forked(Path(hanlattice.__path__[0]) / "models" / "default", "onnx", threads)
+        forked(DEFAULT, "onnx", threads)
 
 
 def spans(ner: NER) -> list[Any]:

@@ -207,8 +207,8 @@ def test_in_8_bits_where_the_settings_say_so(folder: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"decoder": {"name": "biaffine"}}, "no kernel in C reads the decoder 'biaffine'"),
-        ({"encoder": {"d_model": 32, "heads": 4, "layers": 2}}, "read encoder.layers = 1 only"),
+        ({"decoder": {"name": "biaffine"}}, "no C kernel runs the decoder 'biaffine'"),
+        ({"encoder": {"d_model": 32, "heads": 4, "layers": 2}}, "run encoder.layers = 1 only"),
         ({"encoder": {"d_model": 16, "heads": 1, "d_feed_forward": 24}}, "need heads that divide"),
     ],
     ids=["decoder", "layers", "sizes"],

@@ -11,6 +11,7 @@ import pytest
 import hanlattice
 from hanlattice import corpus
 from hanlattice.document import Document, Entity
+from hanlattice.model.folder import DEFAULT
 
 TYPES = {"NR": "PER", "NS": "LOC", "NT": "ORG"}
 
@@ -92,15 +93,14 @@ def test_text_as_it_comes(ner: hanlattice.NER) -> None:
 
 
 def test_its_labels_and_card() -> None:
-    folder = Path(hanlattice.__path__[0]) / "models" / "default"
-    card = (folder / "README.md").read_text(encoding="utf-8")
+    card = (DEFAULT / "README.md").read_text(encoding="utf-8")
     packaged = hanlattice.load()
     assert set(packaged.labels) == {"PER", "LOC", "ORG", "WORK", "PRODUCT", "EVENT"}
     assert packaged.conventions[0] == "open"
     assert {"msra", "cluener", "weibo", "resume", "medical", "news1998", "words"} <= set(packaged.conventions)
     for word in ("wild", "language models", "MSRA", "licence", "make_default_model.py", "| wild dev, six labels |"):
         assert word in card
-    assert sum(file.stat().st_size for file in folder.iterdir()) <= 26 * 10**6
+    assert sum(file.stat().st_size for file in DEFAULT.iterdir()) <= 26 * 10**6
 
 
 def test_scores_on_a_part_of_the_msra_test(ner: hanlattice.NER, data: Path) -> None:

@@ -36,5 +36,5 @@ def export(
     if quiet:
         return
     typer.echo(f"{done.folder}: emissions within {done.difference:.0e} of the model's")
-    if done.whole_f1 is not None and done.int8_f1 is not None:
-        typer.echo(f"F1 on dev {100 * done.int8_f1:.2f} in 8 bits, {100 * done.whole_f1:.2f} without")
+    if done.float_f1 is not None and done.int8_f1 is not None:
+        typer.echo(f"F1 on dev {100 * done.int8_f1:.2f} with int8, {100 * done.float_f1:.2f} without")

@@ -1,4 +1,7 @@
-"""A model's folder made into one that ONNX Runtime reads, checked before it is there."""
+"""Export a model for ONNX Runtime: ``hanlattice export``.
+
+The graph is compared with the PyTorch modules before the new folder appears.
+"""
 
 import json
 import shutil
@@ -33,9 +36,9 @@ from hanlattice.model.weights import load_model
 from hanlattice.pipeline import NER
 
 OPSET = 20
-# Emissions of the graph may differ so much from those of the modules, as rounding does.
+# The largest difference of an emission between the graph and the modules: rounding.
 TOLERANCE = 1e-3
-# What the graph is traced with and checked on; sizes of all axes differ between batches.
+# Batches to trace and check the graph with; the sizes of all axes differ between them.
 EXAMPLES = (
     ("重庆人和药店在渝中区开业", "张三", "中国国家主席在北京人民大会堂会见了来访的外国客人，双方交换了意见。"),
     ("南京市长江大桥",),
@@ -46,11 +49,15 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class Exported:
-    """What came of an export: the largest difference of an emission, and F1 on dev with and without 8 bits."""
+    """The result of an export.
+
+    ``difference`` is the largest difference of an emission between the graph and the modules; ``float_f1`` and
+    ``int8_f1`` are F1 on the dev corpus before and after quantisation, if it was wanted.
+    """
 
     folder: Path
     difference: float
-    whole_f1: float | None = None
+    float_f1: float | None = None
     int8_f1: float | None = None
 
 
@@ -63,19 +70,25 @@ def export(
     most_lost: float = 0.003,
     trust: bool = False,
 ) -> Exported:
-    """Write to the new folder ``output`` a copy of a model that ONNX Runtime reads, and torch still does.
+    """Write a copy of a model that ONNX Runtime can run; torch can still run it too.
 
-    ``int8`` has the products with weights done in 8 bits, if F1 on ``dev`` falls by no more than ``most_lost``.
+    Args:
+        model: the folder of a model, None for the packaged one.
+        output: the new folder.
+        int8: whether products with weights use int8.
+        dev: documents on which the model with int8 is scored.
+        most_lost: how much F1 on ``dev`` may fall with int8, from 0 to 1.
+        trust: whether parts of other packages that the folder names may be imported.
 
     Raises:
-        ModelError: the folder is no model, or cannot be exported; ``output`` exists; 8 bits lose too much.
+        ModelError: the folder is no model or cannot be exported, ``output`` exists, or int8 costs too much F1.
     """
     _need_packages()
     folder, output = ModelFolder.open(model), Path(output)
     if output.exists():
         raise ModelError(f"{output} exists already; name a new folder for the exported model")
     if int8 and not dev:
-        raise ModelError("a model in 8 bits has to be scored before it is written; name a corpus with --dev FILE")
+        raise ModelError("a model in int8 has to be scored before it is written; name a corpus with --dev FILE")
     ner = load_model(folder.path, trust=trust)
     traced = _traced(ner, folder)
     with atomic_folder(output) as draft:
@@ -89,11 +102,11 @@ def export(
             record(draft)
             return Exported(output, difference)
         before = _f1(whole.read_by(ExportedTagger(whole)), dev)
-        _write(_in_8_bits(traced), draft)
+        _write(_quantised(traced), draft)
         after = _f1(whole.read_by(ExportedTagger(whole)), dev)
         if before - after > most_lost:
             raise ModelError(
-                f"in 8 bits F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
+                f"with int8 F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
                 f" {100 * most_lost:.2f}; export without --int8, or allow more with --most-lost; nothing is written"
             )
         record(draft)
@@ -107,15 +120,15 @@ def _copy(folder: Path, draft: Path) -> None:
     """
     try:
         shutil.copytree(folder, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(CHECKPOINT))
-    except shutil.Error as error:  # a list of all files and what went wrong with each
+    except shutil.Error as error:  # it has a list of all files with their errors
         source, target, reason = error.args[0][0]
-        reason = reason.partition("] ")[2].partition(": ")[0] or reason  # without its number and both paths
+        reason = reason.partition("] ")[2].partition(": ")[0] or reason  # without the error number and the paths
         raise DataError(f"cannot be copied to {Path(target).name}: {reason}", source) from None
 
 
 @dataclass(frozen=True)
 class _Traced:
-    """A graph as a protocol buffer; ``stored`` says which of its tables are which tensors of the weights."""
+    """A graph as a protocol buffer; ``stored`` maps names of its tables to names of tensors in the weights."""
 
     proto: Any
     stored: Mapping[str, str]
@@ -137,14 +150,16 @@ def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:
             raise ModelError(f"{folder.path}: decoder {name!r} cannot be exported; {' and '.join(DECODERS)} can")
     if not isinstance(tagger.embedding, Characters) or tagger.embedding.segmentation is not None:
         name = folder.config.embedding.name
-        raise ModelError(f"{folder.path}: of embeddings only plain characters can be exported, not {name!r}")
+        raise ModelError(f"{folder.path}: the embedding {name!r} cannot be exported; plain characters can")
     if isinstance(tagger.encoder, Flat):
         if (layers := len(tagger.encoder.layers)) > 1:
-            raise ModelError(f"{folder.path}: this FLAT has {layers} layers; only one of one layer can be exported")
+            raise ModelError(
+                f"{folder.path}: this FLAT has {layers} layers; only one with one layer can be exported"
+            )
         return FlatGraph(tagger, folder.config.text.window)
     if any(isinstance(part, WordEncoder | WordEmbedding) for part in tagger.modules()):
         name = folder.config.encoder.name
-        raise ModelError(f"{folder.path}: of the encoders that read words only flat can be exported, not {name!r}")
+        raise ModelError(f"{folder.path}: the encoder {name!r} cannot be exported; of those with words, flat can")
     return CharacterGraph(tagger)
 
 
@@ -161,7 +176,7 @@ def _traced(ner: NER, folder: ModelFolder) -> _Traced:
             program = torch.onnx.export(
                 graph, (), kwargs=given, dynamo=True, dynamic_shapes=shapes, opset_version=OPSET, verbose=False
             )
-    except Exception as error:  # the exporter has many
+    except Exception as error:  # the exporter raises many kinds of errors
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         name = folder.config.encoder.name
         raise ModelError(f"{folder.path}: encoder {name!r} cannot be exported ({reason})") from error
@@ -170,7 +185,7 @@ def _traced(ner: NER, folder: ModelFolder) -> _Traced:
 
 
 def _stored_tables(graph: nn.Module, names: Mapping[int, str], weights: Path) -> dict[str, str]:
-    """Have the graph read its tables as they are stored; the names of their tensors here and there."""
+    """Replace the tables of a graph by their stored form; returns the names of their tensors, graph to weights."""
     from safetensors import safe_open
 
     stored = {}
@@ -199,7 +214,7 @@ def _encoded(ner: NER, texts: Sequence[str]) -> list[Any]:
 
 
 def _write(traced: _Traced, folder: Path) -> None:
-    """The graph, with its tables where the weights are and a digest of these."""
+    """Write the graph. Its tables stay in the file of the weights, whose digest goes into the metadata."""
     import onnx
 
     proto = onnx.ModelProto()
@@ -218,7 +233,7 @@ def _write(traced: _Traced, folder: Path) -> None:
 
 
 def _places(weights: Path) -> dict[str, tuple[int, int]]:
-    """First byte and end of every tensor in a file of safetensors."""
+    """The range of bytes of every tensor in a safetensors file."""
     with weights.open("rb") as stream:
         size = int.from_bytes(stream.read(8), "little")
         header = json.loads(stream.read(size))
@@ -226,7 +241,7 @@ def _places(weights: Path) -> dict[str, tuple[int, int]]:
     return {name: tuple(8 + size + at for at in entry["data_offsets"]) for name, entry in header.items()}
 
 
-def _in_8_bits(traced: _Traced) -> _Traced:
+def _quantised(traced: _Traced) -> _Traced:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with tempfile.TemporaryDirectory() as folder:
@@ -245,7 +260,7 @@ def _in_8_bits(traced: _Traced) -> _Traced:
 
 
 def _difference(ner: NER, folder: Path) -> float:
-    """The largest between an emission of the graph and of the modules, over the examples."""
+    """The largest difference between emissions of the graph and of the modules, over the examples."""
     exported = ExportedTagger(ModelFolder.open(folder))
     largest = 0.0
     for texts, convention in product(EXAMPLES, ("", *ner.vocabulary.conventions)):

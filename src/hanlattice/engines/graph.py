@@ -1,7 +1,7 @@
-"""A tagger as one graph from padded ids to emissions, with nothing in it that depends on what the ids are.
+"""A tagger as one static graph from padded ids to emissions, for export to ONNX.
 
-It gives the same emissions. What the modules decide by looking at a batch, such as which lengths of words are rare,
-here comes in with the ids, from :mod:`hanlattice.engines.onnx`.
+It computes the same emissions as the modules. Decisions that these make by looking at a batch, such as which word
+lengths are rare, are inputs of the graph, which :mod:`hanlattice.engines.onnx` computes.
 """
 
 from typing import cast
@@ -18,7 +18,7 @@ from hanlattice.tagger import Head, Tagger
 
 
 class StoredTable(nn.Module):
-    """A table of vectors as it is stored: whole, in 16 bits, or in 8 with a scale for each row."""
+    """An embedding table as it is stored: float32, float16, or int8 with a scale for each row."""
 
     values: Tensor
     scale: Tensor | None
@@ -34,9 +34,9 @@ class StoredTable(nn.Module):
 
 
 class Conventions(nn.Module):
-    """Shifts of the embedding and emissions of all conventions; the default one is the first.
+    """The embedding shifts and emission layers of all C conventions; the default one is the first.
 
-    Emissions of all have as many columns as those of the one with the most tags.
+    All emissions have Y columns, the largest number of tags of a convention.
     """
 
     shifts: Float[Tensor, "C D_in"]
@@ -65,7 +65,7 @@ class Conventions(nn.Module):
 
 
 class CharacterGraph(nn.Module):
-    """Emissions of a tagger whose encoder reads characters only."""
+    """Emissions of a tagger whose encoder reads no words."""
 
     inputs = ("chars", "bigrams", "char_bias", "convention")
 
@@ -88,16 +88,17 @@ class CharacterGraph(nn.Module):
 
 
 class FlatGraph(nn.Module):
-    """Emissions of a tagger whose encoder is a FLAT of one layer, for sentences of at most ``window`` characters.
+    """Emissions of a tagger whose encoder is FLAT with one layer, for sentences of at most ``window`` characters.
 
-    Only characters ask, so that words are keys and values and nothing else: one projection takes them there, and
-    one takes a character to its query, its key, its value and its place in the residual. Of the four distances
-    between a character and a key two are equal to the others, so that two tables stand for the four.
+    Only characters are queries, so words need a key and a value only. One projection computes these, and another
+    the query, key, value and residual of a character. Two of the four distances between a character and a key are
+    equal to the other two, so two tables are enough.
 
-    Biases are 0 where a character or word is real, and very low where not. The first C words have one of the
-    ``common`` lengths, which their ``column`` names (column 0 is length 1, that of characters). The R others are
-    listed, W in all: ``rare_sentence`` they are in, ``rare_head``, and ``rare_column``, which names one of the
-    ``rare`` lengths; ``rare_place`` tells where in the list each of the R is.
+    Inputs: ``char_bias`` and ``word_bias`` are 0 where a character or word is real, and very low for padding. The
+    first C words of a sentence have one of the ``common`` lengths; ``column`` is its index there (index 0 is length
+    1, that of characters). The other R words have rare lengths. A list holds all W of them: their sentence
+    (``rare_sentence``), first character (``rare_head``) and the index of their length in ``rare``
+    (``rare_column``); ``rare_place`` is the index in this list of each of the R words.
     """
 
     inputs = (
@@ -148,10 +149,10 @@ class FlatGraph(nn.Module):
         q, k, v, residual = self.of_chars(x).chunk(4, -1)
         word_k, word_v = self.of_words(self.words(x, matched).vectors).chunk(2, -1)
         attention = self.layer.attention
-        asking = q + attention.v.flatten()
+        q_position = q + attention.v.flatten()
         places = [
-            *self._of_common(self._by_head(asking), head[:, : column.shape[1]], common, column),
-            self._of_rare(asking, rare, rare_column, rare_sentence, rare_head, rare_place),
+            *self._of_common(self._by_head(q_position), head[:, : column.shape[1]], common, column),
+            self._of_rare(q_position, rare, rare_column, rare_sentence, rare_head, rare_place),
         ]
         q = self._by_head(q + attention.u.flatten())
         k, v = self._by_head(torch.cat([k, word_k], 1)), self._by_head(torch.cat([v, word_v], 1))
@@ -160,10 +161,12 @@ class FlatGraph(nn.Module):
             logits = logits * attention.scale
         weights = (logits + torch.cat([char_bias, word_bias], 1)[:, None]).softmax(-1)
         attended = attention.output((weights @ v).permute(1, 2, 0, 3).flatten(2))
-        own = self.layer.residual == "self"
-        h = self.layer.attention_norm(attended + (attended if own else residual))
+        from_itself = self.layer.residual == "self"
+        h = self.layer.attention_norm(attended + (attended if from_itself else residual))
         fed = self.layer.feed_forward(h)
-        return self.conventions.emissions(self.layer.feed_forward_norm(fed + (fed if own else h)), convention)
+        return self.conventions.emissions(
+            self.layer.feed_forward_norm(fed + (fed if from_itself else h)), convention
+        )
 
     def _by_head(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "A B S d"]:
         return x.view(*x.shape[:2], self.heads, -1).permute(2, 0, 1, 3)
@@ -175,10 +178,10 @@ class FlatGraph(nn.Module):
         common: Int[Tensor, "K"],
         column: Int[Tensor, "B C"],
     ) -> tuple[Float[Tensor, "A B N N"], Float[Tensor, "A B N C"]]:
-        """Scores of where characters and words of common lengths stand, by a table of all distances.
+        """Position scores of characters and of words with common lengths, from a table of all distances.
 
-        Its columns are ordered so that a character as key is one further on than for the query before; words look
-        up theirs.
+        The columns are ordered so that the score of a character as key is one column further than for the previous
+        query, which makes it a strided view; words look up theirs.
         """
         a, b, n, d = q.shape
         size, rows = 2 * n, q.reshape(a, b * n, d)
@@ -198,22 +201,22 @@ class FlatGraph(nn.Module):
         head: Int[Tensor, "W"],
         place: Int[Tensor, "B R"],
     ) -> Float[Tensor, "A B N R"]:
-        """The same for words of rare lengths, which would widen the table: each gets its own encodings."""
+        """Position scores of words with rare lengths, which would widen the table: each has its own encodings."""
         n = q.shape[1]
         encodings = self._encodings(n, lengths).flatten(0, 1).T  # [J*S D]
         at = (column * (2 * n) + n - 1 + head)[:, None] - torch.arange(n)  # [W N]
-        met = nn.functional.embedding(at, encodings) * q[sentence]
-        scores = met.view(*met.shape[:2], self.heads, -1).sum(-1)  # [W N A]
+        products = nn.functional.embedding(at, encodings) * q[sentence]
+        scores = products.view(*products.shape[:2], self.heads, -1).sum(-1)  # [W N A]
         return scores[place].permute(3, 0, 2, 1)
 
     def _encodings(self, n: int, lengths: Int[Tensor, "K"]) -> Float[Tensor, "A d K*S"]:
-        """Of keys of these lengths, their heads from n - 1 before the query's to n after it, projected."""
+        """Projected encodings of keys of these lengths, whose heads are from n - 1 before to n after the query."""
         distance = n - 1 - torch.arange(2 * n) + self.window
         to_head = self.of_heads[:, distance]
         to_tail = self.of_tails[:, (distance - (lengths[:, None] - 1)).clamp(min=0)]
-        met = torch.relu(to_head[:, None] + to_tail).flatten(1)  # [D K*S]
+        fused = torch.relu(to_head[:, None] + to_tail).flatten(1)  # [D K*S]
         position = self.layer.attention.position
-        return (position.weight @ met + position.bias[:, None]).view(self.heads, -1, met.shape[1])
+        return (position.weight @ fused + position.bias[:, None]).view(self.heads, -1, fused.shape[1])
 
 
 def _identity(d: int) -> nn.Linear:
@@ -225,7 +228,7 @@ def _identity(d: int) -> nn.Linear:
 
 @torch.no_grad()
 def _composed(first: nn.Linear, then: list[nn.Linear]) -> nn.Linear:
-    """One layer that does the first and then each of the others, side by side."""
+    """One layer that applies the first and then each of the others, with concatenated results."""
     weight = torch.cat([f.weight @ first.weight for f in then])
     linear = nn.Linear(first.in_features, len(weight))
     linear.weight.copy_(weight)
@@ -235,8 +238,10 @@ def _composed(first: nn.Linear, then: list[nn.Linear]) -> nn.Linear:
 
 @torch.no_grad()
 def _tables(distances: FourDistances, window: int) -> tuple[Tensor, Tensor]:
-    """What a distance from a character to a key's head adds to the encoding, and one to its tail; the column is the
-    distance plus ``window``."""
+    """Summands of a position encoding: by the distance from a character to a key's head, and to its tail.
+
+    The column is the distance plus ``window``.
+    """
     encoded = sinusoid(torch.arange(-window, window) + distances.origin, distances.d_model)
     weights = distances.fuse.weight.chunk(distances.fuse.in_features // distances.d_model, 1)
     tables = [encoded @ w.T for w in weights]

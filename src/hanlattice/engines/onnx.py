@@ -1,4 +1,7 @@
-"""Exported models on ONNX Runtime: sentences in, spans out, without torch."""
+"""The ONNX engine: an exported model run by ONNX Runtime, without torch.
+
+The graph computes emissions from padded ids (see :mod:`hanlattice.engines.graph`); tags are decoded here.
+"""
 
 import ctypes
 from collections.abc import Iterator, Sequence
@@ -16,30 +19,32 @@ from hanlattice.model.digests import digest
 from hanlattice.model.folder import GRAPH, TAGS, WEIGHTS, ModelFolder
 from hanlattice.spans import ScoredSpan
 
-DECODERS = tuple(TAGS)  # that are read here
-DIGEST = "weights"  # in the graph's metadata: what the weights were when it was exported
+DECODERS = tuple(TAGS)  # decoders that this engine can run
+DIGEST = "weights"  # key in the graph's metadata: the digest of the weights that it was exported from
 
-# What scoring one word by itself costs, in rows of a table of all distances for one query.
+# The cost of scoring one word alone, in rows of a table of all distances for one query.
 COST_OF_A_WORD = 40
-# Characters and words that the graph reads at once: more of them leave the caches of a core.
+# Padded characters and words in one run of the graph: with more, activations do not stay in the cache of a core.
 NODES_AT_ONCE = 1024
-# What is added to the scores of padding.
-NOT_THERE = -1e9
+# Added to the attention scores of padding.
+MASKED = -1e9
 
 Feeds = dict[str, np.ndarray]
 
-_NONE_OF_THEM = np.zeros(0, np.int64)
-_NOTHING = Encoded(*(np.zeros(1, np.int64),) * 2, *(_NONE_OF_THEM,) * 4, "一")
+_NO_WORDS = np.zeros(0, np.int64)
+_ONE_CHARACTER = Encoded(*(np.zeros(1, np.int64),) * 2, *(_NO_WORDS,) * 4, "一")
 
 
 class ExportedTagger:
-    """The encoder and the emissions of a model as a graph, and its tags decoded here.
+    """A model whose encoder and emissions are an ONNX graph, and whose tags are decoded here.
 
-    ``threads``: of a single call; the runtime's own choice where it is 0.
+    Args:
+        folder: the model.
+        threads: threads of one call; 0 leaves the number to ONNX Runtime.
 
     Raises:
-        EngineError: the model is not exported, or ONNX Runtime is not installed.
-        ModelError: the graph or the weights are broken, or not of one model.
+        EngineError: the model is not exported, or was exported by another version, or ONNX Runtime is missing.
+        ModelError: the graph or the weights are broken, or the graph belongs to other weights.
     """
 
     nested = False
@@ -47,40 +52,42 @@ class ExportedTagger:
     def __init__(self, folder: ModelFolder, *, threads: int = 0):
         for convention in folder.conventions:
             if (name := folder.decoder(convention).name) not in DECODERS:
-                raise EngineError(f"{folder.path}: decoder {name!r} cannot be read from a graph")
+                raise EngineError(f"{folder.path}: ONNX Runtime cannot run the decoder {name!r}")
         if not (folder.path / GRAPH).is_file():
-            raise EngineError(f"{folder.path} is not exported: hanlattice export {folder.path} FOLDER")
+            raise EngineError(f"{folder.path} is not exported; run: hanlattice export {folder.path} FOLDER")
+        weights = folder.weights()  # first, so that broken weights are not reported as a graph that does not fit
         self._path, self._threads = folder.path, threads
         self._session = _session(folder.path, threads)
         made_for = self._session.get_modelmeta().custom_metadata_map.get(DIGEST)
         if made_for != digest(folder.path / WEIGHTS):
-            raise ModelError(f"{folder.path}: {GRAPH} and {WEIGHTS} are not of one model; export it again")
+            raise ModelError(f"{folder.path}: {GRAPH} was not exported from this {WEIGHTS}; export the model again")
         self._inputs = [given.name for given in self._session.get_inputs()]
-        if unknown := set(self._inputs) - set(feeds([_NOTHING])):
-            raise ModelError(
-                f"{folder.path / GRAPH} asks for {min(unknown)!r}, unknown here; export the model again"
+        if unknown := set(self._inputs) - set(feeds([_ONE_CHARACTER])):
+            raise EngineError(
+                f"{folder.path / GRAPH} is from another version: its input {min(unknown)!r} is unknown; export the"
+                " model again"
             )
-        weights = folder.weights()
         self._conventions = folder.conventions
         self._tags = {convention: folder.tags(weights, convention) for convention in self._conventions}
         if len(self._conventions) > 1 and "convention" not in self._inputs:
-            raise ModelError(f"{folder.path / GRAPH} knows of one convention only; export the model again")
-
-        if threads != 1:  # a session of one thread has none of its own
+            raise EngineError(
+                f"{folder.path / GRAPH} is from another version: it has one convention only; export the model again"
+            )
+        if threads != 1:  # a session with one thread starts no threads
             renew_after_fork(self)
 
     def is_nested(self, convention: str = "") -> bool:
-        """Tags cannot express spans inside spans."""
+        """False: tags cannot express spans inside spans."""
         return False
 
     def eval(self) -> None:
-        """It only reads."""
+        """Does nothing: there is no training mode."""
 
     def renew(self) -> None:
-        """Forget the session, whose threads are of another process; the next call opens one.
+        """Drop the session in a forked process, which does not have its threads; the next call opens another.
 
-        It is never freed here: it would wait for them. So does ONNX Runtime itself where a forked process ends
-        other than by ``os._exit``, as those of ``multiprocessing`` do.
+        The session is never freed, as that would wait for its threads. For the same reason ONNX Runtime hangs when
+        a forked process ends by anything but ``os._exit``, as in ``multiprocessing``.
         """
         _abandon(self._session)
         self._session = None
@@ -88,9 +95,10 @@ class ExportedTagger:
     def find(
         self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
     ) -> list[list[ScoredSpan]]:
-        """Spans of each sentence, by a convention; the default one where it is empty.
+        """Spans of each sentence, by a convention; the default one if it is empty.
 
-        At most ``batch_size`` sentences of like size, and `NODES_AT_ONCE` nodes, are read together.
+        One run of the graph gets at most ``batch_size`` sentences of similar size, and at most `NODES_AT_ONCE`
+        nodes unless one sentence has more.
         """
         found: list[list[ScoredSpan]] = [[] for _ in sentences]
         for rows in sentences.by_size(batch_size):
@@ -109,7 +117,7 @@ class ExportedTagger:
     def emissions(
         self, sentences: Sequence[Encoded], convention: str = ""
     ) -> tuple[Float[np.ndarray, "B N Y"], Int[np.ndarray, "B"]]:
-        """Scores of tags, padded, and how many characters each sentence has."""
+        """Scores of tags, padded to the longest sentence, and the number of characters of each sentence."""
         given = feeds(sentences, self._conventions.index(convention))
         if self._session is None:
             self._session = _session(self._path, self._threads)
@@ -121,7 +129,7 @@ class ExportedTagger:
 
 
 def _cut(sentences: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
-    """Neighbours that together have as many characters and words, padded, as the graph reads fastest."""
+    """Neighbouring sentences that have at most `NODES_AT_ONCE` nodes together when padded."""
     first, widest = 0, 0
     for i, sentence in enumerate(sentences):
         widest = max(widest, sentence.n_nodes)
@@ -132,7 +140,8 @@ def _cut(sentences: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
 
 
 def _session(folder: Path, threads: int) -> Any:
-    """
+    """A session of ONNX Runtime for the graph of a folder.
+
     Raises:
         EngineError: ONNX Runtime is not installed.
         ModelError: the graph is broken.
@@ -140,16 +149,16 @@ def _session(folder: Path, threads: int) -> Any:
     runtime = _onnxruntime(folder)
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
-    options.enable_mem_pattern = False  # which would keep a plan of memory for every size of a batch
+    options.enable_mem_pattern = False  # it would keep a memory plan for every shape of a batch
     try:
         return runtime.InferenceSession(str(folder / GRAPH), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime's own kinds of errors have no common name
+    except Exception as error:  # the errors of ONNX Runtime have no common base class
         reason = str(error).splitlines()[0]
         raise ModelError(f"{folder / GRAPH} cannot be run ({reason}); export the model again") from None
 
 
 def _abandon(thing: object) -> None:
-    """Count one more user, who never lets go."""
+    """Add a reference that is never removed, so that the object is never freed."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
@@ -159,21 +168,20 @@ def _onnxruntime(path: Path) -> Any:
     except ImportError:
         raise EngineError(
             f"{path} is an exported model, which needs: pip install onnxruntime"
-            " (with hanlattice[train], load it by torch: engine='torch')"
+            " (with hanlattice[train], load it with engine='torch')"
         ) from None
     return onnxruntime
 
 
 def feeds(sentences: Sequence[Encoded], convention: int = 0) -> Feeds:
-    """Sentences padded to the longest, as the graphs of :mod:`hanlattice.engines.graph` take them, to be read by a
-    convention; the default one is 0.
+    """The inputs of a graph of :mod:`hanlattice.engines.graph`: sentences padded to the longest.
 
-    ``n_chars`` is the length of each. In a sentence words of common lengths come first. A graph has no empty axes:
-    there is at least one place for a word of either kind, a common length besides 1, and the list of rare words
-    ends with one that is none.
+    ``convention`` is the index of an annotation convention, 0 for the default one. ``n_chars`` is the length of
+    each sentence. The words of a sentence with common lengths come first. A graph has no empty axes: there is room
+    for at least one word of either kind, a common length besides 1, and the list of rare words ends with a dummy.
     """
     chars, n_chars = padded([s.chars for s in sentences])
-    bigrams = _filled([s.bigrams for s in sentences], n_chars, chars.shape[1])
+    bigrams = _padded_to([s.bigrams for s in sentences], n_chars, chars.shape[1])
     words, head, end, labels = (
         np.concatenate(rows)
         for rows in zip(*((s.words, s.start, s.end, s.word_labels) for s in sentences), strict=True)
@@ -198,12 +206,12 @@ def feeds(sentences: Sequence[Encoded], convention: int = 0) -> Feeds:
         "chars": chars,
         "bigrams": bigrams,
         "n_chars": n_chars,
-        "char_bias": np.where(np.arange(chars.shape[1]) < n_chars[:, None], 0, NOT_THERE).astype(np.float32),
+        "char_bias": np.where(np.arange(chars.shape[1]) < n_chars[:, None], 0, MASKED).astype(np.float32),
         "words": placed(words),
         "head": placed(head),
         "tail": placed(end - 1),
         "labels": placed(labels),
-        "word_bias": placed(np.zeros(len(words), np.float32), NOT_THERE),
+        "word_bias": placed(np.zeros(len(words), np.float32), MASKED),
         "common": common,
         "column": placed(np.searchsorted(common, length), 1)[:, :n_common],
         "rare": rare,
@@ -216,19 +224,22 @@ def feeds(sentences: Sequence[Encoded], convention: int = 0) -> Feeds:
 
 
 def padded(rows: Sequence[np.ndarray]) -> tuple[Int[np.ndarray, "B S"], Int[np.ndarray, "B"]]:
-    """Rows of different length as one array, filled with 0 on the right, and their lengths."""
+    """Rows of different lengths as one array, padded with 0 on the right, and their lengths."""
     lengths = np.array([len(row) for row in rows], np.int64)
-    return _filled(rows, lengths, int(lengths.max(initial=0))), lengths
+    return _padded_to(rows, lengths, int(lengths.max(initial=0))), lengths
 
 
-def _filled(rows: Sequence[np.ndarray], lengths: np.ndarray, width: int) -> Int[np.ndarray, "B S"]:
+def _padded_to(rows: Sequence[np.ndarray], lengths: np.ndarray, width: int) -> Int[np.ndarray, "B S"]:
     out = np.zeros((len(rows), width), np.int64)
     out[np.arange(width) < lengths[:, None]] = np.concatenate(rows)
     return out
 
 
 def _slots(sentence: np.ndarray, chosen: np.ndarray, n: int, first: int) -> tuple[np.ndarray, int]:
-    """The place of each chosen word among those of its sentence, counted from ``first``; the most, at least 1."""
+    """The position of each chosen word among those of its sentence, from ``first`` on, and the width needed.
+
+    The width is the largest number of chosen words in a sentence, and at least 1.
+    """
     counts = np.bincount(sentence[chosen], minlength=n)
     place = np.cumsum(chosen) - 1 - (np.cumsum(counts) - counts)[sentence] + first
     return place, max(int(counts.max(initial=0)), 1)

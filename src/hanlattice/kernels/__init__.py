@@ -1,1 +1,1 @@
-"""Kernels in C: compiled when the package is built, opened for the processor at hand."""
+"""C kernels: compiled when the package is built, in one library for each instruction set."""

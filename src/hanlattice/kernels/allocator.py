@@ -1,30 +1,30 @@
-"""What glibc does with freed memory: keep it for the next step, or give it back. Elsewhere nothing happens."""
+"""What glibc does with freed memory: keep it, or return it to the system. Without glibc nothing happens."""
 
 import ctypes
 import sys
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
-_LARGEST = 32 * 2**20  # that glibc takes for the second
-_USUAL = 128 * 2**10  # that glibc begins with, and by itself raises
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt
+_LARGEST = 32 * 2**20  # the largest value of the second
+_DEFAULT = 128 * 2**10  # its default, which glibc raises by itself
 
 
 def keep_freed_memory() -> None:
-    """For training: freed tensors stay with the process instead of being given back after every step.
+    """For training: keep the memory of freed tensors in the process instead of returning it after every step.
 
-    A training step frees and asks for the same large blocks again and again; fresh ones have to be zeroed page
-    by page by the system, about a sixth of the time of a step on CPUs.
+    A training step frees and allocates the same large blocks again and again. The system has to zero new ones page
+    by page, which takes about a sixth of the time of a step on CPUs.
     """
     _set(_TRIM_THRESHOLD, 2**31 - 1)
     _set(_MMAP_THRESHOLD, _LARGEST)
 
 
 def return_freed_memory() -> None:
-    """For reading without end: a large array is a mapping of its own, given back when it is freed.
+    """For long-running inference: return the memory of a large array to the system when it is freed.
 
-    By itself glibc begins to take large arrays from its heap once the first of them was freed. Batches of all sizes
-    then leave holes between small blocks in use, and memory grows for hours although nothing is kept.
+    By default glibc takes large arrays from its heap once the first of them was freed. Batches of different sizes
+    then leave holes between small blocks in use, and memory grows for hours although nothing leaks.
     """
-    _set(_MMAP_THRESHOLD, _USUAL)
+    _set(_MMAP_THRESHOLD, _DEFAULT)
 
 
 def _set(option: int, value: int) -> None:

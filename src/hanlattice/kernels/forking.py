@@ -1,6 +1,6 @@
-"""What a child process renews after a fork: there are no threads in it but the one that forked.
+"""Renew thread pools and locks in a forked child process, which has only the thread that forked.
 
-A pool without its threads waits for ever, and so does a lock that one of them held.
+A pool without its threads would wait forever, and so would a lock that one of them held.
 """
 
 import os
@@ -9,17 +9,17 @@ from weakref import WeakSet
 
 
 class Renewed(Protocol):
-    """What has threads or locks of its own."""
+    """An object with threads or locks."""
 
     def renew(self) -> None:
-        """Called in the child, before anything else runs there."""
+        """Create them again; called in the child before anything else runs there."""
 
 
 _things: WeakSet[Renewed] = WeakSet()
 
 
 def renew_after_fork(thing: Renewed) -> None:
-    """Have ``thing.renew()`` called in every child that is forked while the thing is in use."""
+    """Call ``thing.renew()`` in every child that is forked while the object exists."""
     _things.add(thing)
 
 

@@ -1,1 +1,1 @@
-"""The packaged FLAT in C kernels: a layer over the lattice and the decoding of its tags."""
+"""FLAT with one layer and a tag decoder, run by C kernels without torch."""

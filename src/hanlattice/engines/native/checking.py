@@ -1,7 +1,8 @@
-"""Settings and weights of a folder, checked once: C looks rows up and multiplies without a look at any size.
+"""Checks of a model's settings and weights before the C kernels use them, as these check no sizes.
 
-The settings are those of the builders in :mod:`hanlattice.build`, which needs torch; a test holds the two together.
-The names and shapes of all weights follow from the settings and the vocabulary, but for the widths of the tables.
+The settings are those of the builders in :mod:`hanlattice.build`, which needs torch; a test keeps the two equal.
+The names and shapes of all weights follow from the settings and the vocabulary, except for the widths of the
+tables.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
 Shape = tuple[int, ...]
 
 TABLES = ("embedding.chars.weight", "embedding.bigrams.weight", "encoder.words.table.weight")
-LONGEST = 16  # lengths of words from here on share a row: as in embeddings/words.py
+LONGEST = 16  # words of this length or more share a row, as in embeddings/words.py
 
 EMBEDDINGS: Mapping[str, Kinds] = {
     "characters": {
@@ -61,11 +62,11 @@ ENCODERS: Mapping[str, Kinds] = {
 
 
 def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
-    """All settings of the parts: ``embedding``, ``encoder``, ``decoder`` and, of each further convention,
-    ``conventions.NAME.decoder``.
+    """The settings of ``embedding``, ``encoder``, ``decoder`` and, for each further convention,
+    ``conventions.NAME.decoder``, with defaults filled in.
 
     Raises:
-        EngineError: no kernel reads parts of these names or settings.
+        EngineError: no kernel runs parts with these names or settings.
         ConfigError: a setting does not exist, or its value does not fit.
     """
     parts: dict[str, tuple[Part, Mapping[str, Kinds]]] = {
@@ -75,12 +76,12 @@ def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
     }
     for name, (part, kinds) in parts.items():
         if part.name not in kinds:
-            raise EngineError(f"no kernel in C reads the {name} {part.name!r}; use another engine")
+            raise EngineError(f"no C kernel runs the {name} {part.name!r}; use another engine")
     found = {name: part_settings(name, part, kinds) for name, (part, kinds) in parts.items()}
     for name, key, value in (("embedding", "segmentation", "none"), ("encoder", "layers", 1)):
         if found[name][key] != value:
             raise EngineError(
-                f"the kernels in C read {name}.{key} = {value!r} only, not {found[name][key]!r}; use another engine"
+                f"the C kernels run {name}.{key} = {value!r} only, not {found[name][key]!r}; use another engine"
             )
     heads, d_model = found["encoder"]["heads"], found["encoder"]["d_model"]
     if d_model % heads:
@@ -89,29 +90,27 @@ def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
 
 
 def _decoder(convention: str) -> str:
-    """Where the settings of the decoder of a convention stand, which is how its weights are called too."""
+    """The name of a convention's decoder, in the settings and in the weights."""
     return decoder_prefix(convention).removesuffix(".")
 
 
 def checked(
     weights: Weights, folder: ModelFolder, n_tags: Mapping[str, int]
 ) -> dict[str, Shaped[np.ndarray, "*S"]]:
-    """The weights, all of the shapes that settings and vocabulary call for, and finite.
+    """The weights, after checking that all have the expected shapes and are finite.
 
-    ``n_tags`` are how many tags each convention has.
-
-    Tables that are stored in 8 bits stay so, with their scales under their names and `SCALE`; everything else is in
-    floating point afterwards.
+    Tables that are stored as int8 stay so, with their scales under their names and `SCALE`; everything else is
+    floating point afterwards. ``n_tags`` is the number of tags of each convention.
 
     Raises:
-        ModelError: a weight is missing or not called for, or of another shape or type, or not finite.
+        ModelError: a weight is missing or unknown, has another shape or type, or is not finite.
     """
     settings = settings_of(folder)
     shapes = _shapes(weights, folder, settings, n_tags)
     for name in (*shapes, *weights):
         base = name.removesuffix(SCALE)
         if base not in weights or base not in shapes:
-            problem = "is missing" if base in shapes else "is none of theirs"
+            problem = "is missing" if base in shapes else "is unknown"
             raise ModelError(f"{MISFIT} ({base} {problem})")
     found: dict[str, Shaped[np.ndarray, "*S"]] = {}
     for name, shape in shapes.items():
@@ -129,11 +128,16 @@ def checked(
 
 
 def _refuse_misfit(name: str, array: np.ndarray, shape: Shape, kind: type | None) -> None:
-    """``kind``: the type that it has to be of; any floating point where None."""
+    """
+    ``kind`` is the required type, any floating point type if None.
+
+    Raises:
+        ModelError: the array has another shape or type, or is not finite.
+    """
     if array.shape != shape:
         raise ModelError(f"{MISFIT} ({name} has the shape {array.shape}, not {shape})")
     if array.dtype != kind if kind is not None else array.dtype.kind != "f":
-        raise ModelError(f"weights are broken ({name} is of the type {array.dtype})")
+        raise ModelError(f"weights are broken ({name} has the type {array.dtype})")
     if kind is None and not is_finite(array):
         raise ModelError(f"weights are broken ({name} has numbers that are not finite)")
 
@@ -171,7 +175,7 @@ def _width(weights: Weights, name: str) -> int:
         raise ModelError(f"{MISFIT} ({name} is missing)")
     shape = weights[name].shape
     if len(shape) != 2 or not shape[1]:
-        raise ModelError(f"{MISFIT} ({name} has the shape {shape}, and should be a table)")
+        raise ModelError(f"{MISFIT} ({name} has the shape {shape}, not that of a table)")
     return shape[1]
 
 

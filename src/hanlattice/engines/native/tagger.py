@@ -1,4 +1,4 @@
-"""A model's folder read by the kernels."""
+"""The native engine: a model folder run by C kernels."""
 
 import os
 from collections.abc import Iterator
@@ -13,28 +13,31 @@ from hanlattice.engines.native.flat import FlatKernel, Settings
 from hanlattice.errors import EngineError, HanlatticeError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.kernels.forking import renew_after_fork
+from hanlattice.kernels.library import needed
 from hanlattice.model.folder import SCALE, ModelFolder
 from hanlattice.spans import ScoredSpan
 
-# Characters and words that are worth a thread, and those that are read at once at most.
-NODES_OF_A_THREAD = 1000
-NODES_AT_ONCE = 4000
+NODES_OF_A_THREAD = 1000  # characters and words; with fewer, starting a thread costs more than it gains
+NODES_AT_ONCE = 4000  # characters and words that are read in one call: their emissions stay in the cache
 
 
 class NativeTagger:
-    """A FLAT of one layer with tags, run by the kernels in C; equal to the modules of torch but for rounding.
+    """FLAT with one layer and a tag decoder, run by C kernels; equal to the PyTorch modules up to rounding.
 
-    ``threads``: of a single call, one for each core where 0. With ``int8`` products with weights are done in 8 bits
-    and, where the processor has them, those of attention in 16.
+    Args:
+        folder: the model.
+        threads: threads of one call, 0 for one per core.
+        int8: whether products with weights use int8, and those of attention bfloat16 if the processor has it.
 
     Raises:
-        EngineError: the kernels are not compiled, not for this processor, or not for a model like this.
+        EngineError: the kernels are not compiled, do not support this processor, or cannot run this kind of model.
         ModelError: the settings or the weights are broken, or do not fit each other.
     """
 
     nested = False
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0, int8: bool = False):
+        needed()
         conventions = folder.conventions
         try:
             settings = settings_of(folder)["encoder"]
@@ -56,23 +59,23 @@ class NativeTagger:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """A pool with threads of this process."""
+        """Create the thread pool; called again in a forked process, which does not inherit threads."""
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def is_nested(self, convention: str = "") -> bool:
-        """Tags cannot express spans inside spans."""
+        """False: tags cannot express spans inside spans."""
         return False
 
     def eval(self) -> None:
-        """It only reads."""
+        """Does nothing: there is no training mode."""
 
     def find(
         self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
     ) -> list[list[ScoredSpan]]:
-        """Spans of each sentence, by a convention; the default one where it is empty.
+        """Spans of each sentence, by a convention; the default one if it is empty.
 
-        Nothing is padded, so ``batch_size`` changes nothing here: neighbours are read together, as many as keep a
-        thread busy and their activations near its core.
+        Nothing is padded, so ``batch_size`` has no effect: up to `NODES_AT_ONCE` neighbouring characters and words
+        are read together.
         """
         shares = list(self._shares(sentences))
         run = map if self._pool is None or len(shares) == 1 else self._pool.map
@@ -82,7 +85,7 @@ class NativeTagger:
         return self.chains[convention].read(self.flat.read(sentences, convention), sentences.first_char)
 
     def _shares(self, sentences: Sentences) -> Iterator[Sentences]:
-        """Neighbours to read together, about as many nodes in each share."""
+        """Neighbouring sentences to read together, in shares of about the same number of nodes."""
         ends = np.cumsum(sentences.n_nodes)
         nodes = int(ends[-1]) if len(ends) else 0
         n = max(min(self.threads, nodes // NODES_OF_A_THREAD), -(-nodes // NODES_AT_ONCE))
@@ -91,5 +94,5 @@ class NativeTagger:
 
 
 def _cores() -> int:
-    """That this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
