@@ -2,8 +2,8 @@
 
 Three tables give the builder of every part by its name in the settings: ``EMBEDDINGS``, ``ENCODERS`` and
 ``DECODERS``. A builder is a class or a function; its keyword-only arguments are the settings of the part. A user's
-own part is named ``package.module:Class``, is imported, and is called with the same arguments as the builders of its
-table.
+own part is named ``package.module:Class``, is imported, and is called with the same arguments as the builders of
+its table.
 
 =================  ======================================  ==============================
 table              called with                             returns
@@ -62,9 +62,7 @@ def build(
         heads = {}
         for name, its_labels in conventions.items():
             settings = _convention(config, name)
-            heads[name] = build_head(
-                f"conventions.{name}", settings.decoder, embedding.d_out, encoder, its_labels
-            )
+            heads[name] = build_head(f"conventions.{name}", settings.decoder, embedding.d_out, encoder, its_labels)
     tagger = WordTagger if isinstance(encoder, WordEncoder) else Tagger
     return tagger(embedding, encoder, decoder, heads)
 
