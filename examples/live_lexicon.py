@@ -1,4 +1,4 @@
-"""A dictionary that is edited while the model is in use.
+"""A lexicon that is edited while the model is in use.
 
 Run: python examples/live_lexicon.py
 """
@@ -20,17 +20,17 @@ def main() -> None:
     ner.lexicon.remove("人和药店")
     show("without the word", ner(text))
 
-    ner.lexicon.add("人和药店")  # read from the next call on; nothing is trained again
+    ner.lexicon.add("人和药店")  # takes effect at the next call, without training
     show("with 人和药店 in the lexicon", ner(text))
 
     with ner.using(force={"鹅厂": "ORG"}, block={"老王": None}):
         show("鹅厂 is always an organisation, 老王 never anything", ner(text))
 
     with ner.using(lexicon=Lexicon(["重庆", "渝中区"])):
-        show("with another lexicon of 2 words, for this block only", ner(text))
+        show("with another lexicon of two words, in this block only", ner(text))
 
     with ner.using(threshold=0.9):
-        show("only what is at least 0.9 certain", ner(text))
+        show("only entities with a score of at least 0.9", ner(text))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An encoder of your own, named in the settings: characters, with the words over each, through a convolution.
+"""Your own encoder, named in the settings: a convolution over characters and the words that contain them.
 
 Run: python examples/own_encoder.py
 """
@@ -24,7 +24,7 @@ class WordConvolution(Encoder):
     def __init__(self, d_in: int, tables: Tables, *, d_hidden: int = 64, width: int = 3):
         super().__init__()
         table = Table(tables.words)
-        # Under this name the table is saved with the rows of words that training never met.
+        # Saved models also store rows of words not seen in training; they are found under this name.
         self.words = WordEmbedding(table, Composition(d_in, table.d_out, tables.n_word_kinds))
         self.convolution = nn.Conv1d(d_in + table.d_out, d_hidden, width, padding=width // 2)
         self.d_out = d_hidden
@@ -34,7 +34,7 @@ class WordConvolution(Encoder):
         position = torch.arange(x.shape[1], device=x.device)[:, None]  # [N 1]
         over = (batch.words.head[:, None] <= position) & (position <= batch.words.tail[:, None])  # [B N M]
         weights = (over & words.mask[:, None]).to(x.dtype)
-        both = torch.cat([x, weights @ words.vectors], -1) * batch.mask[..., None]  # padding is not seen
+        both = torch.cat([x, weights @ words.vectors], -1) * batch.mask[..., None]  # without padding
         return torch.relu(self.convolution(both.mT).mT)
 
 

@@ -1,4 +1,4 @@
-"""A model of labels of your own, from a corpus of your own: here forty made-up orders of food.
+"""Train a model with your own labels on your own corpus: here forty invented food orders.
 
 Run: python examples/train_your_own.py
 """
@@ -16,7 +16,7 @@ PATTERNS = ["我要一份{dish}。", "{place}的{dish}最好吃", "在{place}点
 
 
 def order(draw: random.Random) -> Document:
-    """One sentence, its entities at their places."""
+    """One random sentence with its entities."""
     text, entities = "", []
     for piece in draw.choice(PATTERNS).replace("{", "}").split("}"):
         names, label = {"dish": (DISHES, "DISH"), "place": (PLACES, "SHOP")}.get(piece, (None, ""))
@@ -41,7 +41,7 @@ def main() -> None:
             output=folder / "orders",
             settings={
                 "lexicon": {"files": [str(folder / "words.txt")]},
-                "vectors": {"bigrams": 5000, "words": 5000},  # of those inside the package: a small model
+                "vectors": {"bigrams": 5000, "words": 5000},  # only the most frequent ones: a small model
                 "encoder": {"d_model": 64, "d_feed_forward": 128},
                 "training": {"epochs": 12, "optimiser": "adamw", "learning_rate": 0.003},
             },
