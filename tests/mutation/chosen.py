@@ -79,13 +79,16 @@ FAULTS = {
         LATTICE_LSTM,
     ),
     "Lattice LSTM: a word begun from the state before its first character": Fault(
-        RECURRENCE, "start=filled(((start + 1) * 2", "start=filled((start * 2", LATTICE_LSTM
+        RECURRENCE, "start=in_slots(((start + 1) * 2", "start=in_slots((start * 2", LATTICE_LSTM
     ),
     "Lattice LSTM: padding first in the backward direction": Fault(
-        RECURRENCE, "torch.where(chars, last - step, step)", "n - 1 - step.expand(b, n)", LATTICE_LSTM
+        RECURRENCE,
+        "torch.where(chars, last - step, step)",
+        "len(step) - 1 - step.expand(chars.shape)",
+        LATTICE_LSTM,
     ),
     "Lattice LSTM: both directions read ahead": Fault(
-        RECURRENCE, "torch.where(chars, last - step, step)", "step.expand(b, n)", LATTICE_LSTM
+        RECURRENCE, "torch.where(chars, last - step, step)", "step.expand(chars.shape)", LATTICE_LSTM
     ),
     "Lattice LSTM: input and output gates swapped": Fault(
         RECURRENCE, "o, i, *f, doubled = ", "i, o, *f, doubled = ", LATTICE_LSTM

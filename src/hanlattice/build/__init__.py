@@ -1,9 +1,8 @@
 """Settings and a vocabulary in, a tagger out.
 
 Three tables give the builder of every part by its name in the settings: ``EMBEDDINGS``, ``ENCODERS`` and
-``DECODERS``. A builder is a class or a function; its keyword-only arguments are the settings of the part. A user's
-own part is named ``package.module:Class``, is imported, and is called with the same arguments as the builders of
-its table.
+``DECODERS``. A builder is a class or a function; its keyword-only arguments are the settings of the part. A part
+named ``package.module:Class`` is a user's own: it is imported, and called as the builders of its table are.
 
 =================  ======================================  ==============================
 table              called with                             returns

@@ -1,4 +1,4 @@
-"""Encoders by their names in the settings; called with the width of the embedding and initial weights."""
+"""Encoders by their names in the settings; each is called with the embedding's width and the initial weights."""
 
 from collections.abc import Callable
 from functools import partial

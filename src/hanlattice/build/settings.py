@@ -132,7 +132,7 @@ def library_paths(builders: Mapping[str, Builder]) -> dict[str, Builder]:
 
     They need no trust. Paths of version 0.1 in ``hanlattice.build`` keep working.
     """
-    paths = {}
+    paths: dict[str, Builder] = {}
     for builder in builders.values():
         if builder.__qualname__ == builder.__name__:  # not inside a function, which no path can name
             package = builder.__module__.rpartition(".")[0]
