@@ -1,0 +1,152 @@
+"""``kill -9`` at random moments of commands that write: the result after resuming is that of an undisturbed run.
+
+    python tests/long/kills.py [--cases 250]
+
+Case ``n`` is of command ``n % 5``: train (resumed with --resume), annotate by four workers (run again), a compiled
+lexicon, vectors, export (run again). A case kills the command at a random moment of the time that it takes
+undisturbed, then runs it again until it ends, and compares all files that it leaves, byte by byte. Nothing but them
+may be left behind. About 60 CPU minutes.
+"""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import tiny
+from long.progress import arguments, run
+
+HANLATTICE = [sys.executable, "-m", "hanlattice"]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that writes ``{output}``, and what it is started with after a kill."""
+
+    name: str
+    first: tuple[str, ...]
+    again: tuple[str, ...]
+    output: str
+    ignored: tuple[str, ...] = ()
+
+
+@cache
+def place() -> Path:
+    """A folder with what the commands read."""
+    folder = Path(tempfile.mkdtemp(prefix="hanlattice-kills-"))
+    texts = [d.text for d in tiny.documents()] * 60
+    (folder / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    (folder / "words.txt").write_text("\n".join(f"词{i}" for i in range(200_000)) + "\n", encoding="utf-8")
+    (folder / "settings.toml").write_text(_settings(), encoding="utf-8")
+    shutil.copytree(tiny.trained(), folder / "model")
+    return folder
+
+
+def _settings() -> str:
+    from hanlattice.config.files import save_config
+
+    path = tiny.folder() / "kills.toml"
+    save_config(tiny.config().with_settings({"training": {"epochs": 6}}), path)
+    return path.read_text(encoding="utf-8")
+
+
+def commands() -> list[Command]:
+    here = place()
+    train = ("train", str(here / "settings.toml"), "--output", "{output}")
+    annotate = ("annotate", str(here / "texts.txt"), "{output}", "--model", str(here / "model"), "--workers", "4")
+    lexicon = ("lexicon", "build", str(here / "words.txt"), "--output", "{output}")
+    vectors = ("vectors", "train", str(here / "texts.txt"), "--output", "{output}", "--epochs", "1")
+    export = ("export", str(here / "model"), "{output}")
+    annotate = (*annotate, "--chunk-rows", "40", "--quiet")
+    return [
+        Command("train", train, (*train, "--resume"), "run", ("log.jsonl",)),
+        Command("annotate", annotate, annotate, "out.jsonl"),
+        Command("lexicon", lexicon, lexicon, "words.lexicon"),
+        Command("vectors", vectors, vectors, "vectors.safetensors"),
+        Command("export", export, export, "exported"),
+    ]
+
+
+def started(command: tuple[str, ...], output: Path) -> "subprocess.Popen[bytes]":
+    filled = [part.replace("{output}", str(output)) for part in command]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [*HANLATTICE, *filled],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def ended(process: "subprocess.Popen[bytes]") -> tuple[int, str]:
+    _, errors = process.communicate()
+    return process.returncode, errors.decode(errors="replace")[-500:]
+
+
+def content(folder: Path, ignored: tuple[str, ...]) -> dict[str, str]:
+    """The digest of every file below a folder."""
+    return {
+        str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and p.name not in ignored
+    }
+
+
+@cache
+def undisturbed(index: int) -> tuple[dict[str, str], float]:
+    """What a command leaves when nothing kills it, and its seconds."""
+    command = commands()[index]
+    with tempfile.TemporaryDirectory() as name:
+        start = time.monotonic()
+        status, errors = ended(started(command.first, Path(name) / command.output))
+        if status:
+            raise RuntimeError(f"{command.name} fails undisturbed: {errors}")
+        return content(Path(name), command.ignored), time.monotonic() - start
+
+
+def case(number: int) -> str:
+    """Kill one command once, run it again, compare."""
+    command = commands()[number % 5]
+    expected, seconds = undisturbed(number % 5)
+    draw = np.random.default_rng([2028, number])
+    with tempfile.TemporaryDirectory() as name:
+        output = Path(name) / command.output
+        process = started(command.first, output)
+        # Not before Python has started, or little would be tried.
+        time.sleep(float(draw.uniform(0.2, 1.0)) * seconds)
+        was_running = process.poll() is None
+        os.killpg(process.pid, signal.SIGKILL)
+        ended(process)
+        status, errors = ended(started(command.again, output))
+        if status and command.name == "train" and "checkpoint" in errors:
+            # Killed before the first checkpoint, so there is nothing to resume.
+            status, errors = ended(started(command.first, output))
+        if status and not was_running and output.exists():
+            return f"{command.name}: had ended"  # commands refuse to overwrite a finished output
+        if status:
+            raise AssertionError(f"{command.name} failed when it was run again: {errors}")
+        found = content(Path(name), command.ignored)
+        if found != expected:
+            names = sorted(k for k in found.keys() | expected.keys() if found.get(k) != expected.get(k))
+            raise AssertionError(f"{command.name}: other files, or other content: {names}")
+    return f"{command.name}: {'killed' if was_running else 'had ended'}"
+
+
+def main() -> int:
+    return run(arguments(__doc__, "kills", 250).parse_args(), case)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
