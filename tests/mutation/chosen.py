@@ -16,13 +16,13 @@ FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linea
 LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "layers/lattice_recurrence.py"
 TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "pointers"))
 BATCHING, SERVICE = (f"tests/serving/test_{name}.py" for name in ("batching", "service"))
-CALIBRATION, NATIVE = "tests/test_calibration.py", "tests/test_native.py"
+CALIBRATION, NATIVE = "tests/test_calibration.py", "tests/engines/test_native.py"
 WORD_PAIRS, SPANS = "tests/oracles/test_word_pairs.py", "tests/test_spans.py"
 CHAIN, DECODING = "decoders/structs/linear_chain.py", "decoders/structs/decoding.py"
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
 AUGMENTED, AUGMENTED_TEST = "encoders/augmented.py", "tests/oracles/test_augmented.py"
 PIECES = "tests/oracles/test_pretrained.py"
-AUXILIARY, LEXICON = "tests/test_auxiliary.py", "tests/test_lexicon.py"
+AUXILIARY, LEXICON = "tests/test_auxiliary.py", "tests/lexicon/test_lexicon.py"
 POSITIONS, TENER = "tests/oracles/test_positions.py", "tests/parity/test_tener.py"
 LATIN, EXPLAIN = "tests/oracles/test_latin.py", "tests/test_explain.py"
 RELATIVE, TRANSFORMER = "encoders/positions/relative.py", "encoders/transformer.py"
@@ -33,7 +33,7 @@ BASELINES, IDCNN, SEGMENTATION = (
 
 FAULTS = {
     "a word ends one character late": Fault(
-        "inputs/reader.py", "matches.end.astype(np.int64) - 1", "matches.end.astype(np.int64)", READER
+        "inputs/reader.py", "matches.end.astype(np.int64)", "matches.end.astype(np.int64) + 1", READER
     ),
     "padding marked as real": Fault("inputs/batch.py", "< lengths[:, None]", "<= lengths[:, None]", READER),
     "node lengths off by one": Fault("encoders/positions/lattice.py", "tail - head + 1", "tail - head", FLAT),
@@ -366,22 +366,22 @@ FAULTS = {
         "embeddings/pretrained.py", "(parameter, n - level)", "(parameter, level)", "tests/test_language_models.py"
     ),
     "offset map shifted": Fault(
-        "text/normalise.py", "self.ends.item(end - 1)", "self.starts.item(end - 1)", "tests/test_text.py"
+        "text/normalise.py", "self.ends.item(end - 1)", "self.starts.item(end - 1)", "tests/text/test_text.py"
     ),
     "lexicon matches end early": Fault(
         "lexicon/trie.py",
         "found.append((start, end, word - 1))",
         "found.append((start, end - 1, word - 1))",
-        "tests/test_lexicon.py",
+        "tests/lexicon/test_lexicon.py",
     ),
     "kernels: a key stands at its tail": Fault(
-        "kernels/flat.c", "(m->window - head) * width", "(m->window - head - length + 1) * width", NATIVE
+        "kernels/flat.c", "(m->window - start) * width", "(m->window - end + 1) * width", NATIVE
     ),
     "kernels: a composed word without its last character": Fault(
-        "kernels/flat.c", "(head + length - 1) * stride + width", "(head + length - 2) * stride + width", NATIVE
+        "kernels/flat.c", "(end - 1) * stride + width", "(end - 2) * stride + width", NATIVE
     ),
     "kernels: u and v swapped": Fault(
-        "kernels/flat.c", "m->u, parts, halves, content", "m->v, parts, halves, content", NATIVE
+        "kernels/flat.c", "m->u, parts, bf16, content", "m->v, parts, bf16, content", NATIVE
     ),
     "kernels: bytes are not around 128": Fault(
         "engines/native/flat.py", "-128 * values.sum", "-127 * values.sum", NATIVE
@@ -393,34 +393,34 @@ FAULTS = {
         "engines/native/chain.py", "(scores.pair, scores.pair.T)", "(scores.pair.T, scores.pair)", NATIVE
     ),
     "every line end is the end of a sentence": Fault(
-        "text/windows.py", "u2028])\\s+", "u2028])\\s*", "tests/test_text.py"
+        "text/windows.py", "u2028])\\s+", "u2028])\\s*", "tests/text/test_text.py"
     ),
     "hard characters of one text in the next": Fault(
         "text/normalise.py",
         "self._stretched(text, target[start:end], joins",
         "self._stretched(text, target[: end - start], joins",
-        "tests/test_text.py",
+        "tests/text/test_text.py",
     ),
     "the last bigram of a text with the next text": Fault(
-        "inputs/reader.py", "[end for end in ends if end]", "ends[-1:]", READER
+        "inputs/reader.py", "codes[1:][is_character[:-1]]", "np.append(first[1:], np.uint32(0))", READER
     ),
     "kernels: a word ends one character late": Fault(
         "kernels/trie.c",
-        "met->end[n_met] = one.length;",
-        "met->end[n_met] = one.length + 1;",
-        "tests/test_lexicon.py",
+        "unsorted->end[n_unsorted] = one.length;",
+        "unsorted->end[n_unsorted] = one.length + 1;",
+        "tests/lexicon/test_lexicon.py",
     ),
     "kernels: no second look where a line is full": Fault(
         "kernels/trie.c",
         "if (hit | free || ++one.lines == LINES) continue;",
         "if (hit | 1) continue;",
-        "tests/test_lexicon.py",
+        "tests/lexicon/test_lexicon.py",
     ),
     "words whose characters are not said to go on": Fault(
         "lexicon/trie.py",
         "bits = characters & FURTHER",
         "bits = (characters + 1) & FURTHER",
-        "tests/test_lexicon.py",
+        "tests/lexicon/test_lexicon.py",
     ),
     "rows of a stopped run done again": Fault(
         "annotation/run.py", "if rows is None:", "if rows is None or chunk.number == 0:", "tests/test_annotation.py"
@@ -521,7 +521,8 @@ FAULTS = {
     ),
 }
 
-BROKEN, HOSTILE, RANGES = (f"tests/test_{name}.py" for name in ("broken_models", "hostile_lexicons", "ranges"))
+BROKEN, HOSTILE = "tests/model/test_broken_models.py", "tests/lexicon/test_hostile_lexicons.py"
+RANGES = "tests/test_ranges.py"
 RESUMING, LIMITS = "tests/test_resuming.py", "tests/serving/test_limits.py"
 ANY_FILE = f"{HOSTILE}::test_no_file_crashes_a_search_or_keeps_it_for_ever"
 FAULTS |= {
