@@ -14,7 +14,7 @@ from random import Random
 from statistics import mean, stdev
 
 from hanlattice import api, corpus
-from hanlattice.cli.progress import Lines
+from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.settings import Config
 from hanlattice.document import Document
 from hanlattice.model.folder import CARD
@@ -36,7 +36,7 @@ def settings(start: str, train: Path, seed: int, *, scratch: bool) -> Config:
 
 def f1(config: Config, output: Path, test: list[Document]) -> float:
     if not (output / CARD).exists():
-        api.train(config, output=output, resume=True, watcher=Lines(config.training.epochs))
+        api.train(config, output=output, resume=True, watcher=TrainingLines(config.training.epochs))
     return 100 * api.evaluate(api.load(output), test).micro.f1
 
 

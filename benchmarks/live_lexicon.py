@@ -16,7 +16,7 @@ import numpy as np
 
 import hanlattice
 from hanlattice import corpus
-from hanlattice.cli.progress import Lines
+from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config
 from hanlattice.document import Document, Entity
 from hanlattice.model import weights
@@ -73,7 +73,7 @@ def main() -> None:
             }
         )
         if not (a.output / name / CARD).exists():
-            train(config, a.output / name, resume=True, watcher=Lines(a.epochs))
+            train(config, a.output / name, resume=True, watcher=TrainingLines(a.epochs))
         ner = weights.load_model(a.output / name)
         scores[f"trained and read with the {name}"] = evaluate(ner, test).micro
     ner.lexicon.update(words[held_out].tolist())

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hanlattice import corpus
-from hanlattice.cli.progress import Lines
+from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config
 from hanlattice.config.settings import Config
 from hanlattice.document import Document
@@ -75,7 +75,7 @@ def main() -> None:
         for system, settings in systems(config, train_path, fold, a.epochs).items():
             folder = a.output / f"{name}-{system.replace(' ', '-')}"
             if not (folder / CARD).exists():
-                train(settings, folder, resume=True, watcher=Lines(a.epochs))
+                train(settings, folder, resume=True, watcher=TrainingLines(a.epochs))
             ner = weights.load_model(folder)
             for genre in fold:
                 documents = [d for d in scored if d.meta.get("genre") == genre]

@@ -22,12 +22,12 @@ from pathlib import Path
 import torch
 
 from hanlattice import corpus
-from hanlattice.cli.progress import Lines
+from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config
 from hanlattice.embeddings.characters import Characters
 from hanlattice.encoders.flat import Flat
 from hanlattice.engines.export import export
-from hanlattice.evaluation.calibration import calibrate, read
+from hanlattice.evaluation.temperature import calibrate, confidences
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.model import weights
@@ -71,7 +71,7 @@ def teacher(output: Path, gazetteer: Path | None, noise: float) -> Path:
         "training": {"epochs": TEACHER_EPOCHS, "batch_size": 16, "learning_rate": 1.5e-3},
     }
     if not (output / CARD).exists():
-        train(config.with_settings(settings), output, resume=True, watcher=Lines(TEACHER_EPOCHS))
+        train(config.with_settings(settings), output, resume=True, watcher=TrainingLines(TEACHER_EPOCHS))
     return output
 
 
@@ -134,7 +134,7 @@ def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
     if output.exists():
         shutil.rmtree(output)
     done = calibrate(folder, work / "temperature.jsonl", output)
-    before, after = (read(weights.load_model(f), documents[FOR_TEMPERATURE:]) for f in (folder, output))
+    before, after = (confidences(weights.load_model(f), documents[FOR_TEMPERATURE:]) for f in (folder, output))
     return output, (
         f"Scores of convention `open` are divided by {done.temperature:.3f}, fitted to {FOR_TEMPERATURE:,}"
         f" sentences kept aside. On the other {len(documents) - FOR_TEMPERATURE:,} the expected calibration error"

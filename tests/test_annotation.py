@@ -379,7 +379,7 @@ def test_killed_at_random_points(tmp_path: Path) -> None:
         _, notes = process.communicate(timeout=120)
     assert process.returncode == 0, notes
     assert "1,200 rows" in notes
-    assert "from before" in notes
+    assert "from an earlier run" in notes
     assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 

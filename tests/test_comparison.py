@@ -362,8 +362,8 @@ class TestCommand:
         ("arguments", "message"),
         [
             (["flat/weibo", "x=flat/weibo", "flat/weibo"], "two systems are called 'flat/weibo'; name one of them"),
-            (["flat/weibu"], "there are no settings 'flat/weibu' in the package; there are flat/weibo"),
-            (["../x=flat/weibo"], "'../x' is no name of a system"),
+            (["flat/weibu"], "the package has no settings 'flat/weibu'; it has flat/weibo"),
+            (["../x=flat/weibo"], "'../x' cannot name a system"),
             (["flat/weibo", "--encoder.headz", "2"], "no setting 'headz'; did you mean 'heads'"),
         ],
     )
@@ -379,7 +379,7 @@ class TestCommand:
     def test_seeds_are_numbers(self, call: Callable[..., Printed], tmp_path: Path) -> None:
         found = call("flat/weibo", "--output", tmp_path, "--seeds", "1,two")
         assert found.code == 2
-        assert "'1,two' is no list of whole numbers such as 1,2,3" in " ".join(found.err.split())
+        assert "'1,two' is not a list of whole numbers such as 1,2,3" in " ".join(found.err.split())
 
     def test_ctrl_c_is_one_line(self, tmp_path: Path) -> None:
         long = systems()["slow"].with_settings({"training": {"epochs": 500}})
@@ -395,5 +395,5 @@ class TestCommand:
             finally:
                 process.kill()
         assert process.returncode == 130
-        assert err == "error: stopped; the same command goes on from here\n"
+        assert err == "error: stopped; the same command resumes the comparison\n"
         assert not list((tmp_path / "runs").rglob(".*"))

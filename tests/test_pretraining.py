@@ -579,9 +579,9 @@ class TestCommand:
         assert f"--embedding.path {folder}" in said
         for arguments, message in (
             (("--resume",), "is finished; resume it with more --epochs"),
-            (("--resume", "--seed", 3), "is a run with --seed 1, not 3"),
-            (("--resume", "--width", 16), "is a run with --width 8, not 16"),
-            ((tmp_path / "other.txt", "--resume"), "is a run on other texts"),
+            (("--resume", "--seed", 3), "the run in this folder has --seed 1, not 3"),
+            (("--resume", "--width", 16), "the run in this folder has --width 8, not 16"),
+            ((tmp_path / "other.txt", "--resume"), "the run in this folder has other texts"),
             ((text,), "already holds a run"),
             (("--finish", 2), "share of steps"),
         ):

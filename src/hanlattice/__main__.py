@@ -1,4 +1,4 @@
-"""``python -m hanlattice`` is ``hanlattice``."""
+"""``python -m hanlattice`` runs the command line."""
 
 from hanlattice.cli import main
 

@@ -14,8 +14,8 @@ from hanlattice.document import Document
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.engines.onnx import ExportedTagger
 from hanlattice.errors import ConfigError, DataError, EngineError
-from hanlattice.evaluation.reach import out_of_reach, with_ceiling
-from hanlattice.evaluation.scores import Report, evaluate_spans
+from hanlattice.evaluation.evaluate import evaluate as evaluate_documents
+from hanlattice.evaluation.scores import Report
 from hanlattice.kernels.library import supports_int8
 from hanlattice.model.folder import ModelFolder
 from hanlattice.pipeline import NER
@@ -189,7 +189,4 @@ def evaluate(ner: NER, documents: str | Path | Iterable[Document], *, partial: b
         documents = list(corpus.read(path))
         if not documents:
             raise DataError("holds no document", path)
-    documents = list(documents)
-    texts, gold = [d.text for d in documents], [d.spans for d in documents]
-    report = evaluate_spans(gold, [d.spans for d in ner.pipe(texts)], partial=partial)
-    return with_ceiling(report, sum(map(len, out_of_reach(ner, texts, gold))))
+    return evaluate_documents(ner, list(documents), partial=partial)

@@ -15,7 +15,7 @@ from types import ModuleType
 MOVED = {
     "allocator": "kernels.allocator",
     "batch": "inputs.batch",
-    "calibration": "evaluation.calibration",
+    "calibration": "evaluation.temperature",
     "digests": "model.digests",
     "dropout": "layers.dropout",
     "edges": "text.edges",
@@ -44,7 +44,7 @@ MOVED = {
     "native.flat": "engines.native.flat",
     "native.tagger": "engines.native.tagger",
     "ranges": "config.ranges",
-    "reach": "evaluation.reach",
+    "reach": "evaluation.recall_bound",
     "reader": "inputs.reader",
     "runtime": "engines.onnx",
     "structs": "decoders.structs",

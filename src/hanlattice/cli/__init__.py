@@ -1,6 +1,6 @@
-"""The command line: data on stdout, progress and notes on stderr, every error one line.
+"""The command line: data on stdout, progress and notes on stderr, every error in one line.
 
-Exit status: 0 fine, 1 the work failed, 2 wrong usage, 130 stopped by Ctrl-C.
+Exit status: 0 success, 1 failure, 2 wrong usage, 130 stopped by Ctrl-C.
 """
 
 import os
@@ -16,54 +16,54 @@ from typer.main import get_command
 
 from hanlattice.errors import HanlatticeError, UnknownConvention
 
-VERBS = {
+COMMANDS = {
     "predict": "Find the entities of texts, files or standard input.",
     "train": "Train a model on a corpus.",
     "evaluate": "Score a model on a corpus.",
-    "calibrate": "Make a model whose confidences mean what they say.",
-    "compare": "Several systems and seeds, side by side.",
-    "check": "Count what is in corpora, and list every defect.",
-    "convert": "Convert a corpus from one format into another.",
-    "lexicon": "Compile lexicons, look into them, match them.",
+    "calibrate": "Write a copy of a model with calibrated confidences.",
+    "compare": "Train and score several systems with several seeds.",
+    "check": "Print statistics and all defects of corpora.",
+    "convert": "Convert a corpus to another format.",
+    "lexicon": "Compile, inspect and match lexicons.",
     "vectors": "Train, convert and inspect vectors.",
     "pretrain": "Train a character Transformer on raw text.",
-    "annotate": "Annotate files of any size; resumable.",
-    "explain": "Show what a model read, and what each word did.",
-    "export": "Make a model that runs without torch.",
-    "benchmark": "How fast a model reads on this machine.",
-    "serve": "A model over HTTP, and a page to try it.",
-    "info": "Show versions, and what a model is made of.",
+    "annotate": "Add entities to files of any size; resumable.",
+    "explain": "Show which words a model read, and their influence.",
+    "export": "Write a copy of a model that runs without torch.",
+    "benchmark": "Measure throughput, latency and memory of a model.",
+    "serve": "Serve a model over HTTP, with a page to try it.",
+    "info": "Show versions and the contents of a model.",
 }
 
 
 class Interrupted(HanlatticeError):
-    """Ctrl-C, with what the user should know about it."""
+    """The user pressed Ctrl-C; the message says how to continue."""
 
 
-class _Verbs(TyperGroup):
-    """Imports a verb's module only when the verb is called, so that help comes at once."""
+class _Commands(TyperGroup):
+    """Imports the module of a command only when the command is used, so that ``--help`` is fast."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(VERBS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return _command(cmd_name) if cmd_name in VERBS else None
+        return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
 
-def _command(verb: str) -> Any:
-    """A module has either an ``app`` or a function of the verb's name."""
-    module = import_module(f"hanlattice.cli.{verb}")
+def _command(name: str) -> Any:
+    """The command of a module, which has either an ``app`` or a function with the name of the command."""
+    module = import_module(f"hanlattice.cli.{name}")
     app = getattr(module, "app", None)
     if app is None:
         app = _app()
-        app.command(verb)(getattr(module, verb))
+        app.command(name)(getattr(module, name))
     app.rich_markup_mode = None
     command = get_command(app)
-    command.name = verb
+    command.name = name
     return command
 
 
@@ -79,7 +79,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-app = _app(cls=_Verbs, no_args_is_help=True)
+app = _app(cls=_Commands, no_args_is_help=True)
 
 
 @app.callback(help="Chinese named entity recognition on word lattices.")
@@ -87,31 +87,31 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-    # Taken by `main`, wherever it stands; it is here for the help.
+    # `main` handles this option at any position; here it is only documented.
     debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
 ) -> None:
     pass
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line, and leave with its exit status."""
-    # Threads of GNU OpenMP that spin while they wait take the cores from those that work; read by torch on import.
+    """Run the command line, and exit with its status."""
+    # Idle threads of GNU OpenMP otherwise spin and slow down the working ones. Torch reads this when imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     arguments, debug = _without_debug(sys.argv[1:] if arguments is None else arguments)
-    _show_notes(quiet="--quiet" in arguments)
+    _log_to_stderr(quiet="--quiet" in arguments)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         app(arguments, prog_name="hanlattice")
-    except SystemExit as error:  # typer makes one of Ctrl-C, and says nothing
+    except SystemExit as error:  # typer turns Ctrl-C into this, without a message
         if error.code == 130:
-            _say("interrupted")
+            _print_error("interrupted")
         raise
     except Exception as error:
         if debug:
             raise
-        _say(_line(error))
+        _print_error(_message(error))
         sys.exit(_status(error))
 
 
@@ -131,8 +131,8 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
     return [*options, *arguments[end:]], len(options) < end
 
 
-def _show_notes(*, quiet: bool) -> None:
-    """What the library logs, such as blank lines that were skipped, as lines on stderr."""
+def _log_to_stderr(*, quiet: bool) -> None:
+    """Print the log of the library, such as the number of skipped blank lines, on stderr."""
     import logging
 
     handler = logging.StreamHandler()
@@ -142,12 +142,12 @@ def _show_notes(*, quiet: bool) -> None:
     logger.setLevel(logging.WARNING if quiet else logging.INFO)
 
 
-def _line(error: Exception) -> str:
-    """What happened, in one line."""
+def _message(error: Exception) -> str:
+    """The error in one line."""
     match error:
         case HanlatticeError():
             message = str(error)
-        case shutil.Error():  # a list of files, each with what went wrong
+        case shutil.Error():  # holds a list of (source, target, reason)
             source, _, reason = error.args[0][0]
             message = f"{source}: cannot be copied: {reason}"
         case OSError():
@@ -160,5 +160,5 @@ def _line(error: Exception) -> str:
     return " ".join(message.split("\n"))
 
 
-def _say(message: str) -> None:
+def _print_error(message: str) -> None:
     typer.echo(f"error: {message}", err=True)

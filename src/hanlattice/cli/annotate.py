@@ -1,25 +1,31 @@
-"""``hanlattice annotate``: files of any size in, the same rows with their entities out."""
+"""``hanlattice annotate``: add entities to every row of files of any size."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.options import ConventionOption
-from hanlattice.cli.settings import Trust
+from hanlattice.cli.options import (
+    BatchSizeOption,
+    ConventionOption,
+    LexiconOption,
+    ModelOption,
+    QuietOption,
+    ThresholdOption,
+    TrustOption,
+)
 
 if TYPE_CHECKING:
     from hanlattice.annotation import Run, Watcher
 
 
-class Form(StrEnum):
-    """What files hold."""
+class InputFormat(StrEnum):
+    """Format of the input files."""
 
     text = "text"
     jsonl = "jsonl"
@@ -29,7 +35,7 @@ class Form(StrEnum):
 
 
 class Format(StrEnum):
-    """How parts in a folder are written."""
+    """Format of the parts in an output folder."""
 
     jsonl = "jsonl"
     jsonl_gz = "jsonl.gz"
@@ -37,7 +43,7 @@ class Format(StrEnum):
 
 
 class Engine(StrEnum):
-    """Who does the work."""
+    """What runs the workers."""
 
     local = "local"
     ray = "ray"
@@ -51,40 +57,42 @@ def annotate(
             help="Files, folders or globs of text, JSON lines, CSV or Parquet, and the file or folder to write.",
         ),
     ],
-    model: Annotated[str | None, typer.Option(help="Folder of a model; the packaged one by default.")] = None,
-    lexicon: Annotated[
-        list[Path] | None, typer.Option(help="Words to add to the model's lexicon; may be repeated.")
-    ] = None,
+    model: ModelOption = None,
+    lexicon: LexiconOption = None,
     convention: ConventionOption = None,
-    column: Annotated[str, typer.Option(help="The column or member that holds the text.")] = "text",
-    into: Annotated[str, typer.Option(help="The new column or member for the entities.")] = "entities",
-    form: Annotated[
-        Form | None, typer.Option("--from", help="What the files hold; by default their names tell.")
+    column: Annotated[str, typer.Option(help="The column or JSON key with the text.")] = "text",
+    into: Annotated[str, typer.Option(help="The new column or JSON key for the entities.")] = "entities",
+    input_format: Annotated[
+        InputFormat | None, typer.Option("--from", help="Format of the files; from their names by default.")
     ] = None,
-    format: Annotated[Format, typer.Option(help="How parts are written where OUT is a folder.")] = Format.jsonl,  # noqa: A002
-    threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave out less certain entities.")] = 0.0,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, or actors of Ray, with one model each.")] = 1,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of each worker.")] = 1,
-    batch_size: Annotated[int, typer.Option(min=1, help="Texts that are read together.")] = 32,
-    chunk_rows: Annotated[int, typer.Option(min=1, help="Rows that are written, and done again, together.")] = 2000,
-    device: Annotated[str, typer.Option(help="Of the model: cpu, cuda.")] = "cpu",
-    engine: Annotated[Engine, typer.Option(help="Processes of this machine, or Ray.")] = Engine.local,
-    cpus_per_worker: Annotated[float, typer.Option(min=0.0, help="Cores that Ray keeps for an actor.")] = 1.0,
-    gpus_per_worker: Annotated[float, typer.Option(min=0.0, help="GPUs for an actor, also a part of one.")] = 0.0,
-    trust: Trust = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    format: Annotated[Format, typer.Option(help="Format of the parts if OUT is a folder.")] = Format.jsonl,  # noqa: A002
+    threshold: ThresholdOption = 0.0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes or Ray actors; each has its own model.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads per worker.")] = 1,
+    batch_size: BatchSizeOption = 32,
+    chunk_rows: Annotated[
+        int, typer.Option(min=1, help="Rows per part; a stopped run repeats at most this many per worker.")
+    ] = 2000,
+    device: Annotated[str, typer.Option(help="Device of the model: cpu or cuda.")] = "cpu",
+    engine: Annotated[Engine, typer.Option(help="Local processes, or Ray.")] = Engine.local,
+    cpus_per_worker: Annotated[
+        float, typer.Option(min=0.0, help="CPU cores that Ray reserves for each actor.")
+    ] = 1.0,
+    gpus_per_worker: Annotated[float, typer.Option(min=0.0, help="GPUs for each actor; may be a fraction.")] = 0.0,
+    trust: TrustOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Annotate files of any size; the same command goes on with a run that was stopped, even by a crash.
+    """Annotate files of any size. If a run was stopped, even by a crash, the same command resumes it.
 
-    Every row keeps what it has and gains its entities. OUT is a file where its name ends with .jsonl, .jsonl.gz or
-    .parquet, and otherwise a folder of parts. Rows that cannot be read are set aside with the reason, in
-    OUT.bad.jsonl or OUT/_bad-rows.jsonl.
+    Every row keeps its columns and gains its entities. OUT is a file if its name ends with .jsonl, .jsonl.gz or
+    .parquet, and otherwise a folder of parts. Rows that cannot be read are written with the reason to OUT.bad.jsonl
+    or OUT/_bad-rows.jsonl.
     """
     from hanlattice.annotation import Job
     from hanlattice.annotation.run import annotate as run_annotation
 
     if len(paths) < 2:
-        raise typer.BadParameter("name what to annotate and then the file or folder to write: IN OUT")
+        raise typer.BadParameter("name the files to annotate and then the file or folder to write: IN OUT")
     *inputs, output = paths
     job = Job(
         format.value,
@@ -100,16 +108,15 @@ def annotate(
         trust,
     )
     work = _engine(engine, workers, cpus_per_worker, gpus_per_worker)
-    began = time.monotonic()
+    form = input_format and input_format.value
+    start = time.monotonic()
     try:
-        with _watching(quiet) as watcher:
-            run = run_annotation(
-                inputs, output, job, work, form=form and form.value, chunk_rows=chunk_rows, watcher=watcher
-            )
+        with _progress(quiet) as watcher:
+            run = run_annotation(inputs, output, job, work, form=form, chunk_rows=chunk_rows, watcher=watcher)
     except KeyboardInterrupt:
-        raise Interrupted("stopped; the same command goes on with what is left") from None
+        raise Interrupted("stopped; the same command resumes the run") from None
     if not quiet:
-        typer.echo(_summary(run, time.monotonic() - began), err=True)
+        typer.echo(_summary(run, time.monotonic() - start), err=True)
     if run.bad and not run.rows:
         raise typer.Exit(1)
 
@@ -125,16 +132,16 @@ def _engine(engine: Engine, workers: int, cpus: float, gpus: float) -> Any:
 
 
 @contextmanager
-def _watching(quiet: bool) -> "Iterator[Watcher | None]":
+def _progress(quiet: bool) -> "Iterator[Watcher | None]":
     from rich.console import Console
 
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield None
         return
-    from hanlattice.cli.progress import RowBar
+    from hanlattice.cli.progress import AnnotationBar
 
-    with RowBar(console) as bar:
+    with AnnotationBar(console) as bar:
         yield bar
 
 
@@ -142,7 +149,7 @@ def _summary(run: "Run", seconds: float) -> str:
     new = run.rows - run.resumed
     text = f"{run.output}: {run.rows:,} rows"
     if run.resumed:
-        text += f", {run.resumed:,} of them from before"
+        text += f", {run.resumed:,} of them from an earlier run"
     if new:
         text += f"; {new / seconds:,.0f} rows/s"
     if run.bad:

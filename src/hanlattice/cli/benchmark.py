@@ -1,4 +1,4 @@
-"""``hanlattice benchmark``: how fast a model reads on this machine."""
+"""``hanlattice benchmark``: throughput, latency and memory of a model on this machine."""
 
 import json
 import sys
@@ -8,34 +8,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.cli.options import ConventionOption
-from hanlattice.cli.settings import Trust
+from hanlattice.cli.options import ConventionOption, ModelArgument, QuietOption, TrustOption, model_path
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import DataError, HanlatticeError
 
-CHARACTERS = 20_000  # that are read over and over, at least once
+CHARACTERS = 20_000  # length of the text that is read repeatedly
 
 if TYPE_CHECKING:
     from hanlattice.benchmark import Latency, Start, Throughput
 
 
 def benchmark(
-    model: Annotated[str, typer.Argument(help="Folder of a model, or default for the packaged one.")] = "default",
-    text: Annotated[Path | None, typer.Option(help="Text to read; by default some is made up.")] = None,
-    lengths: Annotated[str, typer.Option(help="Characters of a text, such as 20,50,200.")] = "20,50,200",
-    batch_sizes: Annotated[str, typer.Option(help="Texts that are read together.")] = "1,16,64",
-    engine: Annotated[str, typer.Option(help="native, onnx, torch, or auto for the first that can.")] = "auto",
-    int8: Annotated[bool, typer.Option("--int8", help="Products with weights in 8 bits.")] = False,
-    threads: Annotated[int, typer.Option(min=0, help="Of one call; 0 for one a core.")] = 1,
+    model: ModelArgument = "default",
+    text: Annotated[Path | None, typer.Option(help="Text to read; by default a generated one.")] = None,
+    lengths: Annotated[str, typer.Option(help="Characters per text, such as 20,50,200.")] = "20,50,200",
+    batch_sizes: Annotated[str, typer.Option(help="Texts per batch, such as 1,16,64.")] = "1,16,64",
+    engine: Annotated[
+        str, typer.Option(help="native, onnx, torch, or auto for the first that runs the model.")
+    ] = "auto",
+    int8: Annotated[bool, typer.Option("--int8", help="Multiply with int8 weights.")] = False,
+    threads: Annotated[int, typer.Option(min=0, help="Threads per call; 0 for one per core.")] = 1,
     convention: ConventionOption = None,
-    seconds: Annotated[float, typer.Option(min=0.01, help="For each figure.")] = 1.0,
+    seconds: Annotated[float, typer.Option(min=0.01, help="Time for each measurement.")] = 1.0,
     format: Annotated[str, typer.Option(help="table or jsonl.")] = "table",  # noqa: A002
-    trust: Trust = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but figures and errors.")] = False,
+    trust: TrustOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Measure characters and sentences a second, latency, start-up time and memory.
+    """Measure throughput (characters and sentences per second), latency, start-up time and memory.
 
-    Figures are of this machine at this moment: compare only what was measured side by side.
+    Results depend on the machine and its load: compare only results measured at the same time.
     """
     from hanlattice import benchmark as measuring
     from hanlattice.api import load
@@ -44,14 +45,14 @@ def benchmark(
     if format not in ("table", "jsonl"):
         raise HanlatticeError(f"--format must be table or jsonl, not {format!r}")
     settings = {
-        "model_folder": None if model == "default" else model,
+        "model_folder": model_path(model),
         "engine": engine,
         "threads": threads,
         "int8": int8 or None,
         "convention": convention or "",
         "trust": trust,
     }
-    ner = load(**settings)  # type: ignore[arg-type]  # which load checks
+    ner = load(**settings)  # type: ignore[arg-type]  # checked by load
     source = _text(text) if text else measuring.invented_text(ner.lexicon, CHARACTERS)
     texts = {length: measuring.cut(source, length, -(-CHARACTERS // length)) for length in sizes}
     if not quiet:
@@ -69,7 +70,7 @@ def benchmark(
 def _numbers(given: str, option: str) -> list[int]:
     parts = [part.strip() for part in given.split(",")]
     if not all(part.isdecimal() and int(part) for part in parts):
-        raise HanlatticeError(f"{option} must be whole numbers above 0 with commas between, not {given!r}")
+        raise HanlatticeError(f"{option} must be a list of whole numbers above 0 such as 20,50, not {given!r}")
     return [int(part) for part in parts]
 
 
@@ -100,5 +101,5 @@ def _print(speeds: "list[Throughput]", latencies: "list[Latency]", started: "Sta
         [(str(x.length), f"{x.p50:.2f}", f"{x.p95:.2f}", f"{x.p99:.2f}") for x in latencies],
         sys.stdout,
     )
-    typer.echo(f"\nfirst answer {started.first_answer:.2f} s after the start of a process")
-    typer.echo(f"memory       {started.memory:.0f} MB then, {started.memory_in_use:.0f} MB in use")
+    typer.echo(f"\nfirst answer {started.first_answer:.2f} s after the start of the process")
+    typer.echo(f"memory       {started.memory:.0f} MB then, {started.memory_in_use:.0f} MB of it in use")

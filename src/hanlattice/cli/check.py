@@ -1,4 +1,4 @@
-"""``hanlattice check``: statistics of corpora and every defect in them."""
+"""``hanlattice check``: statistics and all defects of corpora."""
 
 import json
 from collections import Counter
@@ -7,33 +7,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hanlattice.cli.options import EndsOption, SchemeOption, UnitsOption
+
 if TYPE_CHECKING:
     from hanlattice.corpus.checking import Report, Statistics
     from hanlattice.corpus.defects import Defect
 
 
 def check(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE…", help="Corpora; folders in brat's form; - is stdin.")
-    ],
-    format: Annotated[  # noqa: A002  the option's name
-        str | None, typer.Option("--from", "--format", help="Their format; detected by default.")
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Corpora; brat folders; - is stdin.")],
+    format: Annotated[  # noqa: A002  # the option's name
+        str | None, typer.Option("--from", "--format", help="Format of the files; detected by default.")
     ] = None,
-    scheme: Annotated[str | None, typer.Option(help="Tag scheme, such as BMES; guessed by default.")] = None,
-    ends: Annotated[
-        str | None, typer.Option(help="Ends of entities: exclusive or inclusive; the format's own by default.")
-    ] = None,
-    units: Annotated[
-        str | None, typer.Option(help="What offsets count: characters, utf16 or bytes; characters by default.")
-    ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Defects printed of each kind; all are counted.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
+    scheme: SchemeOption = None,
+    ends: EndsOption = None,
+    units: UnitsOption = None,
+    limit: Annotated[int, typer.Option(min=0, help="Number of defects printed per kind; all are counted.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Count what is in corpora, and list every defect with its file, line and fix.
+    """Print statistics of corpora, and every defect with its file, line and suggested fix.
 
-    What is not plausible about a whole file, such as no entity in it or ends one short, is a warning that names
-    the option to read it otherwise. Give the splits of a corpus together to find texts that leak from one into
-    another. The exit status is 1 when something could not be read, and 0 when all could, whatever the warnings.
+    An implausible file, such as one without entities or with all ends one too small, gets a warning that names the
+    option to read it otherwise. Name all splits of a corpus to find texts that occur in more than one. The exit
+    status is 1 if something could not be read, and 0 if there are only warnings.
     """
     from hanlattice.corpus.checking import check as check_corpora
 
@@ -88,7 +84,7 @@ def _first_of_each_kind(defects: "Iterable[Defect]", limit: int) -> "Iterable[De
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """On a terminal a table, elsewhere tab-separated lines; turned on its side where it is wide."""
+    """Print a table on a terminal, tab-separated lines elsewhere; transposed if it has more than 8 columns."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""``hanlattice compare``: systems and seeds in, one table of scores, sizes and speeds out."""
+"""``hanlattice compare``: train systems with several seeds, and print a table of scores, sizes and speeds."""
 
 import json
 import sys
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.settings import Dotted, given, paper
+from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_unset
+from hanlattice.cli.options import QuietOption, TestOption, TrainOption
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import ConfigError, HanlatticeError
 
@@ -31,40 +32,44 @@ class Format(StrEnum):
 app = typer.Typer(add_completion=False)
 
 
-@app.command(cls=Dotted)
+@app.command(cls=DottedOptionsCommand)
 def compare(
     ctx: typer.Context,
     settings: Annotated[
         list[str],
         typer.Argument(
-            metavar="SETTINGS…", help="Files in TOML, or settings of the package such as flat/weibo; NAME=FILE too."
+            metavar="SETTINGS…",
+            help="Settings files in TOML or of the package, such as flat/weibo; NAME=FILE names the system.",
         ),
     ],
     output: Annotated[Path, typer.Option(help="Folder of all runs.", show_default=False)] = ...,  # type: ignore[assignment]
-    seeds: Annotated[str, typer.Option(help="Every system is trained with each of them.")] = "1,2,3",
-    corpora: Annotated[
-        list[str] | None, typer.Option("--train", help="Corpus to learn from; may be repeated.")
+    seeds: Annotated[str, typer.Option(help="Random seeds; every system is trained once per seed.")] = "1,2,3",
+    corpora: TrainOption = None,
+    dev: Annotated[str | None, typer.Option(help="Corpus on which the best epoch is chosen.")] = None,
+    test: TestOption = None,
+    lexicon: Annotated[
+        list[str] | None, typer.Option(help="Word list or compiled lexicon for all systems; may be repeated.")
     ] = None,
-    dev: Annotated[str | None, typer.Option(help="Corpus to choose the best epoch by.")] = None,
-    test: Annotated[str | None, typer.Option(help="Corpus to score the best epoch on.")] = None,
-    lexicon: Annotated[list[str] | None, typer.Option(help="Words for all; may be repeated.")] = None,
-    vectors: Annotated[str | None, typer.Option(help="Vectors for all.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at once; with more than 1, one thread each.")] = 1,
+    vectors: Annotated[str | None, typer.Option(help="File of vectors for all systems.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Parallel runs; with more than 1, each has one thread.")] = 1,
     reference: Annotated[
-        str | None, typer.Option(help="System whose speed is 1; the first one by default.", show_default=False)
+        str | None, typer.Option(help="System whose speed counts as 1; the first by default.", show_default=False)
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(help="System that test F1 is compared with; the reference by default.", show_default=False),
+        typer.Option(
+            help="System with which the test F1 of the others is compared; the reference by default.",
+            show_default=False,
+        ),
     ] = None,
-    speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Measure speeds at the end.")] = True,
+    speed: Annotated[bool, typer.Option("--speed/--no-speed", help="Measure speeds after training.")] = True,
     format: Annotated[Format, typer.Option(help="How the table is written.")] = Format.table,  # noqa: A002
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the table and errors.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Train systems with several seeds, and print what they score and cost side by side.
+    """Train systems with several seeds, and print a table of their scores, sizes and speeds.
 
-    Any setting can be given for all of them as a dotted option, such as --training.epochs 20. The same command
-    goes on with a comparison that was stopped, even by a crash; a finished run is never done again.
+    Any setting can be given for all systems as a dotted option, such as --training.epochs 20. If a comparison was
+    stopped, even by a crash, the same command resumes it; finished runs are not repeated.
     """
     from hanlattice.api import need_torch
 
@@ -76,9 +81,9 @@ def compare(
         "lexicon": {"files": lexicon},
         "vectors": {"path": vectors},
     }
-    systems = _systems(settings, ctx.meta["settings"], given(named))
+    systems = _systems(settings, ctx.meta["settings"], without_unset(named))
     try:
-        with _watching(quiet) as watcher:
+        with _progress(quiet) as watcher:
             rows, failures = run_comparison(
                 systems,
                 output,
@@ -90,7 +95,7 @@ def compare(
                 watcher=watcher,
             )
     except KeyboardInterrupt:
-        raise Interrupted("stopped; the same command goes on from here") from None
+        raise Interrupted("stopped; the same command resumes the comparison") from None
     _print(rows, format)
     if failures:
         whys = "; ".join(f"{trial}: {why}" for trial, why in failures.items())
@@ -104,47 +109,49 @@ def _systems(names: Sequence[str], dotted: Mapping[str, str], overrides: Mapping
     for argument in names:
         name, path = _named(argument)
         if name in systems:
-            raise ConfigError(f"two systems are called {name!r}; name one of them as in other={path}")
+            raise ConfigError(f"two systems have the name {name!r}; rename one of them, as in other={path}")
         systems[name] = load_config(path, dotted).with_settings(overrides)
     return systems
 
 
 def _named(argument: str) -> tuple[str, Path]:
-    """What the table calls a system, and its file."""
+    """The name of a system in the table, and its settings file."""
     name, equals, place = argument.rpartition("=")
     if Path(place).is_file():
         path = Path(place)
         chosen = name if equals else path.stem
     else:
-        path = paper(place)
+        path = preset(place)
         chosen = name if equals else place.removesuffix(".toml")
     if not chosen or any(part in ("", ".", "..") for part in chosen.split("/")):
-        raise ConfigError(f"{chosen!r} is no name of a system; write NAME=FILE, where NAME can be that of a folder")
+        raise ConfigError(
+            f"{chosen!r} cannot name a system; write NAME=FILE, where NAME is also a valid folder name"
+        )
     return chosen, path
 
 
 def _seeds(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
-        raise typer.BadParameter(f"{text!r} is no list of whole numbers such as 1,2,3", param_hint="--seeds")
+        raise typer.BadParameter(f"{text!r} is not a list of whole numbers such as 1,2,3", param_hint="--seeds")
     return [int(part) for part in parts]
 
 
 @contextmanager
-def _watching(quiet: bool) -> "Iterator[Watcher]":
+def _progress(quiet: bool) -> "Iterator[Watcher]":
     from rich.console import Console
 
-    from hanlattice.cli.progress import TrialLines, Trials
+    from hanlattice.cli.progress import ComparisonBars, ComparisonLines
     from hanlattice.comparison import Silent
 
     console = Console(stderr=True)
     if quiet:
         yield Silent()
     elif console.is_terminal:
-        with Trials(console) as trials:
-            yield trials
+        with ComparisonBars(console) as bars:
+            yield bars
     else:
-        yield TrialLines()
+        yield ComparisonLines()
 
 
 _COLUMNS = (

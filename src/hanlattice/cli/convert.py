@@ -1,4 +1,4 @@
-"""``hanlattice convert``: a corpus from one format into another; no label and no text is lost silently."""
+"""``hanlattice convert``: convert a corpus to another format, without losing labels or text silently."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hanlattice.cli.options import EndsOption, SchemeOption, UnitsOption
 from hanlattice.errors import HanlatticeError
 
 if TYPE_CHECKING:
@@ -19,35 +20,32 @@ _BY_SUFFIX = {
 }  # fmt: skip
 
 _DEFECT = "× "
-"""Before the kind of a defect, which is no part of a document."""
+"""Prefix that marks the name of a defect among the names of lost parts of documents."""
 
 
 def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help="File, folder in brat's form, or - for stdin.")],
+    source: Annotated[str, typer.Argument(metavar="IN", help="File, brat folder, or - for stdin.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="File, new folder (brat), or - for stdout.")],
     from_: Annotated[str | None, typer.Option("--from", help="Format of IN; detected by default.")] = None,
     to: Annotated[
         str | None,
         typer.Option(
             help="jsonl, bmes, bioes, bio, bilou, brat, doccano, label-studio, cluener, cmeee or spacy; "
-            "by the ending of OUT by default."
+            "by default from the ending of OUT."
         ),
     ] = None,
-    scheme: Annotated[str | None, typer.Option(help="Tag scheme of IN; guessed by default.")] = None,
-    ends: Annotated[
-        str | None,
-        typer.Option(help="Ends of entities in IN: exclusive or inclusive; its format's own by default."),
-    ] = None,
-    units: Annotated[str | None, typer.Option(help="What offsets of IN count: characters, utf16 or bytes.")] = None,
-    strict: Annotated[bool, typer.Option(help="Leave out entities of ill-formed tags.")] = False,
+    scheme: SchemeOption = None,
+    ends: EndsOption = None,
+    units: UnitsOption = None,
+    strict: Annotated[bool, typer.Option(help="Leave out entities with ill-formed tags.")] = False,
     drop: Annotated[
-        bool, typer.Option(help="Leave out labels and text that OUT cannot hold or IN has wrong, and count them.")
+        bool, typer.Option(help="Leave out labels and text that are defective or that OUT cannot hold.")
     ] = False,
 ) -> None:
     """Convert a corpus.
 
-    Labels and text that OUT cannot hold are an error, unless --drop leaves them out. Ids, scores and other columns
-    that it cannot hold are left out with a note.
+    Labels and text that OUT cannot hold are an error, unless --drop leaves them out; their number is printed. Ids,
+    scores and other columns that OUT cannot hold are left out with a note.
     """
     from hanlattice import corpus
 
@@ -72,12 +70,18 @@ def _format_of(target: str) -> str:
         return _BY_SUFFIX[Path(target).suffix.lower()]
     except KeyError:
         raise HanlatticeError(
-            f"the ending of {target!r} names no format; name it with --to, such as --to jsonl"
+            f"the ending of {target!r} names no format; name one with --to, such as --to jsonl"
         ) from None
 
 
 class _Losses:
-    """Counts what is lost on the way, with the place of the first of each; ``beside`` is neither label nor text."""
+    """Counts what a conversion loses, with the place of the first loss of each kind.
+
+    Attributes:
+        counts: lost labels and text.
+        beside: lost ids, scores and other columns.
+        warnings: defects of the source that lose nothing.
+    """
 
     def __init__(self, source: str, drop: bool):
         self.source, self.drop = source, drop
@@ -87,7 +91,11 @@ class _Losses:
         self.first: dict[str, str] = {}
 
     def take(self, defect: "Defect") -> None:
-        """Takes a defect of the source, or raises it where nothing may be dropped."""
+        """Count a defect of the source.
+
+        Raises:
+            HanlatticeError: it loses labels or text, and nothing may be dropped.
+        """
         from hanlattice.corpus.defects import report
 
         if not defect.lossy:
@@ -99,10 +107,10 @@ class _Losses:
         self._count(Counter({f"{_DEFECT}{defect.kind}": 1}), where)
 
     def without(self, documents: "Iterable[Document]", carries: "Carries", target: str) -> "Iterator[Document]":
-        """The documents without what the target cannot hold.
+        """The documents without the parts that the target cannot hold.
 
         Raises:
-            HanlatticeError: at the end, when labels or text were lost that may not be.
+            HanlatticeError: after the last document, if labels or text were lost and nothing may be dropped.
         """
         from hanlattice.corpus.losses import carried
 

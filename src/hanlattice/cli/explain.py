@@ -1,4 +1,4 @@
-"""``hanlattice explain``: pictures of what a model read, and of how positions are told."""
+"""``hanlattice explain``: pictures of the lattice that a model read, and of position encodings."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.cli.options import ConventionOption, loaded
-from hanlattice.cli.settings import Trust
+from hanlattice.cli.options import ConventionOption, LexiconOption, ModelOption, TrustOption, load_model
 from hanlattice.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,29 +17,27 @@ SENTENCE = "李明去了南京市长江大桥"
 
 
 def explain(
-    text: Annotated[str, typer.Argument(help="The text; without one, an example.")] = SENTENCE,
+    text: Annotated[str, typer.Argument(help="The text; an example by default.")] = SENTENCE,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Picture (.svg), page (.html) or numbers (.json) to write."),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Folder of a model; the packaged one by default.")] = None,
-    lexicon: Annotated[
-        list[Path] | None, typer.Option(help="Words to add to the model's lexicon; may be repeated.")
-    ] = None,
+    model: ModelOption = None,
+    lexicon: LexiconOption = None,
     convention: ConventionOption = None,
     by: Annotated[
-        str, typer.Option(help="What makes a word strong: influence, attention (FLAT, needs torch) or none.")
+        str, typer.Option(help="Strength of words: influence, attention (FLAT, needs torch) or none.")
     ] = "influence",
-    trust: Trust = False,
+    trust: TrustOption = False,
     positions: Annotated[
         Path | None,
-        typer.Option(help="Draw absolute and relative positions instead, for students, into this .svg or .png."),
+        typer.Option(help="Instead, draw absolute and relative position encodings into this .svg or .png."),
     ] = None,
 ) -> None:
-    """Show the words that a model read with a text, and what each did to the answer.
+    """Show the lexicon words that a model read with a text, and how each word changes the entities.
 
-    Influence leaves each word out of the lexicon and reads the text again: the strength of a word is the largest
-    change of an entity's score. Without --output it is printed.
+    Influence: each word in turn is left out of the lexicon and the text is read again; the strength of the word is
+    the largest change of an entity's score. Without --output, a table is printed.
     """
     if positions is not None:
         if output is not None:
@@ -49,11 +46,17 @@ def explain(
 
         draw(positions, text)
         return
-    _explain(text, output, model, lexicon or [], by, convention or "", trust)
+    _explain(text, output, model, lexicon or [], by, convention, trust)
 
 
 def _explain(
-    text: str, output: Path | None, model: str | None, lexicons: list[Path], by: str, convention: str, trust: bool
+    text: str,
+    output: Path | None,
+    model: str | None,
+    lexicons: list[Path],
+    by: str,
+    convention: str | None,
+    trust: bool,
 ) -> None:
     from hanlattice.explain import reading
     from hanlattice.files import atomic_write
@@ -64,8 +67,8 @@ def _explain(
     if by not in ("influence", "attention", "none"):
         raise ConfigError(f"--by must be influence, attention or none, not {by!r}")
     engine: EngineName = "torch" if by == "attention" else "auto"
-    ner = loaded(model, lexicons, convention=convention, engine=engine, trust=trust)
-    found = reading(ner, text, by=by)  # type: ignore[arg-type]  # one of the three by now
+    ner = load_model(model, lexicons, convention=convention, engine=engine, trust=trust)
+    found = reading(ner, text, by=by)  # type: ignore[arg-type]  # one of the three, as checked above
     match kind:
         case ".svg":
             written = found.to_svg()
@@ -76,7 +79,7 @@ def _explain(
         case _:
             _print(found)
             return
-    assert output is not None
+    assert output is not None  # a kind was found in its name
     with atomic_write(output) as stream:
         stream.write(written)
 

@@ -1,33 +1,34 @@
-"""``hanlattice export``: a model that runs without torch."""
+"""``hanlattice export``: a copy of a model that runs without torch."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hanlattice.cli.settings import Trust
+from hanlattice.cli.options import ModelArgument, QuietOption, TrustOption, model_path
 
 
 def export(
-    model: Annotated[str, typer.Argument(help="Folder of a model, or default for the packaged one.")],
+    model: ModelArgument,
     output: Annotated[Path, typer.Argument(metavar="FOLDER", help="New folder for the exported model.")],
-    onnx: Annotated[bool, typer.Option("--onnx", help="For ONNX Runtime, which is what there is so far.")] = True,
-    int8: Annotated[bool, typer.Option("--int8", help="Products with weights in 8 bits; needs --dev.")] = False,
+    onnx: Annotated[bool, typer.Option("--onnx", help="For ONNX Runtime, the only target so far.")] = True,
+    int8: Annotated[bool, typer.Option("--int8", help="Multiply with int8 weights; needs --dev.")] = False,
     dev: Annotated[
-        list[str] | None, typer.Option(help="Corpus that decides whether 8 bits are good enough; may be repeated.")
+        list[str] | None, typer.Option(help="Corpus on which the loss of F1 by int8 is measured; may be repeated.")
     ] = None,
     most_lost: Annotated[
-        float, typer.Option(min=0.0, help="Points of F1 on dev that 8 bits may cost; more, and nothing is written.")
+        float,
+        typer.Option(min=0.0, help="Largest loss of F1 on dev by int8, in points; beyond it, nothing is written."),
     ] = 0.3,
-    trust: Trust = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    trust: TrustOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Write a copy of a model that ONNX Runtime reads, without torch; what it finds is checked first."""
+    """Write a copy of a model for ONNX Runtime, after checking that its predictions are the same."""
     from hanlattice import corpus
     from hanlattice.api import need_torch
     from hanlattice.model.folder import ModelFolder
 
-    folder = ModelFolder.open(None if model == "default" else model)
+    folder = ModelFolder.open(model_path(model))
     need_torch("export")
     from hanlattice.engines.export import export as write
 

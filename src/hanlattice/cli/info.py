@@ -1,4 +1,4 @@
-"""``hanlattice info``: versions, and what a model is made of."""
+"""``hanlattice info``: versions, and the contents of a model."""
 
 import platform
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.cli.settings import Trust
+from hanlattice.cli.options import PACKAGED, ModelArgument, TrustOption
 
 if TYPE_CHECKING:
     from hanlattice.api import Opened
@@ -16,28 +16,29 @@ if TYPE_CHECKING:
 
 
 def info(
-    model: Annotated[str, typer.Argument(help="Folder of a model, or default for the packaged one.")] = "default",
+    model: ModelArgument = "default",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Compare its files with the digests recorded when it was saved.")
+        bool, typer.Option("--verify", help="Compare the files with the digests recorded when the model was saved.")
     ] = False,
-    trust: Trust = False,
+    trust: TrustOption = False,
 ) -> None:
-    """Show versions, and what a model is made of: labels, sizes, the engine that reads it, settings and scores.
+    """Show versions and the contents of a model: labels, sizes, engine, settings and model card.
 
-    With --verify a line for every file that is not as it was saved, and nothing else; the status is then 1.
+    With --verify, print only one line for each file that has changed since the model was saved; the exit status is
+    1 if there is one.
     """
     from hanlattice.api import open_model
     from hanlattice.model.folder import DEFAULT, ModelFolder
 
-    if model == "default" and not DEFAULT.is_dir():
+    if model == PACKAGED and not DEFAULT.is_dir():
         _print_versions()
-        typer.echo("model       none in this installation; name one, or train one with: hanlattice train")
+        typer.echo("model       this installation has none; name one, or train one with: hanlattice train")
         return
-    folder = DEFAULT if model == "default" else Path(model)
+    folder = DEFAULT if model == PACKAGED else Path(model)
     if verify:
         _verify(folder)
         return
-    engine = open_model(folder, trust=trust)  # before anything is printed, as it may be broken
+    engine = open_model(folder, trust=trust)  # before anything is printed, because it may fail
     _print_versions()
     _print_model(ModelFolder.open(folder), engine)
 
@@ -76,7 +77,7 @@ def _onnxruntime() -> str:
     try:
         import onnxruntime
     except ImportError:
-        return "not installed: exported models are read by torch"
+        return "not installed: exported models need torch"
     return str(onnxruntime.__version__)
 
 
@@ -84,25 +85,25 @@ def _torch() -> str:
     try:
         import torch
     except ImportError:
-        return "not installed: exported models are read without it; to train: pip install 'hanlattice[train]'"
+        return "not installed; to train: pip install 'hanlattice[train]'"
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     return f"{torch.__version__}, {device}, {torch.get_num_threads()} threads"
 
 
 def _parameters(path: Path) -> int:
-    """Numbers in a file of weights, but for the scales of tables in 8 bits."""
+    """The number of weights in a file, without the scales of int8 tables."""
     from safetensors import safe_open
 
     from hanlattice.model.folder import SCALE
 
     with safe_open(path, framework="numpy") as weights:
-        names = [name for name in weights.keys() if not name.endswith(SCALE)]  # noqa: SIM118  # it is no dictionary
+        names = [name for name in weights.keys() if not name.endswith(SCALE)]  # noqa: SIM118  # not a dictionary
         shapes = [weights.get_slice(name).get_shape() for name in names]
     return sum(map(prod, shapes))
 
 
 def _print_conventions(labels: Mapping[str, Sequence[str]]) -> None:
-    """The default one first, one a line."""
+    """Print one convention per line, the first of the mapping first."""
     width = max(map(len, labels))
     for title, (name, its_labels) in zip(["conventions", *[""] * len(labels)], labels.items(), strict=False):
         typer.echo(f"{title:11} {name:{width}}  {', '.join(its_labels)}")

@@ -1,4 +1,4 @@
-"""``hanlattice lexicon``: compile word lists, look into a lexicon, find its words in a text."""
+"""``hanlattice lexicon``: compile word lists, inspect a lexicon, find its words in a text."""
 
 import sys
 from pathlib import Path
@@ -6,22 +6,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hanlattice.cli.options import QuietOption
+
 if TYPE_CHECKING:
     from hanlattice.lexicon import Lexicon
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Compile lexicons, look into them, match them.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Compile, inspect and match lexicons.")
 
 
 @app.command()
 def build(
     lists: Annotated[
         list[Path],
-        typer.Argument(metavar="LIST…", help="One word a line, with its label and weight after tabs; or compiled."),
+        typer.Argument(
+            metavar="LIST…",
+            help="One word per line, optionally with label and weight after tabs; or compiled lexicons.",
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)],
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Compile word lists into one file that opens at once. The last entry of a word wins."""
+    """Compile word lists into one file that opens immediately. The last entry of a word counts."""
     lexicon = _opened(lists)
     lexicon.save(output)
     if not quiet:
@@ -46,10 +51,12 @@ def info(file: Annotated[Path, typer.Argument(help="A word list, or a compiled l
 @app.command()
 def match(
     file: Annotated[Path, typer.Argument(help="A word list, or a compiled lexicon.")],
-    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text to search; - is stdin, text by line.")],
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT|-", help="The text to search; - is stdin, one text per line.")
+    ],
     min_length: Annotated[int, typer.Option(min=1, help="Leave out shorter words.")] = 1,
 ) -> None:
-    """Every word of a lexicon that occurs in a text, overlapping ones too."""
+    """Print every word of a lexicon that occurs in a text, including overlapping words."""
     from hanlattice.cli.tables import Column, print_table, visible
     from hanlattice.files import read_lines
 

@@ -1,4 +1,4 @@
-"""What several commands share: an option, and a model with words added to its lexicon."""
+"""Options that several commands share, and a model loaded as these options say."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,39 +10,75 @@ if TYPE_CHECKING:
     from hanlattice.api import EngineName
     from hanlattice.pipeline import NER
 
+PACKAGED = "default"  # names the packaged model where a command needs a model as an argument
+
+ModelArgument = Annotated[str, typer.Argument(help=f"Folder of a model, or {PACKAGED} for the packaged one.")]
+ModelOption = Annotated[str | None, typer.Option("--model", help="Folder of a model; the packaged one by default.")]
+LexiconOption = Annotated[
+    list[Path] | None, typer.Option("--lexicon", help="Words to add to the model's lexicon; may be repeated.")
+]
 ConventionOption = Annotated[
     str | None,
     typer.Option(
         "--convention",
         metavar="NAME",
-        help="Annotation convention of the answers; `hanlattice info` lists them. By default the model's default.",
+        help="Annotation convention of the output; `hanlattice info` lists them. By default the model's default.",
     ),
 ]
+TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Import the Python classes that the model's settings name. This runs code from the model."
+    ),
+]
+ThresholdOption = Annotated[
+    float, typer.Option("--threshold", min=0.0, max=1.0, help="Leave out entities with a lower score.")
+]
+BatchSizeOption = Annotated[int, typer.Option("--batch-size", min=1, help="Texts per batch.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")]
+SchemeOption = Annotated[
+    str | None, typer.Option("--scheme", help="Tag scheme of CoNLL columns, such as BMES; detected by default.")
+]
+EndsOption = Annotated[
+    str | None,
+    typer.Option("--ends", help="Entity ends: exclusive or inclusive; as the format defines by default."),
+]
+UnitsOption = Annotated[
+    str | None,
+    typer.Option("--units", help="Unit of offsets: characters, utf16 or bytes; characters by default."),
+]
+TrainOption = Annotated[list[str] | None, typer.Option("--train", help="Training corpus; may be repeated.")]
+TestOption = Annotated[str | None, typer.Option("--test", help="Corpus on which the best epoch is scored.")]
 
 
-def loaded(
+def model_path(argument: str) -> str | None:
+    """The folder that a ``ModelArgument`` names; None for the packaged model."""
+    return None if argument == PACKAGED else argument
+
+
+def load_model(
     model: str | None,
     lexicons: Sequence[Path],
     *,
-    convention: str = "",
+    convention: str | None = None,
     engine: "EngineName" = "auto",
     trust: bool = False,
 ) -> "NER":
-    """A model that answers by a convention, with the words of files in its lexicon.
+    """A model with the words of files added to its lexicon, whose output follows a convention.
 
     Raises:
-        DataError: a file cannot be read, or gives a word a label that the model does not know.
+        DataError: a file cannot be read, or gives a word a label that the model does not have.
         ModelError: the model cannot be loaded.
-        UnknownConvention: the model did not learn the convention.
+        UnknownConvention: the model does not have this convention.
     """
     from hanlattice.lexicon import Lexicon
 
-    added = {path: Lexicon.open(path) for path in lexicons}  # so that a broken file is found before the model loads
+    added = {path: Lexicon.open(path) for path in lexicons}  # reports a broken file before the model is loaded
     from hanlattice.api import load
     from hanlattice.kernels.allocator import return_freed_memory
 
     return_freed_memory()
-    ner = load(model, engine=engine, convention=convention, trust=trust)
+    ner = load(model, engine=engine, convention=convention or "", trust=trust)
     for path, words in added.items():
         if len(words):
             ner.lexicon.update(words.entries(), source=path)

@@ -1,4 +1,4 @@
-"""``hanlattice predict``: texts in, entities out, as they come."""
+"""``hanlattice predict``: find the entities of texts, and write them while texts are still arriving."""
 
 import json
 import sys
@@ -14,18 +14,26 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hanlattice.cli.options import ConventionOption, loaded
-from hanlattice.cli.settings import Trust
+from hanlattice.cli.options import (
+    BatchSizeOption,
+    ConventionOption,
+    LexiconOption,
+    ModelOption,
+    QuietOption,
+    ThresholdOption,
+    TrustOption,
+    load_model,
+)
 from hanlattice.errors import DataError, HanlatticeError
 
 if TYPE_CHECKING:
     from hanlattice.document import Document
     from hanlattice.pipeline import NER
 
-# An argument that ends so was meant as a file, even where there is none.
-_FILES = (".txt", ".text", ".jsonl", ".json", ".csv", ".tsv", ".md", ".conll", ".bmes", ".html", ".xml")
+# An argument with one of these endings is taken for a file, even if the file does not exist.
+_FILE_ENDINGS = (".txt", ".text", ".jsonl", ".json", ".csv", ".tsv", ".md", ".conll", ".bmes", ".html", ".xml")
 
-Source = tuple[str, str | None]  # a text, and the name of the file where it is a whole file
+Source = tuple[str, str | None]  # a text, and the name of the file if the text is a whole file
 
 
 class Format(StrEnum):
@@ -42,33 +50,33 @@ def predict(
     inputs: Annotated[
         list[str], typer.Argument(metavar="TEXT|FILE|-…", help="Texts, files of texts, or - for stdin.")
     ],
-    model: Annotated[str | None, typer.Option(help="Folder of a model; the packaged one by default.")] = None,
-    lexicon: Annotated[
-        list[Path] | None, typer.Option(help="Words to add to the model's lexicon; may be repeated.")
-    ] = None,
+    model: ModelOption = None,
+    lexicon: LexiconOption = None,
     convention: ConventionOption = None,
     format: Annotated[Format, typer.Option(help="How entities are written.")] = Format.table,  # noqa: A002
     output: Annotated[
         str, typer.Option("--output", "-o", help="File to write, or a new folder for brat; - is stdout.")
     ] = "-",
-    threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave out less certain entities.")] = 0.0,
-    batch_size: Annotated[int, typer.Option(min=1, help="Texts that are read together.")] = 32,
-    whole: Annotated[bool, typer.Option("--whole/--lines", help="A file is one text, or one a line.")] = False,
-    trust: Trust = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but entities and errors.")] = False,
+    threshold: ThresholdOption = 0.0,
+    batch_size: BatchSizeOption = 32,
+    whole: Annotated[
+        bool, typer.Option("--whole/--lines", help="A file is one text, or one text per line.")
+    ] = False,
+    trust: TrustOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Find the entities of texts, files or standard input.
 
-    An argument that is an existing file is read, one text a line; - is standard input; anything else is itself
-    a text. Results are written as texts come.
+    An argument that is an existing file is read, one text per line; - is standard input; any other argument is
+    itself a text. Results are written as soon as texts arrive.
     """
     if format is Format.brat and output == "-":
-        raise typer.BadParameter("brat is a folder of files: name a new one with --output FOLDER")
+        raise typer.BadParameter("brat output is a folder of files: name a new one with --output FOLDER")
     sources = _sources(inputs, whole)
-    first = next(sources, None)  # so that a missing file is told before the model is loaded
+    first = next(sources, None)  # reports a missing file before the model is loaded
     if first is None:
         return
-    ner = loaded(model, lexicon or [], convention=convention or "", trust=trust)
+    ner = load_model(model, lexicon or [], convention=convention, trust=trust)
     titled = len(inputs) > 1 or (not whole and _is_source(inputs[0]))
     with ner.using(threshold=threshold):
         documents = _documents(ner, chain([first], sources), batch_size)
@@ -94,27 +102,27 @@ def _sources(inputs: Iterable[str], whole: bool) -> Iterator[Source]:
 
 
 def _is_source(argument: str) -> bool:
-    """Whether an argument is a file to read or ``-``, and not itself a text.
+    """Whether an argument is a file or ``-``, and not itself a text.
 
     Raises:
-        DataError: it names a folder, or what can only be a file that does not exist.
+        DataError: it names a folder, or by its ending a file that does not exist.
     """
     if argument == "-":
         return True
     kind = _kind(argument)
     if kind == "folder":
         raise DataError("is a folder; name the files in it", argument)
-    if not kind and argument.endswith(_FILES) and not any(map(str.isspace, argument)):
-        raise DataError("no such file; to read these words as a text, send them through - (stdin)", argument)
+    if not kind and argument.endswith(_FILE_ENDINGS) and not any(map(str.isspace, argument)):
+        raise DataError("no such file; to read the argument itself as a text, send it through - (stdin)", argument)
     return bool(kind)
 
 
 def _kind(argument: str) -> str:
-    """``folder``, ``file``, or nothing where there is neither."""
+    """``folder``, ``file``, or an empty string if there is neither."""
     try:
         path = Path(argument)
         return "folder" if argument and path.is_dir() else "file" if path.is_file() or path.is_fifo() else ""
-    except (OSError, ValueError):  # too long for a name, or a NUL in it
+    except (OSError, ValueError):  # too long for a file name, or contains NUL
         return ""
 
 
@@ -134,7 +142,7 @@ def _whole(path: str) -> str:
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        for _ in read_lines(path):  # which names the byte and the line
+        for _ in read_lines(path):  # raises an error that names the byte and the line
             pass
         raise DataError(f"cannot be read: {error}", path) from None
 
@@ -142,22 +150,22 @@ def _whole(path: str) -> str:
 def _documents(ner: "NER", sources: Iterable[Source], batch_size: int) -> "Iterator[Document]":
     from hanlattice.pipeline import LOOK_AHEAD
 
-    for chunk in _as_they_come(sources, batch_size * LOOK_AHEAD):
+    for chunk in _chunks(sources, batch_size * LOOK_AHEAD):
         for document, name in ner.pipe(chunk, as_tuples=True, batch_size=batch_size):
             yield document if name is None else replace(document, id=name)
 
 
-def _as_they_come(sources: Iterable[Source], most: int) -> Iterator[list[Source]]:
-    """What has come so far, at least one and at most ``most`` at a time: nobody waits for a batch to be full."""
-    came: Queue[Source | BaseException | None] = Queue(most)
+def _chunks(sources: Iterable[Source], most: int) -> Iterator[list[Source]]:
+    """The sources that have arrived, 1 to ``most`` at a time, without waiting for a full batch."""
+    arrived: Queue[Source | BaseException | None] = Queue(most)
 
     def fetch() -> None:
         try:
             for source in sources:
-                came.put(source)
-            came.put(None)
+                arrived.put(source)
+            arrived.put(None)
         except BaseException as error:
-            came.put(error)
+            arrived.put(error)
 
     Thread(target=fetch, daemon=True).start()
     while True:
@@ -166,7 +174,7 @@ def _as_they_come(sources: Iterable[Source], most: int) -> Iterator[list[Source]
         last = False
         while not last and len(chunk) < most:
             try:
-                item = came.get(block=not chunk)
+                item = arrived.get(block=not chunk)
             except Empty:
                 break
             if isinstance(item, tuple):
@@ -219,7 +227,7 @@ def _write_jsonl(documents: "Iterable[Document]", stream: IO[str], titled: bool)
 
 
 def _write_conll(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:
-    """BMES columns; a line break in a text becomes a space, and a text without characters nothing."""
+    """BMES columns. A line break in a text becomes a space; a text without characters is left out."""
     from hanlattice import corpus
     from hanlattice.corpus import conll
     from hanlattice.corpus.losses import carried
@@ -234,8 +242,8 @@ def _write_conll(documents: "Iterable[Document]", stream: IO[str], titled: bool)
 def _write_html(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:
     from hanlattice.document import html_page
 
-    for piece in html_page(documents):
-        stream.write(piece)
+    for part in html_page(documents):
+        stream.write(part)
         stream.flush()
 
 

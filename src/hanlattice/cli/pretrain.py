@@ -1,4 +1,4 @@
-"""``hanlattice pretrain``: raw text in, a pretrained body for the embedding ``own`` out."""
+"""``hanlattice pretrain``: pretrain a character Transformer on raw text, for the embedding ``own``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
+from hanlattice.cli.options import QuietOption
 from hanlattice.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,21 +19,27 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 SHAPE = ("layers", "width", "heads", "window")
 SETTINGS = ("batch", "epochs", "hours", "learning_rate", "warmup", "mask", "seed", "precision", "held_out")
-FREE = {"epochs", "hours"}  # may change when a run is resumed
+MAY_CHANGE = {"epochs", "hours"}  # when a run is resumed
 
 
 class Mask(StrEnum):
+    """Unit of masking."""
+
     characters = "characters"
     words = "words"
     spans = "spans"
 
 
 class Precision(StrEnum):
+    """Number type of linear layers."""
+
     float32 = "float32"
     bfloat16 = "bfloat16"
 
 
 class Device(StrEnum):
+    """Where to compute."""
+
     cpu = "cpu"
     cuda = "cuda"
 
@@ -43,39 +50,47 @@ def pretrain(
     texts: Annotated[
         list[Path] | None, typer.Argument(help="Plain text or .xz, one paragraph a line.", show_default=False)
     ] = None,
-    output: Annotated[Path, typer.Option(help="Folder of the run and its result.", show_default=False)] = ...,  # type: ignore[assignment]
+    output: Annotated[
+        Path, typer.Option(help="Folder of the run and of the pretrained model.", show_default=False)
+    ] = ...,  # type: ignore[assignment]
     layers: Annotated[int, typer.Option(min=1, help="Layers of the Transformer.")] = 4,
     width: Annotated[int, typer.Option(min=2, help="Width of a character's vector.")] = 192,
     heads: Annotated[int, typer.Option(min=1, help="Attention heads.")] = 6,
-    window: Annotated[int, typer.Option(min=4, help="Characters read at once.")] = 128,
-    batch: Annotated[int, typer.Option(min=1, help="Windows a step.")] = 32,
+    window: Annotated[int, typer.Option(min=4, help="Characters per window.")] = 128,
+    batch: Annotated[int, typer.Option(min=1, help="Windows per step.")] = 32,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the text.")] = 10,
-    hours: Annotated[float, typer.Option(min=0, help="End after so many hours instead; 0: by epochs.")] = 0.0,
-    learning_rate: Annotated[float, typer.Option(help="Rate between warm-up and decay.")] = 1e-3,
-    warmup: Annotated[int, typer.Option(min=0, help="Steps until the rate is reached.")] = 500,
-    mask: Annotated[Mask, typer.Option(help="What is masked as a whole.")] = Mask.characters,
+    hours: Annotated[
+        float, typer.Option(min=0, help="Train for this many hours instead of --epochs; 0 to train by epochs.")
+    ] = 0.0,
+    learning_rate: Annotated[float, typer.Option(help="Learning rate after warm-up.")] = 1e-3,
+    warmup: Annotated[int, typer.Option(min=0, help="Warm-up steps.")] = 500,
+    mask: Annotated[Mask, typer.Option(help="Unit of masking.")] = Mask.characters,
     held_out: Annotated[
         Path | None,
-        typer.Option(help="Python file with a class HeldOut; lines that its objects report are left out."),
+        typer.Option(help="Python file with a class HeldOut; lines that it reports are left out."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped, or its end.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume a run that was stopped, or prolong a finished one.")
+    ] = False,
     finish: Annotated[
         float | None,
-        typer.Option(help="Finish the last checkpoint in this share of its steps; the run can still be resumed."),
+        typer.Option(
+            help="Decay the rate from the last checkpoint over this share of its steps, and write the result."
+        ),
     ] = None,
-    threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 for its own choice.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 for its default.")] = 0,
     device: Annotated[Device, typer.Option(help="Where to compute.")] = Device.cpu,
     precision: Annotated[
-        Precision, typer.Option(help="Of linear layers; the rest is float32.")
+        Precision, typer.Option(help="Number type of linear layers; the rest is float32.")
     ] = Precision.float32,
-    half: Annotated[bool, typer.Option("--half", help="Store the body in 16 bits.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    half: Annotated[bool, typer.Option("--half", help="Store the weights as float16.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Train a character Transformer on raw text, for the embedding `own`.
 
-    A run that was stopped, even by a crash, continues with --resume to the weights that it would have had. Its
-    last checkpoint can be made into a usable body at any time with --finish.
+    If a run was stopped, even by a crash, --resume continues it to the same weights. --finish makes a usable model
+    of the last checkpoint; the run can still be resumed.
     """
     from hanlattice.api import need_torch
 
@@ -90,7 +105,7 @@ def pretrain(
     continues = resume or finish is not None
     settings = _of_run(output, given, named, texts or []) if continues else _new(given, texts or [])
     try:
-        with _watching(quiet) as watcher:
+        with _progress(quiet) as watcher:
             if finish is not None:
                 training.finish(settings, output, finish, place=place, watcher=watcher)
             else:
@@ -98,7 +113,7 @@ def pretrain(
     except training.Stopped as stopped:
         raise Interrupted(str(stopped)) from None
     if not quiet:
-        typer.echo(f"use it with: hanlattice train --embedding.name own --embedding.path {output}", err=True)
+        typer.echo(f"to use it: hanlattice train --embedding.name own --embedding.path {output}", err=True)
 
 
 def _plain(value: Any) -> Any:
@@ -120,71 +135,37 @@ def _of_run(output: Path, given: dict[str, Any], named: set[str], texts: list[Pa
     """The settings of the run in a folder, with the options that may change.
 
     Raises:
-        ConfigError: there is no run, or an option differs from it.
+        ConfigError: there is no run in the folder, or an option differs from the run.
     """
     from hanlattice.training.pretrain import Settings
 
     settings = Settings.load(output)
     if texts and tuple(map(str, texts)) != settings.texts:
-        raise ConfigError(f"{output}: is a run on other texts: {', '.join(settings.texts)}")
-    for name in sorted(named - FREE):
+        raise ConfigError(f"{output}: the run in this folder has other texts: {', '.join(settings.texts)}")
+    for name in sorted(named - MAY_CHANGE):
         here = getattr(settings.shape if name in SHAPE else settings, name)
         if str(given[name]) != str(here):
             option = name.replace("_", "-")
-            raise ConfigError(f"{output}: is a run with --{option} {here}, not {given[name]}; name another folder")
+            raise ConfigError(
+                f"{output}: the run in this folder has --{option} {here}, not {given[name]}; name another folder"
+            )
     if "epochs" in named and "hours" not in named:
         settings = replace(settings, hours=0.0)
-    return replace(settings, **{name: given[name] for name in named & FREE})
-
-
-class Lines:
-    """A line on stderr for each line of the log."""
-
-    def say(self, message: str) -> None:
-        typer.echo(message, err=True)
-
-    def row(self, row: dict[str, Any], total: int) -> None:
-        self.say(_line(row, total))
-
-
-class Bars:
-    """A bar over the steps on a terminal, and a line above it where the held-out loss is measured."""
-
-    def __init__(self, progress: Any):
-        self.progress, self.task = progress, None
-
-    def say(self, message: str) -> None:
-        self.progress.console.print(message, markup=False, highlight=False)
-
-    def row(self, row: dict[str, Any], total: int) -> None:
-        if "held_out_loss" in row:
-            self.say(_line(row, total))
-        if self.task is None:
-            self.task = self.progress.add_task("", total=total)
-        self.progress.update(self.task, total=total, completed=row["step"], description=_figures(row))
+    return replace(settings, **{name: given[name] for name in named & MAY_CHANGE})
 
 
 @contextmanager
-def _watching(quiet: bool) -> "Iterator[Watcher]":
+def _progress(quiet: bool) -> "Iterator[Watcher]":
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+    from hanlattice.cli.progress import PretrainingBar, PretrainingLines
     from hanlattice.training.pretrain import Silent
 
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield Silent() if quiet else Lines()
-        return
-    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console) as progress:
-        yield Bars(progress)
-
-
-def _line(row: dict[str, Any], total: int) -> str:
-    return f"step {row['step']:,}/{total:,}  {_figures(row)}"
-
-
-def _figures(row: dict[str, Any]) -> str:
-    held_out = f"  held-out {row['held_out_loss']:.4f}" if "held_out_loss" in row else ""
-    speed = f"{row['characters_per_second']:,} characters/s"
-    return f"loss {row['loss']:.4f}{held_out}  {speed}  {row['hours_left']:.1f} h left"
+    if quiet:
+        yield Silent()
+    elif console.is_terminal:
+        with PretrainingBar(console) as bar:
+            yield bar
+    else:
+        yield PretrainingLines()

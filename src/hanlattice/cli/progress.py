@@ -1,4 +1,4 @@
-"""How a training run goes, as bars on a terminal or as a line an epoch elsewhere."""
+"""Progress of long commands on stderr: bars on a terminal, lines elsewhere."""
 
 import time
 from typing import TYPE_CHECKING, Any, Self
@@ -19,8 +19,32 @@ if TYPE_CHECKING:
     from hanlattice.comparison.trial import Result, Trial
 
 
-class Bars:
-    """A bar over all steps with the loss, the best dev F1 and the time left; a line above it an epoch."""
+class _Bar:
+    """A live progress bar; use it in a ``with`` statement."""
+
+    progress: Progress
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def say(self, message: str) -> None:
+        """Print a line above the bar."""
+        self.progress.console.print(message, markup=False, highlight=False)
+
+
+class _Lines:
+    """Lines on stderr."""
+
+    def say(self, message: str) -> None:
+        typer.echo(message, err=True)
+
+
+class TrainingBar(_Bar):
+    """A bar over all training steps with the loss, the best dev F1 and the time left, and a line per epoch."""
 
     def __init__(self, epochs: int, console: Console):
         self.epochs, self.best = epochs, ""
@@ -35,54 +59,41 @@ class Bars:
         )
         self.task: TaskID | None = None
 
-    def __enter__(self) -> Self:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
-
-    def say(self, message: str) -> None:
-        self.progress.console.print(message, markup=False, highlight=False)
-
     def step(self, epoch: int, done: int, total: int, loss: float) -> None:
         steps = (epoch - 1) * total + done
         shown: dict[str, Any] = {"loss": f"loss {loss:.3f}", "best": self.best}
-        if self.task is None:  # a resumed run begins in the middle, which must not count as speed
+        if self.task is None:  # steps of an earlier run do not count as speed
             self.task = self.progress.add_task("", total=self.epochs * total, completed=steps, **shown)
         self.progress.update(self.task, completed=steps, description=f"epoch {epoch}/{self.epochs}", **shown)
 
     def epoch(self, row: dict[str, Any]) -> None:
         if row.get("best_epoch") == row["epoch"]:
             self.best = f", best dev F1 {row['dev_f1']:.2f}"
-        self.say(_line(row, self.epochs))
+        self.say(_epoch_line(row, self.epochs))
 
 
-class Lines:
-    """A line an epoch on stderr."""
+class TrainingLines(_Lines):
+    """A line per epoch of a training run."""
 
     def __init__(self, epochs: int):
         self.epochs = epochs
-        self.began, self.first = time.monotonic(), 0
-
-    def say(self, message: str) -> None:
-        typer.echo(message, err=True)
+        self.start, self.first_epoch = time.monotonic(), 0
 
     def step(self, epoch: int, done: int, total: int, loss: float) -> None:
-        if not self.first:
-            self.began, self.first = time.monotonic(), epoch
+        if not self.first_epoch:
+            self.start, self.first_epoch = time.monotonic(), epoch
 
     def epoch(self, row: dict[str, Any]) -> None:
-        done = row["epoch"] - self.first + 1
-        left = (time.monotonic() - self.began) / done * (self.epochs - row["epoch"])
-        self.say(f"{_line(row, self.epochs)}  {left / 60:.1f} min left")
+        done = row["epoch"] - self.first_epoch + 1
+        left = (time.monotonic() - self.start) / done * (self.epochs - row["epoch"])
+        self.say(f"{_epoch_line(row, self.epochs)}  {left / 60:.1f} min left")
 
 
-class RowBar:
-    """A bar over the bytes that are to be read, with rows, their rate and the time left."""
+class AnnotationBar(_Bar):
+    """A bar over the bytes of all input files, with the number of rows, rows per second and the time left."""
 
     def __init__(self, console: Console):
-        self.rows, self.new, self.began = 0, 0, 0.0
+        self.rows, self.new, self.start = 0, 0, 0.0
         self.progress = Progress(
             BarColumn(),
             TaskProgressColumn(),
@@ -94,34 +105,24 @@ class RowBar:
         )
         self.task: TaskID | None = None
 
-    def __enter__(self) -> Self:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
-
     def begin(self, size: int) -> None:
-        self.began = time.monotonic()
+        self.start = time.monotonic()
         self.task = self.progress.add_task("", total=max(size, 1), rows="")
 
     def part(self, rows: int, size: int, *, is_new: bool) -> None:
         assert self.task is not None
         self.rows += rows
-        if not is_new:  # which must not count as speed
+        if not is_new:  # rows of an earlier run do not count as speed
             total = (self.progress.tasks[0].total or 1) - size
             self.progress.update(self.task, total=max(total, 1), rows=f"{self.rows:,} rows")
             return
         self.new += rows
-        rate = self.new / (time.monotonic() - self.began)
+        rate = self.new / (time.monotonic() - self.start)
         self.progress.update(self.task, advance=size, rows=f"{self.rows:,} rows, {rate:,.0f}/s")
 
 
-class TrialLines:
-    """A line for each run of a comparison that is over."""
-
-    def say(self, message: str) -> None:
-        typer.echo(message, err=True)
+class ComparisonLines(_Lines):
+    """A line per finished run of a comparison."""
 
     def begin(self, trial: "Trial") -> None:
         pass
@@ -130,11 +131,11 @@ class TrialLines:
         pass
 
     def end(self, trial: "Trial", outcome: "Result | str") -> None:
-        self.say(_outcome(trial, outcome))
+        self.say(_outcome_line(trial, outcome))
 
 
-class Trials(TrialLines):
-    """The same above a bar of epochs for each run that is at work."""
+class ComparisonBars(_Bar):
+    """A bar of epochs for each unfinished run of a comparison, and a line per finished run."""
 
     def __init__(self, console: Console):
         self.progress = Progress(
@@ -146,16 +147,6 @@ class Trials(TrialLines):
         )
         self.tasks: dict[Trial, TaskID] = {}
 
-    def __enter__(self) -> Self:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
-
-    def say(self, message: str) -> None:
-        self.progress.console.print(message, markup=False, highlight=False)
-
     def begin(self, trial: "Trial") -> None:
         self.tasks[trial] = self.progress.add_task(str(trial), total=trial.config.training.epochs, best="")
 
@@ -166,19 +157,52 @@ class Trials(TrialLines):
 
     def end(self, trial: "Trial", outcome: "Result | str") -> None:
         self.progress.remove_task(self.tasks.pop(trial))
-        super().end(trial, outcome)
+        self.say(_outcome_line(trial, outcome))
 
 
-def _outcome(trial: "Trial", outcome: "Result | str") -> str:
+class PretrainingLines(_Lines):
+    """A line for each logged step of a pretraining run."""
+
+    def row(self, row: dict[str, Any], total: int) -> None:
+        self.say(_step_line(row, total))
+
+
+class PretrainingBar(_Bar):
+    """A bar over the steps of a pretraining run, and a line for each held-out loss."""
+
+    def __init__(self, console: Console):
+        columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
+        self.progress = Progress(*columns, console=console)
+        self.task: TaskID | None = None
+
+    def row(self, row: dict[str, Any], total: int) -> None:
+        if "held_out_loss" in row:
+            self.say(_step_line(row, total))
+        if self.task is None:
+            self.task = self.progress.add_task("", total=total)
+        self.progress.update(self.task, total=total, completed=row["step"], description=_pretraining_state(row))
+
+
+def _outcome_line(trial: "Trial", outcome: "Result | str") -> str:
     if isinstance(outcome, str):
         return f"{trial}: failed: {outcome}"
     test = "" if outcome.test is None else f", test F1 {100 * outcome.test.f1:.2f}"
     return f"{trial}: dev F1 {100 * outcome.dev.f1:.2f}{test}, best epoch {outcome.best_epoch} of {outcome.epochs}"
 
 
-def _line(row: dict[str, Any], epochs: int) -> str:
+def _epoch_line(row: dict[str, Any], epochs: int) -> str:
     line = f"epoch {row['epoch']}/{epochs}  loss {row['loss']:.4f}"
     if "dev_f1" in row:
         line += f"  dev P {row['dev_p']:.2f} R {row['dev_r']:.2f} F1 {row['dev_f1']:.2f}"
         line += "  best" if row["best_epoch"] == row["epoch"] else f"  best in epoch {row['best_epoch']}"
     return line
+
+
+def _step_line(row: dict[str, Any], total: int) -> str:
+    return f"step {row['step']:,}/{total:,}  {_pretraining_state(row)}"
+
+
+def _pretraining_state(row: dict[str, Any]) -> str:
+    held_out = f"  held-out {row['held_out_loss']:.4f}" if "held_out_loss" in row else ""
+    speed = f"{row['characters_per_second']:,} characters/s"
+    return f"loss {row['loss']:.4f}{held_out}  {speed}  {row['hours_left']:.1f} h left"

@@ -1,4 +1,4 @@
-"""``hanlattice serve``: the model behind HTTP, and a page to try it."""
+"""``hanlattice serve``: a model behind an HTTP API, with a web page to try it."""
 
 import os
 from pathlib import Path
@@ -7,61 +7,67 @@ from typing import Annotated
 import typer
 
 from hanlattice.api import EngineName
-from hanlattice.cli.settings import Trust
+from hanlattice.cli.options import ModelOption, TrustOption
 from hanlattice.serving.settings import Settings
 
 DEFAULT = Settings()
 
 
 def serve(
-    model: Annotated[str | None, typer.Option(help="Folder of a model; the packaged one by default.")] = None,
+    model: ModelOption = None,
     convention: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Annotation convention of requests that name none; the model's default."),
+        typer.Option(
+            metavar="NAME", help="Annotation convention of requests that name none; by default the model's."
+        ),
     ] = None,
     engine: Annotated[
-        EngineName, typer.Option(help="What reads the model; torch tells attention to the page.")
+        EngineName, typer.Option(help="Inference engine; with torch, the page also shows attention.")
     ] = DEFAULT.engine,
-    trust: Trust = False,
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = DEFAULT.host,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any that is free.")] = DEFAULT.port,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, each with the model.")] = DEFAULT.workers,
+    trust: TrustOption = False,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = DEFAULT.host,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free port.")
+    ] = DEFAULT.port,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; each loads the model.")] = DEFAULT.workers,
     threads: Annotated[
-        int, typer.Option(min=0, help="Of each worker's model; 0 shares out the cores.")
+        int, typer.Option(min=0, help="Threads per worker; 0 divides the cores among the workers.")
     ] = DEFAULT.threads,
-    max_batch: Annotated[int, typer.Option(min=1, help="Texts that are read together.")] = DEFAULT.max_batch,
+    max_batch: Annotated[int, typer.Option(min=1, help="Texts per batch.")] = DEFAULT.max_batch,
     max_wait_ms: Annotated[
-        float, typer.Option(min=0.0, help="How long an idle model waits for more texts.")
+        float, typer.Option(min=0.0, help="How long an idle worker waits for more texts.")
     ] = DEFAULT.max_wait_ms,
     max_queue: Annotated[
-        int, typer.Option(min=1, help="Texts that may wait in a worker; more get 503.")
+        int, typer.Option(min=1, help="Texts that may wait in a worker; further requests get status 503.")
     ] = DEFAULT.max_queue,
-    max_texts: Annotated[int, typer.Option(min=1, help="Texts of one request.")] = DEFAULT.max_texts,
-    max_chars: Annotated[int, typer.Option(min=1, help="Characters of one text.")] = DEFAULT.max_chars,
-    max_body: Annotated[int, typer.Option(min=1, help="Bytes of one request.")] = DEFAULT.max_body,
+    max_texts: Annotated[int, typer.Option(min=1, help="Texts per request.")] = DEFAULT.max_texts,
+    max_chars: Annotated[int, typer.Option(min=1, help="Characters per text.")] = DEFAULT.max_chars,
+    max_body: Annotated[int, typer.Option(min=1, help="Bytes per request.")] = DEFAULT.max_body,
     max_lexicon_body: Annotated[
-        int, typer.Option(min=1, help="Bytes of a lexicon that is stored.")
+        int, typer.Option(min=1, help="Bytes of a request that stores a lexicon.")
     ] = DEFAULT.max_lexicon_body,
-    max_lexicons: Annotated[int, typer.Option(min=1, help="Lexicons that are stored.")] = DEFAULT.max_lexicons,
-    answer_timeout: Annotated[float, typer.Option(help="Seconds for an answer.")] = DEFAULT.answer_timeout,
+    max_lexicons: Annotated[int, typer.Option(min=1, help="Number of stored lexicons.")] = DEFAULT.max_lexicons,
+    answer_timeout: Annotated[
+        float, typer.Option(help="Seconds until a request without a response gets status 504.")
+    ] = DEFAULT.answer_timeout,
     client_timeout: Annotated[
-        float, typer.Option(help="Seconds for a client to send its request, and to take its answer.")
+        float, typer.Option(help="Seconds for a client to send its request, and to receive the response.")
     ] = DEFAULT.client_timeout,
     drain_timeout: Annotated[
-        float, typer.Option(help="Seconds for what was accepted to be answered after SIGTERM.")
+        float, typer.Option(help="Seconds for open requests to finish after SIGTERM.")
     ] = DEFAULT.drain_timeout,
     lexicons: Annotated[
-        Path | None, typer.Option(help=f"Folder of the named lexicons; by default {DEFAULT.lexicons}.")
+        Path | None, typer.Option(help=f"Folder of the stored lexicons; by default {DEFAULT.lexicons}.")
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File with the token that clients must show; or set HANLATTICE_TOKEN to the token."),
+        typer.Option(help="File with the token that clients must send; or set HANLATTICE_TOKEN to the token."),
     ] = None,
-    root_path: Annotated[str, typer.Option(help="Path under which a proxy shows the service.")] = "",
+    root_path: Annotated[str, typer.Option(help="Path under which a proxy offers the service.")] = "",
 ) -> None:
-    """Serve a model over HTTP until SIGTERM or Ctrl-C: JSON at /v1, a page to try it at /, figures at /metrics.
+    """Serve a model over HTTP until SIGTERM or Ctrl-C: JSON at /v1, a page to try it at /, metrics at /metrics.
 
-    The log is JSON on stderr, one line a request, and never holds a text.
+    The log is JSON on stderr, one line per request, and never contains texts.
     """
     from hanlattice.serving import supervisor
 
@@ -93,7 +99,7 @@ def serve(
 
 
 def _token(file: Path | None) -> str | None:
-    """From the file or the environment; not from the command line, which everybody on a machine can read."""
+    """The token from the file or the environment. A command line could be read by all users of the machine."""
     if file is not None:
         from hanlattice.files import read_lines
 

@@ -1,4 +1,4 @@
-"""Tables on a terminal and elsewhere, with Chinese characters two columns wide."""
+"""Tables on stdout, where Chinese characters are two columns wide."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -6,14 +6,14 @@ from typing import IO, NamedTuple
 
 
 class Column(NamedTuple):
-    """The title of a column, and whether it holds numbers, which stand to the right."""
+    """The title of a column, and whether it holds numbers, which are aligned to the right."""
 
     title: str
     numbers: bool = False
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], stream: IO[str]) -> None:
-    """With colours on a terminal, else aligned by spaces."""
+    """Print with colours on a terminal, and with columns aligned by spaces elsewhere."""
     if stream.isatty():
         _print_rich(columns, rows, stream)
     else:
@@ -21,7 +21,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], stream
 
 
 def visible(text: str) -> str:
-    """The text in one line: line breaks, tabs and other control characters written as escapes."""
+    """The text in one line, with line breaks, tabs and other control characters escaped."""
     return "".join(c if c.isprintable() or c == "\u3000" else ascii(c)[1:-1] for c in text)
 
 
@@ -51,5 +51,5 @@ def _print_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]], stream
 
 
 def _width(text: str) -> int:
-    """Columns of a text; combining marks take none."""
+    """The number of terminal columns of a text; combining marks take none."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

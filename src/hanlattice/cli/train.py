@@ -1,4 +1,4 @@
-"""``hanlattice train``: a corpus in, a model's folder out."""
+"""``hanlattice train``: train a model on a corpus, and write it to a folder."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.settings import Dotted, Trust, given
-from hanlattice.cli.settings import paper as settings_of
+from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_unset
+from hanlattice.cli.options import QuietOption, TestOption, TrainOption, TrustOption
 
 if TYPE_CHECKING:
     from hanlattice.config.settings import Config
@@ -19,38 +19,41 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 
-@app.command(cls=Dotted)
+@app.command(cls=DottedOptionsCommand)
 def train(
     ctx: typer.Context,
     config: Annotated[Path | None, typer.Argument(help="Settings in TOML.", show_default=False)] = None,
     output: Annotated[Path, typer.Option(help="Folder of the model.", show_default=False)] = ...,  # type: ignore[assignment]
-    paper: Annotated[str | None, typer.Option(help="Settings of the package, such as flat/weibo.")] = None,
-    corpora: Annotated[
-        list[str] | None, typer.Option("--train", help="Corpus to learn from; may be repeated.")
-    ] = None,
+    paper: Annotated[str | None, typer.Option(help="Settings file of the package, such as flat/weibo.")] = None,
+    corpora: TrainOption = None,
     dev: Annotated[
-        str | None, typer.Option(help="Corpus to choose the best epoch by; a tenth of train by default.")
+        str | None,
+        typer.Option(help="Corpus on which the best epoch is chosen; by default a tenth of the training corpus."),
     ] = None,
-    test: Annotated[str | None, typer.Option(help="Corpus to score the best epoch on.")] = None,
+    test: TestOption = None,
     lexicon: Annotated[
         list[str] | None,
-        typer.Option(help="Words, as a list or compiled; may be repeated. The words of the vectors by default."),
+        typer.Option(help="Word list or compiled lexicon; may be repeated. By default the words of the vectors."),
     ] = None,
-    vectors: Annotated[str | None, typer.Option(help="Vectors; those of the package by default.")] = None,
+    vectors: Annotated[
+        str | None, typer.Option(help="File of vectors; by default the vectors of the package.")
+    ] = None,
     start: Annotated[
         str | None,
-        typer.Option(help="A model to begin with, or default: its settings, lexicon and weights."),
+        typer.Option(
+            help="Fine-tune this model (a folder, or default): take its settings, lexicon and initial weights."
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="What all chance follows from.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
-    trust: Trust = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the scores and errors.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume a run that was stopped.")] = False,
+    trust: TrustOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Train a model on a corpus.
 
-    Any setting can be given as a dotted option, such as --encoder.layers 2 or --training.epochs 20. A run that
-    was stopped, even by a crash, goes on with --resume to the result it would have had. Under torchrun several
-    processes train one model.
+    Any setting can be given as a dotted option, such as --encoder.layers 2 or --training.epochs 20. If a run was
+    stopped, even by a crash, --resume continues it to the same result. Under torchrun, several processes train one
+    model.
     """
     from hanlattice.api import need_torch
     from hanlattice.config.files import load_config, overridden
@@ -72,53 +75,53 @@ def train(
         "vectors": {"path": vectors},
         "training": {"seed": seed, "start": start},
     }
-    settings = base.with_settings(given(named))
+    settings = base.with_settings(without_unset(named))
     try:
-        with _watching(settings, quiet) as watcher:
+        with _progress(settings, quiet) as watcher:
             run = run_training(settings, output, resume=resume, watcher=watcher)
     except KeyboardInterrupt:
-        raise Interrupted(_how_to_go_on(output)) from None
+        raise Interrupted(_how_to_resume(output)) from None
     if is_first():
         _print_scores(run, quiet)
     leave()
 
 
 def _settings_file(config: Path | None, paper: str | None, resumed: Path | None) -> Path | None:
-    """The one file of settings that is asked for; for a resumed run without any, its own."""
+    """The settings file that the command line names; by default that of the resumed run."""
     from hanlattice.model.folder import CONFIG
 
     if config is not None and paper is not None:
-        raise typer.BadParameter("give a file of settings or --paper, not both")
+        raise typer.BadParameter("give a settings file or --paper, not both")
     if paper is not None:
-        return settings_of(paper)
+        return preset(paper)
     if config is None and resumed is not None and (resumed / CONFIG).is_file():
         return resumed / CONFIG
     return config
 
 
 @contextmanager
-def _watching(config: "Config", quiet: bool) -> "Iterator[Watcher]":
+def _progress(config: "Config", quiet: bool) -> "Iterator[Watcher]":
     from rich.console import Console
 
-    from hanlattice.cli.progress import Bars, Lines
+    from hanlattice.cli.progress import TrainingBar, TrainingLines
     from hanlattice.training import Silent
 
     console = Console(stderr=True)
     if quiet:
         yield Silent()
     elif console.is_terminal:
-        with Bars(config.training.epochs, console) as bars:
-            yield bars
+        with TrainingBar(config.training.epochs, console) as bar:
+            yield bar
     else:
-        yield Lines(config.training.epochs)
+        yield TrainingLines(config.training.epochs)
 
 
-def _how_to_go_on(output: Path) -> str:
+def _how_to_resume(output: Path) -> str:
     from hanlattice.model.digests import CHECKPOINT
 
     if not (output / CHECKPOINT).exists():
-        return "stopped before the end of the first epoch, so nothing is kept; start again"
-    return f"stopped; go on from the last whole epoch with: hanlattice train --output {output} --resume"
+        return "stopped before the end of the first epoch, so there is nothing to resume; start again"
+    return f"stopped; to resume from the last finished epoch: hanlattice train --output {output} --resume"
 
 
 def _print_scores(run: "Run", quiet: bool) -> None:
@@ -126,4 +129,4 @@ def _print_scores(run: "Run", quiet: bool) -> None:
         if report is not None:
             typer.echo(f"{name} (best epoch {run.progress.best_epoch} by dev F1)\n{report}\n")
     if not quiet:
-        typer.echo(f"use it with: hanlattice predict --model {run.folder} TEXT", err=True)
+        typer.echo(f"to use the model: hanlattice predict --model {run.folder} TEXT", err=True)

@@ -1,4 +1,4 @@
-"""``hanlattice vectors``: train vectors from plain text, convert your own, look into a file of them."""
+"""``hanlattice vectors``: train vectors on plain text, convert word2vec files, inspect a file of vectors."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -20,47 +20,47 @@ from hanlattice.vectors.training import Progress as Report
 
 app = typer.Typer(no_args_is_help=True, help="Train, convert and inspect character, bigram and word vectors.")
 
-ByKind = tuple[int, int, int]  # for characters, bigrams, words
+ByKind = tuple[int, int, int]  # a number for characters, bigrams and words
 
 
 @app.command()
 def train(
     texts: Annotated[
-        list[Path], typer.Argument(help="Plain text, .xz or .gz, one paragraph a line.", show_default=False)
+        list[Path], typer.Argument(help="Plain text, .xz or .gz, one paragraph per line.", show_default=False)
     ],
-    output: Annotated[Path, typer.Option(help="File to write, safetensors in half precision.", show_default=False)],
+    output: Annotated[Path, typer.Option(help="File to write, safetensors in float16.", show_default=False)],
     lexicon: Annotated[
         list[Path] | None,
-        typer.Option(help="Words to cut the text into; may be repeated. Without it, no word vectors."),
+        typer.Option(help="Words for segmentation; may be repeated. Without it, no word vectors are trained."),
     ] = None,
     exclude: Annotated[
         list[Path] | None,
-        typer.Option(help="Test corpus: paragraphs that share 20 characters in a row with it are left out."),
+        typer.Option(help="Test corpus: paragraphs that share 20 consecutive characters with it are left out."),
     ] = None,
-    dimension: Annotated[int, typer.Option(min=1, help="Numbers a vector.")] = 50,
+    dimension: Annotated[int, typer.Option(min=1, help="Dimension of the vectors.")] = 50,
     epochs: Annotated[ByKind, typer.Option(help="Passes over the text for characters, bigrams, words.")] = (
         EPOCHS["chars"],
         EPOCHS["bigrams"],
         EPOCHS["words"],
     ),
-    min_count: Annotated[ByKind, typer.Option(help="How often characters, bigrams, words have to occur.")] = (
+    min_count: Annotated[ByKind, typer.Option(help="Minimum frequency of characters, bigrams, words.")] = (
         MIN_COUNT["chars"],
         MIN_COUNT["bigrams"],
         MIN_COUNT["words"],
     ),
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
     workers: Annotated[
-        int, typer.Option(min=1, help="Threads. More than one is faster, but never twice the same.")
+        int, typer.Option(min=1, help="Threads. With more than one, results are not reproducible.")
     ] = 1,
     compact: Annotated[
-        Path | None, typer.Option(help="Write also the most frequent vectors, in 8 bits, to this file.")
+        Path | None, typer.Option(help="Also write the most frequent vectors, as int8, to this file.")
     ] = None,
     chars: Annotated[int, typer.Option(min=0, help="Characters in the compact file.")] = 12_000,
     bigrams: Annotated[int, typer.Option(min=0, help="Bigrams in the compact file.")] = 190_000,
     words: Annotated[int, typer.Option(min=0, help="Words in the compact file.")] = 180_000,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
 ) -> None:
-    """Train vectors of the characters, bigrams and words of plain text with word2vec."""
+    """Train character, bigram and word vectors on plain text with word2vec."""
     for file in (output, compact):
         _check_writable(file)
     with _bars(quiet) as progress:
@@ -91,13 +91,15 @@ def convert(
     chars: Annotated[Path | None, typer.Option(help="Character vectors, word2vec text format.")] = None,
     bigrams: Annotated[Path | None, typer.Option(help="Bigram vectors, word2vec text format.")] = None,
     words: Annotated[Path | None, typer.Option(help="Word vectors, word2vec text format.")] = None,
-    precision: Annotated[Precision, typer.Option(help="Two bytes a number, or one and a scale a row.")] = "float16",
+    precision: Annotated[
+        Precision, typer.Option(help="Number type: float16, or int8 with a scale per row.")
+    ] = "float16",
 ) -> None:
-    """Make one file of vectors from word2vec text files, most frequent names first."""
+    """Write one file of vectors from word2vec text files, whose rows are ordered by frequency."""
     files = dict(zip(KINDS, (chars, bigrams, words), strict=True))
     given = {kind: file for kind, file in files.items() if file}
     if not given:
-        raise ConfigError("nothing to convert; give --chars, --bigrams or --words, or several of them")
+        raise ConfigError("nothing to convert; give --chars, --bigrams or --words, or several of these")
     _check_writable(output)
     vectors = {kind: Vectors.from_text(file) for kind, file in given.items()}
     dimension = next(iter(vectors.values())).dimension
@@ -108,7 +110,7 @@ def convert(
 
 @app.command()
 def info(file: Annotated[Path, typer.Argument(help="A file of vectors.", show_default=False)]) -> None:
-    """Show what a file of vectors holds, and how they were made."""
+    """Print the contents of a file of vectors, and how they were made."""
     vectors = VectorSet.load(file)
     for kind, of_kind in vectors.kinds().items():
         typer.echo(f"{kind:<10}{len(of_kind):,} × {of_kind.dimension}, {of_kind.rows.dtype}")
@@ -126,7 +128,11 @@ def _lexicon(files: Sequence[Path]) -> Lexicon | None:
 
 
 def _check_writable(file: Path | None) -> None:
-    """Told before hours of training rather than after them."""
+    """Check before hours of training that a file can be written afterwards.
+
+    Raises:
+        DataError: it cannot.
+    """
     if file is None:
         return
     if file.is_dir():
@@ -139,7 +145,7 @@ def _check_writable(file: Path | None) -> None:
 
 @contextmanager
 def _bars(quiet: bool) -> Iterator[Report]:
-    """A bar a stage, on a terminal."""
+    """A progress bar for each stage, on a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<20}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     tasks: dict[str, TaskID] = {}

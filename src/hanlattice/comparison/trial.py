@@ -13,8 +13,8 @@ from hanlattice.config.files import load_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.embeddings.table import Table
 from hanlattice.errors import ConfigError, DataError
-from hanlattice.evaluation.reach import out_of_reach
-from hanlattice.evaluation.scores import Recall, Score, evaluate_spans
+from hanlattice.evaluation.evaluate import Evaluation
+from hanlattice.evaluation.scores import Recall, Score
 from hanlattice.evaluation.significance import counts
 from hanlattice.files import atomic_write
 from hanlattice.model import weights
@@ -123,14 +123,13 @@ class Trial:
     def _scored(self) -> Result:
         ner = weights.load_model(self.folder, device=device_of(self.config.training), trust=True)
         corpora = data.load_corpora(self.config)
-        found = [[d.spans for d in ner.pipe(d.text for d in part)] for part in (corpora.dev, corpora.test)]
-        gold = [[d.spans for d in part] for part in (corpora.dev, corpora.test)]
-        dev, test = map(counts, gold, found)
-        last = 1 if corpora.test else 0
-        documents = corpora.test or corpora.dev
-        n_lost = sum(map(len, out_of_reach(ner, [d.text for d in documents], gold[last])))
-        report = evaluate_spans(gold[last], found[last])
-        reachable = Recall(report.micro.gold, report.micro.gold - n_lost)
+        parts = corpora.dev, corpora.test
+        last = corpora.test or corpora.dev
+        evaluations = [Evaluation.run(ner, part, upper_bound=part is last) for part in parts]
+        dev, test = (counts(evaluation.gold, evaluation.spans()) for evaluation in evaluations)
+        report = evaluations[1 if corpora.test else 0].report()
+        gold = report.micro.gold
+        reachable = report.forms.get("reachable", Recall(gold, gold))
         lines = (self.folder / LOG).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines]
         return Result(

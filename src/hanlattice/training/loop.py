@@ -22,8 +22,9 @@ from hanlattice.document import Document
 from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.words import Composition
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
-from hanlattice.evaluation.reach import named, out_of_reach, with_ceiling
-from hanlattice.evaluation.scores import Report, evaluate_spans
+from hanlattice.evaluation.evaluate import evaluate
+from hanlattice.evaluation.recall_bound import described, unreachable
+from hanlattice.evaluation.scores import Report
 from hanlattice.files import atomic_write
 from hanlattice.inputs.batch import collate
 from hanlattice.inputs.reader import Reader
@@ -156,20 +157,6 @@ def _nothing_without_a_checkpoint(output: Path) -> Iterator[None]:
             with suppress(OSError):  # other files may lie there
                 output.rmdir()
         raise
-
-
-def evaluate(ner: NER, documents: Sequence[Document], *, partial: bool = False) -> Report:
-    """Scores of a model on annotated documents, over the spans of their texts as given.
-
-    Among the report's forms is what share is within reach of the model, where that is not all.
-    """
-    lost = out_of_reach(ner, [document.text for document in documents], [document.spans for document in documents])
-    return with_ceiling(_scored(ner, documents, partial=partial), sum(map(len, lost)))
-
-
-def _scored(ner: NER, documents: Sequence[Document], *, partial: bool = False) -> Report:
-    predicted = ner.pipe(document.text for document in documents)
-    return evaluate_spans([d.spans for d in documents], [d.spans for d in predicted], partial=partial)
 
 
 def _n_out_of_reach(tagger: Tagger, examples: Sequence[data.Example]) -> int:
@@ -324,8 +311,8 @@ def _tell(watcher: Watcher, corpora: data.Corpora, ner: NER, tasks: Sequence[Tas
     for defect in corpora.dropped[:NAMED]:
         watcher.say(f"passed over: {defect.where}: {defect.message}")
     if lost:
-        beyond = out_of_reach(ner, [d.text for d in corpora.train], [d.spans for d in corpora.train])
-        for entity in islice(named(corpora.train, beyond), NAMED):
+        missed = unreachable(ner, [d.text for d in corpora.train], [d.spans for d in corpora.train])
+        for entity in islice(described(corpora.train, missed), NAMED):
             watcher.say(f"{entity} is out of reach of this tagger")
     watcher.say(
         f"{len(ner.lexicon):,} words in the lexicon, {len(ner.vocabulary.words):,} of those that occur have a"
@@ -513,11 +500,11 @@ def _evaluate_and_keep(run: Prepared, average: Average | None, progress: Progres
     tagger = run.ner.tagger
     if average is not None:
         average.swap(tagger)
-    micro = _scored(run.ner, run.dev).micro
+    micro = evaluate(run.ner, run.dev, upper_bound=False).micro
     scores = {"dev_p": micro.precision, "dev_r": micro.recall, "dev_f1": micro.f1}
     f1 = micro.f1
     if run.settings.unpunctuated:
-        scores["unpunctuated_f1"] = _scored(run.ner, data.unpunctuated(run.dev)).micro.f1
+        scores["unpunctuated_f1"] = evaluate(run.ner, data.unpunctuated(run.dev), upper_bound=False).micro.f1
         f1 = (micro.f1 + scores["unpunctuated_f1"]) / 2
     if f1 > progress.best_f1:
         progress.improved = progress.epoch

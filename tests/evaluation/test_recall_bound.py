@@ -7,7 +7,7 @@ import pytest
 import tiny
 from hanlattice import api
 from hanlattice.document import Document, Entity
-from hanlattice.evaluation.reach import named, out_of_reach, with_ceiling
+from hanlattice.evaluation.recall_bound import described, unreachable, with_upper_bound
 from hanlattice.evaluation.scores import Recall, evaluate_spans
 from hanlattice.pipeline import NER
 from hanlattice.spans import Span
@@ -24,30 +24,30 @@ def ner() -> NER:
 
 def test_it_is_told_text_by_text_whatever_their_number(ner: NER) -> None:
     texts = [TEXT, "", "天气很好"] * 20
-    assert list(out_of_reach(ner, texts, [NESTED, [], []] * 20)) == [[Span(3, 7, "ORG")], [], []] * 20
+    assert list(unreachable(ner, texts, [NESTED, [], []] * 20)) == [[Span(3, 7, "ORG")], [], []] * 20
 
 
 def test_spans_are_those_of_the_text_as_given(ner: NER) -> None:
     """㍿ is read as 株式会社, and nothing is left of a soft hyphen."""
     wide = "㍿在" + TEXT
     gold = [Span(0, 1, "ORG"), *(span.moved(2) for span in NESTED)]
-    assert list(out_of_reach(ner, [wide], [gold])) == [[Span(5, 9, "ORG")]]
+    assert list(unreachable(ner, [wide], [gold])) == [[Span(5, 9, "ORG")]]
 
 
 def test_a_span_that_is_there_twice_counts_twice(ner: NER) -> None:
     twice = [Span(0, 2, "PER")] * 2
-    assert list(out_of_reach(ner, [TEXT], [twice])) == [twice[:1]]
+    assert list(unreachable(ner, [TEXT], [twice])) == [twice[:1]]
 
 
 def test_unknown_labels_are_out_of_reach_and_take_no_place(ner: NER) -> None:
     gold = [Span(3, 5, "LOC"), Span(3, 4, "XYZ"), Span(0, 2, "XYZ")]
-    assert list(out_of_reach(ner, [TEXT], [gold])) == [gold[1:]]
+    assert list(unreachable(ner, [TEXT], [gold])) == [gold[1:]]
 
 
 def test_names_have_their_places_as_far_as_they_are_known() -> None:
     document = Document(TEXT, ())
     placed = replace(document, meta={"@file": "a.jsonl", "@line": 3})
-    assert list(named([document, placed], [NESTED[:1], NESTED[1:2]])) == ["PER '李明'", "a.jsonl:3: LOC '重庆'"]
+    assert list(described([document, placed], [NESTED[:1], NESTED[1:2]])) == ["PER '李明'", "a.jsonl:3: LOC '重庆'"]
 
 
 def test_the_report_has_the_best_recall_there_can_be(ner: NER) -> None:
@@ -62,4 +62,4 @@ def test_the_report_has_the_best_recall_there_can_be(ner: NER) -> None:
 def test_where_all_is_within_reach_nothing_is_said(ner: NER) -> None:
     assert "reachable" not in api.evaluate(ner, tiny.documents()).forms
     report = evaluate_spans([NESTED], [NESTED])
-    assert with_ceiling(report, 0) is report
+    assert with_upper_bound(report, 0) is report

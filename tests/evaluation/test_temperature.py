@@ -1,4 +1,4 @@
-"""Calibrated copies of models: surer or less sure, but finding the same."""
+"""Calibrated copies of models predict the same entities with other confidences."""
 
 import shutil
 from dataclasses import replace
@@ -16,7 +16,8 @@ from hanlattice.config.files import load_config
 from hanlattice.decoders.tagging import Softmax
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
-from hanlattice.evaluation.calibration import Confidences, calibrate, lowest, read
+from hanlattice.evaluation.calibration import Confidences
+from hanlattice.evaluation.temperature import calibrate, confidences, minimum
 from hanlattice.model.digests import CHECKPOINT
 from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS
 from hanlattice.model.weights import load_weights, save_weights, stored_precision
@@ -38,8 +39,8 @@ DECODERS: dict[str, dict[str, Any]] = {
 SLOW = ("cascade_pointer", "mrc", "biaffine", "word_pairs")  # to learn
 
 
-def doubted() -> list[Document]:
-    """The small world where a third of the entities are not annotated, so a model that knows them is wrong."""
+def partly_annotated() -> list[Document]:
+    """The tiny corpus without a third of its entities, so that a model that predicts them is counted as wrong."""
     documents = tiny.documents()
     kept = [tuple(e for j, e in enumerate(d.entities) if (i + j) % 3) for i, d in enumerate(documents)]
     return [replace(d, entities=entities) for d, entities in zip(documents, kept, strict=True)]
@@ -48,31 +49,31 @@ def doubted() -> list[Document]:
 @pytest.fixture(scope="module")
 def dev(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("calibration") / "dev.jsonl"
-    corpus.write(doubted(), path, "jsonl")
+    corpus.write(partly_annotated(), path, "jsonl")
     return path
 
 
-def found(ner: hanlattice.NER) -> list[list[Any]]:
+def spans(ner: hanlattice.NER) -> list[list[Any]]:
     return [[e.span for e in document.entities] for document in ner([d.text for d in tiny.documents()])]
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_confidences_come_nearer_to_what_is_right(name: str, dev: Path, tmp_path: Path) -> None:
+def test_calibration_lowers_the_loss_and_keeps_the_entities(name: str, dev: Path, tmp_path: Path) -> None:
     settings = tiny.settings(epochs=50 if name in SLOW else 25) | {"decoder": {"name": name, **DECODERS[name]}}
     hanlattice.train(output=tmp_path / "model", settings=settings)
     done = calibrate(tmp_path / "model", dev, tmp_path / "calibrated")
-    assert done.temperature > 1  # it was too sure
+    assert done.temperature > 1  # the model was overconfident
     assert done.after.loss < done.before.loss
-    ner = hanlattice.load(tmp_path / "calibrated")
-    assert read(ner, doubted()) == done.after
-    assert found(ner) == found(hanlattice.load(tmp_path / "model"))
+    ner = hanlattice.load(tmp_path / "calibrated", engine="torch")  # the engine that calibrated it
+    assert confidences(ner, partly_annotated()) == done.after
+    assert spans(ner) == spans(hanlattice.load(tmp_path / "model"))
     threshold = DECODERS[name].get("threshold", 0.5)
     written = load_config(tmp_path / "calibrated" / CONFIG).decoder.settings.get("threshold", 0.5)
     assert log(written / (1 - written)) == pytest.approx(log(threshold / (1 - threshold)) / done.temperature)
 
 
-def test_the_copy_is_like_the_model(dev: Path, tmp_path: Path) -> None:
-    """In its precision, with its files but for what was exported of it, and its card goes on."""
+def test_copy_keeps_precision_and_files(dev: Path, tmp_path: Path) -> None:
+    """The copy has all files but the exported graph and the checkpoint, and a section added to the model card."""
     model = tmp_path / "model"
     shutil.copytree(tiny.trained(), model)
     (model / GRAPH).write_bytes(b"of these weights")
@@ -113,15 +114,15 @@ def test_the_command(dev: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert entities.startswith("entities found: ")
 
 
-class TestWhatCannotBeCalibrated:
-    def test_nothing_is_written(self, dev: Path, tmp_path: Path) -> None:
+class TestErrors:
+    def test_nothing_is_written_after_an_error(self, dev: Path, tmp_path: Path) -> None:
         for name, documents, message in (
             (
                 "right",
                 tiny.documents(),
-                "all .* entities that are found here are right, so there is nothing to fit",
+                "all .* predicted entities are correct here, so there is nothing to fit",
             ),
-            ("wrong", [replace(d, entities=()) for d in tiny.documents()], "no entity that is found here is right"),
+            ("wrong", [replace(d, entities=()) for d in tiny.documents()], "no predicted entity is correct here"),
         ):
             path = tmp_path / f"{name}.jsonl"
             corpus.write(documents, path, "jsonl")
@@ -134,7 +135,7 @@ class TestWhatCannotBeCalibrated:
             calibrate(tmp_path / "none", dev, tmp_path / "new")
         assert not (tmp_path / "new").exists()
 
-    def test_what_exists_is_left_alone(self, dev: Path, tmp_path: Path) -> None:
+    def test_existing_output_is_kept(self, dev: Path, tmp_path: Path) -> None:
         with pytest.raises(ModelError, match="exists already"):
             calibrate(tiny.trained(), dev, tmp_path)
 
@@ -147,23 +148,23 @@ class TestWhatCannotBeCalibrated:
 
 
 class Hard(Softmax):
-    """Of somebody else."""
+    """A decoder defined by a user."""
 
     def soften(self, temperature: float) -> dict[str, Any]:
         return super(Softmax, self).soften(temperature)
 
 
-def test_the_lowest_place() -> None:
-    asked = []
+def test_minimum_of_unimodal_functions() -> None:
+    evaluated = []
 
     def loss(x: float) -> float:
-        asked.append(x)
+        evaluated.append(x)
         return abs(x - 1.234) + 0.1 * (x - 1.234) ** 2
 
-    assert lowest(loss, -4, 4, 0.03) == pytest.approx(1.234, abs=0.015)
-    assert len(asked) < 16
-    assert lowest(lambda x: x, -4, 4, 0.03) == pytest.approx(-4, abs=0.03)
-    assert lowest(lambda x: -x, -4, 4, 0.03) == pytest.approx(4, abs=0.03)
+    assert minimum(loss, -4, 4, 0.03) == pytest.approx(1.234, abs=0.015)
+    assert len(evaluated) < 16
+    assert minimum(lambda x: x, -4, 4, 0.03) == pytest.approx(-4, abs=0.03)
+    assert minimum(lambda x: -x, -4, 4, 0.03) == pytest.approx(4, abs=0.03)
 
 
 def test_loss_by_hand() -> None:

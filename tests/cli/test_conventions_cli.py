@@ -121,7 +121,7 @@ class TestEvaluate:
 
     def test_warns_of_labels_of_another_convention(self, run: Run, gold: Path):
         result = run("evaluate", model(), gold, "--format", "json")
-        assert "knows LOC, ORG, PER, but not name, place of the gold" in result.err
+        assert "has the labels LOC, ORG, PER, but the gold also has name, place" in result.err
         assert json.loads(result.out)["models"][str(model())]["micro"]["correct"] == 0
 
     def test_reach_is_that_of_the_convention(self):

@@ -1,39 +1,34 @@
-"""What settings a command is about: files, those of the package, and dotted options."""
+"""Settings of a configuration given on the command line: dotted options, and settings files of the package."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
 from hanlattice.errors import ConfigError
 
-Trust = Annotated[
-    bool,
-    typer.Option("--trust", help="Import parts of its own that the model names: runs code; only if you trust it."),
-]
 
+class DottedOptionsCommand(TyperCommand):
+    """A command that accepts any setting as an option, such as ``--encoder.layers 2`` or ``--encoder.layers=2``.
 
-class Dotted(TyperCommand):
-    """Takes ``--encoder.layers 2`` and ``--encoder.layers=2`` for settings, whichever there are.
-
-    They are in ``ctx.meta["settings"]``, text by dotted name.
+    ``ctx.meta["settings"]`` has their values as text, by dotted name.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        settings, others = _split(ctx, args)
+        settings, others = _split_dotted(ctx, args)
         ctx.meta["settings"] = settings
         return super().parse_args(ctx, others)
 
 
-def paper(name: str) -> Path:
-    """The settings file of a paper.
+def preset(name: str) -> Path:
+    """The settings file of the package with this name, such as ``flat/weibo``.
 
     Raises:
-        ConfigError: there is none of that name; those that exist are listed, the nearest first.
+        ConfigError: there is no such file; the message lists all names, the most similar first.
     """
     folder = Path(str(files("hanlattice") / "papers"))
     names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.toml"))
@@ -41,17 +36,17 @@ def paper(name: str) -> Path:
         return folder / f"{name.removesuffix('.toml')}.toml"
     near = get_close_matches(name, names, len(names) or 1, 0.3)
     ordered = [*near, *(other for other in names if other not in near)]
-    raise ConfigError(f"there are no settings {name!r} in the package; there are {', '.join(ordered) or 'none'}")
+    raise ConfigError(f"the package has no settings {name!r}; it has {', '.join(ordered) or 'none'}")
 
 
-def given(named: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The settings, by table and name, that were given."""
-    found = {table: {k: v for k, v in rows.items() if v not in (None, [])} for table, rows in named.items()}
+def without_unset(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The settings, by table and name, without options that the user left out."""
+    found = {table: {k: v for k, v in rows.items() if v not in (None, [])} for table, rows in options.items()}
     return {table: rows for table, rows in found.items() if rows}
 
 
-def _split(ctx: Any, args: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Dotted options with their values, and all other arguments."""
+def _split_dotted(ctx: Any, args: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The dotted options with their values, and all other arguments."""
     settings: dict[str, str] = {}
     others: list[str] = []
     rest = iter(args)

@@ -1,0 +1,83 @@
+"""Score a model on annotated documents; everything that reports scores of a model goes through here.
+
+Does not import torch, so exported models and models read by the C kernels are scored without it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from hanlattice.document import Document
+from hanlattice.evaluation.calibration import Confidences
+from hanlattice.evaluation.recall_bound import unreachable, with_upper_bound
+from hanlattice.evaluation.scores import Report, evaluate_spans
+from hanlattice.pipeline import BATCH, NER
+from hanlattice.spans import Span
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The predictions of a model for annotated documents, from which scores are computed.
+
+    Attributes:
+        gold: the gold spans of each document.
+        predicted: the documents as predicted.
+        unreachable: the gold spans of each document that the model cannot predict; see
+            :func:`hanlattice.evaluation.recall_bound.unreachable`.
+    """
+
+    gold: Sequence[Collection[Span]]
+    predicted: Sequence[Document]
+    unreachable: Sequence[Sequence[Span]] = ()
+
+    @classmethod
+    def run(
+        cls,
+        ner: NER,
+        documents: Sequence[Document],
+        *,
+        gold: Sequence[Collection[Span]] | None = None,
+        upper_bound: bool = True,
+        keep_lattices: bool = False,
+        batch_size: int = BATCH,
+        progress: Callable[[Iterable[Document]], Iterable[Document]] = iter,
+    ) -> Self:
+        """Predict the entities of the texts of all documents.
+
+        Args:
+            gold: the gold spans of each document, if they are not those of ``documents``.
+            upper_bound: find the gold spans that the model cannot predict; takes about as long as predicting.
+            keep_lattices: keep the lattice of each predicted document, which takes memory.
+            progress: wraps the stream of predicted documents, for instance in a progress bar.
+        """
+        texts = [document.text for document in documents]
+        gold = [document.spans for document in documents] if gold is None else gold
+        lost = list(unreachable(ner, texts, gold)) if upper_bound else []
+        found = progress(ner.pipe(texts, batch_size=batch_size))
+        return cls(gold, [d if keep_lattices else replace(d, read_lattice=None) for d in found], lost)
+
+    def spans(self, threshold: float = 0.0) -> list[list[Span]]:
+        """The predicted spans of each document whose score is at least ``threshold``; no score counts as 0."""
+        return [[e.span for e in d.entities if (e.score or 0.0) >= threshold] for d in self.predicted]
+
+    def report(self, *, threshold: float = 0.0, partial: bool = False) -> Report:
+        """Precision, recall and F1, and the upper bound on recall if it is below 1.
+
+        ``partial``: as in :func:`hanlattice.evaluation.scores.evaluate_spans`.
+        """
+        report = evaluate_spans(self.gold, self.spans(threshold), partial=partial)
+        return with_upper_bound(report, sum(map(len, self.unreachable)))
+
+    def confidences(self) -> Confidences:
+        """The confidence of each predicted entity, and whether the entity is correct."""
+        return Confidences.of(self.gold, self.predicted)
+
+
+def evaluate(ner: NER, documents: Sequence[Document], *, partial: bool = False, upper_bound: bool = True) -> Report:
+    """Precision, recall and F1 of a model on annotated documents, over spans of their texts as given.
+
+    Args:
+        partial: as in :func:`hanlattice.evaluation.scores.evaluate_spans`.
+        upper_bound: include the upper bound on recall if it is below 1; takes about as long as predicting.
+    """
+    return Evaluation.run(ner, documents, upper_bound=upper_bound).report(partial=partial)

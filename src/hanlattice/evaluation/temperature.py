@@ -1,0 +1,169 @@
+"""Temperature scaling: fit one temperature to annotated documents, and write a calibrated copy of the model."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+from hanlattice import corpus
+from hanlattice.config.files import save_config
+from hanlattice.config.settings import Config
+from hanlattice.document import Document
+from hanlattice.errors import DataError, ModelError
+from hanlattice.evaluation.calibration import Confidences
+from hanlattice.evaluation.evaluate import Evaluation
+from hanlattice.files import atomic_folder, atomic_write
+from hanlattice.model.digests import CHECKPOINT, record
+from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS, ModelFolder
+from hanlattice.model.weights import load_model, save_weights, stored_precision
+from hanlattice.pipeline import NER
+from hanlattice.tagger import Head, Tagger
+
+# The search covers temperatures from 2**LOWEST to 2**HIGHEST and ends with an interval of PRECISION powers of two.
+LOWEST, HIGHEST, PRECISION = -4.0, 4.0, 0.03
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The result of a calibration.
+
+    Attributes:
+        folder: the calibrated copy.
+        temperature: all scores are divided by it.
+        before, after: the confidences of the model and of its copy on the corpus.
+        exported: whether the model is an exported one. The copy never is.
+    """
+
+    folder: Path
+    temperature: float
+    before: Confidences
+    after: Confidences
+    exported: bool
+
+
+def calibrate(
+    model: str | Path | None, dev: str | Path, output: str | Path, *, convention: str = "", trust: bool = False
+) -> Calibrated:
+    """Write a copy of a model with confidences calibrated on a corpus.
+
+    All scores are divided by one temperature (Guo et al. 2017, https://arxiv.org/abs/1706.04599). This changes the
+    confidences and hardly anything else; see :meth:`hanlattice.decoders.base.Decoder.soften`.
+
+    The temperature minimises the negative log-likelihood of one event for each predicted entity: it is correct or
+    not. The score printed beside an entity is the probability of this event (Kuleshov and Liang 2015, "Calibrated
+    structured prediction"). The losses of the decoders are not used, because some of them are not likelihoods,
+    some weigh gold spans differently, and the others describe whole sentences.
+
+    Args:
+        model: folder of a model; None for the packaged one.
+        dev: annotated corpus that the model was not trained on. The corpus that its best epoch was chosen by is
+            fine.
+        output: a new folder.
+        convention: annotation convention of ``dev``, and the only one whose confidences change; the model's default
+            convention if empty.
+        trust: as in :func:`hanlattice.load`.
+
+    Raises:
+        DataError: the corpus cannot be read, or all or none of the entities predicted on it are correct.
+        ModelError: the folder is not a model, its decoder has no temperature, or ``output`` exists.
+        UnknownConvention: the model does not have this convention.
+    """
+    folder, output = ModelFolder.open(model), Path(output)
+    if output.exists():
+        raise ModelError(f"{output} exists already; name a new folder for the calibrated model")
+    documents = list(corpus.read(dev))
+    ner = load_model(folder.path, convention=convention, trust=trust)
+    before = confidences(ner, documents)
+    _need_right_and_wrong(before, dev)
+    temperature = _fitted(ner, documents, before)
+    settings = _decoder_owner(ner).decoder.soften(temperature)
+    with atomic_folder(output) as draft:
+        shutil.copytree(folder.path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(GRAPH, CHECKPOINT))
+        save_config(_with_decoder_settings(folder.config, ner.head, settings), draft / CONFIG)
+        save_weights(ner.tagger.state_dict(), draft / WEIGHTS, precision=stored_precision(folder.path / WEIGHTS))
+        after = confidences(load_model(draft, convention=convention, trust=trust), documents)
+        done = Calibrated(output, temperature, before, after, (folder.path / GRAPH).is_file())
+        _add_to_card(draft / CARD, done, f"{Path(dev).name}{convention and f' by convention {convention}'}")
+        record(draft)
+    return done
+
+
+def confidences(ner: NER, documents: list[Document]) -> Confidences:
+    """The confidences of the entities that a model predicts in annotated documents."""
+    return Evaluation.run(ner, documents, upper_bound=False).confidences()
+
+
+def _decoder_owner(ner: NER) -> Tagger | Head:
+    """The object whose ``decoder`` belongs to the active convention."""
+    return ner.tagger.head(ner.head) or ner.tagger
+
+
+def _with_decoder_settings(config: Config, head: str, settings: Mapping[str, Any]) -> Config:
+    """The configuration with other settings for the decoder of a convention."""
+    if not head:
+        return replace(config, decoder=config.decoder.with_settings(settings))
+    further = config.conventions[head]
+    further = replace(further, decoder=further.decoder.with_settings(settings))
+    return replace(config, conventions={**config.conventions, head: further})
+
+
+def _need_right_and_wrong(found: Confidences, dev: str | Path) -> None:
+    """
+    Raises:
+        DataError: all entities are correct, or none is.
+    """
+    n_correct = sum(found.correct)
+    if not 0 < n_correct < len(found.correct):
+        what = f"all {len(found.correct):,} predicted entities are" if n_correct else "no predicted entity is"
+        raise DataError(
+            f"{what} correct here, so there is nothing to fit a temperature to; name a larger corpus with the"
+            " model's labels that the model was not trained on",
+            dev,
+        )
+
+
+def _fitted(ner: NER, documents: list[Document], before: Confidences) -> float:
+    """The temperature with the lowest loss; 1 unless another one is better."""
+    owner = _decoder_owner(ner)
+    decoder = owner.decoder
+
+    def loss(power: float) -> float:
+        owner.decoder = deepcopy(decoder)
+        owner.decoder.soften(2**power)
+        return confidences(ner, documents).loss
+
+    power = minimum(loss, LOWEST, HIGHEST, PRECISION)
+    better = loss(power) < before.loss
+    owner.decoder = decoder
+    return 2**power if better else 1.0
+
+
+def minimum(loss: Callable[[float], float], low: float, high: float, precision: float) -> float:
+    """The place of the minimum of a unimodal function, by golden-section search (Kiefer 1953)."""
+    share = (sqrt(5) - 1) / 2
+    a, b = high - share * (high - low), low + share * (high - low)
+    at_a, at_b = loss(a), loss(b)
+    while high - low > precision:
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - share * (high - low)
+            at_a = loss(a)
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + share * (high - low)
+            at_b = loss(b)
+    return (low + high) / 2
+
+
+def _add_to_card(card: Path, done: Calibrated, corpus_name: str) -> None:
+    written = card.read_text(encoding="utf-8").rstrip() + "\n\n" if card.is_file() else ""
+    with atomic_write(card) as stream:
+        stream.write(
+            f"{written}## Confidences\n\n"
+            f"Calibrated by `hanlattice calibrate` on {corpus_name}: scores are divided by {done.temperature:.3f}."
+            f" The expected calibration error on this corpus, over {len(done.after.p):,} predicted entities, is"
+            f" {done.after.error:.4f} (before: {done.before.error:.4f}). The scores above were measured before.\n"
+        )
