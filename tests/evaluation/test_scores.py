@@ -3,7 +3,6 @@ import json
 import random
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +10,7 @@ from seqeval.metrics import classification_report
 from seqeval.scheme import IOBES
 
 from hanlattice.errors import HanlatticeError
-from hanlattice.evaluation.calibration import calibration_error
 from hanlattice.evaluation.scores import Mistake, Recall, Score, errors, evaluate_spans
-from hanlattice.evaluation.significance import Comparison, compare
 from hanlattice.spans import Span, from_tags, tag_names, to_tags
 
 A, B = "PER", "LOC"
@@ -196,10 +193,6 @@ def test_sentences_that_do_not_pair_up_are_an_error():
         evaluate_spans([[], []], [[]])
     with pytest.raises(HanlatticeError, match="there are 0 gold sentences but more predicted ones"):
         list(errors([], [[]]))
-    with pytest.raises(HanlatticeError, match="predicted sentences but more gold"):
-        compare([[], []], [[], []], [[]])
-    with pytest.raises(HanlatticeError, match="no sentences to compare"):
-        compare([], [], [])
 
 
 def test_the_table():
@@ -223,78 +216,6 @@ def test_to_dict_is_json():
     perfect = {"precision": 1.0, "recall": 1.0, "f1": 1.0}
     counted = {**perfect, "gold": 1, "predicted": 1, "correct": 1}
     assert row == {"micro": counted, "macro": perfect, "per_type": {A: counted}, "partial": False}
-
-
-def noisy(gold: list[list[Span]], keep: float, seed: int) -> list[list[Span]]:
-    rng = random.Random(seed)
-    return [[span if rng.random() < keep else span._replace(end=9) for span in sentence] for sentence in gold]
-
-
-def test_the_bootstrap_sees_a_real_difference():
-    gold = [[Span(0, 2, A), Span(3, 5, B)] for _ in range(300)]
-    worse, better = noisy(gold, 0.7, 1), noisy(gold, 0.9, 2)
-    clear = compare(gold, worse, better)
-    assert clear.p < 0.001
-    assert 0 < clear.low < clear.difference < clear.high
-    assert clear.b == pytest.approx(evaluate_spans(gold, better).micro.f1)
-    assert clear.a == pytest.approx(evaluate_spans(gold, worse).micro.f1)
-    same = compare(gold, better, better)
-    assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
-
-
-def test_systems_that_are_equally_good_differ_significantly_as_seldom_as_promised():
-    gold = [[Span(0, 2, A), Span(3, 5, B)] for _ in range(100)]
-    values = [
-        compare(gold, noisy(gold, 0.8, 2 * i), noisy(gold, 0.8, 2 * i + 1), samples=500).p for i in range(200)
-    ]
-    assert 0.01 < sum(p < 0.05 for p in values) / len(values) < 0.11
-    assert 0.35 < sum(p < 0.5 for p in values) / len(values) < 0.65
-
-
-def test_the_bootstrap_equals_drawing_sentences_one_by_one():
-    gold = [[Span(0, 2, A)] * (i % 3) for i in range(60)]
-    a, b = noisy(gold, 0.6, 1), noisy(gold, 0.8, 2)
-    rng = random.Random(0)
-    differences = []
-    for _ in range(2000):
-        draw = rng.choices(range(60), k=60)
-        f1_a, f1_b = (
-            evaluate_spans([gold[i] for i in draw], [found[i] for i in draw]).micro.f1 for found in (a, b)
-        )
-        differences.append(f1_b - f1_a)
-    differences.sort()
-    found = compare(gold, a, b)
-    assert found.low == pytest.approx(differences[50], abs=0.02)
-    assert found.high == pytest.approx(differences[1949], abs=0.02)
-    assert found.p == pytest.approx(2 * sum(d <= 0 for d in differences) / 2000, abs=0.02)
-
-
-def test_the_bootstrap_repeats_with_its_seed():
-    gold = [[Span(0, 2, A)] for _ in range(40)]
-    a, b = noisy(gold, 0.6, 1), noisy(gold, 0.8, 2)
-    assert compare(gold, a, b) == compare(iter(gold), iter(a), iter(b))
-    assert compare(gold, a, b, seed=1) != compare(gold, a, b)
-    assert str(Comparison(0.5, 0.6, 0.01, 0.2, 0.04, 100)) == (
-        "F1 50.00 → 60.00: +10.00 [+1.00, +20.00], p = 0.0400 (100 samples)"
-    )
-
-
-def test_calibration_error_by_hand() -> None:
-    """0.95 is right once in two, 0.2 once in one; 1.0 falls into the last bin with 0.95."""
-    error = calibration_error([0.95, 1.0, 0.2], [True, False, True])
-    assert error == pytest.approx((abs(1 - 1.95) + abs(1 - 0.2)) / 3)
-    assert calibration_error([], []) == 0.0
-
-
-def test_calibration_error_bin_by_bin() -> None:
-    draw = np.random.default_rng(0)
-    p = draw.random(500)
-    right = draw.random(500) < p**2
-    expected = 0.0
-    for low in np.arange(7) / 7:
-        inside = (p >= low) & (p < low + 1 / 7)
-        expected += abs(right[inside].mean() - p[inside].mean()) * inside.mean()
-    assert calibration_error(p.tolist(), right.tolist(), bins=7) == pytest.approx(expected)
 
 
 def test_nested_and_discontinuous_spans_have_a_recall_of_their_own():

@@ -16,7 +16,6 @@ from hanlattice.config.files import load_config
 from hanlattice.decoders.tagging import Softmax
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
-from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.temperature import calibrate, confidences, minimum
 from hanlattice.model.digests import CHECKPOINT
 from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS
@@ -165,9 +164,3 @@ def test_minimum_of_unimodal_functions() -> None:
     assert len(evaluated) < 16
     assert minimum(lambda x: x, -4, 4, 0.03) == pytest.approx(-4, abs=0.03)
     assert minimum(lambda x: -x, -4, 4, 0.03) == pytest.approx(4, abs=0.03)
-
-
-def test_loss_by_hand() -> None:
-    assert Confidences([0.5, 0.8, 0.1], [True, True, False]).loss == pytest.approx(-log(0.5 * 0.8 * 0.9) / 3)
-    assert Confidences([1.0], [False]).loss == pytest.approx(-log(1e-6))
-    assert Confidences([], []).loss == float("inf")

@@ -16,7 +16,8 @@ FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linea
 LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "layers/lattice_recurrence.py"
 TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "pointers"))
 BATCHING, SERVICE = (f"tests/serving/test_{name}.py" for name in ("batching", "service"))
-CALIBRATION, NATIVE = "tests/test_calibration.py", "tests/engines/test_native.py"
+TEMPERATURE = "tests/evaluation/test_temperature.py"
+CALIBRATION, NATIVE = "tests/evaluation/test_calibration.py", "tests/engines/test_native.py"
 WORD_PAIRS, SPANS = "tests/oracles/test_word_pairs.py", "tests/test_spans.py"
 CHAIN, DECODING = "decoders/structs/linear_chain.py", "decoders/structs/decoding.py"
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
@@ -333,13 +334,16 @@ FAULTS = {
         "decoders/table/cells.py", "self.lowest /= temperature", "pass", TABLES
     ),
     "a temperature by the likelihood of the opposite": Fault(
-        "evaluation/calibration.py", "np.where(self.right, p, 1 - p)", "np.where(self.right, 1 - p, p)", CALIBRATION
+        "evaluation/calibration.py",
+        "np.where(self.correct, p, 1 - p)",
+        "np.where(self.correct, 1 - p, p)",
+        CALIBRATION,
     ),
     "a calibrated copy of old settings": Fault(
-        "evaluation/calibration.py",
+        "evaluation/temperature.py",
         "config.decoder.with_settings(settings)",
         "config.decoder.with_settings({})",
-        CALIBRATION,
+        TEMPERATURE,
     ),
     "types that a model was not built for are learnt as none": Fault(
         "tagger.py", "decoder.refuse_unknown(gold)", "pass", "tests/test_decoder_limits.py"

@@ -164,6 +164,7 @@ _COLUMNS = (
     Column("test F1", True),
     Column("difference", True),
     Column("p", True),
+    Column("p (Holm)", True),
 )
 
 
@@ -177,11 +178,15 @@ def _print(rows: "Sequence[Row]", format: Format) -> None:  # noqa: A002
     cells = [_cells(row, forms) for row in rows]
     if format is Format.table:
         print_table(columns, cells, sys.stdout)
-        return
-    typer.echo("| " + " | ".join(column.title for column in columns) + " |")
-    typer.echo("|" + "|".join("---:" if column.numbers else "---" for column in columns) + "|")
-    for line in cells:
-        typer.echo("| " + " | ".join(line) + " |")
+    else:
+        typer.echo("| " + " | ".join(column.title for column in columns) + " |")
+        typer.echo("|" + "|".join("---:" if column.numbers else "---" for column in columns) + "|")
+        for line in cells:
+            typer.echo("| " + " | ".join(line) + " |")
+    tests = dict.fromkeys(row.difference.test for row in rows if row.difference is not None)
+    if tests:
+        n = sum(row.difference is not None for row in rows)
+        typer.echo(f"\np: {'; '.join(tests)}. p (Holm): corrected for {n} comparison{'s' if n > 1 else ''}.")
 
 
 def _cells(row: "Row", forms: Sequence[str]) -> list[str]:
@@ -193,6 +198,6 @@ def _cells(row: "Row", forms: Sequence[str]) -> list[str]:
         *("" if ratio is None else f"{ratio:.2f}" for ratio in (row.train_speed, row.predict_speed)),
         *("" if spread is None else str(spread) for spread in (row.dev, row.test)),
         "" if difference is None else f"{100 * difference.difference:+.2f}",
-        "" if difference is None else f"{difference.p:.4f}",
+        *(("", "") if difference is None else (f"{difference.p:.4f}", f"{difference.adjusted_p:.4f}")),
         *(f"{100 * row.recalls[form]:.2f}" if form in row.recalls else "" for form in forms),
     ]

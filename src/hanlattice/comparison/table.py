@@ -1,7 +1,7 @@
 """The rows of a comparison: means over seeds, and how sure a difference is."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from hanlattice.comparison.speed import Speed, ratios
 from hanlattice.comparison.trial import Result, Trial
 from hanlattice.evaluation.scores import Score
-from hanlattice.evaluation.significance import Comparison, compare_counts
+from hanlattice.evaluation.significance import Comparison, compare_runs, with_holm
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,13 @@ def rows(
                 _recalls(found),
             )
         )
-    return compared
+    return _corrected(compared)
+
+
+def _corrected(compared: Sequence[Row]) -> list[Row]:
+    """The rows with p-values corrected for the number of comparisons."""
+    corrected = iter(with_holm([row.difference for row in compared if row.difference is not None]))
+    return [row if row.difference is None else replace(row, difference=next(corrected)) for row in compared]
 
 
 def _recalls(found: Sequence[Result]) -> dict[str, float]:
@@ -102,4 +108,4 @@ def _recalls(found: Sequence[Result]) -> dict[str, float]:
 
 def _difference(baseline: Sequence[Result], system: Sequence[Result]) -> Comparison | None:
     a, b = ([np.array(result.sentences) for result in side if result.sentences] for side in (baseline, system))
-    return compare_counts(a, b) if a and b else None
+    return compare_runs(a, b) if a and b else None
