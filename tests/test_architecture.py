@@ -1,4 +1,4 @@
-"""The shape of the house: which way imports point, what is light, what is public, and what is checked."""
+"""The structure of the package: order of imports, light modules, public names, sizes, checked shapes."""
 
 import ast
 import re
@@ -121,6 +121,70 @@ def test_no_import_cycles() -> None:
         TopologicalSorter(import_graph()).prepare()
     except CycleError as error:
         pytest.fail(f"a cycle of imports: {' -> '.join(reversed(error.args[1]))}")
+
+
+# No function is longer, its docstring included.
+LONGEST = 50
+# No __init__ has more parameters, self included; commands have as many as they have options.
+MOST_PARAMETERS = 10
+FEWER_PARAMETERS = {"encoders.flat.Flat": 8, "encoders.transformer.Transformer": 8}
+
+# Still to be done.
+TOO_LONG = {
+    "cli.annotate.annotate",
+    "cli.compare.compare",
+    "cli.evaluate.evaluate",
+    "cli.pretrain.pretrain",
+    "cli.serve.serve",
+    "cli.train.train",
+    "cli.vectors.train",
+    "comparison.study.compare",
+    "training.data.load_corpora",
+    "training.loop.one_epoch",
+    "training.loop.prepare",
+    "training.optimiser.optimisers",
+    "vectors.training.train_vectors",
+}
+TOO_MANY_PARAMETERS = {
+    "decoders.mrc.MRC",
+    "decoders.word_pairs.WordPairGrid",
+    "embeddings.pretrained.Pretrained",
+}
+
+
+def functions(tree: ast.AST, name: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """All functions and methods below ``tree``, with dotted names that begin with ``name``."""
+    for node in ast.iter_child_nodes(tree):
+        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        below = f"{name}.{node.name}" if named else name
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield below, node
+        yield from functions(node, below)
+
+
+FUNCTIONS = [
+    found
+    for module, path in MODULES.items()
+    for found in functions(ast.parse(path.read_text(encoding="utf-8")), module)
+]
+
+
+def test_no_function_is_long() -> None:
+    long = {name for name, f in FUNCTIONS if (f.end_lineno or 0) - f.lineno >= LONGEST}
+    assert long <= TOO_LONG
+
+
+def test_no_class_takes_many_parameters() -> None:
+    many = set()
+    for name, function in FUNCTIONS:
+        owner = name.removesuffix(".__init__")
+        if owner != name and not name.startswith("cli."):
+            arguments = function.args
+            n = len(arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
+            if n > FEWER_PARAMETERS.get(owner, MOST_PARAMETERS):
+                many.add(owner)
+    assert many <= TOO_MANY_PARAMETERS
+    assert FEWER_PARAMETERS.keys() <= {name.removesuffix(".__init__") for name, _ in FUNCTIONS}
 
 
 def test_light_modules_do_not_import_torch() -> None:

@@ -338,39 +338,25 @@ def build_flat(
     layer_dropout: float = 0.0,
     output_dropout: float = 0.3,
 ) -> Flat:
-    """A :class:`Flat` by its settings.
+    """A :class:`Flat` by its settings, most of which are arguments of the classes above.
 
-    Args:
-        d_in: width of the character vectors.
-        words: embeds the matched words.
-        d_model, heads, d_feed_forward: D, A, and the width of the hidden layer of the feed-forward.
-        layers: how many layers.
-        distances, origin: see :class:`FourDistances`.
-        residual: see :class:`FlatLayer`.
-        key_projection, output_projection, scaled: see :class:`LatticeAttention`.
-        feed_forward_dropout: rate inside the feed-forward.
-        attention_dropout: rate for attention weights.
-        layer_dropout: rate for the output of the attention.
-        output_dropout: rate for the result. (The embeddings have their own dropout.)
-
-    Raises:
-        ValueError: settings that do not fit together.
+    ``distances`` and ``origin`` are arguments of :class:`FourDistances`. Dropout rates: ``feed_forward_dropout``
+    inside the feed-forward, ``attention_dropout`` for attention weights, ``layer_dropout`` for the output of the
+    attention, and ``output_dropout`` for the result. Settings that do not fit together are a ValueError.
     """
     # Weights are drawn in the order of construction: changing it changes what a seed gives.
     char_projection, word_projection = nn.Linear(d_in, d_model), nn.Linear(words.d_out, d_model)
     encodings = FourDistances(d_model, distances, origin)
-
-    def layer() -> FlatLayer:
-        attention = LatticeAttention(
-            d_model,
-            heads,
-            key_projection=key_projection,
-            output_projection=output_projection,
-            scaled=scaled,
-            dropout=attention_dropout,
-        )
-        feed_forward = FeedForward(d_model, d_feed_forward, feed_forward_dropout)
-        return FlatLayer(attention, feed_forward, d_model, residual=residual, dropout=layer_dropout)
-
-    stacked = [layer() for _ in range(layers)]
+    attention = partial(
+        LatticeAttention,
+        d_model,
+        heads,
+        key_projection=key_projection,
+        output_projection=output_projection,
+        scaled=scaled,
+        dropout=attention_dropout,
+    )
+    feed_forward = partial(FeedForward, d_model, d_feed_forward, feed_forward_dropout)
+    layer = partial(FlatLayer, d_model=d_model, residual=residual, dropout=layer_dropout)
+    stacked = [layer(attention(), feed_forward()) for _ in range(layers)]
     return Flat(words, char_projection, word_projection, encodings, stacked, output_dropout=output_dropout)

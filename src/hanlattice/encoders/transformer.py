@@ -12,6 +12,7 @@ normalisation stands.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import torch
@@ -157,6 +158,9 @@ class Transformer(Encoder):
         position: the position encoding, shared by all layers.
         decoder_passes: how often the last layer is applied as the enhanced mask decoder; 0 for none.
         output_dropout: rate for the result.
+
+    Raises:
+        ValueError: no layers.
     """
 
     def __init__(
@@ -170,6 +174,8 @@ class Transformer(Encoder):
         output_dropout: float = 0.0,
     ):
         super().__init__()
+        if not layers:
+            raise ValueError("layers must be at least 1")
         self.d_out = d_model
         self.char_projection = char_projection
         self.layers = nn.ModuleList(layers)
@@ -213,52 +219,31 @@ def build_transformer(
     layer_dropout: float = 0.0,
     output_dropout: float = 0.3,
 ) -> Transformer:
-    """A :class:`Transformer` by its settings.
+    """A :class:`Transformer` by its settings, most of which are arguments of the classes above.
 
-    Args:
-        d_in: width of the character vectors.
-        position: makes the position encoding; called with ``d_model``, ``heads`` and ``layers``.
-        d_model, heads, d_feed_forward: D, A, and the width of the hidden layer of the feed-forward.
-        layers: how many layers.
-        norm: see :class:`TransformerLayer`.
-        scaled, key_projection, output_projection, attention_bias: see :class:`Attention`.
-        input_projection: project the input to ``d_model``; without it, ``d_in`` must equal ``d_model``.
-        decoder_passes: see :class:`Transformer`.
-        feed_forward_dropout: rate inside the feed-forward.
-        attention_dropout: rate for attention weights.
-        layer_dropout: rate for the output of the attention.
-        output_dropout: rate for the result. (The embeddings have their own dropout.)
-
-    Raises:
-        ValueError: settings that do not fit together.
+    ``position`` is called with ``d_model``, ``heads`` and ``layers``. Without ``input_projection`` the width of the
+    embedding ``d_in`` must be ``d_model``. Dropout rates: ``feed_forward_dropout`` inside the feed-forward,
+    ``attention_dropout`` for attention weights, ``layer_dropout`` for the output of the attention, and
+    ``output_dropout`` for the result. Settings that do not fit together are a ValueError.
     """
     if not input_projection and d_in != d_model:
         raise ValueError(f"without input_projection d_model ({d_model}) must be the embedding's width, {d_in}")
-    if layers < 1:
-        raise ValueError(f"layers must be at least 1, not {layers}")
     # Weights are drawn in the order of construction: changing it changes what a seed gives.
     char_projection = nn.Linear(d_in, d_model) if input_projection else nn.Identity()
-
-    def layer() -> TransformerLayer:
-        attention = Attention(
-            d_model,
-            heads,
-            scaled=scaled,
-            key_projection=key_projection,
-            output_projection=output_projection,
-            bias=attention_bias,
-            dropout=attention_dropout,
-        )
-        feed_forward = FeedForward(d_model, d_feed_forward, feed_forward_dropout)
-        return TransformerLayer(attention, feed_forward, d_model, norm=norm, dropout=layer_dropout)
-
-    stacked = [layer() for _ in range(layers)]
+    attention = partial(
+        Attention,
+        d_model,
+        heads,
+        scaled=scaled,
+        key_projection=key_projection,
+        output_projection=output_projection,
+        bias=attention_bias,
+        dropout=attention_dropout,
+    )
+    feed_forward = partial(FeedForward, d_model, d_feed_forward, feed_forward_dropout)
+    layer = partial(TransformerLayer, d_model=d_model, norm=norm, dropout=layer_dropout)
+    stacked = [layer(attention(), feed_forward()) for _ in range(layers)]
     positions = position(d_model, heads, layers)
     return Transformer(
-        d_model,
-        char_projection,
-        stacked,
-        positions,
-        decoder_passes=decoder_passes,
-        output_dropout=output_dropout,
+        d_model, char_projection, stacked, positions, decoder_passes=decoder_passes, output_dropout=output_dropout
     )
