@@ -229,8 +229,8 @@ def _write_jsonl(documents: "Iterable[Document]", stream: IO[str], titled: bool)
 def _write_conll(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:
     """BMES columns. A line break in a text becomes a space; a text without characters is left out."""
     from hanlattice import corpus
-    from hanlattice.corpus import conll
     from hanlattice.corpus.losses import carried
+    from hanlattice.corpus.tagged import conll
 
     for document in documents:
         kept, _ = carried(document, corpus.carries("bmes"))

@@ -1,4 +1,4 @@
-"""Statistics of corpora, and everything that is wrong with them."""
+"""Check corpora: count what is in them, and report everything that is wrong."""
 
 import re
 from collections import Counter
@@ -21,8 +21,21 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\
 class Statistics:
     """Counts over one file; lengths are in characters.
 
-    ``reason`` is what showed the format, where it was detected. ``overlapping`` entities share characters with one
-    before them. ``latin``, ``digits`` and ``spaces`` count characters of the texts, in full width too.
+    Args:
+        file: path of the file.
+        format: name of its format.
+        reason: what showed the format, if it was detected.
+        documents: number of documents.
+        characters: number of characters of all texts.
+        longest_text: length of the longest text.
+        labels: number of entities by label.
+        lengths: number of entities by length.
+        longest_entity: text of the longest entity.
+        overlapping: entities that share characters with an entity before them.
+        discontinuous: entities of several pieces.
+        latin: Latin letters, including full-width ones.
+        digits: digits, including full-width ones.
+        spaces: whitespace characters.
     """
 
     file: str
@@ -45,6 +58,7 @@ class Statistics:
         return self.labels.total()
 
     def add(self, document: Document) -> None:
+        """Count a document."""
         text = document.text
         self.documents += 1
         self.characters += len(text)
@@ -52,13 +66,13 @@ class Statistics:
         self.latin += sum(map(_is_latin, text))
         self.digits += sum(map(str.isdecimal, text))
         self.spaces += sum(map(str.isspace, text))
-        reach = 0
+        last_end = 0
         for entity in document.entities:
             self.labels[entity.label] += 1
             self.lengths[len(entity.text)] += 1
-            self.overlapping += entity.start < reach
+            self.overlapping += entity.start < last_end
             self.discontinuous += entity.discontinuous
-            reach = max(reach, entity.end)
+            last_end = max(last_end, entity.end)
             if len(entity.text) > len(self.longest_entity):
                 self.longest_entity = entity.text
 
@@ -75,19 +89,19 @@ class Statistics:
 
 @dataclass(slots=True)
 class Report:
-    """Statistics file by file, and all defects in the order in which they were found."""
+    """The statistics of each file, and all defects in the order in which they were found."""
 
     files: list[Statistics]
     defects: list[Defect]
 
     @property
     def kinds(self) -> Counter[str]:
-        """How many defects there are of each kind."""
+        """Number of defects by kind."""
         return Counter(defect.kind for defect in self.defects)
 
     @property
     def usable(self) -> bool:
-        """Could everything be read? Warnings, such as duplicates, do not count."""
+        """Whether everything could be read. Warnings, such as duplicates, do not count."""
         return not any(defect.lossy for defect in self.defects)
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,13 +118,13 @@ def check(
     ends: str | None = None,
     units: str | None = None,
 ) -> Report:
-    """Reads corpora to their end, whatever is wrong with them; the arguments are those of `corpus.read`.
+    """Read corpora to the end and report all their defects. The options are those of `hanlattice.corpus.read`.
 
-    A text that is in two of them is a leak: between the splits of a corpus there should be none. What cannot
-    be read is reported as ``lossy``; everything else is a warning, and so is a corpus that is not plausible.
+    A text that occurs in two files is a leak: the splits of a corpus should not share texts. Defects are ``lossy``
+    if something could not be read; all others are warnings.
 
     Raises:
-        HanlatticeError: a format, ends or units of that name do not exist, or the format has no offsets.
+        HanlatticeError: ``format``, ``ends`` or ``units`` does not exist, or the format has no offsets.
     """
     defects: list[Defect] = []
     files: list[Statistics] = []
@@ -127,12 +141,12 @@ def check(
             for document in read:
                 statistics.add(document)
                 plausible.add(document)
-                for kind, message, fix in _flaws(document):
+                for kind, message, fix in _warnings(document):
                     file, line = _place(document, str(path))
                     defects.append(Defect(file, line, kind, message, fix, lossy=False))
                 texts.add(document, str(path))
             offsets = named is None or corpus.has_offsets(named)
-            counted = ends is not None or units is not None  # and so the user knows
+            counted = ends is not None or units is not None  # the user knows how offsets are counted
             defects.extend(plausible.defects(str(path), offsets=offsets and not counted))
         except DataError as error:
             defects.append(_unreadable(error, str(path)))
@@ -140,14 +154,14 @@ def check(
 
 
 class _Texts:
-    """The texts seen so far in each file; texts are kept as digests, for corpora may outgrow memory."""
+    """The texts seen so far in each file. Only digests are kept, as a corpus may not fit into memory."""
 
     def __init__(self, on_defect: OnDefect):
         self.on_defect = on_defect
         self.seen: dict[str, dict[bytes, tuple[str, int]]] = {}
 
     def add(self, document: Document, path: str) -> None:
-        """Reports a text seen before: in its own file as a duplicate, in another as a leak."""
+        """Report a text that was seen before: as a duplicate in the same file, as a leak in another file."""
         digest = blake2b(document.text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         labels = hash(frozenset((entity.label, entity.fragments) for entity in document.entities))
         file, line = _place(document, path)
@@ -157,41 +171,41 @@ class _Texts:
                 continue
             place, other_labels = texts[digest]
             kind = "duplicate" if other == path else "leak"
-            message = f"the text is at {place} already" if other == path else f"the text is also at {place}"
+            message = f"the text is already at {place}" if other == path else f"the text is also at {place}"
             fix = "delete one of them" if other == path else "delete it from one of the two files"
             if labels != other_labels:
                 kind = f"{kind} with other labels"
-                message, fix = f"{message}, with other entities", "decide which are right, and keep those"
+                message, fix = f"{message}, with other entities", "decide which entities are right, and keep those"
             self.on_defect(Defect(file, line, kind, message, fix, lossy=False))
         own.setdefault(digest, (file if line is None else f"{file}:{line}", labels))
 
 
-def _flaws(document: Document) -> Iterator[tuple[str, str, str]]:
-    """What is odd about a document that could be read, as (kind, message, fix)."""
+def _warnings(document: Document) -> Iterator[tuple[str, str, str]]:
+    """Warnings about a document that could be read: kind, message, fix."""
     if not document.text.strip():
         yield "empty text", "the text is empty", "delete it"
     if found := _CONTROL.search(document.text):
         n = sum(1 for _ in _CONTROL.finditer(document.text))
-        message = f"U+{ord(found[0]):04X} at character {found.start()} ({n} such in the text)"
-        yield "control character", message, "delete it, or put back what was lost there"
+        message = f"control character U+{ord(found[0]):04X} at offset {found.start()} ({n} in the text)"
+        yield "control character", message, "delete it, or restore the character that was lost there"
     for entity in document.entities:
         if entity.text != entity.text.strip():
-            message = f"{_name(entity)} begins or ends with a blank"
+            message = f"{_name(entity)} starts or ends with whitespace"
             yield "blank at the edge", message, "shorten the span"
         if not entity.label.strip():
-            yield "empty label", f"{_name(entity)} has no label", "name its label"
+            yield "empty label", f"{_name(entity)} has no label", "write its label"
     spans = Counter((entity.label, entity.fragments) for entity in document.entities)
     places = Counter(fragments for _, fragments in spans)
     for entity in document.entities:
         if spans[entity.label, entity.fragments] > 1:
             del spans[entity.label, entity.fragments]
-            yield "repeated entity", f"{_name(entity)} is there more than once", "keep one"
+            yield "repeated entity", f"{_name(entity)} occurs more than once", "keep one"
         if places[entity.fragments] > 1:
             del places[entity.fragments]
             yield (
                 "two labels on one span",
-                f"{_name(entity)} has another label too",
-                "keep one, or use a nested model",
+                f"{_name(entity)} has a second label",
+                "keep one label, or train a nested decoder",
             )
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a corpus, where, and how to fix it."""
+"""A defect: one thing that is wrong in a corpus file, with its place and how to fix it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,10 +8,15 @@ from hanlattice.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One thing wrong at ``file:line``.
+    """One thing that is wrong at ``file:line``.
 
-    ``lossy`` marks what cannot be read as it stands, so that going on loses or changes data; the others are
-    warnings about a corpus that is usable.
+    Args:
+        file: path of the file, ``-`` for standard input.
+        line: line number, from 1; ``None`` if the defect concerns the whole file.
+        kind: short name of the kind of defect, such as ``"misaligned span"``.
+        message: what is wrong.
+        fix: what the user can do about it.
+        lossy: ``True`` if reading past the defect loses or changes data, ``False`` for a warning.
     """
 
     file: str
@@ -30,10 +35,11 @@ class Defect:
 
 
 OnDefect = Callable[[Defect], None]
+"""Receives every defect that a reader finds."""
 
 
 def report(defect: Defect, on_defect: OnDefect | None) -> None:
-    """Hands the defect over; without a taker a lossy one is an error, and a harmless one passes.
+    """Pass the defect to ``on_defect``. Without ``on_defect``, raise a lossy defect and ignore a warning.
 
     Raises:
         DataError: the defect is lossy and ``on_defect`` is ``None``.

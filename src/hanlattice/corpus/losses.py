@@ -1,4 +1,4 @@
-"""What a format cannot carry of a document, and the document without it."""
+"""What a format cannot hold of a document, and the document reduced to what the format can hold."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,29 +17,31 @@ FEATURES = {
     "line breaks": "line breaks in texts",
     "empty texts": "empty texts",
 }
-"""What documents may have, in words for the user."""
+"""Features of documents that not every format can hold, with their names for the user."""
 
 _GRAVE = ("overlaps", "fragments", "line breaks", "empty texts")
 
 
 def is_grave(what: str) -> bool:
-    """Is it part of the labels or the text that such words say is lost, rather than something beside them?"""
+    """Whether a loss, given by its name in `FEATURES`, changes the text or the entities."""
     return what in {FEATURES[name] for name in _GRAVE}
 
 
 class Carries(NamedTuple):
-    """The features of documents that a format holds, and the columns of ``meta``; ``None`` is all of them."""
+    """The features of documents that a format holds, and the columns of ``meta``; ``None`` means all columns."""
 
     features: frozenset[str]
     columns: frozenset[str] | None = frozenset()
 
 
 def carried(document: Document, carries: Carries) -> tuple[Document | None, Counter[str]]:
-    """The part of a document that a format holds, and how much of what is lost.
+    """Reduce a document to what a format holds.
 
-    Of overlapping entities the first and longest stay; line breaks become spaces, which keeps every offset;
-    nothing (``None``) stays of an empty text where a format has none. Entities and scores are counted one by
-    one, everything else by documents.
+    Of overlapping entities the first and longest are kept. Line breaks become spaces, which keeps all offsets.
+
+    Returns:
+        The reduced document, ``None`` if nothing of it can be held, and the number of losses by name. Entities and
+        scores are counted individually, all other losses once per document.
     """
     lost: Counter[str] = Counter()
     holds = carries.features

@@ -1,7 +1,15 @@
-"""Entities from the offsets that a file gives: verified against the text, and counted as the user or the text says.
+"""Entities from the offsets in a file: converted to half-open character offsets and checked against the text.
 
-JavaScript tools count an emoji as two. Offsets are trusted as code points while they agree with the surface
-that the file gives; where they do not, and the UTF-16 reading makes the whole text agree, that one is taken.
+Some tools count UTF-16 code units (JavaScript counts an emoji as 2) or bytes, and some give the last character
+instead of the end::
+
+    text                    李   明   😀   在
+    characters              0    1    2    3    4
+    UTF-16 code units       0    1    2    4    5
+    UTF-8 bytes             0    3    6    10   13
+
+Offsets are read as characters. If they do not match the text of the entity that the file gives, and all entities of
+the text match when counted as UTF-16, they are read as UTF-16.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,10 +23,17 @@ from hanlattice.spans import Ranges
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """An entity as a file claims it: pieces, and the surface where the file gives one.
+    """An entity as the file gives it, not yet checked.
 
-    ``inclusive`` says that the ends of the pieces are those of the last character, as the format has it. Formats
-    that are found with both kinds of ends are inclusive too: where there is a surface, it decides.
+    Args:
+        pieces: start and end of each piece, in the units of the file.
+        label: label of the entity.
+        surface: text of the entity, if the file gives it.
+        score: confidence, if the file gives it.
+        line: line of the annotation, if it differs from the line of the document.
+        name: identifier in the file, such as brat's ``T1``.
+        inclusive: the ends of the pieces are the last characters, by the convention of the format. Where releases
+            of a format differ, the surface decides.
     """
 
     pieces: Ranges
@@ -31,18 +46,18 @@ class Annotation:
 
 
 def entities(text: str, annotations: Sequence[Annotation], source: Source) -> tuple[Entity, ...]:
-    """The entities of the annotations that fit the text, in the order of `fitting`."""
+    """The entities of the annotations that match the text, in the order of `fitting`."""
     return tuple(entity(text, found) for found in fitting(text, annotations, source))
 
 
 def fitting(text: str, annotations: Sequence[Annotation], source: Source) -> list[Annotation]:
-    """The annotations that fit the text, in order of their start; the others are reported and left out.
+    """The annotations that match the text, sorted by start; the others are reported and left out.
 
-    Those returned are half-open and in characters, whatever the file counts in.
+    The offsets of the result are half-open and in characters, whatever the file counts.
 
     Raises:
-        DataError: an annotation does not fit the text, and the caller takes no defects.
-        UnicodeEncodeError: the text has half a surrogate pair, which no file can hold.
+        DataError: an annotation does not match the text, and there is no ``on_defect``.
+        UnicodeEncodeError: the text has a lone surrogate, which no file can hold.
     """
     text.encode()
     given = [_half_open(text, annotation, source.ends) for annotation in annotations]
@@ -51,8 +66,8 @@ def fitting(text: str, annotations: Sequence[Annotation], source: Source) -> lis
     if any(faults) and source.units is None and (as_utf16 := _fit_as(text, given, "utf16")):
         found, faults = as_utf16, [None] * len(given)
         if any(annotation.surface is None for annotation in given):
-            message = "the offsets fit only as UTF-16 units, and are read so"
-            fix = "read the whole file so with --units utf16"
+            message = "the offsets match the text only as UTF-16 code units, and are read as such"
+            fix = "read the whole file with --units utf16"
             source.defect("UTF-16 offsets", message, fix, lossy=False)
     hint = _hint(text, annotations, given) if source.ends is None and source.units is None and any(faults) else ""
     sound = []
@@ -66,23 +81,23 @@ def fitting(text: str, annotations: Sequence[Annotation], source: Source) -> lis
 
 
 def entity(text: str, annotation: Annotation) -> Entity:
-    """The entity of an annotation that fits the text."""
+    """The entity of an annotation that matches the text."""
     start, end = annotation.pieces[0][0], annotation.pieces[-1][1]
     return Entity(text[start:end], annotation.label, start, end, annotation.score, annotation.pieces)
 
 
 def in_order(found: Iterable[Entity]) -> tuple[Entity, ...]:
-    """By start, the longer first, as the order of the file otherwise."""
+    """Sorted by start, longer entities first; ties keep their order."""
     return tuple(sorted(found, key=lambda entity: (entity.start, -entity.end)))
 
 
 def surface_of(text: str, pieces: Ranges) -> str:
-    """What the pieces say, joined by a space as brat joins them."""
+    """The texts of the pieces, joined by a space as in brat."""
     return " ".join(text[start:end] for start, end in pieces)
 
 
 def boundaries(text: str, units: str) -> dict[int, int]:
-    """The place of every character, and of the end, by its offset in ``utf16`` units or ``bytes`` of UTF-8."""
+    """Maps offsets in ``units`` (``utf16`` or ``bytes``) to character offsets, for every character and the end."""
     widths = (len(c.encode()) for c in text) if units == "bytes" else (1 + (c > "\uffff") for c in text)
     return {offset: place for place, offset in enumerate(accumulate(widths, initial=0))}
 
@@ -99,7 +114,7 @@ def _half_open(text: str, annotation: Annotation, ends: str | None) -> Annotatio
 
 
 def _counted(text: str, annotations: Sequence[Annotation], units: str | None) -> list[Annotation]:
-    """The annotations in characters; an offset within a character becomes -1."""
+    """The annotations with character offsets; an offset inside a character becomes -1."""
     if units is None or units == "characters":
         return list(annotations)
     place = boundaries(text, units)
@@ -110,7 +125,10 @@ def _counted(text: str, annotations: Sequence[Annotation], units: str | None) ->
 
 
 def _fit_as(text: str, annotations: Sequence[Annotation], units: str) -> list[Annotation]:
-    """The annotations counted so, where all fit; none where they do not, or where it makes no difference."""
+    """The annotations read in ``units``, if all of them match the text; else an empty list.
+
+    The list is empty as well if the units make no difference for this text.
+    """
     if text.isascii() or (units == "utf16" and max(text) <= "\uffff"):
         return []
     found = _counted(text, annotations, units)
@@ -118,35 +136,42 @@ def _fit_as(text: str, annotations: Sequence[Annotation], units: str) -> list[An
 
 
 def _fault(text: str, annotation: Annotation, given: Annotation) -> tuple[str, str] | None:
-    """What is wrong with an annotation, given with other offsets, and the fix; ``None`` where it fits."""
+    """Message and fix for an annotation that does not match the text; ``None`` if it does.
+
+    ``given`` has the offsets of the file, for the message.
+    """
     pieces, label = annotation.pieces, annotation.label
     start, end = pieces[0][0], pieces[-1][1]
     place = ";".join(f"[{first}, {last})" for first, last in given.pieces)
     if any(first >= last for first, last in given.pieces):
-        return f"{label} {place} ends before it starts", "correct its offsets, or delete it"
+        return f"{label} {place} ends before it starts", "correct the offsets, or delete the entity"
     if start < 0 or end < 0 or end > len(text) or any(a[1] > b[0] for a, b in pairwise(pieces)):
-        fix = "count offsets in characters from 0 on the text as given, in order"
+        fix = "give offsets in characters of the text, from 0, in ascending order"
         return f"{label} {place} does not lie within the {len(text)} characters of the text", fix
     surface = annotation.surface
     if surface is None or _same(surface, text, pieces):
         return None
     found = _nearest(text, surface, start)
-    fix = f"the nearest {surface!r} is at [{found}, {found + len(surface)})" if found >= 0 else "annotate it again"
+    fix = (
+        f"the nearest {surface!r} is at [{found}, {found + len(surface)})"
+        if found >= 0
+        else "annotate the entity again"
+    )
     message = f"{label} {place} is {surface_of(text, pieces)!r} in the text but {surface!r} in the annotation"
     return message, fix
 
 
 def _hint(text: str, annotations: Sequence[Annotation], given: Sequence[Annotation]) -> str:
-    """What to say to the reader, where another way of counting would fit all annotations of a text."""
+    """The option that would make all annotations of a text match, as an addition to the fix; else nothing."""
     if _fit_as(text, given, "bytes"):
-        return "; as bytes of UTF-8 they would fit: --units bytes"
+        return "; they would match as UTF-8 bytes: --units bytes"
     longer = [_half_open(text, annotation, "inclusive") for annotation in annotations]
-    is_so = longer != given and not any(_fault(text, annotation, annotation) for annotation in longer)
-    return "; with inclusive ends they would fit: --ends inclusive" if is_so else ""
+    inclusive = longer != given and not any(_fault(text, annotation, annotation) for annotation in longer)
+    return "; they would match with inclusive ends: --ends inclusive" if inclusive else ""
 
 
 def _nearest(text: str, surface: str, start: int) -> int:
-    """Where the text says the same, nearest to a place; -1 where it does nowhere."""
+    """Start of the occurrence of ``surface`` that is nearest to ``start``; -1 if there is none."""
     before, after = text.rfind(surface, 0, max(0, start) + len(surface)), text.find(surface, max(0, start))
     if -1 in (before, after):
         return max(before, after)
@@ -154,7 +179,7 @@ def _nearest(text: str, surface: str, start: int) -> int:
 
 
 def _same(surface: str, text: str, pieces: Ranges) -> bool:
-    """Equal, but for blanks within that a tool collapsed, wrote as spaces or put between pieces."""
+    """Whether the pieces have this text, apart from whitespace that a tool changed inside it or between pieces."""
     if surface == text[pieces[0][0] : pieces[-1][1]]:
         return True
     found = surface_of(text, pieces)

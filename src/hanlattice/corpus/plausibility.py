@@ -1,7 +1,7 @@
-"""What makes a whole corpus implausible that can be read: no entities, ends one short, offsets in other units.
+"""Signs that a whole corpus was read wrongly: no entities, ends one character short, offsets in other units.
 
-Every test needs several entities before it says anything, and each gives the option that would read the file
-otherwise. Nothing is changed here.
+Each check needs evidence from several entities, and names the option that would read the file differently. The
+checks only warn; they change nothing.
 """
 
 from collections import Counter
@@ -14,25 +14,30 @@ from hanlattice.corpus.offsets import boundaries
 from hanlattice.document import Document
 
 _ENDS_ENOUGH = 5
-"""Entities that would end before a boundary with inclusive ends, at least."""
+"""Minimum number of entities that would end at an edge if their ends were inclusive."""
 
 _BYTES_ENOUGH = 9.0
-"""Nats: by chance, eight different offsets of Chinese text are all at bytes that begin a character in 1 of 3^8."""
+"""Evidence in nats. By chance, eight offsets in Chinese text all start a character in 1 of 3^8 cases."""
 
 _UTF16_ENOUGH = 3
+"""Minimum number of entities that are known from other texts when read as UTF-16."""
 
 
 @dataclass(slots=True)
 class Plausibility:
     """Counts over the documents of one file.
 
-    Entities of Chinese text are often followed by a mark, a blank or the end of the text: ``at_edge`` counts those
-    that are, ``one_short`` those that would be if they were a character longer. In nine corpora read as they are,
-    ``one_short`` is at most 0.16 of ``at_edge``; with each end one short, at least 1.4 times.
-
-    ``as_bytes`` has for each offset how unlikely it is that a character begins at this byte by chance, ``no_bytes``
-    whether none begins at one of them. ``known`` are the entities of texts without characters that UTF-16 counts as
-    two, ``shifted`` those of the others, as they are read and as UTF-16.
+    Args:
+        documents: number of documents.
+        entities: number of entities.
+        at_edge: entities followed by punctuation, whitespace or the end of the text, as is common in Chinese.
+        one_short: entities that would be at such an edge if they were one character longer. In nine corpora,
+            ``one_short`` is at most 0.16 of ``at_edge``; if all ends are one short, it is at least 1.4 of it.
+        no_bytes: some offset, read as a byte offset, does not start a character.
+        as_bytes: for each offset, the evidence (nats) from the fact that a character starts at this byte.
+        labels: number of entities by label.
+        known: entities of texts in which UTF-16 counts every character as one.
+        shifted: entities of the other texts, as read and as they would be in UTF-16.
     """
 
     documents: int = 0
@@ -46,6 +51,7 @@ class Plausibility:
     shifted: list[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=list)
 
     def add(self, document: Document) -> None:
+        """Count the entities of a document."""
         self.documents += 1
         self.entities += len(document.entities)
         for entity in document.entities:
@@ -56,41 +62,39 @@ class Plausibility:
             self._add_utf16(document)
 
     def defects(self, file: str, *, offsets: bool) -> Iterator[Defect]:
-        """What is implausible about all of them together; of offsets only where the format has some."""
+        """Warnings about all documents so far; ``offsets`` says whether the format has offsets."""
         if self.documents and not self.entities:
-            message, fix = (
-                f"no entity in {self.documents} documents",
-                "name the format with --from if there are some",
-            )
+            message = f"there is no entity in {self.documents} documents"
+            fix = "name the format with --from if there should be entities"
             yield _warning(file, "no entities", message, fix)
         for label, n in self.labels.items():
             if label.strip() and label.split() != [label]:
-                message = f"the label {label!r} has blanks in it ({n} entities)"
-                yield _warning(
-                    file, "label with blanks", message, "write it with '_', as several formats cannot hold it"
-                )
+                message = f"the label {label!r} contains whitespace ({n} entities)"
+                fix = "write '_' instead, as several formats do not allow whitespace in labels"
+                yield _warning(file, "label with blanks", message, fix)
         if offsets:
             yield from self._of_offsets(file)
 
     def _of_offsets(self, file: str) -> Iterator[Defect]:
         if self.one_short >= _ENDS_ENOUGH and 5 * self.at_edge <= 4 * self.one_short:
             message = (
-                f"the ends look one character short: {self.one_short} of {self.entities} entities stand one"
-                f" before a mark, a blank or the end of the text, {self.at_edge} right before it"
+                f"the ends look one character short: {self.one_short} of {self.entities} entities end one character"
+                f" before punctuation, whitespace or the end of the text, only {self.at_edge} end right before it"
             )
-            yield _warning(
-                file, "ends one short", message, "if the ends are inclusive, read it with --ends inclusive"
-            )
+            fix = "if the ends are inclusive, read the file with --ends inclusive"
+            yield _warning(file, "ends one short", message, fix)
         if not self.no_bytes and sum(self.as_bytes.values()) >= _BYTES_ENOUGH:
-            message = f"the offsets stand where characters begin if bytes are counted, all {len(self.as_bytes)}"
-            yield _warning(file, "byte offsets", message, "if they count bytes, read it with --units bytes")
+            message = f"all {len(self.as_bytes)} offsets are at the start of a character when read as byte offsets"
+            yield _warning(file, "byte offsets", message, "if they count bytes, read the file with --units bytes")
         as_read = sum(1 for read, _ in self.shifted if read in self.known)
         as_utf16 = sum(1 for _, other in self.shifted if other in self.known)
         if as_utf16 >= _UTF16_ENOUGH and as_utf16 > 4 * as_read:
             message = (
-                f"of {len(self.shifted)} entities behind emoji, {as_utf16} are known as UTF-16, {as_read} as read"
+                f"of {len(self.shifted)} entities after emoji, {as_utf16} are known from other texts when read as"
+                f" UTF-16, and {as_read} as read"
             )
-            yield _warning(file, "UTF-16 offsets", message, "if UTF-16 is counted, read it with --units utf16")
+            fix = "if they count UTF-16 code units, read the file with --units utf16"
+            yield _warning(file, "UTF-16 offsets", message, fix)
 
     def _add_end(self, text: str, end: int) -> None:
         if _is_edge(text, end):
@@ -119,7 +123,7 @@ class Plausibility:
 
 
 def _is_edge(text: str, place: int) -> bool:
-    """Does the text end there, or stand there a mark or blank?"""
+    """Whether the text ends at ``place``, or has punctuation or whitespace there."""
     return place >= len(text) or not text[place].isalnum()
 
 

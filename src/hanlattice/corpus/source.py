@@ -1,4 +1,4 @@
-"""Where a document is read and how: handed down to whatever may find a defect in it."""
+"""Where a document is read from and how: every reader passes a `Source` to the code that can find a defect."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ UNITS = ("characters", "utf16", "bytes")
 
 
 class NotReadable(ValueError):
-    """A row that is not of its format; readers turn it into a defect with the place."""
+    """A row that does not follow its format. Readers catch it and report a defect with the file and line."""
 
     def __init__(self, message: str, fix: str, kind: str = "not a document"):
         super().__init__(message)
@@ -19,13 +19,19 @@ class NotReadable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file, a line of it, who takes its defects, and what the user said about it.
+    """The place that is being read, the receiver of its defects, and the options of the user.
 
-    ``ends`` (one of `ENDS`) and ``units`` (one of `UNITS`) are how offsets are counted; ``None`` is the format's
-    own way. ``scheme`` and ``strict`` are for tags.
+    Args:
+        file: path of the file, ``-`` for standard input.
+        line: the current line, from 1.
+        on_defect: receives the defects; without it a lossy defect is an error.
+        ends: how the ends of entities are given, one of `ENDS`; ``None`` for the convention of the format.
+        units: what offsets count, one of `UNITS`; ``None`` for the convention of the format.
+        scheme: tag scheme; ``None`` to guess it.
+        strict: leave out entities with ill-formed tags.
 
     Raises:
-        HanlatticeError: ends or units are none of those known.
+        HanlatticeError: ``ends`` or ``units`` is not one of the allowed values.
     """
 
     file: str = "-"
@@ -47,17 +53,17 @@ class Source:
         return replace(self, line=line)
 
     def defect(self, kind: str, message: str, fix: str, *, line: int | None = None, lossy: bool = True) -> None:
-        """Reports a defect.
+        """Report a defect at ``line``, by default at the current line.
 
         Raises:
-            DataError: it is lossy, and the caller takes no defects.
+            DataError: the defect is lossy and there is no ``on_defect``.
         """
         report(Defect(self.file, line or self.line, kind, message, fix, lossy), self.on_defect)
 
     def refuse(self, error: NotReadable) -> None:
-        """Reports a row that cannot be read.
+        """Report a row that cannot be read.
 
         Raises:
-            DataError: the caller takes no defects.
+            DataError: there is no ``on_defect``.
         """
         self.defect(error.kind, error.message, error.fix)

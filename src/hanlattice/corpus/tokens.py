@@ -1,4 +1,4 @@
-"""Tokens and texts: the text of tokens, tokens in a text, and entities over tokens."""
+"""Tokens and their text: join tokens into a text, and find the offsets of tokens in a text."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,10 +6,14 @@ from hanlattice.corpus.source import NotReadable
 from hanlattice.document import Document
 
 Tokens = tuple[tuple[int, int], ...]
+"""``(start, end)`` of each token in the text, in characters."""
 
 
 def joined(tokens: Iterable[str]) -> tuple[str, Tokens]:
-    """The text of a sentence of these tokens, and where in it each token lies."""
+    """Join tokens into a text, and return it with the offsets of each token.
+
+    Nothing stands between two tokens, except one space where two Latin words (or numbers) would run together.
+    """
     pieces: list[str] = []
     bounds = []
     end = 0
@@ -26,7 +30,7 @@ def joined(tokens: Iterable[str]) -> tuple[str, Tokens]:
 
 
 def aligned(text: str, tokens: Sequence[str]) -> Tokens | None:
-    """Where these tokens lie in a text that has nothing but blanks between them; ``None`` for another text."""
+    """Offsets of the tokens in a text that has only whitespace between them; ``None`` for any other text."""
     bounds: list[tuple[int, int]] = []
     end = 0
     for token in tokens:
@@ -39,7 +43,7 @@ def aligned(text: str, tokens: Sequence[str]) -> Tokens | None:
 
 
 def fits_tokens(document: Document) -> bool:
-    """Can the text be put together from its tokens alone, with every entity beginning and ending at one?"""
+    """Whether joining the tokens gives the text, and every entity starts and ends at a token."""
     if document.tokens is None:
         return True
     starts = {start for start, _ in document.tokens}
@@ -50,17 +54,18 @@ def fits_tokens(document: Document) -> bool:
 
 
 def checked(tokens: object, name: str) -> list[str]:
-    """
+    """The tokens, if they are a list of non-empty strings; ``name`` is the field they come from.
+
     Raises:
-        NotReadable: they are not a list of texts, or one of them is empty.
+        NotReadable: they are not.
     """
     if not isinstance(tokens, list) or not all(isinstance(token, str) and token for token in tokens):
-        raise NotReadable(f"{name!r} is not a list of tokens that are not empty", 'write ["李", "明"]')
+        raise NotReadable(f"{name!r} is not a list of non-empty tokens", 'write ["李", "明"]')
     return tokens
 
 
 def bounds_or_none(tokens: Sequence[str], bounds: Tokens) -> Tokens | None:
-    """``None`` where every character is a token."""
+    """The offsets, or ``None`` if every character is a token."""
     return None if all(len(token) == 1 for token in tokens) and bounds[-1:] == _last(tokens) else bounds
 
 

@@ -1,0 +1,74 @@
+"""Prodigy's JSON lines: ``{"text", "tokens", "spans": [{"start", "end", "label"}], "answer": "accept"}``.
+
+Only accepted examples are read: the entities of rejected and ignored ones are wrong or undecided. The number of
+skipped examples is logged.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from hanlattice.corpus.json_rows import fields
+from hanlattice.corpus.json_rows.rows import Row, RowFormat, one_per_row
+from hanlattice.corpus.source import NotReadable, Source
+from hanlattice.corpus.tokens import Tokens
+from hanlattice.document import Document
+
+logger = logging.getLogger(__name__)
+
+_ANSWERS = ("accept", "reject", "ignore")
+_FIX = 'write rows such as {"text": "…", "spans": [{"start": 0, "end": 2, "label": "PER"}], "answer": "accept"}'
+
+
+def _recognise(row: Any) -> str | None:
+    if not isinstance(row, Mapping) or not isinstance(row.get("text"), str) or "entities" in row:
+        return None
+    if row.get("answer") in _ANSWERS:
+        return "rows with an 'answer'"
+    return "rows with '_task_hash'" if "_task_hash" in row else None
+
+
+def _documents(rows: Iterable[Row], source: Source) -> Iterator[Document]:
+    """The documents of accepted rows. Without ``on_defect``, the number of the others is logged."""
+    skipped = 0
+
+    def build(row: Any, source: Source) -> Document | None:
+        nonlocal skipped
+        document = _document(row, source)
+        skipped += document is None
+        return document
+
+    yield from one_per_row(build, _FIX)(rows, source)
+    if skipped and source.on_defect is None:
+        logger.info("%s: %d rejected or ignored examples are skipped", source.file, skipped)
+
+
+def _document(row: Mapping[str, Any], source: Source) -> Document | None:
+    columns = dict(row)
+    answer = columns.pop("answer", "accept")
+    if answer not in _ANSWERS:
+        raise NotReadable(f"the answer is {answer!r}", f"write one of {', '.join(_ANSWERS)}")
+    if answer != "accept":
+        message = f"the answer to the example is {answer!r}, so it is skipped"
+        source.defect("rejected example", message, "accept it in Prodigy to have it read", lossy=False)
+        return None
+    text = columns.pop("text")
+    if not isinstance(text, str):
+        raise NotReadable("'text' is not a string", _FIX)
+    spans = columns.pop("spans", None)
+    found = fields.annotations([] if spans is None else spans, "spans")
+    tokens = _tokens(columns.pop("tokens", None), text)
+    return fields.document(text, found, columns, source, tokens=tokens, annotated=spans is not None)
+
+
+def _tokens(tokens: Any, text: str) -> Tokens | None:
+    """Offsets of the tokens; ``None`` if every character is a token."""
+    if not tokens:
+        return None
+    bounds = tuple((fields.offset(token["start"]), fields.offset(token["end"])) for token in tokens)
+    if any(not 0 <= start < end <= len(text) for start, end in bounds):
+        raise NotReadable("a token does not lie within the text", "export the examples from Prodigy again")
+    return None if bounds == tuple((i, i + 1) for i in range(len(text))) else bounds
+
+
+FORMAT = RowFormat(_recognise, _documents)

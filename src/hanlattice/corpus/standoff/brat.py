@@ -1,0 +1,164 @@
+"""brat's standoff: a folder of pairs, ``name.txt`` with the text and ``name.ann`` with its annotations.
+
+Text-bound annotations (``T1<tab>PER 0 3<tab>江泽民``) are entities. Discontinuous ones (``PER 0 1;2 3``) have their
+pieces in ``Entity.fragments``. All other annotations (relations, events, attributes, notes) are kept unchanged in
+``meta["annotations"]``, with the identifiers of the entities in ``meta["ids"]``, and are written again.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hanlattice.corpus.defects import OnDefect
+from hanlattice.corpus.offsets import Annotation, entity, fitting, surface_of
+from hanlattice.corpus.source import Source
+from hanlattice.document import Document
+from hanlattice.errors import DataError, HanlatticeError
+from hanlattice.files import read_lines, read_text
+
+_TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) (-?\d+ -?\d+(?:;-?\d+ -?\d+)*)(?:\t(.*))?", re.DOTALL)
+_BEGINS = re.compile(r"(?:[TREAMN]\d+|#\S*|\*)\s")
+
+
+def sniff(path: Path) -> str | None:
+    """The path is a file of a pair, or a folder that contains ``.ann`` files."""
+    if path.is_dir():
+        return "a folder with .ann files" if any(path.rglob("*.ann")) else None
+    is_pair = path.suffix == ".ann" or (path.suffix == ".txt" and path.with_suffix(".ann").exists())
+    return "a .txt and .ann pair" if is_pair else None
+
+
+def read(
+    path: str | Path, *, on_defect: OnDefect | None = None, ends: str | None = None, units: str | None = None
+) -> Iterator[Document]:
+    """One document per pair, also in sub-folders, sorted by name. The name without its suffix is the id.
+
+    Raises:
+        DataError: a text is missing, or an annotation cannot be read or does not match its text, and there is no
+            ``on_defect``; with it, the annotation is reported and left out.
+    """
+    path, source = Path(path), Source(str(path), None, on_defect, ends, units)
+    folder = path if path.is_dir() else path.parent
+    texts = sorted(path.rglob("*.txt")) if path.is_dir() else [path.with_suffix(".txt")]
+    for text in texts:
+        yield _document(text, text.relative_to(folder).with_suffix("").as_posix(), source)
+    for annotations in sorted(path.rglob("*.ann")) if path.is_dir() else ():
+        if not annotations.with_suffix(".txt").exists():
+            fix = f"put {annotations.stem}.txt beside it"
+            replace(source, file=str(annotations), line=None).defect(
+                "missing text", "the .ann file has no .txt file", fix
+            )
+
+
+def write(documents: Iterable[Document], path: str | Path) -> None:
+    """Write a new folder of pairs, named by the ids of the documents, or numbered without ids.
+
+    The folder appears only when it is complete.
+
+    Raises:
+        DataError: the folder exists and is not empty, or cannot be written.
+        HanlatticeError: two documents have the same id, an id cannot be a file name, or a label contains
+            whitespace.
+    """
+    path = Path(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise DataError("exists already; name a new folder", path)
+    try:
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror or error}", path) from None
+    try:
+        for i, document in enumerate(documents, 1):
+            _write_pair(document, temporary, document.id if document.id is not None else f"{i:06}")
+        os.chmod(temporary, 0o755)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror or error}", path) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _document(path: Path, name: str, source: Source) -> Document:
+    text = _text(path)
+    file = path.with_suffix(".ann")
+    source = replace(source, file=str(file), line=None)
+    annotations: list[Annotation] = []
+    others: list[str] = []
+    for number, line in _records(file):
+        match = _TEXT_BOUND.fullmatch(line)
+        if match is not None:
+            annotations.append(_annotation(match, number))
+        elif line.startswith("T"):
+            fix = "write T1<tab>LABEL start end<tab>text"
+            source.defect("not an entity", f"cannot read {line!r}", fix, line=number)
+        else:
+            others.append(line)
+    found = fitting(text, annotations, source)
+    meta: dict[str, Any] = {"@file": str(file)}
+    if others:
+        meta |= {"ids": [annotation.name for annotation in found], "annotations": others}
+    return Document(text, tuple(entity(text, annotation) for annotation in found), id=name, meta=meta)
+
+
+def _text(path: Path) -> str:
+    """The text with its line ends unchanged, because offsets count them."""
+    return read_text(path)
+
+
+def _records(path: Path) -> Iterator[tuple[int, str]]:
+    """The annotations and their line numbers. Some tools write a line break of the text as a line break."""
+    record, begins = "", 0
+    for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
+        if _BEGINS.match(line):
+            if record:
+                yield begins, record
+            record, begins = line, number
+        elif record and line:
+            record += "\n" + line
+        elif line:
+            yield number, "T" + line
+    if record:
+        yield begins, record
+
+
+def _annotation(match: re.Match[str], line: int) -> Annotation:
+    offsets = (piece.split() for piece in match[3].split(";"))
+    pieces = tuple((int(start), int(end)) for start, end in offsets)
+    return Annotation(pieces, match[2], match[4], line=line, name=match[1])
+
+
+def _write_pair(document: Document, folder: Path, name: str) -> None:
+    text = folder / f"{name}.txt"
+    if not name or not text.resolve().is_relative_to(folder.resolve()) or text.exists():
+        raise HanlatticeError(
+            f"id {name!r} occurs twice or cannot be a file name; brat names files by ids, so change the id"
+        )
+    text.parent.mkdir(parents=True, exist_ok=True)
+    text.write_bytes(document.text.encode("utf-8"))
+    with open(text.with_suffix(".ann"), "w", encoding="utf-8", newline="\n") as stream:
+        for number, found in zip(_numbers(document), document.entities, strict=True):
+            if len(found.label.split()) != 1:
+                raise HanlatticeError(
+                    f"label {found.label!r} contains whitespace, which brat does not allow; rename the label"
+                )
+            offsets = ";".join(f"{start} {end}" for start, end in found.fragments)
+            surface = re.sub(r"[\r\n\t]", " ", surface_of(document.text, found.fragments))
+            stream.write(f"{number}\t{found.label} {offsets}\t{surface}\n")
+        for line in document.meta.get("annotations", ()):
+            stream.write(line + "\n")
+
+
+def _numbers(document: Document) -> list[str]:
+    """The identifiers of the entities: the original ones if there is one per entity, else numbered from T1.
+
+    Other annotations refer to the original ones.
+    """
+    own = document.meta.get("ids")
+    if own is not None and len(own) == len(document.entities):
+        return list(own)
+    return [f"T{i}" for i in range(1, len(document.entities) + 1)]

@@ -1,0 +1,73 @@
+"""CMeEE (CHIP 2020, CBLUE): ``text|||start end label|||start end label|||``, one text on each line.
+
+Ends are *inclusive*. Entities may be nested. A line without ``|||`` is a text without entities.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
+
+from hanlattice.corpus.defects import OnDefect
+from hanlattice.corpus.offsets import Annotation, entities
+from hanlattice.corpus.source import Source
+from hanlattice.document import Document
+from hanlattice.errors import HanlatticeError
+
+_BAR = "|||"
+_ENTITY = re.compile(r"(\d+)\s+(\d+)\s+(\S+)", re.ASCII)
+
+
+def sniff(head: Sequence[str]) -> str | None:
+    """A line holds a text, ``|||`` and an entity."""
+    rows = (line.rstrip().removesuffix(_BAR).split(_BAR) for line in head)
+    found = any(len(row) > 1 and _ENTITY.fullmatch(row[-1].strip()) for row in rows)
+    return "lines with '|||start end label'" if found else None
+
+
+def read(
+    lines: Iterable[str],
+    file: str = "-",
+    *,
+    on_defect: OnDefect | None = None,
+    ends: str | None = None,
+    units: str | None = None,
+) -> Iterator[Document]:
+    """One document per line.
+
+    Raises:
+        DataError: an entity cannot be read or does not match the text, and there is no ``on_defect``; with it, the
+            entity is reported and left out.
+    """
+    source = Source(file, None, on_defect, ends, units)
+    for number, line in enumerate(lines, 1):
+        if not line or line.isspace():
+            continue
+        text, *fields = line.split(_BAR)
+        annotations = []
+        for field in filter(str.strip, fields):
+            match = _ENTITY.fullmatch(field.strip())
+            if match is None:
+                fix = f"write {_BAR}start end label{_BAR} with an inclusive end"
+                source.defect("not an entity", f"cannot read {field!r}", fix, line=number)
+                continue
+            annotations.append(Annotation(((int(match[1]), int(match[2])),), match[3], inclusive=True))
+        yield Document(text, entities(text, annotations, source.at(number)), meta={"@line": number})
+
+
+def write(documents: Iterable[Document], stream: IO[str]) -> None:
+    """Write one line per document.
+
+    Raises:
+        HanlatticeError: a text contains ``|||`` or a line break, or a label contains whitespace.
+    """
+    for document in documents:
+        fields = [f"{entity.start}    {entity.end - 1}    {entity.label}" for entity in document.entities]
+        unreadable = next((entity.label for entity in document.entities if len(entity.label.split()) != 1), None)
+        if unreadable is not None:
+            raise HanlatticeError(
+                f"label {unreadable!r} contains whitespace, which CMeEE does not allow; rename the label"
+            )
+        if _BAR in document.text or "\n" in document.text:
+            message = f"{document.text[:40]!r} contains {_BAR} or a line break, which CMeEE does not allow"
+            raise HanlatticeError(f"{message}; write jsonl instead")
+        stream.write(_BAR.join([document.text, *fields, ""]) + "\n")

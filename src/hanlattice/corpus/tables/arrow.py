@@ -1,0 +1,172 @@
+"""Parquet and Arrow files, and folders of them as ``datasets`` saves them, with rows in any of the JSON formats.
+
+Defects name rows, numbered from 1, as lines. Tags that are numbers get their names from the file, or from the
+``dataset_info.json`` beside it. Needs pyarrow.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from hanlattice.corpus.defects import OnDefect
+from hanlattice.corpus.json_rows.row_formats import ROW_FORMATS, describe, recognise
+from hanlattice.corpus.json_rows.rows import Row
+from hanlattice.corpus.source import Source
+from hanlattice.document import Document
+from hanlattice.errors import DataError
+
+_HEAD = 500
+"""Number of rows from which the format is recognised."""
+
+_BATCH = 1000
+"""Rows of Parquet that are read at once."""
+
+_STREAM = b"\xff\xff\xff\xff"
+"""The first bytes of an Arrow stream."""
+
+
+def is_parquet(path: Path) -> str | None:
+    """The path is a Parquet file, or a folder of Parquet files."""
+    if path.is_dir():
+        return "a folder of Parquet files" if any(path.glob("*.parquet")) else None
+    return "a Parquet file" if _begins(path, b"PAR1") else None
+
+
+def is_arrow(path: Path) -> str | None:
+    """The path is an Arrow file, or a folder that ``datasets`` saved."""
+    if path.is_dir():
+        names = ("dataset_dict.json", "dataset_info.json", "*.arrow")
+        return "a folder of Arrow files" if any(any(path.glob(name)) for name in names) else None
+    return "an Arrow file" if _begins(path, b"ARROW1", _STREAM) else None
+
+
+def read(
+    path: str | Path,
+    *,
+    scheme: str | None = None,
+    strict: bool = False,
+    ends: str | None = None,
+    units: str | None = None,
+    on_defect: OnDefect | None = None,
+) -> Iterator[Document]:
+    """One document per row, or per sentence; the files of a folder are sorted by name.
+
+    Raises:
+        DataError: pyarrow is not installed, a file cannot be read, a folder holds several splits, or no format
+            recognises the rows.
+    """
+    path, source = Path(path), Source(str(path), None, on_defect, ends, units, scheme, strict)
+    if find_spec("pyarrow") is None:
+        raise DataError("Parquet and Arrow need pyarrow; install it: pip install 'hanlattice[bulk]'", path)
+    found = _rows(path)
+    head = list(islice(found, _HEAD))
+    if not head:
+        raise DataError("the table has no rows; name a table with documents", path)
+    detected = recognise([row for _, row in head])
+    if detected is None:
+        description = describe(row for _, row in head)
+        fix = "name the columns text and entities, or tokens and ner_tags"
+        raise DataError(f"no known format has {description}; {fix}", path)
+    yield from ROW_FORMATS[detected.format].documents(chain(head, found), source)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    number = 0
+    for file in _files(path):
+        try:
+            schema, found = _opened(file)
+            names = _names(schema, file)
+            for row in found:
+                number += 1
+                yield number, _with_names(row, names)
+        except (OSError, ValueError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(
+                f"cannot be read: {' '.join(str(error).split())}; create or download it again", file
+            ) from None
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or the files of a folder.
+
+    Raises:
+        DataError: the folder holds several splits.
+    """
+    if not path.is_dir():
+        return [path]
+    files = sorted([*path.glob("*.parquet"), *path.glob("*.arrow")])
+    folders = sorted(inner.name for inner in path.iterdir() if inner.is_dir() and any(inner.glob("*.arrow")))
+    splits = sorted({file.stem.split("-")[0] for file in files})
+    if folders or (len(splits) > 1 and any("-of-" in file.stem for file in files)):
+        named = ", ".join(folders or splits)
+        raise DataError(f"holds several splits: {named}; name one of them", path)
+    return files
+
+
+def _opened(file: Path) -> tuple[Any, Iterator[Any]]:
+    """The schema of a file, and its rows, read batch by batch."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if _begins(file, b"PAR1"):
+        table = pq.ParquetFile(file)
+        return table.schema_arrow, _flat(table.iter_batches(_BATCH))
+    opened = pa.ipc.open_stream if _begins(file, _STREAM) else pa.ipc.open_file
+    reader = opened(pa.memory_map(str(file)))
+    if hasattr(reader, "num_record_batches"):
+        return reader.schema, _flat(reader.get_batch(i) for i in range(reader.num_record_batches))
+    return reader.schema, _flat(reader)
+
+
+def _flat(batches: Any) -> Iterator[Any]:
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _names(schema: Any, file: Path) -> dict[str, list[str]]:
+    """The class names of each column with numbers, from the schema or from ``dataset_info.json``."""
+    metadata = (schema.metadata or {}).get(b"huggingface")
+    info = file.parent / "dataset_info.json"
+    if metadata is not None:
+        features = json.loads(metadata).get("info", {}).get("features", {})
+    elif info.is_file():
+        features = json.loads(info.read_text(encoding="utf-8")).get("features", {})
+    else:
+        features = {}
+    found = {name: _class_names(feature) for name, feature in (features or {}).items()}
+    return {name: names for name, names in found.items() if names}
+
+
+def _class_names(feature: Any) -> list[str]:
+    """The names of a class label, or of a sequence of class labels; empty for other features."""
+    if isinstance(feature, list) and feature:
+        return _class_names(feature[0])
+    if not isinstance(feature, Mapping):
+        return []
+    if feature.get("_type") == "ClassLabel":
+        return list(feature.get("names") or ())
+    return _class_names(feature.get("feature"))
+
+
+def _with_names(row: Any, names: Mapping[str, list[str]]) -> Any:
+    """The row with names instead of numbers."""
+    changed = {
+        name: [known[n] if type(n) is int and 0 <= n < len(known) else n for n in row[name]]
+        for name, known in names.items()
+        if isinstance(row.get(name), list)
+    }
+    return {**row, **changed}
+
+
+def _begins(path: Path, *marks: bytes) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(8).startswith(marks)
+    except OSError:  # reading the file will report it
+        return False

@@ -1,0 +1,112 @@
+"""Formats with offsets beside the text: brat, CMeEE and spaCy's DocBin."""
+
+import io
+import zlib
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from corpus_examples import (
+    NAMES,
+    TEXT,
+    document,
+    found,
+    lines,
+    plain,
+    put,
+    refusal,
+)
+from hanlattice import corpus
+from hanlattice.corpus.defects import Defect
+from hanlattice.corpus.standoff import brat, cmeee
+from hanlattice.errors import DataError, HanlatticeError
+
+
+def test_cmeee_reads_nested_entities_and_reports_bad_ones() -> None:
+    text = "肺炎患者|||0    1    dis|||0 3 sym|||3 1 pro|||x|||\n无"
+    with pytest.raises(DataError, match=r"^f:1: cannot read 'x'"):
+        list(cmeee.read(lines(text), "f"))
+    defects: list[Defect] = []
+    first, second = cmeee.read(lines(text), "f", on_defect=defects.append)
+    assert found(first) == [("肺炎患者", "sym"), ("肺炎", "dis")]
+    assert found(second) == []
+    assert [defect.kind for defect in defects] == ["not an entity", "misaligned span"]
+    stream = io.StringIO()
+    cmeee.write([first, second], stream)
+    again = list(cmeee.read(stream.getvalue().split("\n")))
+    assert [(d.text, d.spans) for d in again] == [(d.text, d.spans) for d in (first, second)]
+
+
+def test_brat_keeps_everything_in_its_pairs(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    (folder / "b").mkdir(parents=True)
+    (folder / "a.txt").write_bytes("我们\r\n在重庆".encode())
+    (folder / "a.ann").write_text(
+        "T3\tLOC 5 7\t重庆\nT1\tPER 0 1;1 2\t我 们\n"
+        "R1\tIn Arg1:T1 Arg2:T3\n#1\tAnnotatorNotes T3\t好\n*\tEquiv T1 T3\n",
+        encoding="utf-8",
+    )
+    (folder / "b" / "c.txt").write_text("无", encoding="utf-8")
+    one, two = corpus.read(folder)
+    assert (one.id, two.id) == ("a", "b/c")
+    assert found(one) == [("我们", "PER"), ("重庆", "LOC")]
+    assert one.entities[0].fragments == ((0, 1), (1, 2))
+    corpus.write([one, two], tmp_path / "out", "brat")
+    assert [plain(document) for document in corpus.read(tmp_path / "out")] == [plain(one), plain(two)]
+    assert [plain(document) for document in corpus.read(folder / "a.ann")] == [plain(one)]
+    with pytest.raises(DataError, match="exists already"):
+        corpus.write([one], tmp_path / "out", "brat")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
+def test_brat_reports_wrong_offsets_and_reads_line_breaks_in_annotations(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("我们\n在重庆", encoding="utf-8")
+    (tmp_path / "a.ann").write_text("T1\tX 0 4\t我们\n在\nT2\tLOC 3 5\t重庆\nT3 LOC 4 6\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"a\.ann:4: cannot read"):
+        list(brat.read(tmp_path))
+    defects: list[Defect] = []
+    [read] = brat.read(tmp_path, on_defect=defects.append)
+    assert found(read) == [("我们\n在", "X")]
+    assert [(defect.line, defect.kind) for defect in defects] == [(4, "not an entity"), (3, "misaligned span")]
+    assert "'重庆' is at [4, 6)" in defects[1].fix
+
+
+@pytest.mark.parametrize("name", ["../x", "", "a"])
+def test_brat_ids_must_be_unique_file_names(tmp_path: Path, name: str) -> None:
+    with pytest.raises(HanlatticeError, match="brat names files by ids"):
+        brat.write([document("我", id="a"), document("我", id=name)], tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_brat_in_utf16(tmp_path: Path) -> None:
+    put(tmp_path / "a.txt", TEXT.encode("utf-16"))
+    put(tmp_path / "a.ann", "T1\tPER 0 2\t李明\nT2\tLOC 3 5\t北京\n".encode("utf-16"))
+    assert [(d.text, found(d)) for d in corpus.read(tmp_path)] == [(TEXT, NAMES)]
+
+
+def test_docbin_without_spacy_names_the_command_that_converts_it(tmp_path: Path) -> None:
+    path = put(tmp_path / "train.spacy", zlib.compress(b"\x84\xa7version\xa30.1\xa5attrs\x95\x41\x42"))
+    assert corpus.detect(path) == "docbin"
+    if find_spec("spacy") is None:
+        refused = refusal(path)
+        assert "is spaCy's DocBin, which only spaCy can read" in refused
+        assert "DocBin().from_disk('train.spacy')" in refused
+    else:
+        assert "cannot be read as spaCy's DocBin" in refusal(path)
+
+
+def test_docbin_is_read_where_spacy_is_installed(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    from spacy.tokens import Doc, DocBin, Span
+
+    vocab = spacy.blank("xx").vocab
+    entities, groups, both = (Doc(vocab, ["李明", "在", "北京"], [False] * 3) for _ in range(3))
+    for doc in (entities, both):
+        doc.ents = [Span(doc, 0, 1, "PER"), Span(doc, 2, 3, "LOC")]
+    for doc in (groups, both):
+        doc.spans["sc"] = [Span(doc, 0, 1, "PER"), Span(doc, 2, 3, "LOC")]
+    DocBin(docs=[entities, groups], store_user_data=True).to_disk(tmp_path / "a.spacy")
+    assert [(d.text, found(d)) for d in corpus.read(tmp_path / "a.spacy")] == [(TEXT, NAMES)] * 2
+    DocBin(docs=[both]).to_disk(tmp_path / "b.spacy")
+    assert "2 spans in groups, which are not read" in refusal(tmp_path / "b.spacy")
