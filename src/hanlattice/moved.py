@@ -22,7 +22,6 @@ MOVED = {
     "annotation.forms.text": "annotation.input_formats.text",
     "annotation.output": "annotation.output_formats",
     "batch": "inputs.batch",
-    "calibration": "evaluation.calibration",
     "calibration": "evaluation.temperature",
     "corpus.angled": "corpus.inline.angled",
     "corpus.boson": "corpus.inline.boson",

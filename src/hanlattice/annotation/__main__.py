@@ -1,4 +1,7 @@
-"""A worker: a job and then chunks come in, pickled, and a part goes out for each, until there are no more."""
+"""The worker process: reads a job and then chunks from standard input, and writes one part for each chunk.
+
+Messages are pickled, in both directions. The parent process starts the worker, so the pickles are trusted.
+"""
 
 import os
 import pickle
@@ -9,29 +12,29 @@ from hanlattice.errors import HanlatticeError
 
 
 def main() -> None:
-    given = sys.stdin.buffer
-    with os.fdopen(os.dup(1), "wb") as answers:
-        os.dup2(2, 1)  # what a library prints must not come between the answers
+    requests = sys.stdin.buffer
+    with os.fdopen(os.dup(1), "wb") as responses:
+        os.dup2(2, 1)  # output that a library prints must not mix with the responses
 
-        def say(kind: str, what: object) -> None:
-            pickle.dump((kind, what), answers, pickle.HIGHEST_PROTOCOL)
-            answers.flush()
+        def respond(kind: str, content: object) -> None:
+            pickle.dump((kind, content), responses, pickle.HIGHEST_PROTOCOL)
+            responses.flush()
 
         try:
-            annotator = Annotator(pickle.load(given))
-            say("ready", None)
+            annotator = Annotator(pickle.load(requests))
+            respond("ready", None)
             while True:
-                say("part", annotator(pickle.load(given)))
+                respond("part", annotator(pickle.load(requests)))
         except HanlatticeError as error:
-            say("error", str(error))
+            respond("error", str(error))
         except (EOFError, BrokenPipeError):
-            return  # whoever gave the work has ended
+            return  # the parent process has ended
         except Exception as error:
-            say("error", f"unexpected {type(error).__name__}: {error}")
+            respond("error", f"unexpected {type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":
     try:
         main()
     except BrokenPipeError:
-        os._exit(1)  # at once: what is left to be written has no reader
+        os._exit(1)  # immediately, since the buffered output has no reader

@@ -1,18 +1,20 @@
-"""What a worker does: a model, loaded once, and chunks to parts."""
+"""The work of one worker: load the model once, then annotate chunks."""
 
 import sys
 
 from hanlattice.annotation.chunk import Chunk, Part
-from hanlattice.annotation.forms import FORMS
+from hanlattice.annotation.input_formats import INPUT_FORMATS
 from hanlattice.annotation.job import Job
-from hanlattice.annotation.output import OUTPUTS
+from hanlattice.annotation.output_formats import OUTPUT_FORMATS
 from hanlattice.api import load
 from hanlattice.kernels.allocator import return_freed_memory
 from hanlattice.lexicon import Lexicon
 
 
 class Annotator:
-    """``annotator(chunk)`` is the part it becomes, by whichever worker: texts of one chunk alone are read together.
+    """Turns chunks into parts: ``annotator(chunk)``.
+
+    Batches never mix texts of different chunks, so the result does not depend on which worker gets a chunk.
 
     Raises:
         HanlatticeError: the model or a lexicon cannot be loaded.
@@ -31,9 +33,9 @@ class Annotator:
 
     def __call__(self, chunk: Chunk) -> Part:
         job = self.job
-        rows = FORMS[chunk.form].rows(chunk, job.column, job.into)
+        rows = INPUT_FORMATS[chunk.format].rows(chunk, job.column, job.into)
         with self.ner.using(threshold=job.threshold):
             found = self.ner.pipe(rows.texts, batch_size=job.batch_size)
             entities = [[entity.to_dict() for entity in document.entities] for document in found]
-        data = OUTPUTS[job.output].write(rows, entities, job.into)
+        data = OUTPUT_FORMATS[job.output].write(rows, entities, job.into)
         return Part(chunk.number, chunk.file, chunk.size, data, len(entities), tuple(rows.bad))

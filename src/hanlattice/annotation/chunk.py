@@ -1,4 +1,4 @@
-"""What goes to a worker and what comes back."""
+"""The messages between a run and its workers: chunks go to a worker, parts come back."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -6,22 +6,27 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of one file that follow each other.
+    """Consecutive rows of one file.
 
-    ``rows`` are as its form holds them, not yet parsed; the first of them is at line (of Parquet: row) ``first``,
-    counted from 1. ``size`` is how many bytes of the file were read for them.
+    Args:
+        number: number of the chunk in the run, from 0.
+        file: path of the file.
+        format: name of the file's format.
+        first: line of the first row (in Parquet: its number), from 1.
+        rows: the rows as the format holds them, not yet parsed.
+        size: number of bytes of the file that were read for the chunk.
     """
 
     number: int
     file: str
-    form: str
+    format: str
     first: int
     rows: Any
     size: int
 
 
-class Bad(NamedTuple):
-    """A row that cannot be annotated: its line, why, and the row itself as far as it can be shown."""
+class BadRow(NamedTuple):
+    """A row that cannot be annotated: its line, the reason, and the row as far as it can be shown."""
 
     line: int
     reason: str
@@ -30,11 +35,20 @@ class Bad(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """An annotated chunk: the bytes of its file, how many rows are in it, and the rows set aside."""
+    """An annotated chunk.
+
+    Args:
+        chunk: number of the chunk.
+        file: path of the file that the chunk comes from.
+        size: number of bytes of that file that were read for the chunk.
+        data: contents of the output file for this chunk.
+        rows: number of annotated rows in ``data``.
+        bad: rows that could not be annotated.
+    """
 
     chunk: int
     file: str
     size: int
     data: bytes
     rows: int
-    bad: tuple[Bad, ...]
+    bad: tuple[BadRow, ...]

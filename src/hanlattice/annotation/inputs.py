@@ -1,4 +1,4 @@
-"""Which files are meant, and how their bytes are reached."""
+"""The input files: find the files of paths, folders and globs, and open them, also packed ones."""
 
 import bz2
 import gzip
@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from hanlattice.errors import ConfigError, DataError
 
-FORMS = {
+FORMATS_BY_SUFFIX = {
     ".txt": "text",
     ".text": "text",
     ".jsonl": "jsonl",
@@ -26,15 +26,22 @@ FORMS = {
     ".pq": "parquet",
 }
 PACKED = (".gz", ".bz2", ".xz", ".zst")
-LONGEST = 8 << 20  # bytes of a line; a longer one is set aside, unread
+MAX_LINE_BYTES = 8 << 20  # longer lines are skipped without reading them into memory
 
 
 @dataclass(frozen=True)
 class Input:
-    """A file to annotate."""
+    """A file to annotate.
+
+    Args:
+        path: path of the file.
+        format: name of its format, such as ``"jsonl"``.
+        size: size in bytes.
+        modified: time of the last change, in nanoseconds.
+    """
 
     path: Path
-    form: str
+    format: str
     size: int
     modified: int
 
@@ -43,99 +50,107 @@ class Input:
         return self.path.suffix in PACKED
 
 
-def find_inputs(names: Iterable[str], form: str | None, output: Path) -> list[Input]:
-    """The files that are named, those in the folders that are named, and those that globs meet, in their order.
+def find_inputs(names: Iterable[str], format_name: str | None, output: Path) -> list[Input]:
+    """The input files, in the order of ``names``: files, the files in folders, and the files that match globs.
 
-    In folders and globs only files of known names count, none that is hidden or begins with ``_``, as
-    those do that programs leave beside their results, and nothing of ``output``.
+    From folders and globs only files with known suffixes are taken, unless ``format_name`` is given. Hidden files
+    and files whose name starts with ``_`` in folders (programs leave such files beside their results) are skipped,
+    and so are the files of ``output``.
+
+    Args:
+        names: paths of files and folders, and globs.
+        format_name: format of all files; ``None`` to take it from the suffix of each file.
+        output: output of the run.
 
     Raises:
-        DataError: one does not exist, or nothing is found.
-        ConfigError: what a file holds cannot be told from its name.
+        DataError: a file does not exist, or no file is found.
+        ConfigError: the suffix of a file does not show its format.
     """
     found: dict[Path, Input] = {}
     for name in names:
         path = Path(name)
         if path.is_dir():
-            for inner in _within(path, output, form):
+            for inner in _within(path, output, format_name):
                 found.setdefault(inner.path, inner)
         elif path.exists() or not has_magic(name):
-            found.setdefault(path, _input(path, form or _form(path)))
+            found.setdefault(path, _input(path, format_name or _format_of_named(path)))
         else:
             for matched in sorted(glob(name, recursive=True)):
-                if (
-                    Path(matched).is_file()
-                    and (form or _form_of(Path(matched)))
-                    and not _is_of(output, Path(matched))
-                ):
-                    found.setdefault(Path(matched), _input(Path(matched), form or _form(Path(matched))))
+                inner_path = Path(matched)
+                known = format_name or _format_of(inner_path)
+                if known and inner_path.is_file() and not _belongs_to(output, inner_path):
+                    found.setdefault(inner_path, _input(inner_path, known))
     if not found:
-        endings = ", ".join(FORMS)
-        raise DataError(f"no file to annotate in {' '.join(names)}; file names end with {endings}, or one of .gz …")
+        endings = ", ".join(FORMATS_BY_SUFFIX)
+        raise DataError(
+            f"no file to annotate in {' '.join(names)}; names have to end with {endings}, also packed (.gz …)"
+        )
     return list(found.values())
 
 
-def _within(folder: Path, output: Path, form: str | None) -> Iterator[Input]:
+def _within(folder: Path, output: Path, format_name: str | None) -> Iterator[Input]:
     for path in sorted(folder.rglob("*")):
         hidden = any(part[0] in "._" for part in path.relative_to(folder).parts)
-        known = form or _form_of(path)
-        if known and path.is_file() and not hidden and not _is_of(output, path):
+        known = format_name or _format_of(path)
+        if known and path.is_file() and not hidden and not _belongs_to(output, path):
             yield _input(path, known)
 
 
-def _is_of(output: Path, path: Path) -> bool:
+def _belongs_to(output: Path, path: Path) -> bool:
     outputs = (output, output.with_name(f"{output.name}.parts"), output.with_name(f"{output.name}.bad.jsonl"))
     resolved = path.resolve()
     return any(resolved.is_relative_to(mine.resolve()) for mine in outputs)
 
 
-def _form_of(path: Path) -> str | None:
-    return FORMS.get(Path(path.stem).suffix if path.suffix in PACKED else path.suffix)
+def _format_of(path: Path) -> str | None:
+    return FORMATS_BY_SUFFIX.get(Path(path.stem).suffix if path.suffix in PACKED else path.suffix)
 
 
-def _form(path: Path) -> str:
-    form = _form_of(path)
-    if form is None and path.exists():
+def _format_of_named(path: Path) -> str:
+    format = _format_of(path)  # noqa: A001
+    if format is None and path.exists():
         raise ConfigError(
-            f"{path}: its name does not tell what it holds; say so: --from text, jsonl, csv or parquet"
+            f"{path}: the name does not show the format; name it with --from text, jsonl, csv or parquet"
         )
-    return form or ""
+    return format or ""  # _input reports that the file does not exist
 
 
-def _input(path: Path, form: str) -> Input:
+def _input(path: Path, format_name: str) -> Input:
     try:
         status = path.stat()
         with path.open("rb"):
             pass
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None
-    return Input(path, form, status.st_size, status.st_mtime_ns)
+    return Input(path, format_name, status.st_size, status.st_mtime_ns)
 
 
 @contextmanager
-def opened(given: Input) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The bytes of a file, unpacked, and the file itself, whose position tells how far it has been read.
+def opened(source: Input) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """The unpacked bytes of a file, and the file itself, whose position shows how much of it has been read.
 
     Raises:
-        DataError: it cannot be read or unpacked.
+        DataError: the file cannot be read or unpacked.
     """
     try:
         with ExitStack() as stack:
-            file = stack.enter_context(given.path.open("rb"))
-            yield stack.enter_context(_unpacked(file, given)), file
+            file = stack.enter_context(source.path.open("rb"))
+            yield stack.enter_context(_unpacked(file, source)), file
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"cannot be unpacked to its end: {error}; fetch or pack it again", given.path) from None
+        raise DataError(f"cannot be unpacked: {error}; download or pack it again", source.path) from None
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", given.path) from None
+        raise DataError(f"cannot be read: {error.strerror or error}", source.path) from None
 
 
-def _unpacked(file: IO[bytes], given: Input) -> IO[bytes]:
+def _unpacked(file: IO[bytes], source: Input) -> IO[bytes]:
     kinds: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    if given.path.suffix in kinds:
-        return io.BufferedReader(kinds[given.path.suffix](file), 1 << 20)
-    if given.path.suffix == ".zst":
+    if source.path.suffix in kinds:
+        return io.BufferedReader(kinds[source.path.suffix](file), 1 << 20)
+    if source.path.suffix == ".zst":
         if find_spec("pyarrow") is None:
-            raise ConfigError(f"{given.path}: unpacking needs: pip install 'hanlattice[bulk]'")
+            raise ConfigError(
+                f"{source.path}: unpacking .zst needs pyarrow; install it: pip install 'hanlattice[bulk]'"
+            )
         import pyarrow
 
         return io.BufferedReader(pyarrow.CompressedInputStream(file, "zstd"), 1 << 20)
@@ -143,11 +158,11 @@ def _unpacked(file: IO[bytes], given: Input) -> IO[bytes]:
 
 
 def lines(stream: IO[bytes]) -> Iterator[bytes | None]:
-    """Lines with their ends; None in place of one that is longer than ``LONGEST``."""
-    while line := stream.readline(LONGEST + 1):
-        if len(line) <= LONGEST:
+    """The lines with their ends; ``None`` for each line longer than ``MAX_LINE_BYTES``."""
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        if len(line) <= MAX_LINE_BYTES:
             yield line
             continue
         while line and not line.endswith(b"\n"):
-            line = stream.readline(LONGEST)
+            line = stream.readline(MAX_LINE_BYTES)
         yield None

@@ -1,4 +1,4 @@
-"""What is done to every row."""
+"""The settings of a run that decide its result."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +10,20 @@ from hanlattice.model.folder import ModelFolder
 
 @dataclass(frozen=True)
 class Job:
-    """``column`` holds the text, and ``into`` is the new one that gets the entities.
+    """The settings that are applied to every row.
 
-    ``output``, of parts in a folder: ``jsonl``, ``jsonl.gz`` or ``parquet``. ``lexicons`` are added to the model's
-    own. ``threads`` are those of one worker. ``convention`` is the annotation convention of the answers, the
-    model's default one where it is empty. ``trust``: as in :func:`hanlattice.load`.
+    Args:
+        output: format of the output: ``jsonl``, ``jsonl.gz`` or ``parquet``.
+        model: model folder; ``None`` for the packaged model.
+        lexicons: lexicon files whose words are added to the lexicon of the model.
+        threshold: minimum score of an entity.
+        column: column or field that holds the text.
+        into: new column or field for the entities.
+        batch_size: number of texts that the model reads at once.
+        device: device of the model, such as ``"cpu"``.
+        threads: number of threads of each worker.
+        convention: annotation convention of the entities; empty for the default of the model.
+        trust: allow the model to import code, as in :func:`hanlattice.load`.
     """
 
     output: str = "jsonl"
@@ -30,11 +39,11 @@ class Job:
     trust: bool = False
 
     def identity(self) -> dict[str, Any]:
-        """All that the answers follow from; files by their content.
+        """Everything that the annotations depend on; files are represented by a hash of their content.
 
         Raises:
             ModelError: there is no such model, or a file cannot be read.
-            UnknownConvention: the model did not learn the convention.
+            UnknownConvention: the model was not trained on the convention.
         """
         opened = ModelFolder.open(self.model)
         folder, convention = opened.path, self.convention or opened.vocabulary.convention

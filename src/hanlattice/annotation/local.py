@@ -1,4 +1,4 @@
-"""Chunks by processes of this machine."""
+"""The local engine: worker processes on this machine."""
 
 import logging
 import os
@@ -15,24 +15,28 @@ from hanlattice.annotation.chunk import Chunk, Part
 from hanlattice.annotation.job import Job
 from hanlattice.errors import HanlatticeError
 
-TRIES = 3  # of a chunk whose worker is lost
+MAX_TRIES = 3  # times that a chunk is tried if its worker is lost
 
 logger = logging.getLogger(__name__)
 
 
 def local(chunks: Iterator[Chunk], job: Job, *, workers: int = 1) -> Iterator[Part]:
-    """Parts in the order they are done; a chunk is read when a worker is free for it.
+    """Annotate chunks by worker processes.
 
-    A worker that is lost, such as killed for want of memory, is replaced, and what it was at is done again.
+    A chunk is read only when a worker is free for it. A worker that is lost, for example killed when memory runs
+    out, is replaced, and its chunk is annotated again.
+
+    Yields:
+        The parts, in the order in which they are finished.
 
     Raises:
-        HanlatticeError: a worker fails, or one chunk loses three of them.
+        HanlatticeError: a worker fails, or the same chunk loses three workers.
     """
-    source = _Shared(chunks)
+    source = _SharedChunks(chunks)
     done: Queue[Part | BaseException | None] = Queue(workers)
-    helpers = [_Helper(source, job, done) for _ in range(workers)]
-    for helper in helpers:
-        helper.start()
+    threads = [_WorkerThread(source, job, done) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
     try:
         left = workers
         while left:
@@ -45,15 +49,15 @@ def local(chunks: Iterator[Chunk], job: Job, *, workers: int = 1) -> Iterator[Pa
                     raise error
     finally:
         source.close()
-        for helper in helpers:
-            helper.stop()
-        while any(helper.is_alive() for helper in helpers):
+        for thread in threads:
+            thread.stop()
+        while any(thread.is_alive() for thread in threads):
             with suppress(Empty):
                 done.get(timeout=0.05)
 
 
-class _Shared:
-    """An iterator that threads take from in turn."""
+class _SharedChunks:
+    """Chunks that several threads take from."""
 
     def __init__(self, chunks: Iterator[Chunk]):
         self._chunks, self._lock, self.closed = chunks, Lock(), False
@@ -70,10 +74,10 @@ class _Shared:
             yield chunk
 
 
-class _Helper(Thread):
-    """The thread that talks to one worker."""
+class _WorkerThread(Thread):
+    """The thread that gives chunks to one worker and collects its parts."""
 
-    def __init__(self, source: _Shared, job: Job, done: "Queue[Part | BaseException | None]"):
+    def __init__(self, source: _SharedChunks, job: Job, done: "Queue[Part | BaseException | None]"):
         super().__init__(daemon=True)
         self.source, self.job, self.done = source, job, done
         self.worker: _Worker | None = None
@@ -94,31 +98,31 @@ class _Helper(Thread):
             self.worker.end()
 
     def _part(self, chunk: Chunk) -> Part:
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, MAX_TRIES + 1):
             try:
                 if self.worker is None:
                     self.worker = _Worker(self.job)
-                return self.worker.ask(chunk)
+                return self.worker.annotate(chunk)
             except _LostError as lost:
                 self.worker = None
                 if self.source.closed:
                     break
-                where = f"{chunk.file}, from line {chunk.first} on"
-                logger.warning("a worker was lost (%s) at %s; attempt %d of %d", lost, where, attempt, TRIES)
+                where = f"{chunk.file}, at the rows from line {chunk.first}"
+                logger.warning("a worker was lost (%s): %s; attempt %d of %d", lost, where, attempt, MAX_TRIES)
         raise HanlatticeError(
-            f"{chunk.file}:{chunk.first}: {TRIES} workers were lost at the rows from here on, as happens when"
-            " memory runs out; take fewer --workers or smaller --chunk-rows"
+            f"{chunk.file}:{chunk.first}: {MAX_TRIES} workers were lost at the rows from this line, perhaps because"
+            " memory ran out; use fewer --workers or smaller --chunk-rows"
         )
 
 
 class _LostError(Exception):
-    """A worker ended without an answer."""
+    """A worker ended without a response."""
 
 
 class _Worker:
-    """A process that has loaded the model.
+    """A worker process with a loaded model.
 
-    It is a program of its own and not a fork or a spawned copy of this one: it imports nothing of the caller's.
+    It is a separate program, not a fork or a spawned copy of this process, so it imports no module of the caller.
     """
 
     def __init__(self, job: Job):
@@ -131,39 +135,44 @@ class _Worker:
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
                 **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(job.threads)),
             },
-            start_new_session=True,  # so that Ctrl-C on the terminal does not reach it before it reaches us
+            start_new_session=True,  # Ctrl-C in the terminal must reach only this process
         )
         try:
-            self._answer(job)
+            self._request(job)
         except BaseException:
             self.end()
             raise
 
-    def ask(self, chunk: Chunk) -> Part:
-        return self._answer(chunk)
+    def annotate(self, chunk: Chunk) -> Part:
+        """
+        Raises:
+            _LostError: the worker ended.
+            HanlatticeError: the worker reports an error.
+        """
+        return self._request(chunk)
 
-    def _answer(self, question: object) -> Any:
+    def _request(self, content: object) -> Any:
         stdin, stdout = self.process.stdin, self.process.stdout
         assert stdin is not None
         assert stdout is not None
         try:
-            pickle.dump(question, stdin, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(content, stdin, pickle.HIGHEST_PROTOCOL)
             stdin.flush()
-            kind, what = pickle.load(stdout)
+            kind, response = pickle.load(stdout)
         except (EOFError, OSError, pickle.UnpicklingError, ValueError):
-            self.process.kill()  # unless it has ended
+            self.process.kill()  # if it has not ended
             status = self.process.wait()
             self.end()
             raise _LostError(f"signal {-status}" if status < 0 else f"status {status}") from None
         if kind == "error":
-            raise HanlatticeError(what)
-        return what
+            raise HanlatticeError(response)
+        return response
 
     def end(self) -> None:
-        """Also in the middle of a chunk."""
+        """End the process, also in the middle of a chunk."""
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
-            with suppress(OSError):  # what was still to be written has no reader
+            with suppress(OSError):  # buffered output has no reader
                 stream.close()

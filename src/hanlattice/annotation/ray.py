@@ -1,8 +1,8 @@
-"""Annotation on a Ray cluster, or on a Ray of this machine alone: a pool of actors with one model each.
+"""The Ray engine: a pool of Ray actors with one model each, on a cluster or on this machine.
 
-This process reads and writes, so nodes need no common disk; but the model, if it is not the packaged one, has to
-be where each node finds it. Actors take no part before they are placed: more of them than there is room for do not
-block anything, and where the cluster grows they join in.
+The calling process reads and writes all files, so the nodes need no shared disk. A model that is not the packaged
+one has to be at the same path on every node. An actor gets chunks only once Ray has placed it: more actors than fit
+block nothing, and they start to work when the cluster grows.
 """
 
 import os
@@ -15,9 +15,9 @@ from hanlattice.annotation import Chunk, Job, Part
 from hanlattice.annotation.annotator import Annotator
 from hanlattice.errors import ConfigError, HanlatticeError
 
-AHEAD = 2  # chunks that an actor has been given: one it reads, and the next
-TRIES = 3  # of a chunk whose actor is lost
-PATIENCE = 600  # seconds without any actor
+PENDING_PER_ACTOR = 2  # chunks that an actor has at a time: the current one and the next
+MAX_TRIES = 3  # times that a chunk is tried if its actor is lost
+PLACEMENT_TIMEOUT = 600  # seconds to wait for the first actor
 
 
 def on_ray(
@@ -28,28 +28,38 @@ def on_ray(
     cpus_per_worker: float = 1.0,
     gpus_per_worker: float = 0.0,
 ) -> Iterator[Part]:
-    """Parts in the order they are done, by at most ``workers`` actors; read no faster than they are annotated.
+    """Annotate chunks by Ray actors.
 
-    The cluster is that of ``RAY_ADDRESS``; without it Ray is started here, for this call. Ray starts a lost actor
-    again and has it do again what it was at.
+    Uses the cluster at ``RAY_ADDRESS``, or else starts Ray on this machine for this call. Ray restarts a lost actor
+    and repeats its chunks. Chunks are read no faster than they are annotated.
+
+    Args:
+        chunks: the chunks.
+        job: the settings of the run.
+        workers: maximum number of actors.
+        cpus_per_worker: CPUs that Ray reserves for an actor.
+        gpus_per_worker: GPUs that Ray reserves for an actor; may be a fraction.
+
+    Yields:
+        The parts, in the order in which they are finished.
 
     Raises:
-        ConfigError: Ray is not installed, or has no room for one actor.
-        HanlatticeError: an actor fails, or one chunk loses three of them.
+        ConfigError: Ray is not installed, or the cluster is too small for one actor.
+        HanlatticeError: an actor fails, or the same chunk loses three actors.
     """
     with _cluster(cpus_per_worker, gpus_per_worker) as ray:
         remote = ray.remote(
-            num_cpus=cpus_per_worker, num_gpus=gpus_per_worker, max_restarts=-1, max_task_retries=TRIES - 1
+            num_cpus=cpus_per_worker, num_gpus=gpus_per_worker, max_restarts=-1, max_task_retries=MAX_TRIES - 1
         )(_Actor)
         actors = [remote.remote(job) for _ in range(workers)]
         try:
-            yield from _worked(ray, chunks, actors)
+            yield from _work(ray, chunks, actors)
         finally:
             for actor in actors:
                 ray.kill(actor)
 
 
-def _worked(ray: Any, chunks: Iterator[Chunk], actors: list[Any]) -> Iterator[Part]:
+def _work(ray: Any, chunks: Iterator[Chunk], actors: list[Any]) -> Iterator[Part]:
     starting = {actor.error.remote(): actor for actor in actors}
     working: dict[Any, tuple[Any, Chunk]] = {}
     is_over = False
@@ -63,41 +73,42 @@ def _worked(ray: Any, chunks: Iterator[Chunk], actors: list[Any]) -> Iterator[Pa
             working[actor.part.remote(chunk)] = actor, chunk
 
     while working or (starting and not is_over):
-        ready, _ = ray.wait([*starting, *working], timeout=None if working else PATIENCE)
+        ready, _ = ray.wait([*starting, *working], timeout=None if working else PLACEMENT_TIMEOUT)
         if not ready:
             raise ConfigError(
-                f"no worker was placed within {PATIENCE} seconds; the cluster has {_resources(ray)}: ask for less"
-                " with --cpus-per-worker or --gpus-per-worker, or let it grow"
+                f"no worker was placed within {PLACEMENT_TIMEOUT} seconds; the cluster has {_resources(ray)};"
+                " reduce --cpus-per-worker or --gpus-per-worker, or enlarge the cluster"
             )
-        for answer in ready:
-            if answer in starting:
-                actor = starting.pop(answer)
-                _answered(ray, answer, "a worker cannot start")
-                for _ in range(AHEAD):
+        for response in ready:
+            if response in starting:
+                actor = starting.pop(response)
+                _result(ray, response, "a worker cannot start")
+                for _ in range(PENDING_PER_ACTOR):
                     give(actor)
             else:
-                actor, chunk = working.pop(answer)
-                part = _answered(ray, answer, f"{chunk.file}:{chunk.first}")
+                actor, chunk = working.pop(response)
+                part = _result(ray, response, f"{chunk.file}:{chunk.first}")
                 give(actor)
                 yield part
 
 
-def _answered(ray: Any, answer: Any, where: str) -> Any:
+def _result(ray: Any, response: Any, where: str) -> Any:
+    """The result of a call of an actor; ``where`` starts the message of an error."""
     try:
-        what = ray.get(answer)
+        result = ray.get(response)
     except ray.exceptions.RayError as error:
         reason = str(error).strip().splitlines()[0]
         raise HanlatticeError(
-            f"{where}: {TRIES} Ray workers were lost ({reason}), as happens when memory runs out; take fewer"
-            " --workers or smaller --chunk-rows. What is done is kept: the same command goes on"
+            f"{where}: {MAX_TRIES} Ray workers were lost ({reason}), perhaps because memory ran out; use fewer"
+            " --workers or smaller --chunk-rows. Finished chunks are kept: the same command resumes the run"
         ) from None
-    if isinstance(what, str):
-        raise HanlatticeError(what)
-    return what
+    if isinstance(result, str):
+        raise HanlatticeError(result)
+    return result
 
 
 class _Actor:
-    """One model. What goes wrong comes back as a message: Ray's own errors hide it in tracebacks."""
+    """An actor with one model. Errors are returned as messages, because Ray would hide them in tracebacks."""
 
     def __init__(self, job: Job):
         self.annotator, self.message = None, None
@@ -123,7 +134,7 @@ def _cluster(cpus: float, gpus: float) -> Iterator[Any]:
     try:
         ray: Any = import_module("ray")
     except ImportError:
-        raise ConfigError("--engine ray needs: pip install 'hanlattice[bulk]'") from None
+        raise ConfigError("--engine ray needs Ray; install it: pip install 'hanlattice[bulk]'") from None
     if ray.is_initialized():
         yield ray
         return
@@ -137,8 +148,8 @@ def _cluster(cpus: float, gpus: float) -> Iterator[Any]:
             found = _resources(ray)
             ray.shutdown()
             raise ConfigError(
-                f"a worker asks for {cpus:g} CPU and {gpus:g} GPU, but this machine has {found}: ask for less"
-                " with --cpus-per-worker or --gpus-per-worker"
+                f"a worker needs {cpus:g} CPU and {gpus:g} GPU, but this machine has {found}; reduce"
+                " --cpus-per-worker or --gpus-per-worker"
             )
     try:
         yield ray

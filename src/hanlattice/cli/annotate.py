@@ -112,7 +112,7 @@ def annotate(
     start = time.monotonic()
     try:
         with _progress(quiet) as watcher:
-            run = run_annotation(inputs, output, job, work, form=form, chunk_rows=chunk_rows, watcher=watcher)
+            run = run_annotation(inputs, output, job, work, format=form, chunk_rows=chunk_rows, watcher=watcher)
     except KeyboardInterrupt:
         raise Interrupted("stopped; the same command resumes the run") from None
     if not quiet:

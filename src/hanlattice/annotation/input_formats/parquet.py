@@ -1,4 +1,4 @@
-"""Parquet, read and written by pyarrow."""
+"""Parquet, read by pyarrow."""
 
 import base64
 import datetime
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from hanlattice.annotation.chunk import Bad, Chunk
-from hanlattice.annotation.forms.base import Form, Limits, Rows, missing, taken
+from hanlattice.annotation.chunk import BadRow, Chunk
+from hanlattice.annotation.input_formats.base import InputFormat, Limits, Rows, missing, taken
 from hanlattice.annotation.inputs import Input
 from hanlattice.errors import ConfigError, DataError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ParquetRows(Rows):
-    """``kept``: a batch of Arrow."""
+    """``kept`` are the rows as an Arrow batch."""
 
     kept: "pa.RecordBatch"
 
@@ -34,19 +34,21 @@ class ParquetRows(Rows):
         return pa.Table.from_batches([self.kept])
 
 
-class Parquet(Form):
-    """Lines are rows, counted from 1; columns keep their types, and become JSON as it has them: dates in ISO form,
-    decimals as strings, bytes in base 64."""
+class Parquet(InputFormat):
+    """Rows take the place of lines, numbered from 1. Columns keep their types.
 
-    def chunks(self, given: Input, limits: Limits) -> Iterator[Chunk]:
-        with _opened(given) as file:
+    In JSON, dates become ISO strings, decimals strings, and bytes base 64.
+    """
+
+    def chunks(self, source: Input, limits: Limits) -> Iterator[Chunk]:
+        with _opened(source) as file:
             total, first, number = file.metadata.num_rows, 1, 0
             for batch in file.iter_batches(batch_size=limits.rows):
                 step = max(1, min(limits.rows, batch.num_rows * limits.size // max(batch.nbytes, 1)))
                 for start in range(0, batch.num_rows, step):
                     rows = batch.slice(start, step)
-                    size = given.size * rows.num_rows // max(total, 1)
-                    yield Chunk(number, str(given.path), given.form, first, rows, size)
+                    size = source.size * rows.num_rows // max(total, 1)
+                    yield Chunk(number, str(source.path), source.format, first, rows, size)
                     first, number = first + rows.num_rows, number + 1
 
     def rows(self, chunk: Chunk, column: str, into: str) -> Rows:
@@ -55,52 +57,55 @@ class Parquet(Form):
         values = chunk.rows.column(column).to_pylist()
         good = [isinstance(text, str) for text in values]
         places = range(chunk.first, chunk.first + len(values))
-        bad = [Bad(line, f"{column!r} is missing") for line, fine in zip(places, good, strict=True) if not fine]
+        bad = [BadRow(line, f"{column!r} is missing") for line, fine in zip(places, good, strict=True) if not fine]
         kept = chunk.rows if all(good) else chunk.rows.filter(pa.array(good))
         lines = [line for line, fine in zip(places, good, strict=True) if fine]
         return ParquetRows([text for text in values if isinstance(text, str)], lines, bad, kept)
 
-    def schema(self, given: Input, column: str) -> "pa.Schema":
-        with _opened(given) as file:
+    def schema(self, source: Input, column: str) -> "pa.Schema":
+        with _opened(source) as file:
             return file.schema_arrow
 
-    def check(self, given: Input, column: str, into: str) -> None:
-        schema = self.schema(given, column)
+    def check(self, source: Input, column: str, into: str) -> None:
+        schema = self.schema(source, column)
         if column not in schema.names:
-            raise DataError(missing(column, schema.names), given.path)
+            raise DataError(missing(column, schema.names), source.path)
         if into in schema.names:
-            raise DataError(taken(into), given.path)
+            raise DataError(taken(into), source.path)
         kind = schema.field(column).type
-        kind = getattr(kind, "value_type", kind)  # of a dictionary
+        kind = getattr(kind, "value_type", kind)  # of a dictionary-encoded column
         if str(kind) not in ("string", "large_string", "string_view"):
-            raise DataError(f"the column {column!r} holds {kind}, no text; name another with --column", given.path)
+            raise DataError(
+                f"the column {column!r} holds {kind}, not text; name another with --column", source.path
+            )
 
 
 @contextmanager
-def _opened(given: Input) -> "Iterator[Any]":
-    need_pyarrow(str(given.path))
+def _opened(source: Input) -> "Iterator[Any]":
+    need_pyarrow(str(source.path))
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(given.path) as file:
+        with pq.ParquetFile(source.path) as file:
             yield file
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"a broken Parquet file, or none ({reason}); make or fetch it again", given.path) from None
+        raise DataError(f"not a valid Parquet file ({reason}); create or download it again", source.path) from None
 
 
 def need_pyarrow(purpose: str) -> None:
-    """
+    """Check that pyarrow is installed; ``purpose`` starts the message.
+
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: pyarrow is not installed.
     """
     if find_spec("pyarrow") is None:
-        raise ConfigError(f"{purpose}: Parquet needs: pip install 'hanlattice[bulk]'")
+        raise ConfigError(f"{purpose}: Parquet needs pyarrow; install it: pip install 'hanlattice[bulk]'")
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can say it; what is no number becomes null."""
+    """The value as JSON can express it; NaN and infinity become null."""
     match value:
         case None | bool() | int() | str():
             return value

@@ -1,11 +1,11 @@
-"""Plain text: a line is a text."""
+"""Plain text: one text per line."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hanlattice.annotation.chunk import Bad, Chunk
-from hanlattice.annotation.forms.base import Form, Limits, Rows, as_json, chunks_of_lines, decoded
+from hanlattice.annotation.chunk import BadRow, Chunk
+from hanlattice.annotation.input_formats.base import InputFormat, Limits, Rows, as_json, chunks_of_lines, decoded
 from hanlattice.annotation.inputs import Input
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextRows(Rows):
-    """``column`` is what the texts are called where they go."""
+    """``column`` is the name of the texts in the output."""
 
     column: str
 
@@ -28,27 +28,27 @@ class TextRows(Rows):
         return pa.table({self.column: pa.array(self.texts, pa.string())})
 
 
-class Text(Form):
-    """An empty line is an empty text."""
+class Text(InputFormat):
+    """Lines of plain text; an empty line is an empty text."""
 
-    def chunks(self, given: Input, limits: Limits) -> Iterator[Chunk]:
-        return chunks_of_lines(given, limits)
+    def chunks(self, source: Input, limits: Limits) -> Iterator[Chunk]:
+        return chunks_of_lines(source, limits)
 
     def rows(self, chunk: Chunk, column: str, into: str) -> Rows:
         texts, places, bad = [], [], []
         for number, line in enumerate(chunk.rows, chunk.first):
             match decoded(line, number):
-                case Bad() as problem:
+                case BadRow() as problem:
                     bad.append(problem)
                 case text:
                     texts.append(text)
                     places.append(number)
         return TextRows(texts, places, bad, column)
 
-    def check(self, given: Input, column: str, into: str) -> None:
-        """There is no head to tell anything."""
+    def check(self, source: Input, column: str, into: str) -> None:
+        """Plain text has no header to check."""
 
-    def schema(self, given: Input, column: str) -> "pa.Schema":
+    def schema(self, source: Input, column: str) -> "pa.Schema":
         import pyarrow as pa
 
         return pa.schema([(column, pa.string())])

@@ -1,4 +1,4 @@
-"""The recipe for Spark in docs/annotate.md, run as it stands there, equals the library."""
+"""The Spark recipe of docs/annotate.md gives the same entities as the library."""
 
 import json
 import os
@@ -14,13 +14,13 @@ import pytest
 import hanlattice
 import tiny
 
-PAGE = Path(__file__).parents[1] / "docs" / "annotate.md"
+PAGE = Path(__file__).parents[2] / "docs" / "annotate.md"
 
 
 @pytest.mark.skipif(
     find_spec("pyspark") is None or shutil.which("java") is None, reason="pyspark and Java are not installed"
 )
-def test_the_recipe(tmp_path: Path) -> None:
+def test_the_spark_recipe_of_the_page(tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     texts = [document.text for document in tiny.documents()]
     lines = [json.dumps({"text": text, "id": i}) + "\n" for i, text in enumerate(texts)]

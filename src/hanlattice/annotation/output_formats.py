@@ -1,4 +1,4 @@
-"""The forms that annotated rows are written in: a chunk as a file, and files as one."""
+"""The output formats: write the rows of a chunk as a file, and join such files into one."""
 
 import gzip
 import io
@@ -8,32 +8,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hanlattice.annotation.forms.base import Rows, as_json
+from hanlattice.annotation.input_formats.base import Rows, as_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROW_GROUP = 1 << 16  # rows of Parquet that are written together when parts become one file
+ROW_GROUP = 1 << 16  # number of rows of a Parquet row group when parts are joined
 
 Entities = Sequence[Sequence[Mapping[str, Any]]]
+"""The entities of each row, as dictionaries."""
 
 
-class Output(ABC):
-    """``suffix`` ends the names of its files."""
+class OutputFormat(ABC):
+    """An output format; ``suffix`` ends the names of its files."""
 
     suffix: str
 
     @abstractmethod
     def write(self, rows: Rows, entities: Entities, into: str) -> bytes:
-        """A file of these rows, each with its entities as the member or column ``into``."""
+        """The contents of a file with these rows; the field or column ``into`` holds the entities of each row."""
 
     @abstractmethod
     def join(self, parts: Sequence[Path], stream: IO[bytes]) -> None:
-        """One file of several, in their order."""
+        """Join files into one, in the given order."""
 
 
-class JsonLinesOutput(Output):
-    """Files of lines, also packed ones, are joined by laying them end to end."""
+class JsonLinesOutput(OutputFormat):
+    """JSON lines, also packed by gzip. Such files are joined by concatenation."""
 
     def __init__(self, suffix: str):
         self.suffix = suffix
@@ -50,7 +51,9 @@ class JsonLinesOutput(Output):
                 shutil.copyfileobj(part, stream, 1 << 20)
 
 
-class ParquetOutput(Output):
+class ParquetOutput(OutputFormat):
+    """Parquet, compressed by zstd."""
+
     suffix = ".parquet"
 
     def write(self, rows: Rows, entities: Entities, into: str) -> bytes:
@@ -71,7 +74,7 @@ class ParquetOutput(Output):
 
 
 def entity_type() -> "pa.DataType":
-    """Of the column of entities. ``fragments`` is null but for entities in several pieces."""
+    """The Arrow type of the column of entities. ``fragments`` is null except for discontinuous entities."""
     import pyarrow as pa
 
     fields = [
@@ -86,6 +89,7 @@ def entity_type() -> "pa.DataType":
 
 
 def _grouped(parts: Sequence[Path]) -> "Iterator[pa.Table]":
+    """The tables of several parts, joined to at least ``ROW_GROUP`` rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -99,7 +103,7 @@ def _grouped(parts: Sequence[Path]) -> "Iterator[pa.Table]":
         yield pa.concat_tables(waiting)
 
 
-OUTPUTS: Mapping[str, Output] = {
+OUTPUT_FORMATS: Mapping[str, OutputFormat] = {
     "jsonl": JsonLinesOutput(".jsonl"),
     "jsonl.gz": JsonLinesOutput(".jsonl.gz"),
     "parquet": ParquetOutput(),

@@ -1,4 +1,4 @@
-"""Annotation on Ray equals annotation without; in processes of their own, which a watchdog ends if they hang."""
+"""The Ray engine: the same bytes as the local engine. Each run is a process with a time limit."""
 
 import os
 import subprocess
@@ -68,8 +68,8 @@ def whole(lines: Path) -> bytes:
     return (lines.parent / "whole.jsonl").read_bytes()
 
 
-def test_equals_the_local_engine(lines: Path, whole: bytes) -> None:
-    """With more actors than cores: those without a place are not waited for."""
+def test_ray_equals_the_local_engine(lines: Path, whole: bytes) -> None:
+    """With more actors than cores: the run does not wait for actors that cannot be placed."""
     output = lines.parent / "ray.jsonl"
     model = ("--model", tiny.trained(), "--chunk-rows", 10)
     workers = ("--engine", "ray", "--workers", (os.cpu_count() or 1) + 1)
@@ -85,8 +85,8 @@ def test_a_lost_actor_is_replaced(lines: Path, whole: bytes) -> None:
     assert (lines.parent / "lost.jsonl").read_bytes() == whole
 
 
-def test_no_room_for_an_actor_is_told(lines: Path) -> None:
+def test_an_actor_that_does_not_fit_is_an_error(lines: Path) -> None:
     asked = ("--engine", "ray", "--gpus-per-worker", 99)
     done = run("-m", "hanlattice", "annotate", lines, lines.parent / "none.jsonl", *asked)
     assert done.returncode == 1
-    assert "error: a worker asks for 1 CPU and 99 GPU, but this machine has" in done.stderr
+    assert "error: a worker needs 1 CPU and 99 GPU, but this machine has" in done.stderr

@@ -1,34 +1,34 @@
-"""Comma- and tab-separated values: the first row names the columns, and fields may hold line breaks in quotes."""
+"""CSV and TSV: the first row is the header, and quoted fields may contain line breaks."""
 
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from hanlattice.annotation.chunk import Bad, Chunk
-from hanlattice.annotation.forms.base import (
-    BLANK,
+from hanlattice.annotation.chunk import BadRow, Chunk
+from hanlattice.annotation.input_formats.base import (
+    EMPTY_LINE,
     TOO_LONG,
-    Form,
+    InputFormat,
     Limits,
     Rows,
     as_json,
-    has_half_characters,
+    has_lone_surrogates,
     missing,
     taken,
 )
-from hanlattice.annotation.inputs import LONGEST, Input, lines, opened
+from hanlattice.annotation.inputs import MAX_LINE_BYTES, Input, lines, opened
 from hanlattice.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Record = tuple[int, list[str] | str]  # the line where it begins, and its fields, or why it has none
+Record = tuple[int, list[str] | str]  # its first line, and its fields or the reason why it has none
 
 
 @dataclass(frozen=True)
 class DelimitedRows(Rows):
-    """``header`` names the fields of ``records``."""
+    """``records`` are the fields of each row, and ``header`` their names."""
 
     header: Sequence[str]
     records: Sequence[Sequence[str]]
@@ -44,20 +44,22 @@ class DelimitedRows(Rows):
 
 
 @dataclass(frozen=True)
-class Delimited(Form):
-    """Every field is a string, as it stands there."""
+class Delimited(InputFormat):
+    """Tables with a delimiter; every field is a string, unchanged."""
 
     delimiter: str
 
-    def chunks(self, given: Input, limits: Limits) -> Iterator[Chunk]:
-        with opened(given) as (stream, file):
+    def chunks(self, source: Input, limits: Limits) -> Iterator[Chunk]:
+        with opened(source) as (stream, file):
             records = self._records(stream)
-            header = _header(given, records)
+            header = _header(source, records)
             number, size, before = 0, 0, 0
             rows: list[Record] = []
 
             def cut() -> Chunk:
-                return Chunk(number, str(given.path), given.form, rows[0][0], (header, rows), file.tell() - before)
+                return Chunk(
+                    number, str(source.path), source.format, rows[0][0], (header, rows), file.tell() - before
+                )
 
             for record in records:
                 rows.append(record)
@@ -72,34 +74,34 @@ class Delimited(Form):
         header, records = chunk.rows
         place, texts, places, bad, kept = header.index(column), [], [], [], []
         for line, record in records:
-            reason = _wrong(record, len(header))
+            reason = _reason_against(record, len(header))
             if reason:
-                bad.append(Bad(line, reason, None if isinstance(record, str) else _shown(record)))
+                bad.append(BadRow(line, reason, None if isinstance(record, str) else _shown(record)))
             else:
                 texts.append(record[place])
                 places.append(line)
                 kept.append(record)
         return DelimitedRows(texts, places, bad, header, kept)
 
-    def schema(self, given: Input, column: str) -> "pa.Schema":
+    def schema(self, source: Input, column: str) -> "pa.Schema":
         import pyarrow as pa
 
-        return pa.schema([(name, pa.string()) for name in self._columns(given)])
+        return pa.schema([(name, pa.string()) for name in self._columns(source)])
 
-    def check(self, given: Input, column: str, into: str) -> None:
-        columns = self._columns(given)
+    def check(self, source: Input, column: str, into: str) -> None:
+        columns = self._columns(source)
         if column not in columns:
-            raise DataError(missing(column, columns), given.path)
+            raise DataError(missing(column, columns), source.path)
         if into in columns:
-            raise DataError(taken(into), given.path)
+            raise DataError(taken(into), source.path)
 
-    def _columns(self, given: Input) -> list[str]:
-        with opened(given) as (stream, _):
-            return _header(given, self._records(stream))
+    def _columns(self, source: Input) -> list[str]:
+        with opened(source) as (stream, _):
+            return _header(source, self._records(stream))
 
     def _records(self, stream: IO[bytes]) -> Iterator[Record]:
-        """Rows with the lines where they begin. Bytes that are not UTF-8 become halves of surrogate pairs."""
-        csv.field_size_limit(LONGEST)
+        """The rows with their first lines. Bytes that are not UTF-8 become lone surrogates."""
+        csv.field_size_limit(MAX_LINE_BYTES)
         too_long: set[int] = set()
 
         def text() -> Iterator[str]:
@@ -119,36 +121,37 @@ class Delimited(Form):
             except StopIteration:
                 return
             except csv.Error as error:
-                record = f"malformed from here to line {reader.line_num}: {error}; is a quote left open?"
+                record = f"malformed from here to line {reader.line_num}: {error}; a quote may not be closed"
             if too_long:
                 record = TOO_LONG
                 too_long.clear()
             yield first, record
 
 
-def _header(given: Input, records: Iterator[Record]) -> list[str]:
-    """
+def _header(source: Input, records: Iterator[Record]) -> list[str]:
+    """The names of the columns.
+
     Raises:
-        DataError: there is none, or two columns have one name.
+        DataError: there is no header, or two columns have the same name.
     """
-    _, header = next(records, (1, "is empty"))
-    if isinstance(header, str) or not header or any(map(has_half_characters, header)):
-        reason = header if isinstance(header, str) else "has no header in UTF-8"
-        raise DataError(f"{reason}; the first row has to name the columns", given.path, 1)
+    _, header = next(records, (1, "the file is empty"))
+    if isinstance(header, str) or not header or any(map(has_lone_surrogates, header)):
+        reason = header if isinstance(header, str) else "the header is not UTF-8"
+        raise DataError(f"{reason}; the first row has to name the columns", source.path, 1)
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
-        raise DataError(f"has two columns {twice!r}; rename one", given.path, 1)
+        raise DataError(f"has two columns {twice!r}; rename one of them", source.path, 1)
     return header
 
 
-def _wrong(record: list[str] | str, width: int) -> str | None:
+def _reason_against(record: list[str] | str, width: int) -> str | None:
     if isinstance(record, str):
         return record
     if not record:
-        return BLANK
-    if any(map(has_half_characters, record)):
+        return EMPTY_LINE
+    if any(map(has_lone_surrogates, record)):
         return "not UTF-8"
-    return None if len(record) == width else f"{len(record)} fields where the header has {width}"
+    return None if len(record) == width else f"{len(record)} fields, but the header has {width}"
 
 
 def _shown(record: Sequence[str]) -> str:

@@ -1,21 +1,21 @@
-"""JSON lines: an object a line, one member of which is the text."""
+"""JSON lines: one object per line, and the text is one of its fields."""
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from hanlattice.annotation.chunk import Bad, Chunk
-from hanlattice.annotation.forms.base import (
-    BLANK,
-    HALF,
-    Form,
+from hanlattice.annotation.chunk import BadRow, Chunk
+from hanlattice.annotation.input_formats.base import (
+    EMPTY_LINE,
+    LONE_SURROGATE,
+    InputFormat,
     Limits,
     Rows,
     as_json,
     chunks_of_lines,
     decoded,
-    has_half_characters,
+    has_lone_surrogates,
     taken,
 )
 from hanlattice.annotation.inputs import Input
@@ -23,19 +23,19 @@ from hanlattice.annotation.inputs import Input
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FIELDS = "fields"  # the column of all members but the text: no two rows need to have the same
+FIELDS = "fields"  # in Parquet, one column for all fields but the text, as rows may have different fields
 
 
 @dataclass(frozen=True)
 class JsonRows(Rows):
-    """``raw`` are the objects as they are written, ``parsed`` what they say."""
+    """``raw`` are the objects as written in the file, ``parsed`` their values."""
 
     column: str
     raw: Sequence[str]
     parsed: Sequence[dict[str, Any]]
 
     def objects(self) -> Iterator[str]:
-        """As they are written, so that no number and no space of them changes."""
+        """The objects as written in the file, so that no number and no space changes."""
         return (raw[:-1].rstrip() for raw in self.raw)
 
     def table(self) -> "pa.Table":
@@ -45,18 +45,18 @@ class JsonRows(Rows):
         return pa.table({self.column: pa.array(self.texts, pa.string()), FIELDS: pa.array(others, pa.string())})
 
 
-class JsonLines(Form):
-    """The members of a row are kept to the letter; in Parquet all but the text are one column of JSON."""
+class JsonLines(InputFormat):
+    """Rows are kept exactly as written. In Parquet all fields but the text become one column of JSON."""
 
-    def chunks(self, given: Input, limits: Limits) -> Iterator[Chunk]:
-        return chunks_of_lines(given, limits)
+    def chunks(self, source: Input, limits: Limits) -> Iterator[Chunk]:
+        return chunks_of_lines(source, limits)
 
     def rows(self, chunk: Chunk, column: str, into: str) -> Rows:
         texts, places, bad, kept, parsed = [], [], [], [], []
         for number, line in enumerate(chunk.rows, chunk.first):
             raw = decoded(line, number)
-            row = raw if isinstance(raw, Bad) else _parsed(raw.strip(" \t"), number, column, into)
-            if isinstance(row, Bad):
+            row = raw if isinstance(raw, BadRow) else _parsed(raw.strip(" \t"), number, column, into)
+            if isinstance(row, BadRow):
                 bad.append(row)
             else:
                 texts.append(row[column])
@@ -65,33 +65,33 @@ class JsonLines(Form):
                 parsed.append(row)
         return JsonRows(texts, places, bad, column, kept, parsed)
 
-    def check(self, given: Input, column: str, into: str) -> None:
-        """There is no head to tell anything."""
+    def check(self, source: Input, column: str, into: str) -> None:
+        """JSON lines have no header to check."""
 
-    def schema(self, given: Input, column: str) -> "pa.Schema":
+    def schema(self, source: Input, column: str) -> "pa.Schema":
         import pyarrow as pa
 
         return pa.schema([(column, pa.string()), (FIELDS, pa.string())])
 
 
-def _parsed(raw: str, number: int, column: str, into: str) -> dict[str, Any] | Bad:
+def _parsed(raw: str, number: int, column: str, into: str) -> dict[str, Any] | BadRow:
     if not raw:
-        return Bad(number, BLANK)
+        return BadRow(number, EMPTY_LINE)
     try:
         row = json.loads(raw, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        return Bad(number, f"malformed JSON: {error}", raw)
+        return BadRow(number, f"malformed JSON: {error}", raw)
     if not isinstance(row, dict):
-        return Bad(number, "not a JSON object", raw)
+        return BadRow(number, "not a JSON object", raw)
     if into in row:
-        return Bad(number, taken(into), raw)
+        return BadRow(number, taken(into), raw)
     text = row.get(column)
     if text is None:
-        return Bad(number, f"has no {column!r}", raw)
+        return BadRow(number, f"has no field {column!r}; name the field of the text with --column", raw)
     if not isinstance(text, str):
-        return Bad(number, f"{column!r} is not a string", raw)
-    return Bad(number, HALF, raw) if has_half_characters(text) else row
+        return BadRow(number, f"{column!r} is not a string", raw)
+    return BadRow(number, LONE_SURROGATE, raw) if has_lone_surrogates(text) else row
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,177 @@
+"""The folder of a run: finished parts on the disk, so that a stopped run can be resumed.
+
+During a run, and afterwards if the output is a folder, it contains::
+
+    part-000000.jsonl …   annotated chunks, each written to a temporary file and renamed
+    _run/manifest.json    the settings and inputs of the run; a run with other ones is refused
+    _run/000000.json …    for each finished chunk: its number of rows, and its bad rows
+    _run/lock             locked by the process that works on the run
+
+If the output is a file, the parts are joined into it at the end, and the folder is removed.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hanlattice.annotation.chunk import Part
+from hanlattice.annotation.input_formats.base import as_json
+from hanlattice.annotation.job import Job
+from hanlattice.annotation.output_formats import OUTPUT_FORMATS
+from hanlattice.errors import ConfigError
+from hanlattice.files import atomic_write
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Args:
+        output: the output file or folder.
+        rows: number of annotated rows.
+        bad: number of rows that could not be annotated.
+        bad_rows: file with these rows; ``None`` if there are none.
+        resumed: number of rows that an earlier, stopped run had annotated.
+    """
+
+    output: Path
+    rows: int
+    bad: int
+    bad_rows: Path | None
+    resumed: int
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of a run.
+
+    Args:
+        folder: path of the folder.
+        file: the output file, if the output is a file.
+        job: the settings of the run.
+    """
+
+    folder: Path
+    file: Path | None
+    job: Job
+
+    @classmethod
+    def of(cls, output: Path, job: Job) -> "RunFolder":
+        """The folder for an output: the output itself, or ``OUT.parts`` if the output is a file."""
+        is_file = output.name.endswith(OUTPUT_FORMATS[job.output].suffix)
+        return cls(output.with_name(f"{output.name}.parts"), output, job) if is_file else cls(output, None, job)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the output file exists. Removes the folder of a run that was stopped while it was cleaning up."""
+        if self.file is None or not self.file.exists():
+            return False
+        if self._manifest.exists():
+            self._remove()
+        return True
+
+    @property
+    def _manifest(self) -> Path:
+        return self.folder / "_run" / "manifest.json"
+
+    @contextmanager
+    def open(self, manifest: dict[str, Any]) -> Iterator[None]:
+        """Create or reopen the folder, and lock it for this process.
+
+        Raises:
+            ConfigError: the folder belongs to another run, or another process works on it.
+        """
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ConfigError(f"{self.folder} is a file; name another output")
+        if self.folder.is_dir() and not self._manifest.exists() and any(self.folder.iterdir()):
+            raise ConfigError(f"{self.folder} holds other files; name another output")
+        if self._manifest.exists():
+            self._compare(manifest)
+        else:
+            (self.folder / "_run").mkdir(parents=True, exist_ok=True)
+            with atomic_write(self._manifest) as stream:
+                json.dump(manifest, stream, ensure_ascii=False, indent=1)
+        with _locked(self.folder / "_run" / "lock"):
+            yield
+
+    def _compare(self, manifest: dict[str, Any]) -> None:
+        try:
+            before = json.loads(self._manifest.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            before = {}
+        differing = [name for name in manifest if before.get(name) != manifest[name]]
+        if differing:
+            raise ConfigError(
+                f"{self.folder} holds another run, with other {', '.join(differing)}; name another output, or"
+                " remove that folder to start again"
+            )
+
+    def rows_of(self, chunk: int) -> int | None:
+        """The number of rows of a finished chunk; ``None`` if the chunk is not finished."""
+        marker = self._marker(chunk)
+        return json.loads(marker.read_text(encoding="utf-8"))["rows"] if marker.exists() else None
+
+    def write(self, part: Part) -> None:
+        """Write a part, and then mark its chunk as finished."""
+        with atomic_write(self._part(part.chunk), "wb") as stream:
+            stream.write(part.data)
+        bad = [{"file": part.file, "line": b.line, "reason": b.reason, "row": b.row} for b in part.bad]
+        with atomic_write(self._marker(part.chunk)) as stream:
+            stream.write(as_json({"rows": part.rows, "bad": bad}))
+
+    def finish(self) -> Run:
+        """Collect the bad rows in one file and, if the output is a file, join the parts."""
+        output, markers = self.file or self.folder, self._markers()
+        bad_rows = output.with_name(f"{output.name}.bad.jsonl") if self.file else self.folder / "_bad-rows.jsonl"
+        rows = bad = 0
+        with atomic_write(bad_rows) as stream:
+            for marker in markers:
+                chunk = json.loads(marker.read_text(encoding="utf-8"))
+                rows, bad = rows + chunk["rows"], bad + len(chunk["bad"])
+                stream.writelines(f"{as_json(row)}\n" for row in chunk["bad"])
+        if not bad:
+            bad_rows.unlink()
+        if self.file is not None:
+            with atomic_write(self.file, "wb") as stream:
+                parts = [self._part(int(marker.stem)) for marker in markers]
+                OUTPUT_FORMATS[self.job.output].join(parts, stream)
+            self._remove()
+        return Run(output, rows, bad, bad_rows if bad else None, 0)
+
+    def _remove(self) -> None:
+        """Remove the folder, the parts first, so that what remains is still recognised as the folder of a run."""
+        for part in self.folder.glob("part-*"):
+            part.unlink()
+        shutil.rmtree(self.folder)
+
+    def _part(self, chunk: int) -> Path:
+        return self.folder / f"part-{chunk:06}{OUTPUT_FORMATS[self.job.output].suffix}"
+
+    def _markers(self) -> list[Path]:
+        return sorted((self.folder / "_run").glob("[0-9]*.json"), key=lambda marker: int(marker.stem))
+
+    def _marker(self, chunk: int) -> Path:
+        return self.folder / "_run" / f"{chunk:06}.json"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock, which the system releases whenever this process ends.
+
+    Raises:
+        ConfigError: another process holds the lock.
+    """
+    with path.open("w") as stream:
+        with suppress(ImportError):
+            import fcntl
+
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                message = f"{path.parents[1]} is in use by another process; wait for it, or name another output"
+                raise ConfigError(message) from None
+        yield

@@ -1,0 +1,230 @@
+"""Runs: bad inputs are errors, and a stopped run resumes to the same bytes."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import tiny
+from annotated import TEXTS, Engine, here, run, written
+from hanlattice.annotation import Chunk, Job, Part, local
+from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    return path
+
+
+class TestErrors:
+    """Each is a one-line error, before a model is loaded."""
+
+    @pytest.mark.parametrize(
+        ("name", "content", "message"),
+        [
+            (
+                "a.csv",
+                b"id,body\n",
+                "has no column 'text', only id, body; name the column of the text with --column",
+            ),
+            ("a.csv", b"entities,text\n", "already has 'entities'"),
+            ("a.csv", b"text,text\n", "two columns 'text'"),
+            ("a.csv", b"", "the first row has to name the columns"),
+            ("a.parquet", b"PAR1 but no more", "not a valid Parquet file"),
+            ("a.xyz", b"", "--from"),
+            ("a.txt.gz", b"no gzip", "cannot be unpacked"),
+        ],
+    )
+    def test_inputs(self, name: str, content: bytes, message: str, tmp_path: Path) -> None:
+        if "parquet" in name:
+            pytest.importorskip("pyarrow")
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(HanlatticeError, match=message):
+            run(tmp_path / name, tmp_path / "out.jsonl")
+
+    def test_a_damaged_parquet_file(self, tmp_path: Path) -> None:
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet as pq
+
+        path = tmp_path / "a.parquet"
+        pq.write_table(pa.table({"text": TEXTS, "n": range(30)}), path, compression="gzip")
+        whole = path.read_bytes()
+        path.write_bytes(whole[:4] + bytes(200) + whole[204:])
+        with pytest.raises(DataError, match="not a valid Parquet file"):
+            run(path, tmp_path / "out.jsonl")
+
+    def test_columns_of_parquet(self, tmp_path: Path) -> None:
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet as pq
+
+        pq.write_table(pa.table({"n": [1], "a": ["x"]}), tmp_path / "a.parquet")
+        pq.write_table(pa.table({"a": ["x"]}), tmp_path / "b.parquet")
+        with pytest.raises(DataError, match="no column 'text', only n, a"):
+            run(tmp_path / "a.parquet", tmp_path / "out.jsonl")
+        with pytest.raises(DataError, match="'n' holds int64, not text"):
+            run(tmp_path / "a.parquet", tmp_path / "out.jsonl", column="n")
+        with pytest.raises(DataError, match=r"b\.parquet: has other columns than .*a\.parquet"):
+            run(tmp_path / "*.parquet", tmp_path / "out.parquet", column="a")
+
+    def test_missing_inputs_and_models(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="No such file"):
+            run(tmp_path / "none.txt", tmp_path / "out.jsonl")
+        with pytest.raises(DataError, match="no file to annotate"):
+            run(tmp_path, tmp_path / "out.jsonl")
+        with pytest.raises(ModelError, match="no such folder"):
+            run(self._text(tmp_path), tmp_path / "out.jsonl", model=str(tmp_path / "nothing"))
+
+    def test_outputs(self, tmp_path: Path) -> None:
+        text = self._text(tmp_path)
+        run(text, tmp_path / "folder")
+        assert run(text, tmp_path / "folder").resumed == 1
+        with pytest.raises(ConfigError, match="another run, with other threshold; name another output"):
+            run(text, tmp_path / "folder", threshold=0.5)
+        os.utime(text, (0, 0))
+        with pytest.raises(ConfigError, match="with other inputs"):
+            run(text, tmp_path / "folder")
+        run(text, tmp_path / "out.jsonl")
+        with pytest.raises(DataError, match="already exists"):
+            run(text, tmp_path / "out.jsonl")
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "thesis.txt").touch()
+        with pytest.raises(ConfigError, match="holds other files"):
+            run(text, tmp_path / "mine")
+        with pytest.raises(ConfigError, match="is a file"):
+            run(text, text)
+
+    def test_two_processes_cannot_share_an_output(self, lines: Path, tmp_path: Path) -> None:
+        def second(chunks: Iterator[Chunk], job: Job) -> Iterator[Part]:
+            with pytest.raises(ConfigError, match="in use by another process"):
+                run(lines, tmp_path / "out")
+            return here(chunks, job)
+
+        assert run(lines, tmp_path / "out", second).rows == 30
+
+    @staticmethod
+    def _text(folder: Path) -> Path:
+        (folder / "a.txt").write_text("北京\n", encoding="utf-8")
+        return folder / "a.txt"
+
+
+def stopping_after(n: int) -> Engine:
+    """An engine that stops after ``n`` parts, which it finishes in another order than it read them."""
+
+    def engine(chunks: Iterator[Chunk], job: Job) -> Iterator[Part]:
+        parts = list(here(chunks, job))
+        random.Random(n).shuffle(parts)
+        yield from parts[:n]
+        raise KeyboardInterrupt
+
+    return engine
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "parquet"])
+def test_a_stopped_run_resumes_to_the_same_bytes(suffix: str, lines: Path, tmp_path: Path) -> None:
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    with lines.open("ab") as stream:
+        stream.write(b"\xff\n")
+    run(lines, whole := tmp_path / f"whole.{suffix}")
+    output = tmp_path / f"out.{suffix}"
+    for n in (1, 3):
+        with pytest.raises(KeyboardInterrupt):
+            run(lines, output, stopping_after(n))
+        assert not output.exists()
+    done = run(lines, output)
+    assert (done.rows, done.bad) == (30, 1)
+    assert 4 <= done.resumed <= 16
+    assert output.read_bytes() == whole.read_bytes()
+    assert written(tmp_path / f"out.{suffix}.bad.jsonl") == written(tmp_path / f"whole.{suffix}.bad.jsonl")
+
+
+def command(*arguments: object) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "hanlattice", "annotate", *map(str, arguments), "--model", str(tiny.trained())],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def parts_of(output: Path) -> int:
+    return len(list(output.with_name(f"{output.name}.parts").glob("part-*")))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < until, "the condition was not met within two minutes"
+        time.sleep(0.01)
+
+
+def test_a_run_killed_at_random_points_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    """Killed by signal 9 with two workers, then resumed with one: the same bytes as an undisturbed run."""
+    lines = tmp_path / "texts.txt"
+    lines.write_text("\n".join(TEXTS * 40) + "\n", encoding="utf-8")
+    run(lines, tmp_path / "whole.jsonl", chunk_rows=5)
+    output, draw = tmp_path / "out.jsonl", random.Random(1)
+    for at in sorted(draw.sample(range(10, 150), 2)):
+        process = command(lines, output, "--chunk-rows", 5, "--workers", 2)
+        with process:
+            wait_for(lambda at=at, p=process: parts_of(output) >= at or p.poll() is not None)  # type: ignore[misc]
+            time.sleep(draw.random() * 0.02)
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        assert at <= parts_of(output) < 240
+    with command(lines, output, "--chunk-rows", 5) as process:
+        _, notes = process.communicate(timeout=120)
+    assert process.returncode == 0, notes
+    assert "1,200 rows" in notes
+    assert "from an earlier run" in notes
+    assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds its workers in /proc")
+def test_two_workers_give_the_same_bytes_even_if_one_is_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = tmp_path / "texts.txt"
+    lines.write_text("\n".join(TEXTS * 20) + "\n", encoding="utf-8")
+    run(lines, tmp_path / "whole.jsonl")
+    killed: list[int] = []
+
+    def engine(chunks: Iterator[Chunk], job: Job) -> Iterator[Part]:
+        for part in local(chunks, job, workers=2):
+            if not killed:
+                tasks = Path("/proc/self/task").glob("*/children")
+                killed.extend(int(pid) for file in tasks for pid in file.read_text().split())
+                os.kill(killed[0], signal.SIGKILL)
+            yield part
+
+    run(lines, tmp_path / "out.jsonl", engine)
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert len(killed) == 2
+    assert "a worker was lost (signal 9)" in caplog.text
+    assert threading.active_count() == 1
+
+
+def test_errors_of_workers_are_reported(lines: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "words.txt"
+    broken.write_bytes(b"\xff")
+    with pytest.raises(HanlatticeError, match=r"words\.txt:1: .*not UTF-8"):
+        run(lines, tmp_path / "out.jsonl", local, lexicons=(str(broken),))
+
+
+def test_all_rows_bad_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    with command(tmp_path / "a.jsonl", tmp_path / "out.jsonl") as process:
+        out, notes = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert out == ""
+    assert "0 rows; 1 set aside in" in notes

@@ -1,0 +1,185 @@
+"""Input formats: rows are kept as they are, and bad rows are set aside."""
+
+import bz2
+import csv
+import gzip
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotated import TEXTS, expected, run, without_scores, written
+from hanlattice.annotation import inputs as inputs_of
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    return path
+
+
+class TestFormats:
+    def test_text(self, lines: Path, tmp_path: Path) -> None:
+        done = run(lines, tmp_path / "out.jsonl")
+        rows = written(tmp_path / "out.jsonl")
+        assert [row["text"] for row in rows] == TEXTS
+        assert without_scores(rows) == expected(TEXTS)
+        assert any(row["entities"] for row in rows)
+        assert (done.rows, done.bad, done.bad_rows, done.resumed) == (30, 0, None, 0)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "texts.txt"]
+
+    @pytest.mark.parametrize("packed", [gzip, bz2, lzma], ids=lambda module: module.__name__)
+    def test_packed(self, packed: Any, tmp_path: Path) -> None:
+        suffix = {"gzip": "gz", "bz2": "bz2", "lzma": "xz"}[packed.__name__]
+        path = tmp_path / f"texts.txt.{suffix}"
+        path.write_bytes(packed.compress("\r\n".join(["\ufeff" + TEXTS[0], *TEXTS[1:]]).encode()))
+        run(path, tmp_path / "out.jsonl.gz")
+        assert [row["text"] for row in written(tmp_path / "out.jsonl.gz")] == TEXTS
+
+    def test_zstandard(self, tmp_path: Path) -> None:
+        pa = pytest.importorskip("pyarrow")
+        path = tmp_path / "texts.txt.zst"
+        with pa.CompressedOutputStream(str(path), "zstd") as stream:
+            stream.write("\n".join(TEXTS).encode())
+        run(path, tmp_path / "out.jsonl")
+        assert [row["text"] for row in written(tmp_path / "out.jsonl")] == TEXTS
+
+    def test_json_lines_are_kept_exactly(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.jsonl"
+        kept = (
+            r'{"id" : 1.50, "big": 123456789012345678901234567890, "body":"李明在北京","x": {"é": "\u4e2d\ud83d"} }'
+        )
+        path.write_text(kept + "\n", encoding="utf-8")
+        run(path, tmp_path / "out.jsonl", column="body", into="found")
+        line = (tmp_path / "out.jsonl").read_text("utf-8")
+        assert line.startswith(kept[:-2] + ', "found": [')
+        assert without_scores([json.loads(line)], "found") == expected(["李明在北京"])
+
+    @pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+    def test_delimited(self, suffix: str, delimiter: str, tmp_path: Path) -> None:
+        path = tmp_path / f"a.{suffix}"
+        texts = ["李明在北京\n工作。", '他说"很好"，', "", "王小红,上海"]
+        with path.open("w", encoding="utf-8-sig", newline="") as stream:
+            writer = csv.writer(stream, delimiter=delimiter)
+            writer.writerows([["id", "text"], *enumerate(texts)])
+        run(path, tmp_path / "out.jsonl", chunk_rows=3)
+        rows = written(tmp_path / "out.jsonl")
+        assert [(row["id"], row["text"]) for row in rows] == [(str(i), text) for i, text in enumerate(texts)]
+        assert without_scores(rows) == expected(texts)
+
+    def test_parquet_keeps_columns_and_types(self, tmp_path: Path) -> None:
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet as pq
+
+        table = pa.table(
+            {
+                "id": pa.array(range(30), pa.int16()),
+                "text": pa.array(TEXTS).dictionary_encode(),
+                "when": pa.array([0] * 30, pa.timestamp("ms")),
+                "score": pa.array([float("nan"), *[0.5] * 29]),
+                "raw": pa.array([b"\xff"] * 30),
+            }
+        )
+        pq.write_table(table, tmp_path / "a.parquet", row_group_size=7)
+        run(tmp_path / "a.parquet", tmp_path / "out.parquet")
+        out = pq.read_table(tmp_path / "out.parquet")
+        assert out.drop_columns(["entities"]).schema.equals(table.schema)
+        rows = out.to_pylist()
+        assert [row["text"] for row in rows] == TEXTS
+        assert without_scores(rows) == expected(TEXTS)
+        run(tmp_path / "a.parquet", tmp_path / "out.jsonl")
+        first = written(tmp_path / "out.jsonl")[0]
+        assert {key: first[key] for key in ("id", "when", "score", "raw")} == {
+            "id": 0, "when": "1970-01-01T00:00:00", "score": None, "raw": "/w==",
+        }  # fmt: skip
+
+    def test_json_lines_to_parquet(self, tmp_path: Path) -> None:
+        pytest.importorskip("pyarrow")
+        from pyarrow import parquet as pq
+
+        path = tmp_path / "a.jsonl"
+        rows = [{"text": text, "n": i if i % 2 else {"odd": False}} for i, text in enumerate(TEXTS)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        run(path, tmp_path / "out.parquet")
+        out = pq.read_table(tmp_path / "out.parquet").to_pylist()
+        assert [{"text": row["text"], **json.loads(row["fields"])} for row in out] == rows
+        assert without_scores(out) == expected(TEXTS)
+
+    def test_folders_and_globs_in_order(self, tmp_path: Path) -> None:
+        pytest.importorskip("pyarrow")
+        folder = tmp_path / "in"
+        (folder / "b").mkdir(parents=True)
+        (folder / "b" / "2.txt").write_text(TEXTS[2], encoding="utf-8")
+        (folder / "a.jsonl").write_text(json.dumps({"text": TEXTS[1]}), encoding="utf-8")
+        (folder / "notes.md").write_text("no", encoding="utf-8")
+        (folder / "_SUCCESS.txt").write_text("no", encoding="utf-8")
+        run(folder, folder / "out")
+        assert [row["text"] for part in sorted((folder / "out").glob("part-*")) for row in written(part)] == [
+            TEXTS[1], TEXTS[2],
+        ]  # fmt: skip
+        run(folder / "**" / "*.txt", tmp_path / "glob.jsonl")
+        assert "no" in [row["text"] for row in written(tmp_path / "glob.jsonl")]
+        assert run(folder, folder / "out").resumed == 2, "its own output is no input"
+
+
+class TestBadRows:
+    def test_bad_json_lines(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.jsonl"
+        lines = [
+            b'{"text": "\xe5\x8c\x97\xe4\xba\xac"}', b"\xff\xfe", b"{broken", b"[1]", b'{"id": 1}', b'{"text": 3}',
+            b'{"text": "\\ud800"}', b"", b'{"text": "", "entities": []}', b'{"text": NaN}', b'{"text": "ok"}',
+        ]  # fmt: skip
+        path.write_bytes(b"\n".join(lines))
+        done = run(path, tmp_path / "out.jsonl")
+        assert [row["text"] for row in written(tmp_path / "out.jsonl")] == ["北京", "ok"]
+        assert (done.rows, done.bad) == (2, 9)
+        assert done.bad_rows is not None
+        bad = written(done.bad_rows)
+        assert [row["line"] for row in bad] == [2, 3, 4, 5, 6, 7, 8, 9, 10]
+        assert {row["file"] for row in bad} == {str(path)}
+        reasons = [
+            "not UTF-8",
+            "malformed JSON",
+            "not a JSON object",
+            "has no field 'text'",
+            "not a string",
+            "surrogate",
+        ]
+        reasons += ["empty line", "--into", "NaN"]
+        assert [reason for reason, row in zip(reasons, bad, strict=True) if reason not in row["reason"]] == []
+        assert bad[1]["row"] == "{broken"
+        assert bad[0]["row"] == r"\xff\xfe"
+
+    def test_bad_rows_of_csv(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.csv"
+        path.write_bytes(b'id,text\n1,a,b\n2\n\n\xff,x\n3,fine\n4,"never closed\n5,y\n')
+        done = run(path, tmp_path / "out.jsonl")
+        assert [row["id"] for row in written(tmp_path / "out.jsonl")] == ["3"]
+        assert done.bad_rows is not None
+        bad = written(done.bad_rows)
+        assert [row["line"] for row in bad] == [2, 3, 4, 5, 7]
+        assert "3 fields, but the header has 2" in bad[0]["reason"]
+        assert bad[3]["row"] == r'["\\xff", "x"]'
+        assert "to line 8" in bad[4]["reason"]
+
+    def test_lines_that_are_too_long(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(inputs_of, "MAX_LINE_BYTES", 40)
+        for name, head in (("a.txt", ""), ("a.csv", "text\n")):
+            (tmp_path / name).write_text(f"{head}短\n{'长' * 1000}\n短\n", encoding="utf-8")
+            done = run(tmp_path / name, tmp_path / f"{name}.jsonl")
+            assert [row["text"] for row in written(tmp_path / f"{name}.jsonl")] == ["短", "短"]
+            assert done.bad_rows is not None
+            assert [row["line"] for row in written(done.bad_rows)] == [3 if head else 2]
+
+    def test_missing_texts_of_parquet(self, tmp_path: Path) -> None:
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet as pq
+
+        pq.write_table(pa.table({"text": ["北京", None, "上海"]}), tmp_path / "a.parquet")
+        done = run(tmp_path / "a.parquet", tmp_path / "out.parquet", chunk_rows=2)
+        assert pq.read_table(tmp_path / "out.parquet")["text"].to_pylist() == ["北京", "上海"]
+        assert done.bad_rows is not None
+        assert [row["line"] for row in written(done.bad_rows)] == [2]
