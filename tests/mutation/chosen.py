@@ -427,13 +427,16 @@ FAULTS = {
         "tests/lexicon/test_lexicon.py",
     ),
     "rows of a stopped run done again": Fault(
-        "annotation/run.py", "if rows is None:", "if rows is None or chunk.number == 0:", "tests/test_annotation.py"
+        "annotation/run.py",
+        "if rows is None:",
+        "if rows is None or chunk.number == 0:",
+        "tests/annotation/test_annotation_run.py",
     ),
     "parts joined as they came": Fault(
-        "annotation/run.py",
+        "annotation/run_folder.py",
         "key=lambda marker: int(marker.stem)",
         "key=lambda marker: marker.stat().st_mtime_ns",
-        "tests/test_annotation.py",
+        "tests/annotation/test_annotation_run.py",
     ),
     "gradients of the other processes left out": Fault(
         "training/distributed.py", "        dist.all_reduce(flat)\n", "", "tests/test_distributed.py"
