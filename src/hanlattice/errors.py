@@ -1,14 +1,20 @@
-"""Errors that a user can mend: each prints as one line saying what, where and what to do."""
+"""Errors that a user can fix. Each message is one line: what is wrong, where, and what to do."""
 
 from pathlib import Path
 
 
 class HanlatticeError(ValueError):
-    """Base of every error whose message is meant for the user."""
+    """Base class of all errors whose message is meant for the user."""
 
 
 class DataError(HanlatticeError):
-    """A file that does not hold what it should; the message starts with ``file:line:``."""
+    """A file cannot be read or written, or its contents are wrong.
+
+    Args:
+        message: what is wrong and how to fix it.
+        file: the file; the message then starts with ``file:``.
+        line: the line, from 1; the message then starts with ``file:line:``.
+    """
 
     def __init__(self, message: str, file: str | Path | None = None, line: int | None = None):
         where = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
@@ -17,16 +23,16 @@ class DataError(HanlatticeError):
 
 
 class ConfigError(HanlatticeError):
-    """A setting that does not exist, has the wrong type, or contradicts another one."""
+    """A setting does not exist, has the wrong type, or contradicts another setting."""
 
 
 class UnknownConvention(ConfigError):
-    """An annotation convention that the model did not learn; the message lists those that it did."""
+    """The model was not trained on an annotation convention; the message lists the conventions that it knows."""
 
 
 class ModelError(HanlatticeError):
-    """A model folder that is broken, foreign or of another version."""
+    """A model folder is broken, is not a model of hanlattice, or has an unsupported version."""
 
 
 class EngineError(ModelError):
-    """A model with nothing wrong that this engine does not run, or not here; another engine may."""
+    """This engine cannot run the model, at least not on this machine. The model is fine: try another engine."""

@@ -1,4 +1,4 @@
-"""Reading text with errors that name the place; writing files whole or not at all."""
+"""Files: read text, with errors that name the place; write files completely or not at all."""
 
 import codecs
 import os
@@ -14,46 +14,46 @@ from typing import IO
 from hanlattice.errors import DataError
 
 STDIN = "/dev/stdin"
-BLOCK = 1 << 18  # bytes
-LONGEST_NAME = 40  # characters of a file's name that its draft has too
+BLOCK = 1 << 18  # bytes that are read at once
+DRAFT_NAME_LENGTH = 40  # maximum number of characters that the temporary name takes from the final name
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MARKS = {
-    b"PK\x03\x04": "a ZIP archive, as .xlsx and .docx are too",
-    b"\x1f\x8b": "packed by gzip",
-    b"\xfd7zXZ\0": "packed by xz",
-    b"BZh": "packed by bzip2",
-    b"\x28\xb5\x2f\xfd": "packed by zstd",
+    b"PK\x03\x04": "a ZIP archive, such as .xlsx or .docx",
+    b"\x1f\x8b": "compressed with gzip",
+    b"\xfd7zXZ\0": "compressed with xz",
+    b"BZh": "compressed with bzip2",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
     b"%PDF": "a PDF",
     b"PAR1": "a Parquet file",
     b"ARROW1": "an Arrow file",
     b"\xff\xff\xff\xff": "an Arrow stream",
-    b"SQLite": "a database of SQLite",
-    b"\xd0\xcf\x11\xe0": "an old Office document, as .xls and .doc are",
-    b"\x80\x04\x95": "a pickle of Python",
-    b"\x80\x05\x95": "a pickle of Python",
-    b"\x93NUMPY": "an array of NumPy",
-    b"\x89PNG": "a picture",
-    b"\xff\xd8\xff": "a picture",
+    b"SQLite": "an SQLite database",
+    b"\xd0\xcf\x11\xe0": "an old Office document, such as .xls or .doc",
+    b"\x80\x04\x95": "a Python pickle",
+    b"\x80\x05\x95": "a Python pickle",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
 }
-"""What files that are not text begin with."""
+"""The first bytes of files that are not text, and what such files are."""
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    r"""Lines of a UTF-8 file without their ends, one at a time; a byte-order mark is skipped.
+    r"""The lines of a UTF-8 file without their ends, one at a time; a byte-order mark is skipped.
 
-    A file that begins with the byte-order mark of UTF-16 is read as such. `STDIN` is standard input. Lines end at
-    ``\n`` or ``\r\n`` only: U+2028 or a lone ``\r`` may be part of a text.
+    A file that starts with the byte-order mark of UTF-16 is read as UTF-16. The path `STDIN` is standard input.
+    Lines end at ``\n`` or ``\r\n`` only: U+2028 or a lone ``\r`` may be part of a text.
 
     Raises:
-        DataError: the file cannot be read, is not text (and what it is), or a byte is not UTF-8 (the byte and
-            the line are named).
+        DataError: the file cannot be read or is not text, or a byte is not UTF-8. The message names what the file
+            is, or the line and the byte.
     """
     return chain.from_iterable(read_blocks(path))
 
 
 def read_blocks(path: str | Path) -> Iterator[list[str]]:
-    """The same lines as they come, many at a time.
+    """The lines of :func:`read_lines` in lists, as many at a time as could be read at once.
 
     Raises:
         DataError: see :func:`read_lines`.
@@ -70,7 +70,7 @@ def read_blocks(path: str | Path) -> Iterator[list[str]]:
 
 
 def read_text(path: str | Path) -> str:
-    """The whole text of a file with its line ends as they are, under the same rules but for the mark of UTF-8.
+    """The text of a file with its line ends unchanged. A byte-order mark of UTF-8 is part of the text.
 
     Raises:
         DataError: see :func:`read_lines`.
@@ -90,13 +90,13 @@ def read_text(path: str | Path) -> str:
 
 
 def _whole_lines(path: str | Path) -> Iterator[bytes]:
-    """What can be read at once, cut at ends of lines, the last of which is left out."""
+    """Blocks of complete lines, without the end of their last line."""
     try:
-        # A socket, which standard input may be, cannot be opened by name, and a file would be read from its start.
+        # Standard input may be a socket, which cannot be opened by name; a file would be read from its start.
         is_stdin = str(path) == STDIN
         with open(0 if is_stdin else path, "rb", closefd=not is_stdin) as stream:
-            parts: list[bytes] = []  # of the line that has not ended yet
-            mark = codecs.BOM_UTF8  # that the file may begin with
+            parts: list[bytes] = []  # parts of the line that has not ended yet
+            mark = codecs.BOM_UTF8  # the file may start with it
             for block in _blocks(stream, path):
                 before, end, rest = block.rpartition(b"\n")
                 if end:
@@ -110,10 +110,10 @@ def _whole_lines(path: str | Path) -> Iterator[bytes]:
 
 
 def _blocks(stream: IO[bytes], path: str | Path) -> Iterator[bytes]:
-    """What comes, in UTF-8.
+    """The blocks of the stream, converted to UTF-8.
 
     Raises:
-        DataError: it is not text.
+        DataError: the stream is not text.
     """
     first = stream.read1(BLOCK)  # type: ignore[attr-defined]
     while first in (b"\xff", b"\xfe") and (more := stream.read1(BLOCK)):  # type: ignore[attr-defined]
@@ -131,10 +131,10 @@ def _blocks(stream: IO[bytes], path: str | Path) -> Iterator[bytes]:
 
 
 def _from_utf16(blocks: Iterable[bytes], path: str | Path) -> Iterator[bytes]:
-    """UTF-16 with its byte-order mark, as UTF-8.
+    """Convert UTF-16 with a byte-order mark to UTF-8.
 
     Raises:
-        DataError: it is not UTF-16 after all.
+        DataError: the bytes are not UTF-16.
     """
     decoder = codecs.getincrementaldecoder("utf-16")()
     try:
@@ -143,30 +143,30 @@ def _from_utf16(blocks: Iterable[bytes], path: str | Path) -> Iterator[bytes]:
                 yield text.encode("utf-8")
         yield decoder.decode(b"", final=True).encode("utf-8")
     except UnicodeError:
-        message = "begins as UTF-16 does, but is not whole UTF-16; save it as UTF-8 with the program that wrote it"
+        message = "starts like UTF-16, but is not complete UTF-16; save it as UTF-8 with the program that wrote it"
         raise DataError(message, path) from None
 
 
 def _refuse_binary(head: bytes, path: str | Path) -> None:
     """
     Raises:
-        DataError: a file that begins so is not text.
+        DataError: a file with this start is not text.
     """
     if b"\0" not in head:
         return
     kind = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
     if kind is not None:
-        raise DataError(f"is {kind}; name a file of text, in UTF-8", path)
+        raise DataError(f"is {kind}; name a text file in UTF-8", path)
     units = _utf16_without_mark(head)
     if units is not None:
         name = f"UTF-16{units}"
         raise DataError(f"looks like {name} without a byte-order mark; convert it: iconv -f {name} -t UTF-8", path)
     if head.count(b"\0") * 4 > len(head) or not _decodes(head[: head.rfind(b"\n") + 1], "utf-8"):
-        raise DataError("is binary, not text; name a file of text, in UTF-8", path)
+        raise DataError("is binary, not text; name a text file in UTF-8", path)
 
 
 def _utf16_without_mark(head: bytes) -> str | None:
-    """LE or BE, where ends of lines are such, and all of it can be read so."""
+    """``"LE"`` or ``"BE"``, if line ends and all characters can be read as this kind of UTF-16."""
     head = head[: len(head) // 2 * 2]
     for units, end in (("LE", b"\n\0"), ("BE", b"\0\n")):
         ends = sum(1 for i in range(0, len(head), 2) if head[i : i + 2] == end)
@@ -177,7 +177,7 @@ def _utf16_without_mark(head: bytes) -> str | None:
 
 
 def _decodes(raw: bytes, encoding: str) -> bool:
-    """Is it text in this encoding, if perhaps cut within its last character?"""
+    """Whether the bytes are text in this encoding; the last character may be incomplete."""
     try:
         codecs.getincrementaldecoder(encoding)().decode(raw)
     except UnicodeDecodeError:
@@ -186,9 +186,10 @@ def _decodes(raw: bytes, encoding: str) -> bool:
 
 
 def _up_to_the_error(path: str | Path, raw: bytes, done: int) -> Iterator[list[str]]:
-    """
+    """The lines before the first line that is not UTF-8; ``done`` lines of the file come before them.
+
     Raises:
-        DataError: one of the lines is not UTF-8, of which ``done`` are before them.
+        DataError: a line is not UTF-8.
     """
     for number, line in enumerate(raw.split(b"\n"), done + 1):
         line = line.removesuffix(b"\r")
@@ -204,24 +205,24 @@ def _up_to_the_error(path: str | Path, raw: bytes, done: int) -> Iterator[list[s
 def _refuse_packed(raw: bytes, path: str | Path) -> None:
     """
     Raises:
-        DataError: it begins as a file of another kind does.
+        DataError: the bytes are the start of a known kind of binary file.
     """
     for mark, kind in _MARKS.items():
         if raw.startswith(mark):
-            raise DataError(f"is {kind}; name a file of text, in UTF-8", path)
+            raise DataError(f"is {kind}; name a text file in UTF-8", path)
 
 
 def _advice(raw: bytes) -> str:
-    """How to make UTF-8 of some lines, by the encodings they could be in."""
+    """How to convert the lines to UTF-8, by the encodings that they may be in."""
     for name in ("GB18030", "BIG5"):
         if _decodes(raw, name):
             return f"convert the file, for example with: iconv -f {name} -t UTF-8"
-    return "nor is it GB18030 or Big5; save the file as UTF-8 with the program that wrote it"
+    return "the file is not GB18030 or Big5 either; save it as UTF-8 with the program that wrote it"
 
 
 @contextmanager
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ignore[type-arg]  # text or bytes, by mode
-    """A file that appears under ``path`` only once it is complete; on any error nothing is left behind.
+    """Open a file that appears under ``path`` only when it is complete; on any error nothing is left behind.
 
     Raises:
         DataError: the folder is missing or not writable, or the disk is full.
@@ -229,8 +230,8 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
     path = Path(path)
     temporary = None
     try:
-        draft = path.with_name(f".{path.name[:LONGEST_NAME]}.{secrets.token_hex(8)}")
-        # Made with the permissions that it will have: the umask is applied here, and is never changed.
+        draft = path.with_name(f".{path.name[:DRAFT_NAME_LENGTH]}.{secrets.token_hex(8)}")
+        # Created with its final permissions: the system applies the umask, so the umask is never changed.
         handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         temporary = draft
         encoding = None if "b" in mode else "utf-8"
@@ -244,13 +245,13 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
         raise DataError(f"cannot be written: {error.strerror or error}", path) from error
     finally:
         if temporary is not None:
-            with suppress(FileNotFoundError):  # interrupted just after it took its place
+            with suppress(FileNotFoundError):  # interrupted just after it was renamed
                 os.unlink(temporary)
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A folder to write into that becomes ``path``, which must not exist, if all goes well, and nothing if not."""
+    """A folder to write into. Without an error it becomes ``path``, which must not exist; else it is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
         draft = Path(temporary) / path.name

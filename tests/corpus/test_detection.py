@@ -103,20 +103,20 @@ def test_utf16_is_read_with_a_byte_order_mark_only(tmp_path: Path, encoding: str
         marks = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
         put(path, marks[encoding] + content)
     assert [(d.text, found(d)) for d in corpus.read(path)] == [("李明😀", [("李明", "PER")])]
-    assert "not whole UTF-16" in refusal(put(path, path.read_bytes()[:-1]))
+    assert "not complete UTF-16" in refusal(put(path, path.read_bytes()[:-1]))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"PK\x03\x04\x14\0\0\0rest", "is a ZIP archive, as .xlsx and .docx are too"),
-        (b"\x1f\x8b\x08\0\0\0\0\0", "is packed by gzip"),
-        (b"\x80\x04\x95\x10\0\0\0\0", "is a pickle of Python"),
+        (b"PK\x03\x04\x14\0\0\0rest", "is a ZIP archive, such as .xlsx or .docx"),
+        (b"\x1f\x8b\x08\0\0\0\0\0", "is compressed with gzip"),
+        (b"\x80\x04\x95\x10\0\0\0\0", "is a Python pickle"),
         (bytes(range(256)) * 4, "is binary, not text"),
         (b"\xff\xfe\0\0\x4e\x67\0\0", "is UTF-32"),
         ("李\tB-PER\n".encode("gb18030"), "is not UTF-8; convert the file, for example with: iconv -f GB18030"),
         ("李\tB-PER\n".encode("big5") + b"\xa1\x40\n", "is not UTF-8; convert the file"),
-        (b"\xe6\x9d\x8e\tO\n\xff\tO\n", "is not UTF-8; nor is it GB18030 or Big5"),
+        (b"\xe6\x9d\x8e\tO\n\xff\tO\n", "is not UTF-8; the file is not GB18030 or Big5"),
     ],
 )
 def test_files_that_are_not_text_are_named(tmp_path: Path, content: bytes, message: str) -> None:

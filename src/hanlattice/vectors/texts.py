@@ -1,4 +1,4 @@
-"""The raw text that vectors are trained on: read, normalised, and cleared of duplicates and of test sets."""
+"""The text for training vectors: read and normalised, without duplicates and without texts of test sets."""
 
 import gzip
 import lzma
@@ -13,13 +13,20 @@ from typing import IO
 
 from hanlattice.errors import DataError
 
-RUN = 20  # a paragraph that shares so many characters in a row with an excluded text is left out
-STRETCH = 5_000  # longest line of tokens; word2vec reads no more than 10,000
+OVERLAP = 20  # a paragraph that shares this many consecutive characters with an excluded text is left out
+MAX_LINE = 5_000  # maximum number of tokens of a line; word2vec reads at most 10,000
 
 
 @dataclass
 class Counts:
-    """What became of the paragraphs read; ``characters`` are those of the kept ones, without space."""
+    """What happened to the paragraphs.
+
+    Args:
+        kept: paragraphs to train on.
+        duplicates: paragraphs left out because an equal one was kept.
+        excluded: paragraphs left out because of an excluded text.
+        characters: characters of the kept paragraphs, without whitespace.
+    """
 
     kept: int = 0
     duplicates: int = 0
@@ -28,25 +35,33 @@ class Counts:
 
 
 def normalise(text: str) -> str:
-    """NFKC, lower case, no space at the ends."""
+    """The text in NFKC and lower case, without whitespace at its ends."""
     return unicodedata.normalize("NFKC", text).lower().strip()
 
 
-def runs(texts: Iterable[str]) -> set[str]:
-    """Every stretch of ``RUN`` characters of the texts, normalised."""
-    return {text[start : start + RUN] for text in map(normalise, texts) for start in range(len(text) - RUN + 1)}
+def ngrams(texts: Iterable[str]) -> set[str]:
+    """All substrings of ``OVERLAP`` characters of the normalised texts."""
+    return {
+        text[start : start + OVERLAP] for text in map(normalise, texts) for start in range(len(text) - OVERLAP + 1)
+    }
 
 
-def stretches(
+def training_lines(
     paths: Sequence[str | Path],
     excluded: set[str],
     counts: Counts,
     progress: Callable[[float], None] = lambda done: None,
 ) -> Iterator[str]:
-    """The paragraphs (lines) of text files, plain, ``.xz`` or ``.gz``, without space and cut to ``STRETCH``.
+    """The paragraphs of text files, normalised, without whitespace, and cut after ``MAX_LINE`` characters.
 
-    Empty lines, exact duplicates, and lines that hold one of the ``excluded`` runs are left out; ``counts``
-    is filled on the way. Only a hash of each line is kept in memory.
+    Empty lines, exact duplicates and lines with an excluded n-gram are left out. Only a hash of each line is kept
+    in memory.
+
+    Args:
+        paths: text files with one paragraph per line: plain, ``.xz`` or ``.gz``.
+        excluded: the result of `ngrams` for the excluded texts.
+        counts: counts the paragraphs.
+        progress: receives the share that has been read, 0 to 1.
 
     Raises:
         DataError: a file cannot be read or unpacked, or is not UTF-8.
@@ -61,14 +76,14 @@ def stretches(
             counts.duplicates += 1
             continue
         seen.add(digest)
-        if excluded and any(paragraph[at : at + RUN] in excluded for at in range(len(paragraph) - RUN + 1)):
+        if excluded and any(paragraph[at : at + OVERLAP] in excluded for at in range(len(paragraph) - OVERLAP + 1)):
             counts.excluded += 1
             continue
         text = "".join(paragraph.split())
         counts.kept += 1
         counts.characters += len(text)
-        for start in range(0, len(text), STRETCH):
-            yield text[start : start + STRETCH]
+        for start in range(0, len(text), MAX_LINE):
+            yield text[start : start + MAX_LINE]
 
 
 def _lines(paths: Sequence[str | Path], progress: Callable[[float], None]) -> Iterator[str]:
@@ -87,7 +102,7 @@ def _lines(paths: Sequence[str | Path], progress: Callable[[float], None]) -> It
 
 
 def _decoded(path: str | Path) -> Iterator[tuple[str, int]]:
-    """Lines, each with how many bytes of the file had been read for it."""
+    """The lines, each with the number of bytes of the file that were read so far."""
     number = 0
     try:
         with ExitStack() as stack:
@@ -102,7 +117,9 @@ def _decoded(path: str | Path) -> Iterator[tuple[str, int]]:
             number,
         ) from None
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"cannot be unpacked after line {number}: {error}; fetch or pack it again", path) from None
+        raise DataError(
+            f"cannot be unpacked after line {number}: {error}; download or pack it again", path
+        ) from None
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None
 
@@ -111,5 +128,5 @@ def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
     if suffix == ".xz":
         return lzma.open(file)
     if suffix == ".gz":
-        return gzip.open(file)  # type: ignore[return-value]  # a GzipFile iterates over lines like any other
+        return gzip.open(file)  # type: ignore[return-value]  # a GzipFile iterates over lines like other files
     return file

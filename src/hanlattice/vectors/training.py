@@ -17,16 +17,17 @@ from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import read_lines
 from hanlattice.lexicon import Lexicon, count_matches, segment
 from hanlattice.vectors.storage import KINDS, Vectors, VectorSet
-from hanlattice.vectors.texts import Counts, runs, stretches
+from hanlattice.vectors.texts import Counts, ngrams, training_lines
 
-WINDOW = 5
-NEGATIVE = 5
-SAMPLE = 1e-4
+WINDOW = 5  # tokens of context on each side
+NEGATIVE = 5  # negative samples per token
+SAMPLE = 1e-4  # threshold for down-sampling frequent tokens
 EPOCHS: Mapping[str, int] = {"chars": 2, "bigrams": 1, "words": 2}
 MIN_COUNT: Mapping[str, int] = {"chars": 5, "bigrams": 10, "words": 5}
-UNKNOWN = np.log(1e-5)  # log probability of a character outside the lexicon as a word
+UNKNOWN = np.log(1e-5)  # log probability of a one-character word that is not in the lexicon
 
-Progress = Callable[[str, float], None]  # the stage, and how much of it is done, 0 to 1
+Progress = Callable[[str, float], None]
+"""Receives the stage and the share of it that is done, 0 to 1."""
 
 
 def train_vectors(
@@ -41,28 +42,29 @@ def train_vectors(
     workers: int = 1,
     progress: Progress = lambda stage, done: None,
 ) -> VectorSet:
-    """Vectors of the characters, bigrams and words of texts, one paragraph a line.
+    """Train vectors of characters, bigrams and words on text.
 
-    Texts are normalised (NFKC, lower case), and exact duplicates left out. Words are those of the most
-    probable segmentation over the lexicon, each weighed by how often it occurs in the texts as a substring;
-    without a lexicon there are no word vectors. Words of one character are left to the character vectors.
+    Texts are normalised (NFKC, lower case), and exact duplicates are left out. Words come from the most probable
+    segmentation over the lexicon, where the probability of a word follows from the number of its occurrences as a
+    substring. Without a lexicon there are no word vectors. Words of one character get no word vector.
 
-    Temporary files take about three times the room of the unpacked texts, in the folder that TMPDIR names.
+    Temporary files take about three times the size of the unpacked texts, in the folder that TMPDIR names.
 
     Args:
-        paths: plain text, ``.xz`` or ``.gz``.
-        exclude: corpora, of any format that can be read, on which the vectors are to be judged: paragraphs
-            that share 20 characters in a row with them are left out.
-        dimension: numbers a vector.
-        epochs: passes over the texts for ``chars``, ``bigrams`` and ``words``.
-        min_count: how often each has to occur to be given a vector.
-        seed: of the first vectors and of sampling.
-        workers: threads. One gives the same vectors every time; more are faster, but never twice the same.
-        progress: told the stage, and how much of it is done.
+        paths: text files with one paragraph per line: plain, ``.xz`` or ``.gz``.
+        lexicon: the words.
+        exclude: corpora on which the vectors are to be evaluated, in any format that can be read. Paragraphs that
+            share 20 consecutive characters with them are left out.
+        dimension: size of a vector.
+        epochs: number of passes over the texts for ``chars``, ``bigrams`` and ``words``.
+        min_count: minimum number of occurrences of a character, bigram or word that gets a vector.
+        seed: random seed of the initial vectors and of sampling.
+        workers: number of threads. The result is reproducible with one thread only.
+        progress: receives the stage and the share of it that is done.
 
     Raises:
         ConfigError: gensim is not installed, or a setting is out of range.
-        DataError: a file cannot be read, the texts hold too little, or the disk is full.
+        DataError: a file cannot be read, there is too little text, or the disk is full.
     """
     _check({"dimension": dimension, "workers": workers})
     _check({f"epochs of {kind}": epochs[kind] for kind in KINDS})
@@ -78,14 +80,13 @@ def train_vectors(
         workers=workers,
     )
     counts = Counts()
-    excluded = runs(document.text for path in exclude for document in read(path))
-
+    excluded = ngrams(document.text for path in exclude for document in read(path))
     with TemporaryDirectory(prefix="hanlattice-") as name:
         folder = Path(name)
         texts = folder / "texts"
-        _write(texts, stretches(paths, excluded, counts, lambda done: progress("reading texts", done)))
+        _write(texts, training_lines(paths, excluded, counts, lambda done: progress("reading texts", done)))
         if not counts.kept:
-            raise DataError("the texts are empty; give files with one paragraph a line")
+            raise DataError("the texts are empty; name files with one paragraph per line")
 
         def learn(kind: str, lines: Iterable[str]) -> Vectors:
             model = word2vec(min_count=min_count[kind], epochs=epochs[kind])
@@ -95,27 +96,36 @@ def train_vectors(
         bigrams = learn("bigrams", map(_bigrams, read_lines(texts)))
         words = Vectors((), np.zeros((0, dimension), np.float32))
         if lexicon is not None:
-            words = _of_two_or_more(learn("words", _words(lexicon, texts, counts, progress)))
+            words = _without_single_characters(learn("words", _words(lexicon, texts, counts, progress)))
 
-    made = {
+    meta = {
         "method": f"word2vec skip-gram, gensim {metadata.version('gensim')}",
         "settings": f"dimension {dimension}, window {WINDOW}, negative {NEGATIVE}, sample {SAMPLE},"
         f" seed {seed}, workers {workers}",
         "epochs": ", ".join(f"{kind} {epochs[kind]}" for kind in KINDS),
         "min_count": ", ".join(f"{kind} {min_count[kind]}" for kind in KINDS),
+        **_provenance(paths, exclude, lexicon, counts),
+    }
+    return VectorSet(chars, bigrams, words, meta)
+
+
+def _provenance(
+    paths: Sequence[str | Path], exclude: Sequence[str | Path], lexicon: Lexicon | None, counts: Counts
+) -> dict[str, str]:
+    """The texts and words that the vectors were trained on, as entries of ``VectorSet.meta``."""
+    return {
         "texts": ", ".join(Path(path).name for path in paths),
         "text": f"{counts.kept:,} paragraphs of {counts.characters:,} characters;"
         f" {counts.duplicates:,} duplicates and {counts.excluded:,} excluded paragraphs left out",
         "excluded": ", ".join(Path(path).name for path in exclude) or "nothing",
         "lexicon": "none" if lexicon is None else f"{len(lexicon):,} words",
     }
-    return VectorSet(chars, bigrams, words, made)
 
 
 def _check(settings: Mapping[str, int]) -> None:
     for name, value in settings.items():
         if value < 1:
-            raise ConfigError(f"{name} is {value}; it has to be 1 or more")
+            raise ConfigError(f"{name} is {value}; it has to be at least 1")
 
 
 def _word2vec() -> Any:
@@ -124,12 +134,12 @@ def _word2vec() -> Any:
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "gensim":
             raise
-        raise ConfigError("training vectors needs gensim; run: pip install 'hanlattice[vectors]'") from None
+        raise ConfigError("training vectors needs gensim; install it: pip install 'hanlattice[vectors]'") from None
     return Word2Vec
 
 
 def _learn(model: Any, tokens: Path, lines: Iterable[str], progress: Progress) -> Vectors:
-    """Vectors of the tokens of ``lines``, spaces between them, which wait in the file ``tokens``."""
+    """Train vectors of the tokens in ``lines``, separated by spaces. They are written to the file ``tokens``."""
     _write(tokens, lines)
     with _reports(lambda done: progress(f"training {tokens.name}", done), model.epochs):
         if tokens.stat().st_size:
@@ -137,7 +147,7 @@ def _learn(model: Any, tokens: Path, lines: Iterable[str], progress: Progress) -
         if not model.wv.index_to_key:
             raise DataError(
                 f"none of the {tokens.name} occurs {model.min_count} times in the texts;"
-                " give more text, or a smaller min_count"
+                " use more text, or a smaller min_count"
             )
         model.train(
             corpus_file=str(tokens),
@@ -150,10 +160,12 @@ def _learn(model: Any, tokens: Path, lines: Iterable[str], progress: Progress) -
 
 
 def _bigrams(text: str) -> str:
+    """The bigrams of a text, separated by spaces."""
     return " ".join([*(first + second for first, second in pairwise(text)), text[-1] + "<end>"])
 
 
 def _words(lexicon: Lexicon, texts: Path, counts: Counts, progress: Progress) -> Iterator[str]:
+    """The words of each line in its most probable segmentation, separated by spaces."""
     counting, cutting = (
         _followed(read_lines(texts), counts.characters, stage, progress)
         for stage in ("counting words", "cutting words")
@@ -164,18 +176,19 @@ def _words(lexicon: Lexicon, texts: Path, counts: Counts, progress: Progress) ->
     return map(" ".join, segment(lexicon, cutting, log_probability, UNKNOWN))
 
 
-def _of_two_or_more(words: Vectors) -> Vectors:
+def _without_single_characters(words: Vectors) -> Vectors:
     rows = [row for row, name in enumerate(words.names) if len(name) > 1]
     return Vectors(tuple(words.names[row] for row in rows), words.matrix[rows])
 
 
-def _followed(texts: Iterable[str], whole: int, stage: str, progress: Progress) -> Iterator[str]:
+def _followed(texts: Iterable[str], total: int, stage: str, progress: Progress) -> Iterator[str]:
+    """The texts; reports the share of the ``total`` characters that has been read."""
     done = 0
     for number, text in enumerate(texts, 1):
         yield text
         done += len(text)
-        if number % 10_000 == 0 or done == whole:
-            progress(stage, done / whole)
+        if number % 10_000 == 0 or done == total:
+            progress(stage, done / total)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
@@ -184,15 +197,15 @@ def _write(path: Path, lines: Iterable[str]) -> None:
             stream.writelines(line + "\n" for line in lines)
     except OSError as error:
         raise DataError(
-            f"a temporary file cannot be written: {error.strerror or error}; make room, or set TMPDIR", path
+            f"a temporary file cannot be written: {error.strerror or error}; free disk space, or set TMPDIR", path
         ) from error
 
 
 @contextmanager
 def _reports(progress: Callable[[float], None], epochs: int) -> Iterator[None]:
-    """Turn gensim's log of its progress into calls; the log itself is not shown.
+    """Turn gensim's progress log into calls of ``progress``; the log itself is not shown.
 
-    The first pass, which counts, is reported as nothing done, since it is short beside the others.
+    The first pass, which counts tokens, is short and not reported.
     """
 
     class Reports(logging.Handler):

@@ -1,0 +1,67 @@
+"""The text for training vectors: normalised, without duplicates and excluded texts."""
+
+import gzip
+import lzma
+import random
+from pathlib import Path
+
+import pytest
+
+from hanlattice.errors import DataError
+from hanlattice.vectors.texts import MAX_LINE, OVERLAP, Counts, ngrams, training_lines
+
+
+def test_texts_are_normalised_cut_and_counted(tmp_path: Path) -> None:
+    long = "长" * (MAX_LINE + 1)
+    content = f"\ufeffＡ B\u3000c\n\n{long}\nab C\nａ b  c\n a b c \n"
+    packed = {
+        "t.txt": content.encode(),
+        "t.xz": lzma.compress(content.encode()),
+        "t.gz": gzip.compress(content.encode()),
+    }
+    for name, data in packed.items():
+        (tmp_path / name).write_bytes(data)
+        counts, told = Counts(), []
+        assert list(training_lines([tmp_path / name], set(), counts, told.append)) == [
+            "abc", "长" * MAX_LINE, "长", "abc", "abc"
+        ]  # fmt: skip
+        assert counts == Counts(kept=4, duplicates=1, excluded=0, characters=9 + MAX_LINE + 1)
+        assert told[-1] == 1
+
+
+def test_a_paragraph_that_overlaps_a_test_set_is_left_out(tmp_path: Path) -> None:
+    secret = "甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳午未申酉戌亥"
+    lines = [
+        "开头" + secret[1 : OVERLAP + 1] + "结尾",
+        "开头" + secret[1:OVERLAP] + "结尾",
+        secret[:OVERLAP],
+        secret[: OVERLAP - 1],
+    ]
+    (tmp_path / "t.txt").write_text("\n".join(lines), encoding="utf-8")
+    counts = Counts()
+    kept = list(training_lines([tmp_path / "t.txt"], ngrams([secret, "短"]), counts))
+    assert kept == [lines[1], lines[3]]
+    assert counts.excluded == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("t.txt", "好\n坏".encode("gb18030"), "t.txt:1: byte 0xba at position 1 is not UTF-8"),
+        ("t.xz", lzma.compress("好\n".encode() * 9999)[:-20], "t.xz: cannot be unpacked"),
+        (
+            "t.gz",
+            gzip.compress(random.Random(1).randbytes(999).hex().encode())[:-99],
+            "t.gz: cannot be unpacked",
+        ),
+        ("t.xz", b"plain", "t.xz: cannot be unpacked"),
+        ("t.gz", b"plain", "t.gz: cannot be unpacked"),
+        ("t.txt", None, "t.txt: cannot be read"),
+    ],
+)
+def test_unreadable_texts_are_errors(name: str, data: bytes | None, message: str, tmp_path: Path) -> None:
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(DataError) as caught:
+        list(training_lines([tmp_path / name], set(), Counts()))
+    assert message in str(caught.value)
