@@ -236,9 +236,9 @@ FAULTS = {
         "decoders/word_pairs.py", "HALO = sum(DILATIONS)", "HALO = max(DILATIONS)", WORD_PAIRS
     ),
     "an entity in pieces closed at its first piece": Fault(
-        "decoders/word_pairs.py",
-        "cells[places[-1], places[0]] =",
-        "cells[span.fragments[0][1] - 1, places[0]] =",
+        "decoders/word_relations.py",
+        "cells[characters[-1], characters[0]] =",
+        "cells[span.fragments[0][1] - 1, characters[0]] =",
         WORD_PAIRS,
     ),
     "shift told by the first of a pair": Fault(
@@ -260,7 +260,7 @@ FAULTS = {
         "layers/rotary.py", "odd * cos + even * sin", "odd * cos - even * sin", TABLES
     ),
     "gold cells held against the model": Fault(
-        "decoders/structs/selection.py",
+        "decoders/structs/cell_losses.py",
         "cells.masked_fill(gold | ~real, lowest)",
         "cells.masked_fill(~real, lowest)",
         TABLES,
@@ -273,15 +273,15 @@ FAULTS = {
         "decoders/table/biaffine.py", "first, last = (pad(", "last, first = (pad(", TABLES
     ),
     "biaffine spans ranked by probability": Fault(
-        "decoders/table/biaffine.py", "best[places], probability)", "probability, probability)", TABLES
+        "decoders/table/rules.py", "best[positions], p)", "p, p)", TABLES
     ),
     "types told by the wrong ends of spans": Fault(
         "decoders/table/global_pointer.py", "q, k, first, last = torch", "q, k, last, first = torch", TABLES
     ),
     "each start meets the nearest end before it": Fault(
         "decoders/structs/pairing.py",
-        "places.flip(-1).cummin(-1).values.flip(-1)",
-        "places.cummin(-1).values",
+        "positions.flip(-1).cummin(-1).values.flip(-1)",
+        "positions.cummin(-1).values",
         POINTERS,
     ),
     "ends at their start are not listed": Fault(
@@ -289,23 +289,23 @@ FAULTS = {
     ),
     "starts and ends of a pointer swapped in training": Fault(
         "decoders/pointer.py",
-        "wanted[sentence, first, label, 0] = 1",
-        "wanted[sentence, first, label, 1] = 1",
+        "targets[sentence, first, label, 0] = 1",
+        "targets[sentence, first, label, 1] = 1",
         POINTERS,
     ),
     "an entity that holds another one's end is reachable": Fault(
         "decoders/pointer.py", "if span.start >= before:", "if span.start >= 0:", POINTERS
     ),
     "the end of a pointer is told the gold start as none": Fault(
-        "decoders/pointer.py", "one_hot(first_kinds, start", "one_hot(0 * first_kinds, start", POINTERS
+        "decoders/pointer.py", "one_hot(start_classes, start", "one_hot(0 * start_classes, start", POINTERS
     ),
     "matches know only gold candidates": Fault(
-        "decoders/mrc.py", "((ends > self.lowest) & mask[:, None]) | gold_ends", "gold_ends", POINTERS
+        "decoders/mrc.py", "((ends > self.min_score) & mask[:, None]) | gold_ends", "gold_ends", POINTERS
     ),
     "queries counted with their padding": Fault(
         "decoders/mrc.py", "(x * real).sum(1) / real.sum(1)", "x.mean(1)", POINTERS
     ),
-    "the match is not asked": Fault("decoders/mrc.py", "matches > self.lowest", "matches > -99.0", POINTERS),
+    "the match is not asked": Fault("decoders/mrc.py", "matches > self.min_score", "matches > -99.0", POINTERS),
     "attention sees characters after the span": Fault(
         "decoders/enumeration.py",
         "attention.mT.masked_fill(~inside, -torch.inf)",
@@ -313,16 +313,16 @@ FAULTS = {
         POINTERS,
     ),
     "spans of no entity weigh as much as others": Fault(
-        "decoders/enumeration.py", "(self.negative_weight * self", "(1.0 * self", POINTERS
+        "decoders/enumeration.py", "= self.negative_weight * self", "= 1.0 * self", POINTERS
     ),
     "gold spans drawn as negatives": Fault(
         "decoders/enumeration.py",
-        "return drawn.view_as(negative) & negative",
-        "return drawn.view_as(negative)",
+        "return sampled.view_as(negative) & negative",
+        "return sampled.view_as(negative)",
         POINTERS,
     ),
     "spans of tables without an entity weigh as much as others": Fault(
-        "decoders/structs/selection.py", "others + weight, chosen", "others, chosen", TABLES
+        "decoders/structs/cell_losses.py", "others + weight, chosen", "others, chosen", TABLES
     ),
     "softened labels of pointers keep half their bias": Fault(
         "decoders/table/global_pointer.py",
@@ -331,7 +331,7 @@ FAULTS = {
         TABLES,
     ),
     "a softened table keeps its threshold": Fault(
-        "decoders/table/cells.py", "self.lowest /= temperature", "pass", TABLES
+        "decoders/table/rules.py", "self.min_score /= temperature", "pass", TABLES
     ),
     "a temperature by the likelihood of the opposite": Fault(
         "evaluation/calibration.py",

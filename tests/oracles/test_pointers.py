@@ -93,7 +93,7 @@ class Cascade:
         rows = [linear(decoder.ends, x) for x in h]
         self.start = [[row[2 * t] for row in rows] for t in range(len(LABELS))]
         self.end = [[row[2 * t + 1] for row in rows] for t in range(len(LABELS))]
-        self.lowest = -log(1 / 0.3 - 1) if decoder.lowest else 0.0
+        self.lowest = -log(1 / 0.3 - 1) if decoder.min_score else 0.0
 
     def loss(self, gold: list[Span]) -> float:
         starts, ends = {(s.start, s.label) for s in gold}, {(s.end - 1, s.label) for s in gold}
@@ -265,7 +265,8 @@ BY_HAND = {CascadePointer: Cascade, SoftmaxPointer: Softmax, MRC: Asked, Enumera
 @pytest.fixture(params=[1 << 20, 1], ids=["in one piece", "bit by bit"])
 def _block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
-        (enumeration, "BLOCK_TO_LEARN"), (enumeration, "BLOCK_TO_READ"), (mrc, "LISTED"), (mrc, "BLOCK")
+        (enumeration, "TRAINING_BLOCK"), (enumeration, "INFERENCE_BLOCK"), (mrc, "PAIR_BLOCK"), (mrc,
+        "HIDDEN_BLOCK")
     ):  # fmt: skip
         monkeypatch.setattr(module, name, request.param)
 
@@ -301,7 +302,7 @@ def test_softened(name: str, temperature: float, seed: int) -> None:
     softened, h = drawn(name, seed)
     decoder = drawn(name, seed)[0]
     changed = softened.soften(temperature)
-    assert set(changed) == ({"threshold"} if hasattr(decoder, "lowest") else set())
+    assert set(changed) == ({"threshold"} if hasattr(decoder, "min_score") else set())
     before = decoder.decode(decoder.scores(h), MASK)
     for b, found in enumerate(softened.decode(softened.scores(h), MASK)):
         by_hand = BY_HAND[type(decoder)](decoder, h[b, : LENGTHS[b]].tolist(), temperature)
@@ -484,21 +485,21 @@ class TestSpans:
             hidden = decoder._hidden(decoder.scores(h), slice(0, 3))
         assert hidden[0, 0, 2].tolist() == pytest.approx([0.5, 0.75])
 
-    def test_negatives_are_drawn(self) -> None:
+    def test_negatives_are_sampled(self) -> None:
         decoder = Enumeration(D, LABELS, width=4, negatives=3)
-        kinds, real = decoder._kinds(GOLD, MASK), decoder._real(MASK)
+        kinds, real = decoder._classes(GOLD, MASK), decoder._real(MASK)
         assert kinds[0, 1, 1] == 2  # the first label by name, Y, of two of one span
         negative = real & (kinds == 0)
-        draws = [decoder._drawn(kinds, real) for _ in range(20)]
+        draws = [decoder._sampled(kinds, real) for _ in range(20)]
         for draw in draws:
             assert draw.flatten(1).sum(1).tolist() == [3, 0, 3]
             assert not (draw & ~negative).any()
         assert torch.stack(draws).any(0)[0].sum() > 10
         torch.manual_seed(5)
-        first = decoder._drawn(kinds, real)
+        first = decoder._sampled(kinds, real)
         torch.manual_seed(5)
-        assert torch.equal(decoder._drawn(kinds, real), first)
-        assert torch.equal(decoder.eval()._drawn(kinds, real), negative)
+        assert torch.equal(decoder._sampled(kinds, real), first)
+        assert torch.equal(decoder.eval()._sampled(kinds, real), negative)
 
     @pytest.mark.parametrize(
         ("settings", "message"),
@@ -515,11 +516,11 @@ class TestSpans:
 
 def test_only_the_surest_pairs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder, h = drawn("queries", 4)
-    decoder.lowest = -9.0
+    decoder.min_score = -9.0
     everything = decoder.decode(decoder.scores(h), MASK)
-    monkeypatch.setattr(candidates, "PER_CHARACTER", 1)
+    monkeypatch.setattr(candidates, "MAX_PER_CHARACTER", 1)
     for block in (1 << 20, 1):
-        monkeypatch.setattr(mrc, "BLOCK", block)
+        monkeypatch.setattr(mrc, "HIDDEN_BLOCK", block)
         for kept, spans, n in zip(decoder.decode(decoder.scores(h), MASK), everything, LENGTHS, strict=True):
             expected = sorted(s.span for s in sorted(spans, key=lambda s: -s.score)[:n])
             assert [s.span for s in kept] == expected

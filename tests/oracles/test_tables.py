@@ -12,11 +12,12 @@ from torch.testing import assert_close
 
 from hanlattice.decoders import candidates
 from hanlattice.decoders.base import Decoder
-from hanlattice.decoders.structs.selection import CrossEntropy, LogSumExp
+from hanlattice.decoders.structs.cell_losses import CrossEntropy, LogSumExp
 from hanlattice.decoders.structs.spans import select
 from hanlattice.decoders.table import base
 from hanlattice.decoders.table.biaffine import Biaffine
 from hanlattice.decoders.table.global_pointer import EfficientGlobalPointer, GlobalPointer
+from hanlattice.decoders.table.positions import Rotary
 from hanlattice.decoders.table.token_pairs import TokenPairs
 from hanlattice.errors import ModelError
 from hanlattice.layers.rotary import rotated
@@ -92,7 +93,7 @@ def scored(decoder: Decoder, h: list[list[float]], i: int, j: int) -> list[float
             first, last = [max(x, 0.0) for x in first], [max(x, 0.0) for x in last]
         return [dot([*first, 1.0], [dot(row, [*last, 1.0]) for row in m]) for m in decoder.products.tolist()]
     d = decoder.d_head
-    place = turned if decoder.rotary else lambda x, _: x
+    place = turned if isinstance(decoder.position, Rotary) else lambda x, _: x
     at_i, at_j = linear(decoder.projection, h[i]), linear(decoder.projection, h[j])
     if isinstance(decoder, GlobalPointer):
         return [
@@ -112,14 +113,14 @@ def table(decoder: Decoder, h: Tensor, n: int) -> dict[tuple[int, int], list[flo
 def naive_loss(decoder: Decoder, cells: dict[tuple[int, int], list[float]], gold: list[Span]) -> float:
     if isinstance(decoder, Biaffine):
         kinds = {(s.start, s.end - 1): LABELS.index(s.label) + 1 for s in gold}
-        weight = decoder.negative_weight
+        weight = decoder.rule.negative_weight
         return sum(
             (1 if at in kinds else weight) * (log(sum(map(exp, row))) - row[kinds.get(at, 0)])
             for at, row in cells.items()
         )
     chosen = {(s.start, s.end - 1, LABELS.index(s.label)) for s in gold}
     flat = {(*at, t): s for at, row in cells.items() for t, s in enumerate(row)}
-    objective = decoder.objective
+    objective = decoder.rule.objective
     less = objective.negative_weight
     if isinstance(objective, CrossEntropy):
         weight = objective.positive_weight
@@ -143,7 +144,7 @@ def naive_answer(
             if best:
                 ranked.append((row[best], Span(i, j + 1, LABELS[best - 1]), softmax(row, temperature)[best]))
         else:
-            lowest = log(0.7 / 0.3) if decoder.lowest else 0.0
+            lowest = log(0.7 / 0.3) if decoder.rule.min_score else 0.0
             ranked += [
                 (s, Span(i, j + 1, LABELS[t]), 1 / (1 + exp(-s / temperature)))
                 for t, s in enumerate(row)
@@ -162,7 +163,7 @@ def softmax(row: list[float], temperature: float) -> list[float]:
 
 
 def blocks_of(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("BLOCK_TO_LEARN", "BLOCK_TO_READ"):
+    for name in ("TRAINING_BLOCK", "INFERENCE_BLOCK"):
         monkeypatch.setattr(base, name, size)
 
 
@@ -206,7 +207,11 @@ def test_softened(name: str, temperature: float) -> None:
     assert any(answers)
     if changed:
         lowest = log(changed["threshold"] / (1 - changed["threshold"]))
-        assert lowest == pytest.approx(decoder.lowest) == pytest.approx(MAKERS[name]().lowest / temperature)
+        assert (
+            lowest
+            == pytest.approx(decoder.rule.min_score)
+            == pytest.approx(MAKERS[name]().rule.min_score / temperature)
+        )
 
 
 @pytest.mark.usefixtures("_block")
@@ -282,16 +287,16 @@ class TestWorkedExamples:
                 cells[(0, labels.index(label), *place)] = score
         real, lowest = base._real(mask, slice(0, 8)), torch.tensor([-torch.inf])
 
-        def ranked_by(table: base.Table, cells: Tensor) -> candidates.Found:
-            surest = candidates.Surest(mask, cells.dtype)
-            surest.add(table.found(cells, real, lowest))
-            return surest.kept()
+        def ranked_by(table: base.Table, cells: Tensor) -> candidates.Candidates:
+            top = candidates.TopCandidates(mask, cells.dtype)
+            top.add(table.rule.candidates(cells, real, lowest))
+            return top.top()
 
         for is_nested, expected in ((False, flat), (True, nested)):
             biaffine = Biaffine(1, labels, nested=is_nested)
             with_none = torch.cat([torch.zeros(1, 1, 8, 8), cells], 1)
             ranked = ranked_by(biaffine, with_none)
-            spans = [Span(s, e + 1, labels[t]) for _, s, e, t in ranked.places.tolist()]
+            spans = [Span(s, e + 1, labels[t]) for _, s, e, t in ranked.positions.tolist()]
             assert [tuple(s)[:2] for s in sorted(select(spans, nested=is_nested))] == expected
         pointer = ranked_by(GlobalPointer(1, labels), cells)
         assert len(pointer.ranks) == 6  # a pointer keeps all of them
@@ -362,7 +367,7 @@ def test_only_the_surest_of_too_many_cells_are_kept(monkeypatch: pytest.MonkeyPa
     """Of each sentence the same, in whatever blocks."""
     decoder, h = drawn("pointer", 3)
     everything = decoder.decode(decoder.scores(h), MASK)
-    monkeypatch.setattr(candidates, "PER_CHARACTER", 2)
+    monkeypatch.setattr(candidates, "MAX_PER_CHARACTER", 2)
     for block in (1 << 20, 1):
         blocks_of(block, monkeypatch)
         for kept, spans, n in zip(decoder.decode(decoder.scores(h), MASK), everything, LENGTHS, strict=True):

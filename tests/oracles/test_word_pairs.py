@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import gelu
 
-from hanlattice.decoders import candidates, word_pairs
-from hanlattice.decoders.structs.paths import surest_paths
+from hanlattice.decoders import candidates, word_pairs, word_relations
+from hanlattice.decoders.structs.paths import best_paths
 from hanlattice.decoders.word_pairs import WordPairGrid
 from hanlattice.spans import Span
 from oracles import gradients
@@ -107,7 +107,7 @@ def naive_answer(decoder: WordPairGrid, h: Tensor, temperature: float = 1.0) -> 
 
 @pytest.fixture(params=[1 << 25, 1], ids=["in one piece", "row by row"])
 def _block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("BLOCK_TO_LEARN", "BLOCK_TO_READ"):
+    for name in ("TRAINING_BLOCK", "INFERENCE_BLOCK"):
         monkeypatch.setattr(word_pairs, name, request.param)
 
 
@@ -186,7 +186,7 @@ class TestReachable:
 
     def said(self, decoder: WordPairGrid, gold: list[Span]) -> set[Span]:
         """Every entity that the cells of the gold ones say, which may be more than those."""
-        cells = decoder._cells_of(gold)
+        cells = word_relations.cells_of(gold, LABELS, decoder.width)
         return {
             span
             for span in self.EVERY
@@ -229,16 +229,16 @@ def all_paths(steps: dict[int, list[tuple[int, float]]], start: int, end: int) -
 
 
 @given(st.data(), st.integers(1, 6))
-def test_the_surest_paths_are_the_best_of_all(data: st.DataObject, limit: int) -> None:
+def test_the_best_paths_are_the_best_of_all(data: st.DataObject, limit: int) -> None:
     pairs = data.draw(st.sets(st.sampled_from(list(combinations(range(7), 2)))))
     steps: dict[int, list[tuple[int, float]]] = {}
     for place, (i, j) in enumerate(sorted(pairs)):
         steps.setdefault(i, []).append((j, -data.draw(st.integers(0, 1 << 20)) - place / 64))
-    found = surest_paths(steps, 1, 5, limit)
+    found = best_paths(steps, 1, 5, limit)
     assert all(place <= 5 for place in found.to)
     for end in range(1, 6):
         ranked = sorted(all_paths(steps, 1, end), reverse=True)
-        kept = sorted(((path.score, list(path.places)) for path in found.to.get(end, ())), reverse=True)
+        kept = sorted(((path.score, list(path.nodes)) for path in found.to.get(end, ())), reverse=True)
         assert [score for score, _ in kept] == pytest.approx([score for score, _ in ranked[:limit]])
         assert all(places in [p for _, p in ranked] for _, places in kept)
         if end in found.cut:
@@ -260,10 +260,10 @@ class TestBounds:
         decoder, h = next((d, h) for d, h in map(drawn, range(50)) if self.crowded(self.answer(d, h)))
         everything = self.answer(decoder, h)
         assert not caplog.records
-        monkeypatch.setattr(word_pairs, "PATHS", 1)
+        monkeypatch.setattr(word_relations, "MAX_PATHS", 1)
         with caplog.at_level(logging.WARNING):
             kept = self.answer(decoder, h)
-        assert "only the 1 surest entities were kept" in caplog.text
+        assert "kept only the 1 most confident entities" in caplog.text
         for some, spans in zip(kept, everything, strict=True):
             of_ends: dict[tuple[int, int], list[float]] = {}
             for span, score in spans:
@@ -280,10 +280,10 @@ class TestBounds:
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         everything = [self.answer(*drawn(seed)) for seed in range(8)]
-        monkeypatch.setattr(candidates, "PER_CHARACTER", 1)
+        monkeypatch.setattr(candidates, "MAX_PER_CHARACTER", 1)
         with caplog.at_level(logging.WARNING):
             kept = [self.answer(*drawn(seed)) for seed in range(8)]
-        assert "cells were left out, the least sure ones" in caplog.text
+        assert "least confident cells" in caplog.text
         for some, full in zip(kept, everything, strict=True):
             assert all(set(spans) <= set(others) for spans, others in zip(some, full, strict=True))
         assert kept != everything
@@ -338,8 +338,8 @@ def test_distances_grow_by_powers_of_two() -> None:
 
 def test_confidence_is_that_of_all_cells_together() -> None:
     """Three characters in a row, their two steps and the closing cell worked out by hand."""
-    spans, cut = WordPairGrid(1, ("X",), d_biaffine=1)._read(
-        {0: [(1, -0.1), (2, -2.0)], 1: [(2, -0.2)]}, [word_pairs.Closing(0, 2, 0, -0.3)]
+    spans, cut = word_relations.spans_of(
+        {0: [(1, -0.1), (2, -2.0)], 1: [(2, -0.2)]}, [word_relations.TailHead(0, 2, 0, -0.3)], ("X",)
     )
     assert cut == 0
     assert {s.span: s.score for s in spans} == {

@@ -1,1 +1,1 @@
-"""Ways to write the answer down: ``scores(h)``, ``loss``, ``decode``."""
+"""Decoders, which turn the vectors of characters into entities: see :class:`hanlattice.decoders.base.Decoder`."""

@@ -1,4 +1,11 @@
-"""The contract of every decoder."""
+"""The base class of all decoders, which turn the vectors of characters into entities.
+
+To write a decoder, subclass :class:`Decoder` and implement ``scores``, ``loss`` and ``decode``; set ``labels`` and
+``nested``. A configuration names the class as ``package.module:Class``.
+
+Notation, in all decoders: B sentences of a batch, N characters of the longest sentence, D features of a character,
+T entity labels, Y tags, E numbers per character that a decoder defines for itself.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -14,53 +21,88 @@ from hanlattice.errors import ModelError
 from hanlattice.spans import ScoredSpan, Span
 
 Gold = Sequence[Collection[Span]]
+"""The annotated spans of each sentence of a batch."""
 
-# Weights of one kind that grow with the types, and with their square, are at most so many (2 GiB in float32).
-LARGEST = 1 << 29
+# A single weight tensor that grows with the number of labels may have at most this many elements (2 GiB in
+# float32).
+MAX_WEIGHTS = 1 << 29
 
 
 class Decoder(nn.Module, ABC):
-    """Vectors of characters in, a loss or scored spans out; it knows nothing of words.
+    """Computes a loss from the vectors of characters, and scored spans. A decoder does not see words.
 
-    ``labels`` are the entity labels in their order in the score tensors; ``nested`` tells whether spans inside
-    spans can be found, and ``discontinuous`` whether spans with gaps can, which are left out of training otherwise.
+    Attributes:
+        labels: Entity labels, in their order in the score tensors.
+        nested: Whether the decoder can find spans inside other spans.
+        discontinuous: Whether it can find spans with gaps. If not, training leaves such spans out.
+        own_initialisation: Names of the parameters whose initial values are part of the published method.
+            ``training.initialisation`` leaves them unchanged.
     """
 
     labels: tuple[str, ...]
     nested: bool
     discontinuous: bool = False
+    own_initialisation: tuple[str, ...] = ()
 
     @abstractmethod
     def scores(self, h: Float[Tensor, "B N D"]) -> Tensor:
-        """Scores in the shape that the decoder documents: tensors only, so this is what can be exported."""
+        """Compute scores. Only tensor operations are allowed here, because this part is exported.
+
+        Args:
+            h: Vectors of the characters from the encoder, shape ``[B, N, D]``.
+
+        Returns:
+            A tensor whose first dimension is B, in the shape that the decoder documents.
+        """
 
     @abstractmethod
     def loss(self, scores: Tensor, mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        """Mean loss a sentence."""
+        """Compute the training loss.
+
+        Args:
+            scores: The result of :meth:`scores`.
+            mask: True for characters and False for padding, shape ``[B, N]``. Padding is on the right.
+            gold: The annotated spans of each of the B sentences, all of known labels.
+
+        Returns:
+            The mean loss per sentence, a scalar.
+        """
 
     @abstractmethod
     def decode(self, scores: Tensor, mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
-        """Spans of each sentence, in the order of their start."""
+        """Find the entities.
+
+        Args:
+            scores: The result of :meth:`scores`.
+            mask: True for characters and False for padding, shape ``[B, N]``. Padding is on the right.
+
+        Returns:
+            B lists of spans, each sorted by start. A span's score is its confidence, from 0 to 1.
+        """
 
     def reachable(self, spans: Collection[Span]) -> list[Span]:
-        """Gold spans of a sentence that one answer can hold, in order; the others can never all be found."""
+        """Return the gold spans of a sentence that one prediction can contain, sorted.
+
+        The other spans can never all be found, so the result gives an upper bound on recall.
+        """
         return self.compatible(self.expressible(spans))
 
     def expressible(self, spans: Collection[Span]) -> list[Span]:
-        """Those without gaps, unless the decoder is ``discontinuous``."""
+        """Return the spans that this kind of decoder can represent: without gaps, unless ``discontinuous``."""
         return [span for span in spans if self.discontinuous or not span.gaps]
 
     def compatible(self, spans: Collection[Span]) -> list[Span]:
-        """Of expressible spans those that one answer can hold together, in order.
+        """Return the expressible spans that one prediction can contain together, sorted.
 
-        All of them if ``nested``; otherwise as many as there can be without an overlap.
+        These are all spans if ``nested``, otherwise a largest set without overlaps.
         """
         return sorted(spans if self.nested else select(inner_first(spans), nested=False))
 
     def refuse_unknown(self, gold: Gold) -> None:
-        """
+        """Check the labels of the gold spans.
+
         Raises:
-            ModelError: a span is of a label that is none of the decoder's.
+            ModelError: A span has a label that the decoder does not have.
         """
         unknown = {span.label for spans in gold for span in spans}.difference(self.labels)
         if unknown:
@@ -70,42 +112,46 @@ class Decoder(nn.Module, ABC):
             )
 
     def soften(self, temperature: float) -> dict[str, Any]:
-        """Divide the scores that probabilities are made of by a temperature, for good; above 1 all are less sure.
+        """Divide the logits by a temperature, permanently (temperature scaling).
 
-        Weights are changed and nothing is added to them, so the folder of a model needs no new part.
-        What is found stays the same, since higher scores stay higher. Only where spans compete by probabilities
-        that are made of several scores may another one win.
+        Guo et al. 2017, https://arxiv.org/abs/1706.04599. A temperature above 1 lowers all confidences. The
+        division is done in the existing weights, so a saved model needs no new parameter. The predicted spans stay
+        the same, except where overlapping spans compete by a product of several probabilities.
+
+        Args:
+            temperature: The divisor, above 0.
 
         Returns:
-            The settings of the decoder that change with it: a threshold is where it was among the scores.
+            The settings of the decoder that change with it, such as a threshold, with their new values.
 
         Raises:
-            ModelError: the decoder does not tell how.
+            ModelError: The decoder does not implement it.
         """
         raise ModelError(f"{type(self).__name__} has no temperature, so its confidences cannot be calibrated")
 
 
-def affordable(n_numbers: int, labels: Sequence[str]) -> None:
-    """
+def check_size(n_weights: int, labels: Sequence[str]) -> None:
+    """Check the size of a weight tensor that grows with the number of labels.
+
     Raises:
-        ValueError: so many weights, for these labels, are more than memory is meant to hold.
+        ValueError: The tensor would have more than :data:`MAX_WEIGHTS` elements.
     """
-    if n_numbers > LARGEST:
+    if n_weights > MAX_WEIGHTS:
         raise ValueError(
-            f"for {len(labels):,} types it would need {n_numbers:,} weights, more than the {LARGEST:,} that are"
-            " meant to fit in memory: have fewer types, smaller sizes, or a decoder like 'cascade_pointer'"
+            f"for {len(labels):,} types it would need {n_weights:,} weights, above the limit of {MAX_WEIGHTS:,}:"
+            " have fewer types, smaller sizes, or a decoder like 'cascade_pointer'"
         )
 
 
 @torch.no_grad()
 def divide(divisor: float, *weights: Tensor) -> None:
-    """Weights divided in place."""
+    """Divide weights in place."""
     for weight in weights:
         weight /= divisor
 
 
 def probability(log_odds: float) -> float:
-    """As the setting of a threshold has it, between 0 and 1 however far the log-odds are from 0.
+    """The sigmoid, kept strictly between 0 and 1, as the setting of a threshold must be.
 
     >>> probability(0.0), probability(-1e9) > 0, probability(1e9) < 1
     (0.5, True, True)
@@ -114,5 +160,5 @@ def probability(log_odds: float) -> float:
 
 
 def inner_first(spans: Collection[Span]) -> list[Span]:
-    """By their ends, the shorter first: selected in this order, as many flat spans stay as can stay together."""
+    """Sort spans by end, shorter spans first. Greedy selection then keeps the most spans without overlap."""
     return sorted(spans, key=lambda span: (span.end, -span.start))

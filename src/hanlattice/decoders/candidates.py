@@ -1,4 +1,4 @@
-"""Spans that may be entities, of which each sentence keeps the surest."""
+"""Candidate spans, of which the best of each sentence are kept while a table is read block by block."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,76 +10,86 @@ from torch import Tensor
 from hanlattice.decoders.base import Gold
 from hanlattice.spans import ScoredSpan
 
-# A sentence's spans are picked from so many candidates a character, the surest. To an untrained model half of all
-# spans may seem entities, which in a long text are more than memory holds; no trained one comes near this.
-PER_CHARACTER = 16
+# A sentence keeps at most this many candidates per character. An untrained model may score half of all spans above
+# the threshold, which for a long text do not fit in memory. A trained model stays far below the limit.
+MAX_PER_CHARACTER = 16
 
 
-class Found(NamedTuple):
-    """Spans that may be entities: each in a sentence, from a first to a last character, of a label.
+class Candidates(NamedTuple):
+    """W candidate spans.
 
-    They are ranked by ``ranks``; ``confidences`` are their probabilities.
+    Attributes:
+        positions: Sentence, first character, last character (inclusive) and label of each candidate, ``[W, 4]``.
+        ranks: The scores by which candidates are sorted, ``[W]``.
+        confidences: The probabilities of the candidates, ``[W]``.
     """
 
-    places: Int[Tensor, "W 4"]
+    positions: Int[Tensor, "W 4"]
     ranks: Float[Tensor, "W"]
     confidences: Float[Tensor, "W"]
 
 
-class Surest:
-    """Collects candidates block by block; of no sentence many more are held than will be kept.
+class TopCandidates:
+    """Collects candidates block by block, and keeps the top k of each sentence, with k in proportion to its length.
 
-    ``floors`` are the ranks, sentence by sentence, up to which a candidate need not be looked at any more.
+    Args:
+        mask: True for characters and False for padding, ``[B, N]``.
+        dtype: The type of the ranks.
+
+    Attributes:
+        min_ranks: The rank of each sentence, ``[B]``, that a new candidate must exceed. It is minus infinity until
+            a sentence has more candidates than it may keep.
     """
 
-    floors: Float[Tensor, "B"]
+    min_ranks: Float[Tensor, "B"]
 
     def __init__(self, mask: Bool[Tensor, "B N"], dtype: torch.dtype):
-        self._limits = PER_CHARACTER * mask.sum(1)
-        self.floors = torch.full(self._limits.shape, -torch.inf, dtype=dtype, device=mask.device)
-        none = self.floors[:0]
-        self._found = Found(self._limits.new_empty(0, 4), none, none)
+        self._limits = MAX_PER_CHARACTER * mask.sum(1)
+        self.min_ranks = torch.full(self._limits.shape, -torch.inf, dtype=dtype, device=mask.device)
+        none = self.min_ranks[:0]
+        self._collected = Candidates(self._limits.new_empty(0, 4), none, none)
 
-    def add(self, found: Found) -> None:
-        # Put together at once: small tensors that stay between what blocks take and give back scatter the memory.
-        self._found = Found(*(torch.cat(parts) for parts in zip(self._found, found, strict=True)))
-        if len(self._found.ranks) > 2 * self._limits.sum():
-            self._found = self.kept()
-            self.floors = self._least(self._found)
+    def add(self, candidates: Candidates) -> None:
+        """Add the candidates of one block."""
+        # Concatenated at once: small tensors allocated between the large ones of the blocks would fragment memory.
+        self._collected = Candidates(*(torch.cat(parts) for parts in zip(self._collected, candidates, strict=True)))
+        if len(self._collected.ranks) > 2 * self._limits.sum():
+            self._collected = self.top()
+            self.min_ranks = self._lowest_ranks(self._collected)
 
-    def kept(self) -> Found:
-        """Sentence by sentence, the surest first, of each as many as its limit."""
-        every = self._found
-        order = every.ranks.argsort(descending=True, stable=True)
-        order = order[every.places[order, 0].argsort(stable=True)]
-        sentence = every.places[order, 0]
+    def top(self) -> Candidates:
+        """Return the top candidates, sorted by sentence, then by descending rank."""
+        collected = self._collected
+        order = collected.ranks.argsort(descending=True, stable=True)
+        order = order[collected.positions[order, 0].argsort(stable=True)]
+        sentence = collected.positions[order, 0]
         counts = sentence.bincount(minlength=len(self._limits))
-        place = torch.arange(len(order), device=order.device) - (counts.cumsum(0) - counts)[sentence]
-        order = order[place < self._limits[sentence]]
-        return Found(*(part[order] for part in every))
+        index = torch.arange(len(order), device=order.device) - (counts.cumsum(0) - counts)[sentence]
+        order = order[index < self._limits[sentence]]
+        return Candidates(*(part[order] for part in collected))
 
     def spans(self, labels: Sequence[str]) -> list[list[ScoredSpan]]:
-        """What is kept of each sentence, the surest first."""
-        kept = self.kept()
+        """Return the top candidates of each sentence as spans, by descending rank."""
+        top = self.top()
         spans: list[list[ScoredSpan]] = [[] for _ in self._limits]
-        for (b, first, last, label), score in zip(kept.places.tolist(), kept.confidences.tolist(), strict=True):
+        for (b, first, last, label), score in zip(top.positions.tolist(), top.confidences.tolist(), strict=True):
             spans[b].append(ScoredSpan(first, last + 1, labels[label], score))
         return spans
 
-    def _least(self, surest: Found) -> Float[Tensor, "B"]:
-        """The least rank in each sentence that has as many as its limit."""
-        counts = surest.places[:, 0].bincount(minlength=len(self._limits))
-        least = surest.ranks[(counts.cumsum(0) - 1).clamp(min=0)]
-        return least.masked_fill((counts < self._limits) | (self._limits == 0), -torch.inf)
+    def _lowest_ranks(self, top: Candidates) -> Float[Tensor, "B"]:
+        """The lowest rank in each sentence that has reached its limit, minus infinity in the others."""
+        counts = top.positions[:, 0].bincount(minlength=len(self._limits))
+        lowest = top.ranks[(counts.cumsum(0) - 1).clamp(min=0)]
+        return lowest.masked_fill((counts < self._limits) | (self._limits == 0), -torch.inf)
 
 
-def precise(scores: Tensor) -> Tensor:
-    """At least float32, whatever the precision of the scores."""
+def at_least_float32(scores: Tensor) -> Tensor:
+    """Convert half-precision scores to float32; others are returned unchanged."""
     return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
 
-def places_of(gold: Gold, labels: Sequence[str]) -> Int[Tensor, "W 4"]:
-    """Sentences, first and last characters, and labels of the gold spans."""
+def gold_positions(gold: Gold, labels: Sequence[str]) -> Int[Tensor, "W 4"]:
+    """Sentence, first character, last character (inclusive) and label of the W gold spans, ``[W, 4]``."""
     label_id = {label: i for i, label in enumerate(labels)}
-    places = [(b, s.start, s.end - 1, label_id[s.label]) for b, spans in enumerate(gold) for s in spans]
-    return torch.tensor(places, dtype=torch.long).view(-1, 4)
+    rows = [(b, s.start, s.end - 1, label_id[s.label]) for b, spans in enumerate(gold) for s in spans]
+    return torch.tensor(rows, dtype=torch.long).view(-1, 4)

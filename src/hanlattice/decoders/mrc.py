@@ -1,4 +1,4 @@
-"""Named entities by questions: a text about each label says what to look for."""
+"""Machine reading comprehension: a text for each label, its query, describes the entities to find."""
 
 from collections.abc import Iterator, Mapping
 from math import log
@@ -11,19 +11,27 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, gelu, linear
 
 from hanlattice.decoders.base import Decoder, Gold, divide, probability
-from hanlattice.decoders.candidates import Found, Surest, places_of, precise
+from hanlattice.decoders.candidates import Candidates, TopCandidates, at_least_float32, gold_positions
 from hanlattice.decoders.structs.pairing import nearest_end, pairs
 from hanlattice.decoders.structs.spans import select
 from hanlattice.spans import ScoredSpan
 
-# Pairs that are listed at once, and numbers that are formed at once to score them.
-LISTED, BLOCK = 1 << 16, 1 << 19
+# Pairs of a start and an end in a block, and elements of the hidden layer that are computed at once to score them.
+PAIR_BLOCK, HIDDEN_BLOCK = 1 << 16, 1 << 19
 
 
 class Queries(nn.Module):
-    """A vector for each of some texts, all at once: the mean of a convolution over three characters.
+    """One vector for each query: the mean over its characters of a convolution of width 3.
 
-    Characters are told apart by their code points modulo ``buckets``, so a query may hold any.
+    A character's row in the embedding table is its code point modulo ``buckets``, so a query may contain any
+    character. T queries, Q characters of the longest one.
+
+    Args:
+        buckets: Rows of the embedding table.
+        d_query: Width of the vectors.
+
+    Raises:
+        ValueError: ``buckets`` is less than 1.
     """
 
     codes: Int[Tensor, "T Q"]
@@ -39,39 +47,54 @@ class Queries(nn.Module):
             self.register_buffer(name, None, persistent=False)
 
     def set(self, texts: list[str]) -> None:
+        """Replace the queries."""
         rows = [torch.tensor([ord(c) % self.letter_table.num_embeddings for c in text]) for text in texts]
         device = self.letter_table.weight.device
         self.codes = nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
         self.mask = nn.utils.rnn.pad_sequence([torch.ones_like(r) for r in rows], batch_first=True).to(device) > 0
 
     def forward(self) -> Float[Tensor, "T D"]:
+        """The vectors of the queries."""
         real = self.mask.unsqueeze(-1)
         x = torch.tanh(self.convolution((self.letter_table(self.codes) * real).mT).mT)
         return (x * real).sum(1) / real.sum(1)
 
 
 class MRC(Decoder):
-    r"""Each label is asked for by a query; starts, ends and their match are scored under every query.
+    r"""Every label has a query; starts, ends and matches of both are scored for every query.
 
     .. math:: s_t(i) = [h_i; 1] \cdot A q_t, \quad e_t(j) = [h_j; 1] \cdot B q_t, \quad
               m_t(i, j) = v \cdot \mathrm{GELU}(U [h_i; h_j; q_t] + b) + c
 
-    where GELU is the usual approximation by tanh.
+    GELU is the usual approximation by tanh. After Li et al. 2020, https://aclanthology.org/2020.acl-main.519. There
+    a language model reads the query before the text, once for each label. Here :class:`Queries` reads the query,
+    whose vector gives the weights of the classifiers, so a text is read once.
 
-    After Li et al. 2020, https://aclanthology.org/2020.acl-main.519. There a language model reads the query before
-    the text, once for each label; here :class:`Queries` reads it, so a text is read once, and the query's part is
-    to make the classifiers. ``queries`` maps labels to any texts; a label without one is its own query.
+    The loss is a weighted sum of three binary cross-entropies, each summed over the sentence: of the starts, of the
+    ends, and of the matches of all pairs of a start and an end at or after it, gold or predicted. Nested decoding
+    finds the pairs whose start, end and match are all above the threshold. Flat decoding pairs each start only with
+    the nearest end, under the same condition, and keeps the most confident of overlapping spans. Of each sentence
+    the top candidates are kept, see :data:`hanlattice.decoders.candidates.MAX_PER_CHARACTER`. A span's confidence
+    is the product of its three probabilities.
 
-    The loss is ``start_weight`` times the binary cross-entropy of the starts, ``end_weight`` times that of the ends
-    and ``match_weight`` times that of candidates: all pairs of a start with an end at or after it, gold or
-    predicted; each is a sum over the sentence. Nested decoding takes the pairs whose start, end and match are all
-    above ``threshold``, a probability; flat decoding pairs each start with the nearest end only, asks for the same,
-    and keeps the surest of spans that overlap. Of a long text's pairs the surest are kept, see
-    :data:`hanlattice.decoders.candidates.PER_CHARACTER`. A span's confidence is the product of its three
-    probabilities.
+    Notation: S is 2, starts and ends; H is ``d_hidden``; W pairs. A pair is written as sentence, first character,
+    last character (inclusive) and label, ``[W, 4]``.
+
+    Args:
+        d_in: Width of the encoder's vectors.
+        labels: The T entity labels.
+        queries: A text for each label. A label without one is its own query.
+        d_query: Width of a query's vector.
+        d_hidden: Width of the hidden layer of matches.
+        buckets: Rows of the embedding table of the queries' characters.
+        start_weight: Weight of the starts in the loss.
+        end_weight: Weight of the ends in the loss.
+        match_weight: Weight of the matches in the loss.
+        threshold: A probability.
+        nested: Whether overlapping spans may be predicted.
 
     Raises:
-        ValueError: a query is empty, or of a label that does not exist; the threshold is not between 0 and 1.
+        ValueError: A query is empty, or its label does not exist, or the threshold is not between 0 and 1.
     """
 
     def __init__(
@@ -93,7 +116,7 @@ class MRC(Decoder):
         if not 0 < threshold < 1:
             raise ValueError(f"threshold must be between 0 and 1, not {threshold}")
         self.labels, self.nested = tuple(labels), nested
-        self.lowest = log(threshold / (1 - threshold))
+        self.min_score = log(threshold / (1 - threshold))
         self.weights = (start_weight, end_weight, match_weight)
         self.queries = Queries(buckets, d_query)
         self.ends = nn.Linear(d_query, 2 * (d_in + 1))
@@ -103,10 +126,10 @@ class MRC(Decoder):
         self.set_queries(queries)
 
     def set_queries(self, queries: Mapping[str, str]) -> None:
-        """Ask for the labels by these texts from now on; a label without one is its own query.
+        """Replace the queries. A label without one is its own query.
 
         Raises:
-            ValueError: a query is empty, or of a label that does not exist.
+            ValueError: A query is empty, or its label does not exist.
         """
         for label, query in queries.items():
             if label not in self.labels:
@@ -118,104 +141,106 @@ class MRC(Decoder):
         self.queries.set([queries.get(label, label) for label in self.labels])
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N E"]:
-        """Of each character the log-odds of a start and of an end for each label, and its parts of a match."""
-        classifiers = self.ends(self.queries()).view(2 * len(self.labels), -1)  # starts and ends take turns
+        """For each character the log-odds of a start and of an end for each label, and its two parts of a match."""
+        classifiers = self.ends(self.queries()).view(2 * len(self.labels), -1)  # starts and ends alternate
         starts_and_ends = linear(h, classifiers[:, :-1], classifiers[:, -1])
         return torch.cat([starts_and_ends, self.parts(h)], -1)
 
     def loss(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
         with torch.autocast(scores.device.type, enabled=False):
             ends, parts = self._split(scores)
-            places = places_of(gold, self.labels).to(mask.device)
-            sentence, first, last, label = places.unbind(1)
-            wanted = torch.zeros_like(ends)
-            wanted[0, sentence, label, first] = 1
-            wanted[1, sentence, label, last] = 1
-            of_ends = binary_cross_entropy_with_logits(ends, wanted, reduction="none")
-            of_start, of_end = of_ends.masked_fill(~mask[:, None], 0.0).flatten(1).sum(1)
-            candidates = self._to_learn(ends.detach(), wanted > 0, mask, places)
-            right = torch.isin(self._keys(candidates, mask), self._keys(places, mask)).to(ends.dtype)
+            entities = gold_positions(gold, self.labels).to(mask.device)
+            sentence, first, last, label = entities.unbind(1)
+            targets = torch.zeros_like(ends)
+            targets[0, sentence, label, first] = 1
+            targets[1, sentence, label, last] = 1
+            end_losses = binary_cross_entropy_with_logits(ends, targets, reduction="none")
+            start_loss, end_loss = end_losses.masked_fill(~mask[:, None], 0.0).flatten(1).sum(1)
+            candidates = self._training_pairs(ends.detach(), targets > 0, mask, entities)
+            correct = torch.isin(self._keys(candidates, mask), self._keys(entities, mask)).to(ends.dtype)
             matches = self._matches(parts, candidates)
-            of_match = binary_cross_entropy_with_logits(matches, right, reduction="sum")
-        losses = zip(self.weights, (of_start, of_end, of_match), strict=True)
+            match_loss = binary_cross_entropy_with_logits(matches, correct, reduction="sum")
+        losses = zip(self.weights, (start_loss, end_loss, match_loss), strict=True)
         return torch.stack([weight * loss for weight, loss in losses]).sum() / len(mask)
 
     def decode(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         with torch.autocast(scores.device.type, enabled=False):
             ends, parts = self._split(scores)
             p = ends.sigmoid()
-            surest = Surest(mask, ends.dtype)
-            for places in self._to_read((ends > self.lowest) & mask[:, None]):
-                sentence, first, last, label = places.unbind(1)
+            top = TopCandidates(mask, ends.dtype)
+            for candidates in self._decoding_pairs((ends > self.min_score) & mask[:, None]):
+                sentence, first, last, label = candidates.unbind(1)
                 p_ends = p[0, sentence, label, first] * p[1, sentence, label, last]
-                hopeful = p_ends > surest.floors[sentence]
-                places, p_ends = places[hopeful], p_ends[hopeful]
-                matches = self._matches(parts, places)
+                possible = p_ends > top.min_ranks[sentence]
+                candidates, p_ends = candidates[possible], p_ends[possible]
+                matches = self._matches(parts, candidates)
                 ranks = p_ends * matches.sigmoid()
-                above = (matches > self.lowest) & (ranks > surest.floors[places[:, 0]])
-                surest.add(Found(places[above], ranks[above], ranks[above]))
-        found = surest.spans(self.labels)
+                above = (matches > self.min_score) & (ranks > top.min_ranks[candidates[:, 0]])
+                top.add(Candidates(candidates[above], ranks[above], ranks[above]))
+        found = top.spans(self.labels)
         return [sorted(spans if self.nested else select(spans, nested=False)) for spans in found]
 
     def soften(self, temperature: float) -> dict[str, Any]:
         divide(temperature, *self.ends.parameters(), *self.match.parameters())
-        self.lowest /= temperature
-        return {"threshold": probability(self.lowest)}
+        self.min_score /= temperature
+        return {"threshold": probability(self.min_score)}
 
     def _split(self, scores: Tensor) -> tuple[Float[Tensor, "S B T N"], Float[Tensor, "S B N H"]]:
-        """Log-odds of starts and of ends, and parts of matches for first and for last characters."""
+        """The log-odds of starts and ends, and the parts of matches of first and last characters."""
         n_labels = len(self.labels)
-        ends, parts = torch.split(precise(scores), [2 * n_labels, 2 * self.match.in_features], -1)
+        ends, parts = torch.split(at_least_float32(scores), [2 * n_labels, 2 * self.match.in_features], -1)
         by_label = ends.view(*ends.shape[:2], n_labels, 2).permute(3, 0, 2, 1)
         return by_label, torch.stack(parts.chunk(2, -1))
 
-    def _matches(self, parts: Float[Tensor, "S B N H"], places: Int[Tensor, "W 4"]) -> Float[Tensor, "W"]:
-        asked = self.asked(self.queries())
+    def _matches(self, parts: Float[Tensor, "S B N H"], candidates: Int[Tensor, "W 4"]) -> Float[Tensor, "W"]:
+        """The log-odds that the start and the end of each pair belong together."""
+        query = self.asked(self.queries())
         scores = []
-        for block in torch.split(places, max(1, BLOCK // self.match.in_features)):
+        for block in torch.split(candidates, max(1, HIDDEN_BLOCK // self.match.in_features)):
             sentence, first, last, label = block.unbind(1)
-            hidden = parts[0, sentence, first] + parts[1, sentence, last] + asked[label]
-            # The exact function has kernels that keep memory for every number of rows they ever met.
+            hidden = parts[0, sentence, first] + parts[1, sentence, last] + query[label]
+            # Kernels of the exact GELU cache memory for every number of rows that they have seen.
             scores.append(self.match(gelu(hidden, approximate="tanh")).squeeze(-1))
         return torch.cat(scores)
 
-    def _to_learn(
+    def _training_pairs(
         self,
         ends: Float[Tensor, "S B T N"],
         gold_ends: Bool[Tensor, "S B T N"],
         mask: Bool[Tensor, "B N"],
         gold: Int[Tensor, "G 4"],
     ) -> Int[Tensor, "W 4"]:
-        """All gold pairs, and of the others that start and end where one may the surest."""
+        """All gold pairs, and the top candidates of the other pairs of gold or predicted starts and ends."""
         gold_keys = self._keys(gold, mask)
-        surest = Surest(mask, ends.dtype)
-        for places in self._listed(((ends > self.lowest) & mask[:, None]) | gold_ends):
-            sentence, first, last, label = places.unbind(1)
+        top = TopCandidates(mask, ends.dtype)
+        for candidates in self._blocks(((ends > self.min_score) & mask[:, None]) | gold_ends):
+            sentence, first, last, label = candidates.unbind(1)
             ranks = torch.minimum(ends[0, sentence, label, first], ends[1, sentence, label, last])
-            ranks = ranks.masked_fill(torch.isin(self._keys(places, mask), gold_keys), torch.inf)
-            hopeful = ranks > surest.floors[sentence]
-            surest.add(Found(places[hopeful], ranks[hopeful], ranks[hopeful]))
-        return surest.kept().places
+            ranks = ranks.masked_fill(torch.isin(self._keys(candidates, mask), gold_keys), torch.inf)
+            possible = ranks > top.min_ranks[sentence]
+            top.add(Candidates(candidates[possible], ranks[possible], ranks[possible]))
+        return top.top().positions
 
-    def _to_read(self, above: Bool[Tensor, "S B T N"]) -> Iterator[Int[Tensor, "W 4"]]:
-        """The pairs whose match decides, some at a time."""
+    def _decoding_pairs(self, above: Bool[Tensor, "S B T N"]) -> Iterator[Int[Tensor, "W 4"]]:
+        """The pairs of predicted starts and ends whose match decides, block by block."""
         if self.nested:
-            yield from self._listed(above)
+            yield from self._blocks(above)
         else:
             starts, ends = above
             nearest = nearest_end(ends)
-            sentence, label, first = at = (starts & (nearest < starts.shape[-1])).nonzero(as_tuple=True)
-            yield from torch.split(torch.stack([sentence, first, nearest[at], label], 1), LISTED)
+            sentence, label, first = index = (starts & (nearest < starts.shape[-1])).nonzero(as_tuple=True)
+            yield from torch.split(torch.stack([sentence, first, nearest[index], label], 1), PAIR_BLOCK)
 
-    def _listed(self, above: Bool[Tensor, "S B T N"]) -> Iterator[Int[Tensor, "W 4"]]:
+    def _blocks(self, above: Bool[Tensor, "S B T N"]) -> Iterator[Int[Tensor, "W 4"]]:
+        """All pairs of a start and an end at or after it, block by block."""
         n_labels = len(self.labels)
         starts, ends = above.flatten(1, 2)
-        for block in pairs(starts, ends, LISTED):
+        for block in pairs(starts, ends, PAIR_BLOCK):
             group, first, last = block.unbind(1)
             yield torch.stack([group // n_labels, first, last, group % n_labels], 1)
 
-    def _keys(self, places: Int[Tensor, "W 4"], mask: Bool[Tensor, "B N"]) -> Int[Tensor, "W"]:
-        """A number of its own for every place."""
-        sentence, first, last, label = places.unbind(1)
+    def _keys(self, candidates: Int[Tensor, "W 4"], mask: Bool[Tensor, "B N"]) -> Int[Tensor, "W"]:
+        """A unique number for each pair."""
+        sentence, first, last, label = candidates.unbind(1)
         n = mask.shape[1]
         return ((sentence * n + first) * n + last) * len(self.labels) + label

@@ -1,4 +1,4 @@
-"""Cascade pointers: where entities start and where they end, put together by distance."""
+"""Pointers: the first and the last characters of entities are predicted separately and then paired by distance."""
 
 from collections.abc import Collection
 from math import log
@@ -10,24 +10,32 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from hanlattice.decoders.base import Decoder, Gold, divide, inner_first, probability
-from hanlattice.decoders.candidates import places_of, precise
+from hanlattice.decoders.candidates import at_least_float32, gold_positions
 from hanlattice.decoders.structs.pairing import nearest_end
 from hanlattice.decoders.structs.spans import select
 from hanlattice.spans import ScoredSpan, Span
 
 
 class CascadePointer(Decoder):
-    """Two sigmoids for every character and label: an entity starts here, an entity ends here.
+    """Two sigmoids for every character and label: an entity starts here, and an entity ends here.
 
-    Each start above ``threshold``, a probability, is put together with the nearest end above it, at the start or
-    after it, of the same label. So several starts may share an end, and entities of two labels may overlap in any
-    way; but an entity that holds the end of another of its label before its own can never be found, and training
-    on both teaches a start that will be put together with the wrong end. Of ends that share a start the nearest is
-    found. Unless ``nested``, the surest of spans that overlap is kept.
+    Each predicted start is paired with the nearest predicted end of its label at or after it. So several starts may
+    share an end, and entities of different labels may overlap in any way. But an entity cannot be found if an
+    earlier end of its label lies between its start and its end; in training, such a pair of entities teaches a
+    start that will be paired with the wrong end. Of several gold ends for one start, only the nearest is found.
 
-    The loss is binary cross-entropy summed over the cells of a sentence (published systems take the mean over
-    cells, which for one length of sentence is another rate). A span's confidence is the product of both
+    The loss is the binary cross-entropy, summed over the cells of a sentence. Published systems use the mean, which
+    for sentences of one length is the same with another learning rate. A span's confidence is the product of both
     probabilities.
+
+    Args:
+        d_in: Width of the encoder's vectors.
+        labels: The T entity labels.
+        threshold: A probability above which a start or an end is predicted.
+        nested: Whether overlapping spans may be predicted. Otherwise the most confident of them is kept.
+
+    Raises:
+        ValueError: The threshold is not between 0 and 1.
     """
 
     def __init__(self, d_in: int, labels: tuple[str, ...], *, threshold: float = 0.5, nested: bool = True):
@@ -35,49 +43,57 @@ class CascadePointer(Decoder):
         if not 0 < threshold < 1:
             raise ValueError(f"threshold must be between 0 and 1, not {threshold}")
         self.labels, self.nested = tuple(labels), nested
-        self.lowest = log(threshold / (1 - threshold))
+        self.min_score = log(threshold / (1 - threshold))
         self.ends = nn.Linear(d_in, 2 * len(self.labels))
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N T 2"]:
-        """Log-odds of a start and of an end."""
+        """The log-odds of a start and of an end."""
         return self.ends(h).unflatten(-1, (len(self.labels), 2))
 
     def loss(self, scores: Float[Tensor, "B N T 2"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        scores = precise(scores)
-        wanted = torch.zeros_like(scores)
-        sentence, first, last, label = places_of(gold, self.labels).to(mask.device).unbind(1)
-        wanted[sentence, first, label, 0] = 1
-        wanted[sentence, last, label, 1] = 1
-        losses = binary_cross_entropy_with_logits(scores, wanted, reduction="none")
+        scores = at_least_float32(scores)
+        targets = torch.zeros_like(scores)
+        sentence, first, last, label = gold_positions(gold, self.labels).to(mask.device).unbind(1)
+        targets[sentence, first, label, 0] = 1
+        targets[sentence, last, label, 1] = 1
+        losses = binary_cross_entropy_with_logits(scores, targets, reduction="none")
         return losses[mask].sum() / len(mask)
 
     def decode(self, scores: Float[Tensor, "B N T 2"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
-        scores = precise(scores).permute(3, 0, 2, 1)  # [S B T N]
-        chosen = (scores > self.lowest) & mask[:, None]
-        return _joined(chosen, scores.sigmoid(), self.labels, nested=self.nested)
+        scores = at_least_float32(scores).permute(3, 0, 2, 1)  # [2 B T N]
+        predicted = (scores > self.min_score) & mask[:, None]
+        return _paired(predicted, scores.sigmoid(), self.labels, nested=self.nested)
 
     def compatible(self, spans: Collection[Span]) -> list[Span]:
-        """Those of each label that hold no other one's end before their own; flat, none that overlaps either."""
-        kept = _invertible(inner_first(sorted(spans)))
+        """Spans without an earlier end of their label inside, and without overlaps unless ``nested``."""
+        kept = _pairable(inner_first(sorted(spans)))
         return sorted(kept if self.nested else select(kept, nested=False))
 
     def soften(self, temperature: float) -> dict[str, Any]:
         divide(temperature, *self.ends.parameters())
-        self.lowest /= temperature
-        return {"threshold": probability(self.lowest)}
+        self.min_score /= temperature
+        return {"threshold": probability(self.min_score)}
 
 
 class SoftmaxPointer(Decoder):
-    r"""A softmax over "none" and the labels for the start at a character, and then one for the end at it.
+    r"""A softmax over "none" and the labels for a start at each character, and another one for an end.
 
     .. math:: P(\text{end} \mid h, y) = \mathrm{softmax}(V\,\mathrm{LayerNorm}(\tanh(U h + W y)))
 
-    The label y that starts at the character is the gold one in training and the start's probabilities in decoding.
-    Each start, the likeliest label of its character if that is not none, is put together with the nearest end of
-    its label, as by :class:`CascadePointer`; as there is one label a character and side, no two labels start or
-    end together. The loss is half the sum of both cross-entropies over the characters of a sentence. A span's
+    The end depends on the label y of the start at the same character: in training on the gold label, in decoding on
+    the probabilities of the start. Each predicted start is paired with the nearest end of its label, as in
+    :class:`CascadePointer`. A character has one label per side, so entities of two labels cannot start or end
+    together. The loss is half the sum of both cross-entropies over the characters of a sentence. A span's
     confidence is the product of both probabilities. This is the pointer of "BERT + span" in
     https://github.com/lonePatient/BERT-NER-Pytorch.
+
+    Notation: Z = T + 1 classes, "none" first; H is ``d_hidden``.
+
+    Args:
+        d_in: Width of the encoder's vectors.
+        labels: The T entity labels.
+        d_hidden: Width of the hidden layer of ends.
+        nested: Whether overlapping spans may be predicted. Otherwise the most confident of them is kept.
     """
 
     def __init__(self, d_in: int, labels: tuple[str, ...], *, d_hidden: int = 128, nested: bool = True):
@@ -90,22 +106,25 @@ class SoftmaxPointer(Decoder):
         self.end = nn.Linear(d_hidden, len(self.labels) + 1)
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N E"]:
-        """Scores of the start, none first, and beside them what of the end's hidden layer the start leaves open."""
+        """For each character the Z scores of a start, and U h, the part of the ends' hidden layer without y."""
         return torch.cat([self.start(h), self.hidden(h)], -1)
 
     def loss(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        """Entities that cannot stand beside the others of their sentence, see `compatible`, are no targets."""
+        """Half the sum of both cross-entropies, the mean over sentences.
+
+        Entities that share a start or an end with another label are no targets: see :meth:`compatible`.
+        """
         start, hidden = self._split(scores)
-        first_kinds, last_kinds = torch.zeros((2, *mask.shape), dtype=torch.long, device=mask.device)
-        places = places_of([self._untied(spans) for spans in gold], self.labels)
-        sentence, first, last, label = places.to(mask.device).unbind(1)
-        first_kinds[sentence, first] = label + 1
-        last_kinds[sentence, last] = label + 1
+        start_classes, end_classes = torch.zeros((2, *mask.shape), dtype=torch.long, device=mask.device)
+        positions = gold_positions([self._one_label_per_side(spans) for spans in gold], self.labels)
+        sentence, first, last, label = positions.to(mask.device).unbind(1)
+        start_classes[sentence, first] = label + 1
+        end_classes[sentence, last] = label + 1
         with torch.autocast(scores.device.type, enabled=False):
-            end = self._end(hidden, nn.functional.one_hot(first_kinds, start.shape[-1]).to(hidden))
+            end = self._end(hidden, nn.functional.one_hot(start_classes, start.shape[-1]).to(hidden))
         losses = [
-            cross_entropy(side[mask], kinds[mask], reduction="sum")
-            for side, kinds in ((start, first_kinds), (end, last_kinds))
+            cross_entropy(side[mask], classes[mask], reduction="sum")
+            for side, classes in ((start, start_classes), (end, end_classes))
         ]
         return torch.stack(losses).sum() / 2 / len(mask)
 
@@ -114,23 +133,23 @@ class SoftmaxPointer(Decoder):
         start = start.softmax(-1)
         with torch.autocast(scores.device.type, enabled=False):
             end = self._end(hidden, start).softmax(-1)
-        p = torch.stack([start, end]).transpose(2, 3)  # [S B Z N]
-        kinds = p.argmax(2).masked_fill(~mask, 0)
-        chosen = nn.functional.one_hot(kinds, p.shape[2]).transpose(2, 3).bool()
-        return _joined(chosen[:, :, 1:], p[:, :, 1:], self.labels, nested=self.nested)
+        p = torch.stack([start, end]).transpose(2, 3)  # [2 B Z N]
+        classes = p.argmax(2).masked_fill(~mask, 0)
+        predicted = nn.functional.one_hot(classes, p.shape[2]).transpose(2, 3).bool()
+        return _paired(predicted[:, :, 1:], p[:, :, 1:], self.labels, nested=self.nested)
 
     def compatible(self, spans: Collection[Span]) -> list[Span]:
-        """As of :class:`CascadePointer`, with one label for all that start or end at a character."""
-        kept = _invertible(self._untied(spans))
+        """As in :class:`CascadePointer`, with one label for all spans that start or end at a character."""
+        kept = _pairable(self._one_label_per_side(spans))
         return sorted(kept if self.nested else select(kept, nested=False))
 
     def soften(self, temperature: float) -> dict[str, Any]:
-        """Scores of ends depend on how likely each label starts, so they change by more than the division."""
+        """The scores of ends depend on the probabilities of starts, so they change by more than the division."""
         divide(temperature, *self.start.parameters(), *self.end.parameters())
         return {}
 
-    def _untied(self, spans: Collection[Span]) -> list[Span]:
-        """By their ends, without those whose start or end has another label already."""
+    def _one_label_per_side(self, spans: Collection[Span]) -> list[Span]:
+        """Spans sorted by end, without those whose start or end has another label already."""
         starts: dict[int, str] = {}
         ends: dict[int, str] = {}
         kept = []
@@ -141,21 +160,21 @@ class SoftmaxPointer(Decoder):
         return kept
 
     def _split(self, scores: Tensor) -> tuple[Float[Tensor, "B N Z"], Float[Tensor, "B N H"]]:
-        start, hidden = torch.split(precise(scores), [len(self.labels) + 1, self.hidden.out_features], -1)
+        start, hidden = torch.split(at_least_float32(scores), [len(self.labels) + 1, self.hidden.out_features], -1)
         return start, hidden
 
     def _end(self, hidden: Float[Tensor, "B N H"], started: Float[Tensor, "B N Z"]) -> Float[Tensor, "B N Z"]:
         return self.end(self.norm(torch.tanh(hidden + self.started(started))))
 
 
-def _joined(
-    chosen: Bool[Tensor, "S B T N"], p: Float[Tensor, "S B T N"], labels: tuple[str, ...], *, nested: bool
+def _paired(
+    predicted: Bool[Tensor, "S B T N"], p: Float[Tensor, "S B T N"], labels: tuple[str, ...], *, nested: bool
 ) -> list[list[ScoredSpan]]:
-    """Each chosen start with the nearest chosen end."""
-    starts, ends = chosen
+    """Pair each predicted start with the nearest predicted end of its label; S is 2, starts and ends."""
+    starts, ends = predicted
     nearest = nearest_end(ends)
-    sentence, label, first = places = (starts & (nearest < ends.shape[-1])).nonzero(as_tuple=True)
-    last = nearest[places]
+    sentence, label, first = index = (starts & (nearest < ends.shape[-1])).nonzero(as_tuple=True)
+    last = nearest[index]
     confidences = p[0, sentence, label, first] * p[1, sentence, label, last]
     found: list[list[ScoredSpan]] = [[] for _ in starts]
     columns = (sentence.tolist(), first.tolist(), last.tolist(), label.tolist(), confidences.tolist())
@@ -166,9 +185,9 @@ def _joined(
     return [sorted(spans) for spans in found]
 
 
-def _invertible(spans: Collection[Span]) -> list[Span]:
-    """Of spans, the earliest end first, those that hold no earlier end of their label among those kept."""
-    ends: dict[str, tuple[int, int]] = {}  # the last one and the one before it
+def _pairable(spans: Collection[Span]) -> list[Span]:
+    """The spans that come back when each start is paired with the nearest end; ``spans`` are sorted by end."""
+    ends: dict[str, tuple[int, int]] = {}  # for each label, its last end and the end before that
     kept = []
     for span in spans:
         last, before = ends.get(span.label, (0, 0))

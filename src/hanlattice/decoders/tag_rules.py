@@ -1,4 +1,4 @@
-"""What the tags of some labels in a scheme mean: which may follow which, and which spans they express."""
+"""The rules of a tag scheme, on arrays: which tags may follow which, and which spans they express."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,13 +9,18 @@ from jaxtyping import Bool, Float, Int
 from hanlattice.decoders.structs.decoding import Potentials, segment_probability, viterbi
 from hanlattice.spans import ScoredSpan, Span, allowed_transitions, from_tags, tag_names
 
-# Types that tags are made for at most: transitions between their tags grow with the square.
-LARGEST = 1000
+# Maximum number of labels. The number of transitions between tags grows with its square.
+MAX_LABELS = 1000
 
 
 class TagScores(NamedTuple):
-    """What a linear chain adds to emissions: for the first tag, for going from one (row) to another (column), and
-    for the last; minus infinity where that is forbidden."""
+    """The scores of a linear chain beside its emissions; minus infinity where the scheme does not allow a tag.
+
+    Attributes:
+        start: The score of each tag as the first one, ``[Y]``.
+        pair: The score of each transition from a tag (row) to the next one (column), ``[Y, Y]``.
+        end: The score of each tag as the last one, ``[Y]``.
+    """
 
     start: Float[np.ndarray, "Y"]
     pair: Float[np.ndarray, "Y Y"]
@@ -23,14 +28,33 @@ class TagScores(NamedTuple):
 
 
 class TagRules:
-    """``names`` of the tags, O first after ``extra`` nameless ones that are read like O.
+    """The rules of a scheme for some labels.
 
-    ``start``, ``pair`` and ``end`` tell which tags may begin a text, follow another (from, to) and end a text;
-    ``joined`` which neighbours (before, after) are read as one entity, ``of_label`` which tags belong to which
-    label, and ``begins`` which begin an entity.
+    For the label X, with BMES tags, ``pair`` allows the transitions x and ``joined`` is true for those marked X::
+
+                     to  O    B-X  M-X  E-X  S-X
+        from  O          x    x    .    .    x
+              B-X        .    .    X    X    .
+              M-X        .    .    X    X    .
+              E-X        x    x    .    .    x
+              S-X        x    x    .    .    x
+
+    Args:
+        labels: The T entity labels.
+        scheme: The tag scheme.
+        extra: Number of unnamed tags before the others, which are read as O.
+
+    Attributes:
+        names: The names of the Y tags. O comes first, after the unnamed tags.
+        start: Whether a text may begin with a tag, ``[Y]``.
+        pair: Whether a tag (column) may follow another one (row), ``[Y, Y]``.
+        end: Whether a text may end with a tag, ``[Y]``.
+        joined: Whether two neighbouring tags (row, then column) belong to one entity, ``[Y, Y]``.
+        of_label: Whether a tag belongs to a label, ``[T, Y]``.
+        begins: Whether a tag begins an entity, ``[Y]``.
 
     Raises:
-        ValueError: there are too many labels.
+        ValueError: There are more than :data:`MAX_LABELS` labels.
     """
 
     start: Bool[np.ndarray, "Y"]
@@ -42,10 +66,10 @@ class TagRules:
 
     def __init__(self, labels: Sequence[str], scheme: str, *, extra: int = 0):
         self.labels, self.scheme = tuple(labels), scheme
-        if len(labels) > LARGEST:
+        if len(labels) > MAX_LABELS:
             raise ValueError(
-                f"{len(labels):,} types are more than the {LARGEST:,} whose transitions between tags are meant to"
-                " fit in memory: have fewer types, or a decoder without transitions like 'cascade_pointer'"
+                f"{len(labels):,} types are more than the limit of {MAX_LABELS:,} for a decoder with transitions"
+                " between tags: have fewer types, or a decoder without transitions like 'cascade_pointer'"
             )
         self.names = [f"<{i}>" for i in range(extra)] + tag_names(labels, scheme)
         self._read_as = read_as = ["O" if i < extra else tag for i, tag in enumerate(self.names)]
@@ -56,24 +80,37 @@ class TagRules:
         self.begins = np.array([tag[0] in "BSU" for tag in read_as])
 
     def spans(self, tags: Int[np.ndarray, "B N"], lengths: Sequence[int]) -> list[list[Span]]:
-        """What the tags of each sentence express."""
+        """The spans of each sentence.
+
+        Args:
+            tags: Ids of the tags, ``[B, N]``.
+            lengths: The number of characters of each of the B sentences.
+        """
         rows = zip(tags.tolist(), lengths, strict=True)
         return [from_tags([self._read_as[i] for i in row[:n]], self.scheme) for row, n in rows]
 
     def best(self, potentials: Potentials) -> list[list[ScoredSpan]]:
-        """The spans of the best sequence, each with its probability: see :meth:`confidence`."""
+        """The spans of the best tag sequence of each sentence, with their :meth:`confidence`."""
         found = self.spans(viterbi(potentials)[0], potentials.lengths.tolist())
         confidence = iter(self.confidence(potentials, found))
         return [[ScoredSpan.of(span, next(confidence)) for span in spans] for spans in found]
 
     def confidence(self, potentials: Potentials, found: Sequence[Sequence[Span]]) -> list[float]:
-        """The probability, over all sequences, that just these characters are tagged so, span by span."""
+        """The probability of each span, over all tag sequences, to be tagged as exactly this entity.
+
+        Args:
+            potentials: The scores of the B sentences.
+            found: The spans of each sentence.
+
+        Returns:
+            One probability per span, in the order of the sentences and their spans.
+        """
         with_spans = [b for b, spans in enumerate(found) if spans]
         if not with_spans:
             return []
         label_id = {label: i for i, label in enumerate(self.labels)}
-        places = [(i, s.start, s.end, label_id[s.label]) for i, b in enumerate(with_spans) for s in found[b]]
-        sentence, start, end, label = np.array(places, np.int64).T
+        rows = [(i, s.start, s.end, label_id[s.label]) for i, b in enumerate(with_spans) for s in found[b]]
+        sentence, start, end, label = np.array(rows, np.int64).T
         chosen = potentials.of(np.array(with_spans))
         p = segment_probability(chosen, self.joined, sentence, start, end, self.of_label[label])
         confidence: list[float] = p.clip(0, 1).tolist()

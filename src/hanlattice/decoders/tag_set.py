@@ -1,4 +1,4 @@
-"""The tags of some labels in a scheme, as indices of score tensors."""
+"""The rules of a tag scheme as tensors: see :class:`hanlattice.decoders.tag_rules.TagRules`."""
 
 from collections.abc import Collection, Sequence
 
@@ -12,11 +12,22 @@ from hanlattice.spans import ScoredSpan, Span, to_tags
 
 
 class TagSet(nn.Module):
-    """The :class:`TagRules` of some labels in a scheme, as tensors.
+    """The tags of some labels in a scheme: their ids, and scores that forbid what the scheme does not allow.
 
-    ``start``, ``pair`` and ``end`` are 0 where the scheme allows a tag to begin a text, follow another (from, to)
-    and end a text, and minus infinity where it does not; all 0 unless ``constrained``. ``joined`` and ``begins``
-    are those of the rules.
+    Args:
+        labels: The T entity labels.
+        scheme: The tag scheme.
+        constrained: Whether anything is forbidden.
+        extra: Number of unnamed tags before the others, which are read as O.
+
+    Attributes:
+        start: 0 where a text may begin with a tag, minus infinity elsewhere, ``[Y]``.
+        pair: 0 where a tag (column) may follow another one (row), minus infinity elsewhere, ``[Y, Y]``.
+        end: 0 where a text may end with a tag, minus infinity elsewhere, ``[Y]``.
+        joined: Whether two neighbouring tags belong to one entity, ``[Y, Y]``.
+        begins: Whether a tag begins an entity, ``[Y]``.
+        id_of: The id of each tag, by its name.
+        rules: The same rules as arrays.
     """
 
     start: Float[Tensor, "Y"]
@@ -42,14 +53,18 @@ class TagSet(nn.Module):
         return len(self.rules.names)
 
     def targets(self, gold: Sequence[Collection[Span]], n: int) -> Int[Tensor, "B N"]:
-        """Ids of the gold tags.
+        """The ids of the gold tags; O for padding.
+
+        Args:
+            gold: The spans of each of the B sentences.
+            n: The number of columns N.
 
         Raises:
-            ValueError: entities of a sentence overlap, which tags cannot express.
+            ValueError: Entities of a sentence overlap, which tags cannot express.
         """
         rows = [[self.id_of[tag] for tag in to_tags(spans, n, self.rules.scheme)] for spans in gold]
         return torch.tensor(rows) if n else torch.zeros((len(rows), 0), dtype=torch.long)
 
     def best(self, chain: Chain) -> list[list[ScoredSpan]]:
-        """The spans of the best sequence, each with its probability: see :meth:`TagRules.confidence`."""
+        """The spans of the best tag sequence of each sentence, with their confidence."""
         return self.rules.best(chain.potentials())

@@ -1,10 +1,10 @@
-"""Sequence labels: one tag for every character."""
+"""Sequence labelling: one tag for every character, by a CRF or a softmax."""
 
 from dataclasses import replace
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from hanlattice.decoders.base import Decoder, Gold, divide
@@ -16,19 +16,26 @@ Scheme = Literal["BIO", "BMES", "BIOES", "BILOU"]
 
 
 class CRF(Decoder):
-    """A linear layer to one score a tag, and a linear-chain conditional random field over the tags.
+    """A linear layer to one score for each tag, and a linear-chain conditional random field (CRF) over the tags.
 
-    Lafferty et al. 2001; see :mod:`hanlattice.decoders.structs.linear_chain`. ``constrained`` forbids what the
-    scheme forbids, in training and in decoding. ``boundaries`` adds start and end scores. An entity's confidence is
-    the probability, over all sequences, that exactly these characters are tagged as this entity.
+    Lafferty et al. 2001. See :mod:`hanlattice.decoders.structs.linear_chain` for the equations. An entity's
+    confidence is the probability, over all tag sequences, that exactly its characters are tagged as this entity.
 
-    ``missing`` is for incomplete annotation: the chance that annotators passed over an entity. Characters without a
-    label may then have been entities, each at that price, and the loss is the negative log-probability of all the
-    sequences that explain what was annotated, so weighted; 0 is the plain loss, 1 that of Tsuboi et al. 2008
-    (https://aclanthology.org/C08-1113), who let every tag stand where none is given.
+    Args:
+        d_in: Width of the encoder's vectors.
+        labels: The T entity labels.
+        scheme: The tag scheme.
+        constrained: Whether tag sequences that the scheme does not allow are impossible, in training and decoding.
+        boundaries: Whether the first and the last tag have learned scores.
+        missing: For incomplete annotation, the probability that annotators missed an entity, from 0 to 1. The loss
+            is then the negative log-probability of all sequences that contain the annotated entities; an entity
+            that is not annotated costs the logarithm of this probability. 0 is the ordinary loss. 1 is the loss of
+            Tsuboi et al. 2008, https://aclanthology.org/C08-1113, who allow every tag where nothing is annotated.
+        extra_tags: Number of unnamed tags before the others, which are read as O. The authors of FLAT have two, for
+            padding and unknown tags.
 
-    ``extra_tags`` puts nameless tags before the others, as the authors of FLAT have two (for padding and for
-    unknown); they behave like O.
+    Raises:
+        ValueError: ``missing`` is not in [0, 1].
     """
 
     nested = False
@@ -57,39 +64,40 @@ class CRF(Decoder):
 
     @property
     def tags(self) -> list[str]:
-        """Names of the tags, in the order of the scores."""
+        """The names of the Y tags, in the order of the scores."""
         return self.tag_set.rules.names
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N Y"]:
+        """The emission scores of the tags."""
         return self.emission(h)
 
     def chain(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> Chain:
-        """The conditional random field of a batch; float32 whatever the precision of the scores."""
-        rules = self.tag_set
-        start = rules.start if self.start is None else rules.start + self.start.float()
-        end = rules.end if self.end is None else rules.end + self.end.float()
-        return Chain(scores.float(), rules.pair + self.transitions.float(), start, end, mask)
+        """The linear chain of a batch, in float32 for any precision of the scores."""
+        allowed = self.tag_set
+        start = allowed.start if self.start is None else allowed.start + self.start.float()
+        end = allowed.end if self.end is None else allowed.end + self.end.float()
+        return Chain(scores.float(), allowed.pair + self.transitions.float(), start, end, mask)
 
     def loss(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        """Mean negative log-likelihood of the gold tags a sentence.
+        """The negative log-likelihood of the gold tags, the mean over sentences.
 
         Raises:
-            ValueError: entities of a sentence overlap, which tags cannot express.
+            ValueError: Entities of a sentence overlap, which tags cannot express.
         """
         chain = self.chain(scores, mask)
         tags = self.tag_set.targets(gold, mask.shape[1]).to(mask.device)
-        explained = log_partition(self._explaining(chain, tags)) if self.missing else score(chain, tags)
-        return (log_partition(chain) - explained).mean().to(torch.float32)
+        gold_score = log_partition(self._consistent(chain, tags)) if self.missing else score(chain, tags)
+        return (log_partition(chain) - gold_score).mean().to(torch.float32)
 
-    def _explaining(self, chain: Chain, tags: Tensor) -> Chain:
-        """The sequences that annotation may stand for: its entities, and where it has none any, at their price."""
-        rules, o = self.tag_set, self.tag_set.id_of["O"]
-        named = torch.full((len(rules), len(rules)), -torch.inf).fill_diagonal_(0.0)
-        named[o] = torch.where(rules.begins, torch.log(torch.tensor(self.missing)), 0.0)
-        weights = named.to(chain.emissions)[tags]
+    def _consistent(self, chain: Chain, tags: Int[Tensor, "B N"]) -> Chain:
+        """The sequences with the annotated entities, and any tags elsewhere at the cost of missed entities."""
+        tag_set, o = self.tag_set, self.tag_set.id_of["O"]
+        by_gold_tag = torch.full((len(tag_set), len(tag_set)), -torch.inf).fill_diagonal_(0.0)
+        by_gold_tag[o] = torch.where(tag_set.begins, torch.log(torch.tensor(self.missing)), 0.0)
+        weights = by_gold_tag.to(chain.emissions)[tags]
         after_entity = nn.functional.pad(tags[:, :-1] != o, (1, 0)) & (tags == o)
-        going_on = rules.joined.any(0) & ~rules.begins  # an annotated entity ends where it is said to end
-        weights = weights.masked_fill(after_entity.unsqueeze(-1) & going_on, -torch.inf)
+        continues = tag_set.joined.any(0) & ~tag_set.begins  # an annotated entity may not be continued
+        weights = weights.masked_fill(after_entity.unsqueeze(-1) & continues, -torch.inf)
         return replace(chain, emissions=chain.emissions + weights)
 
     def decode(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
@@ -102,7 +110,11 @@ class CRF(Decoder):
     def alternatives(
         self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"], k: int
     ) -> list[list[tuple[float, list[ScoredSpan]]]]:
-        """The ``k`` best sequences of each sentence with their probabilities, best first, fewer where there are."""
+        """The ``k`` best tag sequences of each sentence, or all if there are fewer.
+
+        Returns:
+            For each sentence, pairs of a probability and the spans, best first.
+        """
         chain = self.chain(scores, mask)
         tags, totals = k_best(chain, k)
         p = (totals.double() - log_partition(chain)[:, None]).exp()
@@ -113,7 +125,7 @@ class CRF(Decoder):
         for rank in range(tags.shape[1]):
             spans = [rows[rank] for rows in found]
             confidence = iter(rules.confidence(potentials, spans))
-            columns.append([[ScoredSpan.of(span, next(confidence)) for span in one] for one in spans])
+            columns.append([[ScoredSpan.of(span, next(confidence)) for span in row] for row in spans])
         return [
             [(share, column[b]) for share, column in zip(row, columns, strict=True) if share > 0]
             for b, row in enumerate(p.tolist())
@@ -121,10 +133,16 @@ class CRF(Decoder):
 
 
 class Softmax(Decoder):
-    """A linear layer to one score a tag, each character for itself.
+    """A linear layer to one score for each tag, and a softmax over the tags of each character.
 
-    ``constrained`` decodes to the best well-formed sequence instead of the best tag of every character; training is
-    the same. An entity's confidence is the probability that exactly these characters are tagged as this entity.
+    An entity's confidence is the probability that exactly its characters are tagged as this entity.
+
+    Args:
+        d_in: Width of the encoder's vectors.
+        labels: The T entity labels.
+        scheme: The tag scheme.
+        constrained: Whether decoding finds the best sequence that the scheme allows, instead of the best tag of
+            every character. Training is the same.
     """
 
     nested = False
@@ -136,20 +154,21 @@ class Softmax(Decoder):
         self.emission = nn.Linear(d_in, len(self.tag_set))
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N Y"]:
+        """The scores of the tags before the softmax."""
         return self.emission(h)
 
     def loss(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        """Cross-entropy of the gold tags, summed over the characters of a sentence, mean over sentences.
+        """Cross-entropy of the gold tags, summed over the characters of a sentence, the mean over sentences.
 
         Raises:
-            ValueError: entities of a sentence overlap, which tags cannot express.
+            ValueError: Entities of a sentence overlap, which tags cannot express.
         """
         tags = self.tag_set.targets(gold, mask.shape[1]).to(mask.device)
         return nn.functional.cross_entropy(scores.float()[mask], tags[mask], reduction="sum") / len(mask)
 
     def decode(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
-        rules = self.tag_set
-        return rules.best(Chain(scores.float(), rules.pair, rules.start, rules.end, mask))
+        tag_set = self.tag_set
+        return tag_set.best(Chain(scores.float(), tag_set.pair, tag_set.start, tag_set.end, mask))
 
     def soften(self, temperature: float) -> dict[str, Any]:
         divide(temperature, *self.parameters())

@@ -1,10 +1,8 @@
-"""The grid of word pairs: entities in one piece or several, as paths from character to character."""
+"""The grid of word pairs (W2NER): each pair of characters is classified, so entities may have gaps."""
 
 import logging
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from math import exp, isqrt
+from collections.abc import Collection, Iterator
+from math import isqrt
 from typing import Any, NamedTuple
 
 import torch
@@ -13,35 +11,32 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, layer_norm, pad
 from torch.utils.checkpoint import checkpoint
 
-from hanlattice.decoders.base import Decoder, Gold, affordable, divide
-from hanlattice.decoders.candidates import Found, Surest, precise
-from hanlattice.decoders.structs.paths import surest_paths
+from hanlattice.decoders import word_relations
+from hanlattice.decoders.base import Decoder, Gold, check_size, divide
+from hanlattice.decoders.candidates import Candidates, TopCandidates, at_least_float32
+from hanlattice.decoders.word_relations import (
+    FIRST_THW,
+    NNW,
+    NONE,
+    cells_of,
+    edges_of,
+    relations_of,
+    spans_of,
+    tail_heads_of,
+)
 from hanlattice.layers.dropout import Dropout
 from hanlattice.spans import ScoredSpan, Span
 
 logger = logging.getLogger(__name__)
 
-# What a cell says: nothing, the next character of an entity, or (from here on) first and last one of a label.
-NONE, NEXT, FIRST_LABEL = 0, 1, 2
 DILATIONS = (1, 2, 3)
-HALO = sum(DILATIONS)  # cells on each side that a cell's scores depend on
-DISTANCES = 19  # none, and nine each way: 1, 2-3, 4-7, …, 256 and more
-REGIONS = 2  # above the diagonal; on and below it
-# Numbers in a block, where gradients are wanted (512 MB in float32) and where not (128 MB).
-BLOCK_TO_LEARN, BLOCK_TO_READ = 1 << 27, 1 << 25
-# Of the paths between one first and one last character so many are read, the surest.
-PATHS = 16
-
-Steps = Mapping[int, Sequence[tuple[int, float]]]
-
-
-class Closing(NamedTuple):
-    """The first and the last character of an entity of a label, and the logarithm of their cell's probability."""
-
-    first: int
-    last: int
-    label: int
-    score: float
+HALO = sum(DILATIONS)  # a cell's scores depend on the cells up to this distance
+DISTANCES = (
+    19  # rows of the distance embedding: 0, and nine buckets in each direction: 1, 2-3, 4-7, …, 256 and more
+)
+REGIONS = 2  # rows of the region embedding: above the diagonal; on and below it
+# Elements of a block in training (512 MB in float32) and in inference (128 MB).
+TRAINING_BLOCK, INFERENCE_BLOCK = 1 << 27, 1 << 25
 
 
 class Block(NamedTuple):
@@ -52,34 +47,46 @@ class Block(NamedTuple):
 
 
 class WordPairGrid(Decoder):
-    r"""Every pair of characters is classified: (i, j) as "next" where j follows i in an entity, (j, i) as a label
-    where i is the first and j the last character of an entity of it.
+    r"""Classifies each pair of characters; entities are read from the pairs by :mod:`.word_relations`.
 
-    Li et al. 2022, https://arxiv.org/abs/2112.10070. A cell (i, j) is made of the character i, normalised, with
-    gain and shift told by j,
+    Li et al. 2022, https://arxiv.org/abs/2112.10070. Cell (i, j) is represented by the normalised vector of
+    character i, with a gain and a shift computed from character j (conditional layer normalisation),
 
     .. math:: V_{ij} = (W_g h_j + b_g) \odot \frac{h_i - \mu_i}{\sigma_i} + W_s h_j
 
-    and of embeddings of the distance i - j and of the triangle of the grid. It is mixed to ``channels``, convolved
-    over 3 by 3 cells with dilations 1, 2 and 3, one after the other as in the authors' code (the paper draws them
-    side by side), and a hidden layer reads what comes out of all three; a biaffine product of both characters is
-    added. Padding is zero before every convolution. ``dropout`` is that of the features of pairs, of all pairs of a
-    sentence at once; ``output_dropout`` that of the layers after them.
+    concatenated with embeddings of the distance i - j and of the region, above or below the diagonal. A linear
+    layer maps it to ``channels`` features. Three convolutions over 3 by 3 cells with dilations 1, 2 and 3 follow,
+    one after the other as in the authors' code (the paper draws them in parallel). A hidden layer reads the outputs
+    of all three, and a biaffine product of both characters is added. Cells outside the sentence are zero before
+    each convolution.
 
-    The loss is cross-entropy, the mean over the cells of a sentence. Decoding takes the likeliest class of each
-    cell, and every path along "next" from the first to the last character of a label is an entity. A span's
-    confidence is the product of the probabilities of the cells that say it. Entities may overlap in any way, but
-    those that begin and end together have one label.
+    The loss is the cross-entropy, averaged over the cells of a sentence. A span's confidence is the product of the
+    probabilities of its cells. Entities may overlap in any way, but entities with the same first and last character
+    have one label.
 
-    What is bounded: only cells less than ``width`` characters from the diagonal are read, so no entity reaches
-    further, and memory and time grow with the text and not with its square. The grid is formed in blocks of rows,
-    each with what its convolutions reach, to the same numbers as in one piece. Of each sentence the surest cells
-    are kept, :data:`~hanlattice.decoders.candidates.PER_CHARACTER` of either kind a character, and of the paths
-    between a first and a last character the surest :data:`PATHS`; what that leaves out, which to a trained model
-    hardly happens, is logged.
+    Memory and time grow with N and not with its square: only cells less than ``width`` from the diagonal are
+    computed, and so no entity is wider. The grid is computed in blocks of rows, with the surrounding cells that the
+    convolutions need, to the same numbers as at once. Each sentence keeps its top candidates of both relations
+    (:data:`~hanlattice.decoders.candidates.MAX_PER_CHARACTER`) and the best paths for each first and last character
+    (:data:`~hanlattice.decoders.word_relations.MAX_PATHS`). A warning is logged if anything is left out, which
+    hardly happens with a trained model.
+
+    Notation: C channels, R rows and K columns of a block, Y classes of a cell: none, NNW, and THW for each label.
+
+    Args:
+        d_in: Width of the encoder's vectors.
+        labels: The T entity labels.
+        d_distance: Width of the distance embedding.
+        d_region: Width of the region embedding.
+        channels: Features of a cell in the convolutions.
+        d_hidden: Width of the layer after the convolutions.
+        d_biaffine: Width of the characters' projections in the biaffine product.
+        dropout: Applied to the features of V; a feature is dropped in all pairs of a sentence together.
+        output_dropout: Applied in the layers after the convolutions and to the biaffine projections.
+        width: Maximum number of characters from the first to the last of an entity.
 
     Raises:
-        ValueError: the width is less than 1.
+        ValueError: The width is less than 1.
     """
 
     nested = True
@@ -103,8 +110,8 @@ class WordPairGrid(Decoder):
         if width < 1:
             raise ValueError(f"width must be at least 1, not {width}")
         self.labels, self.width = tuple(labels), width
-        n_classes = FIRST_LABEL + len(self.labels)
-        affordable(n_classes * (d_biaffine + 1) ** 2, self.labels)
+        n_classes = FIRST_THW + len(self.labels)
+        check_size(n_classes * (d_biaffine + 1) ** 2, self.labels)
         self.gain, self.shift = nn.Linear(d_in, d_in), nn.Linear(d_in, d_in, bias=False)
         for layer, start in ((self.gain, 1.0), (self.shift, 0.0)):
             nn.init.zeros_(layer.weight)
@@ -120,11 +127,14 @@ class WordPairGrid(Decoder):
         self.ends = nn.Linear(d_in, 2 * d_biaffine)
         self.products = nn.Parameter(nn.init.xavier_normal_(torch.empty(n_classes, d_biaffine + 1, d_biaffine + 1)))
         self.pair_dropout, self.dropout = Dropout(dropout), Dropout(output_dropout)
-        self._parts = [d_in, d_in, channels, d_biaffine, d_biaffine]
+        self._score_sizes = [d_in, d_in, channels, d_biaffine, d_biaffine]
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N E"]:
-        """Side by side: each character normalised; the gain and the shift that it tells, the latter mixed already;
-        and what the biaffine product reads of it as the first and as the second of a pair."""
+        """For each character, concatenated, everything that can be computed before characters are paired.
+
+        These are the normalised vector (D), the gain (D), the shift after the linear layer ``mix`` (C), and the
+        biaffine projections as the first and as the second character of a pair.
+        """
         kept = self.pair_dropout(h.new_ones(len(h), 1, h.shape[-1]))
         shift = (kept * self.shift(h)) @ self._mix_of_pairs.T
         ends = self.dropout(gelu(self.ends(self.dropout(h))))
@@ -132,60 +142,65 @@ class WordPairGrid(Decoder):
 
     @property
     def _mix_of_pairs(self) -> Float[Tensor, "C D"]:
+        """The columns of ``mix`` that read V."""
         return self.mix.weight[:, -self.gain.in_features :]
 
     def loss(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        wanted = torch.tensor(
-            [(b, i, j, kind) for b, spans in enumerate(gold) for (i, j), kind in self._cells_of(spans).items()],
+        cells = (cells_of(spans, self.labels, self.width) for spans in gold)
+        targets = torch.tensor(
+            [(b, i, j, cell) for b, of_sentence in enumerate(cells) for (i, j), cell in of_sentence.items()],
             dtype=torch.long,
             device=mask.device,
         ).view(-1, 4)
-        blocks = list(self._blocks(mask, BLOCK_TO_LEARN))
+        blocks = list(self._blocks(mask, TRAINING_BLOCK))
         with torch.autocast(scores.device.type, enabled=False):
-            given = (precise(scores), mask, wanted)
+            inputs = (at_least_float32(scores), mask, targets)
             if len(blocks) == 1:
-                parts = [self._part(*given, blocks[0])]
-            else:  # blocks are formed anew for their gradients, else all of them would lie in memory at once
-                parts = [checkpoint(self._part, *given, block, use_reentrant=False) for block in blocks]
+                parts = [self._part(*inputs, blocks[0])]
+            else:  # the backward pass recomputes each block, so that only one is in memory at a time
+                parts = [checkpoint(self._part, *inputs, block, use_reentrant=False) for block in blocks]
             total = sum(parts, start=scores.new_zeros(len(mask)))
             return (total / self._n_cells(mask.sum(1)).clamp(min=1)).mean()
 
     def decode(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
-        with torch.autocast(scores.device.type, enabled=False):
-            scores = precise(scores)
-            nexts, closings = Surest(mask, scores.dtype), Surest(mask, scores.dtype)
-            n_found = 0
-            for block in self._blocks(mask, BLOCK_TO_READ):
-                p, kinds = self.cells(scores, mask, block).log_softmax(-1).max(-1)
-                real, above = self._real(mask, block), self._above(block, mask.device)
-                for surest, chosen in ((nexts, (kinds == NEXT) & above), (closings, (kinds > NEXT) & ~above)):
-                    places = (chosen & real).nonzero(as_tuple=True)
-                    surest.add(_found(places, p[places], kinds[places], block))
-                    n_found += len(places[0])
-        kept = nexts.kept(), closings.kept()
+        next_words, tail_heads, n_dropped = self._relations(scores, mask)
         n_cut = 0
         sentences = []
-        for steps, ends in zip(_steps(kept[0], len(mask)), _closings(kept[1], len(mask)), strict=True):
-            spans, cut = self._read(steps, ends)
+        for edges, ends in zip(edges_of(next_words, len(mask)), tail_heads_of(tail_heads, len(mask)), strict=True):
+            spans, cut = spans_of(edges, ends, self.labels)
             sentences.append(sorted(spans))
             n_cut += cut
-        if dropped := n_found - sum(len(found.ranks) for found in kept):
-            logger.warning("%d of %d cells were left out, the least sure ones", dropped, n_found)
+        if n_dropped:
+            logger.warning("left out the %d least confident cells of a very large number", n_dropped)
         if n_cut:
-            logger.warning("of %d pairs of characters only the %d surest entities were kept", n_cut, PATHS)
+            limit = word_relations.MAX_PATHS
+            logger.warning("kept only the %d most confident entities of each of %d pairs", limit, n_cut)
         return sentences
 
+    def _relations(self, scores: Tensor, mask: Bool[Tensor, "B N"]) -> tuple[Candidates, Candidates, int]:
+        """The top candidates of NNW and of THW relations, and how many others were left out."""
+        with torch.autocast(scores.device.type, enabled=False):
+            scores = at_least_float32(scores)
+            next_words, tail_heads = TopCandidates(mask, scores.dtype), TopCandidates(mask, scores.dtype)
+            n_found = 0
+            for block in self._blocks(mask, INFERENCE_BLOCK):
+                p, classes = self.cells(scores, mask, block).log_softmax(-1).max(-1)
+                real, above = self._real(mask, block), _above_diagonal(block, mask.device)
+                for top, chosen in ((next_words, (classes == NNW) & above), (tail_heads, (classes > NNW) & ~above)):
+                    index = (chosen & real).nonzero(as_tuple=True)
+                    top.add(_candidates(index, p[index], classes[index], block))
+                    n_found += len(index[0])
+        kept = next_words.top(), tail_heads.top()
+        return *kept, n_found - sum(len(top.ranks) for top in kept)
+
     def compatible(self, spans: Collection[Span]) -> list[Span]:
-        """Those that come back when their own cells are read: no wider than the width, one label of those that
-        begin and end together, and not too many with the same first and last character."""
-        steps: dict[int, list[tuple[int, float]]] = defaultdict(list)
-        closings = []
-        for (i, j), kind in self._cells_of(spans).items():
-            if kind == NEXT:
-                steps[i].append((j, 0.0))
-            else:
-                closings.append(Closing(j, i, kind - FIRST_LABEL, 0.0))
-        found = {span.span for span in self._read(steps, closings)[0]}
+        """The spans that come back when their relations are decoded.
+
+        These are spans within the width, with one label for each pair of a first and a last character, and with no
+        more than the maximum number of paths.
+        """
+        relations = relations_of(cells_of(spans, self.labels, self.width))
+        found = {span.span for span in spans_of(*relations, self.labels)[0]}
         return [span for span in sorted(spans) if span in found]
 
     def soften(self, temperature: float) -> dict[str, Any]:
@@ -194,11 +209,17 @@ class WordPairGrid(Decoder):
 
     def cells(
         self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], block: Block
-    ) -> Float[Tensor, "B R C Y"]:
-        """The scores of a block of the grid."""
+    ) -> Float[Tensor, "B R K Y"]:
+        """The scores of the cells of a block.
+
+        Args:
+            scores: The result of :meth:`scores`, ``[B, N, E]``.
+            mask: True for characters, ``[B, N]``.
+            block: The R rows and K columns.
+        """
         n = mask.shape[1]
         rows, columns = (slice(max(0, s.start - HALO), min(n, s.stop + HALO)) for s in block)
-        first, gain, shift, start, end = torch.split(scores, self._parts, -1)
+        first, gain, shift, start, end = torch.split(scores, self._score_sizes, -1)
         mixed = first[:, rows, None] * self._mix_of_pairs  # [B R C D]
         x = (mixed.flatten(1, 2) @ gain[:, columns].mT).view(*mixed.shape[:3], -1).transpose(1, 2)
         x = x + shift[:, columns].mT[:, :, None] + self._relative(rows, columns)
@@ -207,121 +228,87 @@ class WordPairGrid(Decoder):
         layers = []
         for convolution in self.convolutions:
             x = gelu(convolution(x)) * real
-            layers.append(_inside(x, block, rows, columns))
+            layers.append(_without_halo(x, block, rows, columns))
         hidden = self.dropout(gelu(self.hidden(self.dropout(torch.cat(layers, 1).movedim(1, -1)))))
         start, end = (pad(side, (0, 1), value=1.0) for side in (start[:, block.rows], end[:, block.columns]))
         return self.classes(hidden) + (start[:, None] @ self.products @ end[:, None].mT).movedim(1, -1)
 
     def _relative(self, rows: slice, columns: slice) -> Float[Tensor, "C R K"]:
-        """What the distance, the triangle and the bias add to the channels of each cell."""
+        """The contribution of distance, region and bias to the channels of each cell."""
         weight = self.mix.weight
-        apart = _indices(rows, weight.device)[:, None] - _indices(columns, weight.device)
+        distance = _indices(rows, weight.device)[:, None] - _indices(columns, weight.device)
         sizes = [self.distance.embedding_dim, self.region.embedding_dim, self.gain.in_features]
         of_distance, of_region, _ = torch.split(weight, sizes, 1)
         by_distance = self.distance.weight @ of_distance.T + self.mix.bias
         by_region = self.region.weight @ of_region.T
-        return (by_distance[buckets(apart)] + by_region[(apart >= 0).long()]).movedim(-1, 0)
+        return (by_distance[buckets(distance)] + by_region[(distance >= 0).long()]).movedim(-1, 0)
 
-    def _part(self, scores: Tensor, mask: Tensor, wanted: Int[Tensor, "W 4"], block: Block) -> Float[Tensor, "B"]:
-        """The loss of a block, sentence by sentence."""
+    def _part(self, scores: Tensor, mask: Tensor, targets: Int[Tensor, "W 4"], block: Block) -> Float[Tensor, "B"]:
+        """The contribution of a block to the loss of each sentence."""
         cells = self.cells(scores, mask, block)
-        kinds = torch.full(cells.shape[:-1], NONE, device=cells.device)
-        sentence, row, column, kind = wanted[
-            (block.rows.start <= wanted[:, 1]) & (wanted[:, 1] < block.rows.stop)
+        classes = torch.full(cells.shape[:-1], NONE, device=cells.device)
+        sentence, row, column, cell = targets[
+            (block.rows.start <= targets[:, 1]) & (targets[:, 1] < block.rows.stop)
         ].T
-        kinds[sentence, row - block.rows.start, column - block.columns.start] = kind
-        losses = cross_entropy(cells.movedim(-1, 1), kinds, reduction="none")
+        classes[sentence, row - block.rows.start, column - block.columns.start] = cell
+        losses = cross_entropy(cells.movedim(-1, 1), classes, reduction="none")
         return losses.masked_fill(~self._real(mask, block), 0.0).sum((1, 2))
 
     def _blocks(self, mask: Bool[Tensor, "B N"], size: int) -> Iterator[Block]:
-        """Rows that are formed at once, with the columns that are near enough."""
+        """Blocks of rows, with the columns that are within the width of one of them."""
         batch, n = mask.shape
-        in_a_cell = 8 * len(self.mix.weight) + 2 * self.hidden.out_features + 2 * len(self.products)
-        n_cells = size // max(1, batch * in_a_cell)
-        # With what lies around them, r rows have at most n columns, and at most r + 2 * width.
+        cell_size = 8 * len(self.mix.weight) + 2 * self.hidden.out_features + 2 * len(self.products)
+        n_cells = size // max(1, batch * cell_size)
+        # With its surroundings, a block of r rows has at most n columns, and at most r + 2 * width.
         n_rows = max(isqrt(self.width**2 + n_cells) - self.width, n_cells // max(n, 1)) - 2 * HALO
         for start in range(0, n, max(n_rows, 1)):
             stop = min(n, start + max(n_rows, 1))
             yield Block(slice(start, stop), slice(max(0, start - self.width + 1), min(n, stop + self.width - 1)))
 
-    def _real(self, mask: Bool[Tensor, "B N"], block: Block) -> Bool[Tensor, "B R C"]:
-        """Which cells of a block are of a sentence and near enough to the diagonal."""
+    def _real(self, mask: Bool[Tensor, "B N"], block: Block) -> Bool[Tensor, "B R K"]:
+        """Which cells of a block are within their sentence and within the width."""
         rows, columns = (_indices(s, mask.device) for s in block)
         near = (rows[:, None] - columns).abs() < self.width
         return mask[:, block.rows, None] & mask[:, None, block.columns] & near
 
-    def _above(self, block: Block, device: torch.device) -> Bool[Tensor, "R C"]:
-        return _indices(block.rows, device)[:, None] < _indices(block.columns, device)
-
     def _n_cells(self, lengths: Int[Tensor, "B"]) -> Int[Tensor, "B"]:
-        """How many cells of each sentence are read."""
+        """The number of cells of each sentence within the width."""
         width = lengths.clamp(max=self.width)
         return lengths * (2 * width - 1) - width * (width - 1)
 
-    def _cells_of(self, spans: Iterable[Span]) -> dict[tuple[int, int], int]:
-        """The cells that say something of these spans; of two labels the first by name."""
-        label_id = {label: i for i, label in enumerate(self.labels)}
-        cells = {}
-        for span in sorted(spans, key=lambda span: span.label, reverse=True):
-            if span.end - span.start <= self.width:
-                places = [i for start, end in span.fragments for i in range(start, end)]
-                cells.update(dict.fromkeys(pairwise(places), NEXT))
-                cells[places[-1], places[0]] = FIRST_LABEL + label_id[span.label]
-        return cells
 
-    def _read(self, steps: Steps, closings: Iterable[Closing]) -> tuple[list[ScoredSpan], int]:
-        """The entities, and between how many pairs of characters there were more of them."""
-        of_first: dict[int, list[Closing]] = defaultdict(list)
-        for closing in closings:
-            of_first[closing.first].append(closing)
-        spans, n_cut = [], 0
-        for first, some in of_first.items():
-            paths = surest_paths(steps, first, max(closing.last for closing in some), PATHS)
-            for _, last, label, score in some:
-                n_cut += last in paths.cut
-                for path in paths.to.get(last, ()):
-                    span = Span.of(((i, i + 1) for i in path.places), self.labels[label])
-                    spans.append(ScoredSpan.of(span, exp(min(0.0, path.score + score))))
-        return spans, n_cut
-
-
-def buckets(apart: Int[Tensor, "*S"]) -> Int[Tensor, "*S"]:
-    """The row of each distance: 0 for none, then powers of two, of places before (1 to 9) and after (10 to 18).
+def buckets(distance: Int[Tensor, "*S"]) -> Int[Tensor, "*S"]:
+    """The row of each distance in the embedding, by powers of two: 0; 1 to 9 if positive; 10 to 18 if negative.
 
     >>> buckets(torch.tensor([0, 1, 2, 3, 4, 255, 256, 9999, -1, -9999])).tolist()
     [0, 1, 2, 2, 3, 8, 9, 9, 10, 18]
     """
-    powers = 2 ** torch.arange(9, device=apart.device)
-    size = torch.bucketize(apart.abs(), powers, right=True)
-    return torch.where(apart < 0, size + 9, size)
+    powers = 2 ** torch.arange(9, device=distance.device)
+    size = torch.bucketize(distance.abs(), powers, right=True)
+    return torch.where(distance < 0, size + 9, size)
 
 
-def _indices(places: slice, device: torch.device) -> Int[Tensor, "P"]:
-    return torch.arange(places.start, places.stop, device=device)
+def _indices(positions: slice, device: torch.device) -> Int[Tensor, "P"]:
+    return torch.arange(positions.start, positions.stop, device=device)
 
 
-def _inside(x: Float[Tensor, "B C P Q"], block: Block, rows: slice, columns: slice) -> Float[Tensor, "B C R K"]:
-    """The block of what was formed in the rows and columns around it."""
+def _above_diagonal(block: Block, device: torch.device) -> Bool[Tensor, "R K"]:
+    return _indices(block.rows, device)[:, None] < _indices(block.columns, device)
+
+
+def _without_halo(
+    x: Float[Tensor, "B C P Q"], block: Block, rows: slice, columns: slice
+) -> Float[Tensor, "B C R K"]:
+    """The cells of a block, from what was computed for larger ranges of rows and columns."""
     top, left = block.rows.start - rows.start, block.columns.start - columns.start
     height, breadth = block.rows.stop - block.rows.start, block.columns.stop - block.columns.start
     return x[:, :, top : top + height, left : left + breadth]
 
 
-def _found(places: tuple[Tensor, ...], p: Float[Tensor, "W"], kinds: Int[Tensor, "W"], block: Block) -> Found:
-    sentence, row, column = places
-    at = torch.stack([sentence, row + block.rows.start, column + block.columns.start, kinds], 1)
-    return Found(at, p, p.exp())
-
-
-def _steps(found: Found, n: int) -> list[Steps]:
-    steps: list[dict[int, list[tuple[int, float]]]] = [defaultdict(list) for _ in range(n)]
-    for (b, i, j, _), score in zip(found.places.tolist(), found.ranks.tolist(), strict=True):
-        steps[b][i].append((j, score))
-    return list(steps)
-
-
-def _closings(found: Found, n: int) -> list[list[Closing]]:
-    closings: list[list[Closing]] = [[] for _ in range(n)]
-    for (b, last, first, kind), score in zip(found.places.tolist(), found.ranks.tolist(), strict=True):
-        closings[b].append(Closing(first, last, kind - FIRST_LABEL, score))
-    return closings
+def _candidates(
+    index: tuple[Tensor, ...], p: Float[Tensor, "W"], classes: Int[Tensor, "W"], block: Block
+) -> Candidates:
+    """Candidates of a block, whose positions are sentence, row, column and class."""
+    sentence, row, column = index
+    positions = torch.stack([sentence, row + block.rows.start, column + block.columns.start, classes], 1)
+    return Candidates(positions, p, p.exp())

@@ -1,1 +1,1 @@
-"""Decoding algorithms on score tensors, without parameters."""
+"""Algorithms of decoding and losses on score tensors, without parameters."""

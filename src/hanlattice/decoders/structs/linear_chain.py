@@ -1,12 +1,22 @@
-r"""Linear-chain structures: all the sequences of tags of a sentence.
+r"""Linear-chain conditional random fields: scores, log-partition function and marginals of tag sequences.
 
-A sequence scores :math:`a_{y_1} + \sum_t E_{t,y_t} + \sum_{t\ge2} A_{y_{t-1},y_t} + b_{y_N}` with emissions E,
-transitions A (from, to), and optional start and end scores a, b (Lafferty et al. 2001). Forbidden transitions
-are minus infinity. Sentences are padded on the right; every sentence has at least one character.
+The score of a sequence of tags :math:`y_1, …, y_N` is
 
-The sums run in probability space and float64 with rescaling at every step, a matrix product a step, and the
-gradient of log Z is written down (it is the marginals) instead of recorded. What is asked of a trained model, the
-best sequence and the probability of an entity, is in :mod:`hanlattice.decoders.structs.decoding`.
+.. math:: a_{y_1} + \sum_{t=1}^N E_{t,y_t} + \sum_{t=2}^N A_{y_{t-1},y_t} + b_{y_N}
+
+with emissions E, transitions A (from row to column), start scores a and end scores b (Lafferty et al. 2001). It is
+the sum along one path through the trellis::
+
+             a          A           A          b
+    start ──▶ E[1, y1] ──▶ E[2, y2] ──▶ E[3, y3] ──▶ end
+
+Forbidden transitions have the score minus infinity. Sentences are padded on the right, and every sentence has at
+least one character.
+
+The forward-backward algorithm works with probabilities in float64 and rescales them at every step, so each step is
+one matrix product. The gradient of log Z is given by the marginals, so autograd does not record the steps.
+Inference on arrays, the best sequence and the probability of an entity, is in
+:mod:`hanlattice.decoders.structs.decoding`.
 """
 
 from dataclasses import dataclass
@@ -17,12 +27,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from hanlattice.decoders.structs.decoding import FAINTEST, LARGEST, Potentials
+from hanlattice.decoders.structs.decoding import MAX_MESSAGE, MIN_POTENTIAL, Potentials
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Scores of a batch of linear chains; ``start`` and ``end`` are zero where a model has none."""
+    """The scores of a batch of linear chains.
+
+    Attributes:
+        emissions: E, ``[B, N, Y]``.
+        transitions: A, ``[Y, Y]``, from row to column.
+        start: a, ``[Y]``; zeros if a model has none.
+        end: b, ``[Y]``; zeros if a model has none.
+        mask: True for characters, False for padding, ``[B, N]``.
+    """
 
     emissions: Float[Tensor, "B N Y"]
     transitions: Float[Tensor, "Y Y"]
@@ -31,13 +49,20 @@ class Chain:
     mask: Bool[Tensor, "B N"]
 
     def potentials(self) -> Potentials:
-        """The same scores as arrays, to decode them."""
+        """The same scores as numpy arrays, for decoding."""
         tensors = (self.emissions, self.transitions, self.start, self.end, self.mask.sum(1))
         return Potentials(*(tensor.detach().cpu().numpy() for tensor in tensors))
 
 
 class Messages(NamedTuple):
-    """Forward and backward messages, each step divided by its sum: :math:`p(y_t) = \\alpha_t \\beta_t`."""
+    """Forward and backward messages, normalised at each step, so that :math:`p(y_t) = \\alpha_t \\beta_t`.
+
+    Attributes:
+        alpha: Forward messages, ``[N, B, Y]``.
+        beta: Backward messages, ``[N, B, Y]``.
+        emissions: Exponentiated emissions, divided by the scale of each step, ``[N, B, Y]``.
+        transitions: Exponentiated transitions, ``[Y, Y]``.
+    """
 
     alpha: Float[Tensor, "N B Y"]
     beta: Float[Tensor, "N B Y"]
@@ -46,11 +71,11 @@ class Messages(NamedTuple):
 
 
 def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages]:
-    """log Z [B] in float64, and the messages (``beta`` is empty unless asked for)."""
+    """log Z [B] in float64, and the messages; ``beta`` is empty unless ``backward`` is set."""
     emissions = chain.emissions.double().transpose(0, 1)  # [N B Y]
     mask = chain.mask.T.unsqueeze(-1)  # [N B 1]
     peak = emissions.amax(-1, keepdim=True)
-    e = torch.where(mask, (emissions - peak).exp().clamp_min(FAINTEST), 1.0)
+    e = torch.where(mask, (emissions - peak).exp().clamp_min(MIN_POTENTIAL), 1.0)
     a = chain.transitions.double().exp()
     end = chain.end.double().exp()
     n = len(e)
@@ -71,7 +96,7 @@ def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages
         for t in reversed(range(n)):
             beta[t] = state
             if t:
-                state = torch.where(mask[t], (state * (e[t] / scale[t])) @ a.T, state).clamp_max(LARGEST)
+                state = torch.where(mask[t], (state * (e[t] / scale[t])) @ a.T, state).clamp_max(MAX_MESSAGE)
     return log_z, Messages(alpha, beta, e / scale, a)
 
 
@@ -99,46 +124,56 @@ class _LogPartition(torch.autograd.Function):
 
 
 def log_partition(chain: Chain) -> Float[Tensor, "B"]:
-    """log Z, the log of the summed exponentiated scores of all sequences; float64, once differentiable."""
+    """log Z: the logarithm of the sum of the exponentiated scores of all sequences, ``[B]``.
+
+    In float64, and differentiable once.
+    """
     inputs = (chain.emissions, chain.transitions, chain.start, chain.end, chain.mask)
     return _LogPartition.apply(*inputs)  # type: ignore[no-untyped-call]
 
 
 def score(chain: Chain, tags: Int[Tensor, "B N"]) -> Float[Tensor, "B"]:
-    """The score of one sequence of tags a sentence; tags beyond the mask are ignored."""
+    """The score of one tag sequence for each sentence, ``[B]``.
+
+    Args:
+        chain: The scores.
+        tags: Ids of the tags, ``[B, N]``. Those of padding are ignored.
+    """
     steps = chain.emissions.gather(2, tags.unsqueeze(2)).squeeze(2)
-    moves = chain.transitions[tags[:, :-1], tags[:, 1:]]
-    total = torch.where(chain.mask, steps, 0.0).sum(1) + torch.where(chain.mask[:, 1:], moves, 0.0).sum(1)
+    transitions = chain.transitions[tags[:, :-1], tags[:, 1:]]
+    total = torch.where(chain.mask, steps, 0.0).sum(1) + torch.where(chain.mask[:, 1:], transitions, 0.0).sum(1)
     last = chain.mask.sum(1, keepdim=True) - 1
     return total + chain.start[tags[:, 0]] + chain.end[tags.gather(1, last).squeeze(1)]
 
 
 def k_best(chain: Chain, k: int) -> tuple[Int[Tensor, "B K N"], Float[Tensor, "B K"]]:
-    """The ``k`` best sequences ``[B K N]``, best first, and their scores, minus infinity where there are fewer.
+    """The k best sequences of each sentence, by the Viterbi algorithm with k entries for each tag.
 
-    Viterbi with k entries a tag; of equal sequences any order.
+    Returns:
+        The sequences, best first, ``[B, K, N]``, and their scores, ``[B, K]``. A score is minus infinity where a
+        sentence has fewer than k sequences. Sequences of equal score are in any order.
     """
     emissions, mask = chain.emissions.transpose(0, 1), chain.mask.T[..., None, None]
     n, n_sentences, n_tags = emissions.shape
-    state = emissions.new_full((n_sentences, n_tags, k), -torch.inf)  # by last tag, best first
+    state = emissions.new_full((n_sentences, n_tags, k), -torch.inf)  # k best scores by last tag, best first
     state[:, :, 0] = chain.start + emissions[0]
     entries = torch.arange(n_tags * k, device=state.device)
     itself = entries.view(n_tags, k)
-    came_from = []
+    backpointers = []
     for t in range(1, n):
         moved = state.flatten(1)[:, :, None] + chain.transitions.repeat_interleave(k, 0)  # [B Y*k Y]
         best, origin = moved.transpose(1, 2).topk(k, -1)
         state = torch.where(mask[t], best + emissions[t].unsqueeze(-1), state)
-        came_from.append(torch.where(mask[t], origin, itself))
+        backpointers.append(torch.where(mask[t], origin, itself))
     total, entry = (state + chain.end[:, None]).flatten(1).topk(k, -1)
     path = [entry]
-    for origin in reversed(came_from):
+    for origin in reversed(backpointers):
         path.append(origin.flatten(1).gather(1, path[-1]))
     tags = torch.stack(path[::-1], -1) // k
     return torch.where(chain.mask.unsqueeze(1), tags, 0), total
 
 
 def marginals(chain: Chain) -> Float[Tensor, "B N Y"]:
-    """The probability of each tag at each character; 0 beyond the mask."""
+    """The probability of each tag at each character, ``[B, N, Y]``; 0 for padding."""
     _, messages = _forward_backward(chain, backward=True)
     return torch.where(chain.mask.unsqueeze(-1), (messages.alpha * messages.beta).transpose(0, 1), 0.0)

@@ -1,4 +1,7 @@
-"""First and last characters made into spans."""
+"""Pairs of first and last characters.
+
+G groups (sentences, or sentences and labels) of N characters, W pairs.
+"""
 
 from collections.abc import Iterator
 
@@ -8,16 +11,29 @@ from torch import Tensor
 
 
 def nearest_end(ends: Bool[Tensor, "*G N"]) -> Int[Tensor, "*G N"]:
-    """The first end at or after each place; N where there is none."""
+    """The index of the first end at or after each position; N where there is none.
+
+    Args:
+        ends: True where a span may end, ``[..., N]``.
+    """
     n = ends.shape[-1]
     if not n:
         return torch.zeros(ends.shape, dtype=torch.long, device=ends.device)
-    places = torch.arange(n, device=ends.device).masked_fill(~ends, n)
-    return places.flip(-1).cummin(-1).values.flip(-1)
+    positions = torch.arange(n, device=ends.device).masked_fill(~ends, n)
+    return positions.flip(-1).cummin(-1).values.flip(-1)
 
 
 def pairs(starts: Bool[Tensor, "G N"], ends: Bool[Tensor, "G N"], size: int) -> Iterator[Int[Tensor, "W 3"]]:
-    """Every start with every end at or after it in its group: group, start and end, so many at once."""
+    """All pairs of a start and an end at or after it in the same group.
+
+    Args:
+        starts: True where a span may start, ``[G, N]``.
+        ends: True where a span may end, ``[G, N]``.
+        size: Maximum number of pairs in a block.
+
+    Yields:
+        Blocks of pairs, ``[W, 3]``: group, start and end, in lexicographic order.
+    """
     n = ends.shape[1]
     group, start = starts.nonzero(as_tuple=True)
     every_end = ends.flatten().nonzero().squeeze(1)

@@ -1,4 +1,4 @@
-"""Paths along steps that only lead forward, the surest of them where there are many."""
+"""The k best paths in a graph whose edges all lead forward."""
 
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
@@ -6,47 +6,64 @@ from typing import NamedTuple
 
 
 class Path(NamedTuple):
-    """Some places in order: the last one, the path to it, and the sum of the scores of its steps."""
+    """A path, stored as a linked list from its last node back.
+
+    Attributes:
+        score: The sum of the scores of its edges.
+        node: Its last node.
+        before: The path without its last edge; None if the path has only one node.
+    """
 
     score: float
-    place: int
+    node: int
     before: "Path | None" = None
 
     @property
-    def places(self) -> tuple[int, ...]:
+    def nodes(self) -> tuple[int, ...]:
+        """All nodes, from the first to the last."""
         found = []
         path: Path | None = self
         while path is not None:
-            found.append(path.place)
+            found.append(path.node)
             path = path.before
         return tuple(reversed(found))
 
 
 class Paths(NamedTuple):
-    """Paths to each place, and the places to which there were more."""
+    """The best paths from one node.
+
+    Attributes:
+        to: The paths to each node that can be reached.
+        cut: Nodes to which there are more paths than were kept.
+    """
 
     to: Mapping[int, Sequence[Path]]
     cut: frozenset[int]
 
 
-def surest_paths(steps: Mapping[int, Sequence[tuple[int, float]]], start: int, furthest: int, limit: int) -> Paths:
-    """The ``limit`` paths of the highest scores from ``start`` to each place up to ``furthest``.
+def best_paths(edges: Mapping[int, Sequence[tuple[int, float]]], start: int, end: int, limit: int) -> Paths:
+    """Find the ``limit`` best paths from ``start`` to each node up to ``end``.
 
-    ``steps`` has for each place those that may follow it, all further on, with their scores. The path to ``start``
-    has no step. In time linear in the steps, whose paths may be exponentially many.
+    The time is linear in the number of edges, although there may be exponentially many paths.
+
+    Args:
+        edges: For each node, the nodes that may follow it, all with higher numbers, and the scores of the edges.
+        start: The first node. The path to it has no edge and score 0.
+        end: The last node to consider.
+        limit: Maximum number of paths to each node.
     """
     to: dict[int, list[Path]] = {start: [Path(0.0, start)]}
     cut = set()
-    for place in range(start, furthest + 1):
-        if place not in to:
+    for node in range(start, end + 1):
+        if node not in to:
             continue
-        if len(to[place]) > limit:
-            to[place] = nlargest(limit, to[place], key=lambda path: path.score)
-            cut.add(place)
-        for following, score in steps.get(place, ()):
-            if following <= furthest:
-                further = [Path(path.score + score, following, path) for path in to[place]]
-                to.setdefault(following, []).extend(further)
-                if place in cut:
+        if len(to[node]) > limit:
+            to[node] = nlargest(limit, to[node], key=lambda path: path.score)
+            cut.add(node)
+        for following, score in edges.get(node, ()):
+            if following <= end:
+                longer = [Path(path.score + score, following, path) for path in to[node]]
+                to.setdefault(following, []).extend(longer)
+                if node in cut:
                     cut.add(following)
     return Paths(to, frozenset(cut))

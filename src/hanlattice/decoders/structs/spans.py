@@ -1,4 +1,4 @@
-"""Which of several spans can stand together."""
+"""Greedy selection of spans that do not overlap or cross."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar, runtime_checkable
@@ -8,7 +8,7 @@ import numpy as np
 
 @runtime_checkable
 class Ranged(Protocol):
-    """Anything on characters ``[start, end)``."""
+    """Anything that covers the characters ``[start, end)``."""
 
     @property
     def start(self) -> int: ...
@@ -20,27 +20,39 @@ _Span = TypeVar("_Span", bound=Ranged)
 
 
 def select(candidates: Sequence[_Span], *, nested: bool) -> list[_Span]:
-    """Of candidates, the best first, all that do not clash with a better one that was selected.
+    """Select each candidate that does not clash with a better one that was selected.
 
-    Flat spans clash when they have a character in common. Nested ones clash when they are on the same characters,
-    or when they cross: have characters in common while neither holds the other. These are the rules of Yu et al.
-    2020, https://aclanthology.org/2020.acl-main.577, section 3. The time does not grow with the pairs of spans.
+    Flat spans clash if they share a character. Nested spans clash if they cover the same characters, or if they
+    cross, that is, share characters while neither contains the other::
+
+        flat:    [----]              nested:  [--------]          cross:   [----]
+                      [---]                     [---]                         [----]
+
+    These are the rules of Yu et al. 2020, https://aclanthology.org/2020.acl-main.577, section 3. The time is linear
+    in the total length of the spans, not in the number of pairs.
+
+    Args:
+        candidates: Spans, sorted from best to worst.
+        nested: Whether spans may contain other spans.
+
+    Returns:
+        The selected spans in the order of the candidates.
     """
-    return _not_crossing(candidates) if nested else _apart(candidates)
+    return _without_crossing(candidates) if nested else _without_overlap(candidates)
 
 
-def _apart(candidates: Sequence[_Span]) -> list[_Span]:
+def _without_overlap(candidates: Sequence[_Span]) -> list[_Span]:
     selected = []
-    taken = bytearray(_length(candidates))
+    covered = bytearray(_length(candidates))
     for span in candidates:
-        if taken.find(1, span.start, span.end) < 0:
-            taken[span.start : span.end] = b"\1" * (span.end - span.start)
+        if covered.find(1, span.start, span.end) < 0:
+            covered[span.start : span.end] = b"\1" * (span.end - span.start)
             selected.append(span)
     return selected
 
 
-def _not_crossing(candidates: Sequence[_Span]) -> list[_Span]:
-    """Of the selected spans around each place between two characters, what matters is the innermost."""
+def _without_crossing(candidates: Sequence[_Span]) -> list[_Span]:
+    """For each boundary between two characters, only the innermost selected span around it matters."""
     selected, seen = [], set()
     n = _length(candidates)
     latest_start, earliest_end = np.zeros(n + 1, dtype=np.int64), np.full(n + 1, n)

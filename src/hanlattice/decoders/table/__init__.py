@@ -1,1 +1,1 @@
-"""Tables: a score for every pair of a first and a last character, and so for every span."""
+"""Decoders that score every span of a sentence in a table."""

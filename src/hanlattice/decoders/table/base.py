@@ -1,11 +1,23 @@
-"""What all tables share: they are formed block by block, and of a block only what may be an entity is kept.
+"""Tables of spans: one row for each first character, one column for each last character.
 
-A table has a row for each first character and a column for each last one; cells below the diagonal and in padding
-are of no span. What is exported, ``scores``, grows with the characters alone.
+In a sentence of 4 characters, cell (1, 3) is the span of characters 1, 2 and 3::
+
+                  last character
+                    0  1  2  3
+    first      0    x  x  x  x       x  a span
+    character  1    .  x  x [x]      .  below the diagonal: no span
+               2    .  .  x  x
+               3    .  .  .  x
+
+A table has N * N cells with one score for each label or class. It is computed in blocks of rows, and of each block
+only the candidates are kept, so memory grows with N and not with its square. What is exported, ``scores``, has one
+vector for each character. A block of rows a to b leaves out the columns before a, which are below the diagonal: its
+column 0 is column a of the table.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,95 +25,106 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from hanlattice.decoders.base import Decoder, Gold
-from hanlattice.decoders.candidates import Found, Surest, places_of, precise
+from hanlattice.decoders.candidates import TopCandidates, at_least_float32, gold_positions
+from hanlattice.decoders.table.rules import Rule
 from hanlattice.errors import ModelError
-from hanlattice.spans import ScoredSpan
+from hanlattice.spans import ScoredSpan, Span
 
-# Numbers in a block, where gradients are wanted (64 MB in float32) and where not; and in a single row at most.
-BLOCK_TO_LEARN, BLOCK_TO_READ, LARGEST_ROW = 1 << 24, 1 << 21, 1 << 28
+# Elements of a block in training (64 MB in float32) and in inference (8 MB), and the maximum for a single row.
+TRAINING_BLOCK, INFERENCE_BLOCK, MAX_ROW = 1 << 24, 1 << 21, 1 << 28
 
 
 class Table(Decoder):
-    """A decoder whose cells are scored by :meth:`cells`; ``width`` numbers are formed for each.
+    """A decoder that scores every span by :meth:`cells`, and a rule that turns the scores into entities.
+
+    Args:
+        labels: The entity labels.
+        nested: Whether spans inside other spans may be predicted.
+        cell_size: Numbers that :meth:`cells` computes for each cell, intermediate results included.
+        rule: The loss, and the rule by which cells are entities.
 
     Raises:
-        ModelError: in ``loss`` and ``decode``, when even one row of the table is more than memory can hold.
+        ModelError: In ``loss`` and ``decode``, if a single row of the table does not fit in memory.
     """
 
-    def __init__(self, labels: tuple[str, ...], *, nested: bool, width: int):
+    def __init__(self, labels: tuple[str, ...], *, nested: bool, cell_size: int, rule: Rule):
         super().__init__()
-        self.labels, self.nested, self.width = tuple(labels), nested, width
+        self.labels, self.nested = tuple(labels), nested
+        self.cell_size, self.rule = cell_size, rule
 
     @abstractmethod
     def cells(self, scores: Tensor, rows: slice) -> Float[Tensor, "B Z R C"]:
-        """Some rows of the table, from the column on that meets the first of them in the diagonal."""
+        """Compute the scores of a block of the table.
+
+        Args:
+            scores: The result of ``scores``; one vector, or one for each label, for each character.
+            rows: The first characters of the block, R of them.
+
+        Returns:
+            Z scores for each of the R rows and the C = N - rows.start columns from ``rows.start`` on.
+        """
 
     @abstractmethod
-    def part(
-        self, cells: Float[Tensor, "B Z R C"], gold: Int[Tensor, "W 4"], real: Bool[Tensor, "B R C"]
-    ) -> Tensor:
-        """What a block adds to the loss; ``gold`` are sentences, rows, columns and labels of the entities in it."""
-
-    @abstractmethod
-    def combined(self, parts: Tensor) -> Float[Tensor, "B"]:
-        """The loss of each sentence from the stacked parts of all blocks."""
-
-    @abstractmethod
-    def found(
-        self, cells: Float[Tensor, "B Z R C"], real: Bool[Tensor, "B R C"], floors: Float[Tensor, "B"]
-    ) -> Found:
-        """The cells of a block that may be entities, by their places in it, of ranks above their sentence's."""
-
-    @abstractmethod
-    def together(self, spans: Sequence[ScoredSpan]) -> Sequence[ScoredSpan]:
-        """Of the spans of a sentence, the best first, those that the decoder's rules let stand together."""
+    def divide_cells(self, divisor: float) -> None:
+        """Change the weights so that :meth:`cells` returns its scores divided by ``divisor``."""
 
     def loss(self, scores: Tensor, mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        gold_places = places_of(gold, self.labels).to(mask.device)
-        blocks = list(self._blocks(mask, BLOCK_TO_LEARN))
+        entities = gold_positions(gold, self.labels).to(mask.device)
+        blocks = list(self._blocks(mask, TRAINING_BLOCK))
         with torch.autocast(scores.device.type, enabled=False):
-            given = (precise(scores), mask, gold_places)
+            inputs = (at_least_float32(scores), mask, entities)
             if len(blocks) == 1:
-                parts = [self._part(*given, blocks[0])]
-            else:  # blocks are formed anew for their gradients, else all of them would lie in memory at once
-                parts = [checkpoint(self._part, *given, rows, use_reentrant=False) for rows in blocks]
-            return self.combined(torch.stack(parts)).mean()
+                parts = [self._part(*inputs, blocks[0])]
+            else:  # the backward pass recomputes each block, so that only one is in memory at a time
+                parts = [checkpoint(self._part, *inputs, rows, use_reentrant=False) for rows in blocks]
+            return self.rule.combined(torch.stack(parts)).mean()
 
     def decode(self, scores: Tensor, mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         with torch.autocast(scores.device.type, enabled=False):
-            scores = precise(scores)
-            surest = Surest(mask, scores.dtype)
-            for rows in self._blocks(mask, BLOCK_TO_READ):
-                in_block = self.found(self.cells(scores, rows), _real(mask, rows), surest.floors)
-                surest.add(in_block._replace(places=in_block.places + _offset(rows, mask)))
-        return [sorted(self.together(candidates)) for candidates in surest.spans(self.labels)]
+            scores = at_least_float32(scores)
+            top = TopCandidates(mask, scores.dtype)
+            for rows in self._blocks(mask, INFERENCE_BLOCK):
+                found = self.rule.candidates(self.cells(scores, rows), _real(mask, rows), top.min_ranks)
+                top.add(found._replace(positions=found.positions + _offset(rows, mask)))
+        return [sorted(self.selected(spans)) for spans in top.spans(self.labels)]
+
+    def selected(self, spans: Sequence[ScoredSpan]) -> Sequence[ScoredSpan]:
+        """The spans of a sentence that may be predicted together; ``spans`` are sorted from best to worst."""
+        return self.rule.selected(spans, nested=self.nested)
+
+    def compatible(self, spans: Collection[Span]) -> list[Span]:
+        return self.rule.compatible(spans, nested=self.nested)
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        self.divide_cells(temperature)
+        return self.rule.soften(temperature)
 
     def _blocks(self, mask: Bool[Tensor, "B N"], size: int) -> Iterator[slice]:
-        """Rows that are formed at once; ever more of them, as their columns become fewer."""
+        """The rows of each block. Later blocks have more rows, because their rows have fewer columns."""
         batch, n = mask.shape
-        if batch * n * self.width > LARGEST_ROW:
+        if batch * n * self.cell_size > MAX_ROW:
             raise ModelError(
                 f"a table of {n:,} characters with {len(self.labels):,} types for {batch} texts at once does not"
                 " fit in memory: set a smaller training.batch_size or text.window, or have fewer types"
             )
         start = 0
         while start < max(n, 1):
-            stop = min(n, start + max(1, size // max(1, batch * (n - start) * self.width)))
+            stop = min(n, start + max(1, size // max(1, batch * (n - start) * self.cell_size)))
             yield slice(start, stop)
             start = max(stop, 1)
 
-    def _part(self, scores: Tensor, mask: Tensor, gold: Tensor, rows: slice) -> Tensor:
-        inside = (rows.start <= gold[:, 1]) & (gold[:, 1] < rows.stop)
-        return self.part(self.cells(scores, rows), gold[inside] - _offset(rows, mask), _real(mask, rows))
+    def _part(self, scores: Tensor, mask: Tensor, entities: Tensor, rows: slice) -> Tensor:
+        inside = (rows.start <= entities[:, 1]) & (entities[:, 1] < rows.stop)
+        return self.rule.part(self.cells(scores, rows), entities[inside] - _offset(rows, mask), _real(mask, rows))
 
 
 def _offset(rows: slice, mask: Tensor) -> Int[Tensor, "4"]:
-    """From places in a block to places in the table."""
+    """What to add to positions in a block to get positions in the table."""
     return torch.tensor([0, rows.start, rows.start, 0], device=mask.device)
 
 
 def _real(mask: Bool[Tensor, "B N"], rows: slice) -> Bool[Tensor, "B R C"]:
-    """Which cells of a block are of spans."""
+    """Which cells of a block are spans: on or above the diagonal, and not padding."""
     columns = mask[:, rows.start :]
     n_rows = rows.stop - rows.start
     upper = torch.ones(n_rows, columns.shape[1], dtype=torch.bool, device=mask.device).triu()

@@ -1,20 +1,32 @@
-"""Pointers to whole spans: the first character asks, the last one answers, and their distance counts."""
+"""GlobalPointer: a span's score is the product of a query of its first character and a key of its last one."""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hanlattice.decoders.base import affordable, divide
-from hanlattice.decoders.table.cells import Cells, Objective
-from hanlattice.layers.rotary import rotated
+from hanlattice.decoders.base import check_size, divide
+from hanlattice.decoders.table.base import Table
+from hanlattice.decoders.table.positions import head_position
+from hanlattice.decoders.table.rules import EachLabel, Objective
 
 
-class GlobalPointer(Cells):
-    r"""A query and a key of every character for every label, turned by their places.
+class GlobalPointer(Table):
+    r"""Each label has a query and a key of every character, rotated by their positions.
 
     .. math:: s_t(i, j) = (R_i q_{t,i}) \cdot (R_j k_{t,j}) / \sqrt{d}
 
-    Su et al. 2022, https://arxiv.org/abs/2208.03054. Without ``rotary`` the scores know nothing of distance.
+    Su et al. 2022, https://arxiv.org/abs/2208.03054.
+
+    Args:
+        d_in: Width of the encoder's vectors.
+        labels: The T entity labels.
+        d_head: Width d of queries and keys; even if ``rotary``.
+        rotary: Whether queries and keys are rotated by R. Otherwise scores do not depend on the length of a span.
+        objective: The loss, see :class:`~hanlattice.decoders.table.rules.EachLabel`, as for the next three.
+        positive_weight: Weight of entities in the cross-entropy.
+        negative_weight: Weight of spans that are not entities, from 0 to 1.
+        threshold: A probability above which a span is an entity.
+        nested: Whether overlapping spans may be predicted.
     """
 
     def __init__(
@@ -30,23 +42,21 @@ class GlobalPointer(Cells):
         threshold: float = 0.5,
         nested: bool = True,
     ):
-        super().__init__(
-            labels,
-            nested=nested,
-            width=len(labels),
+        rule = EachLabel(
             objective=objective,
             positive_weight=positive_weight,
             negative_weight=negative_weight,
             threshold=threshold,
         )
-        self.d_head, self.rotary = _whole(d_head, rotary), rotary
-        affordable(d_in * len(self.labels) * 2 * d_head, self.labels)
+        super().__init__(labels, nested=nested, cell_size=len(labels), rule=rule)
+        self.d_head, self.position = d_head, head_position(d_head, rotary=rotary)
+        check_size(d_in * len(self.labels) * 2 * d_head, self.labels)
         self.projection = nn.Linear(d_in, len(self.labels) * 2 * d_head)
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N T E"]:
-        """Of each character and label its query and its key, side by side."""
-        placed = _placed(self.projection(h), self.d_head, self.rotary)
-        return placed.view(*h.shape[:2], len(self.labels), 2 * self.d_head)
+        """For each character and label, its query followed by its key; E is ``2 * d_head``."""
+        queries_and_keys = self.position(self.projection(h))
+        return queries_and_keys.view(*h.shape[:2], len(self.labels), 2 * self.d_head)
 
     def cells(self, scores: Float[Tensor, "B N T E"], rows: slice) -> Float[Tensor, "B T R C"]:
         q, k = scores.transpose(1, 2).chunk(2, -1)  # [B T N d] each
@@ -56,13 +66,15 @@ class GlobalPointer(Cells):
         divide(divisor**0.5, *self.projection.parameters())
 
 
-class EfficientGlobalPointer(Cells):
-    r"""One query and one key a character find spans; scores of the first and the last character tell the label.
+class EfficientGlobalPointer(Table):
+    r"""All labels share one query and one key of a character; linear scores of both characters choose the label.
 
     .. math:: s_t(i, j) = (R_i q_i) \cdot (R_j k_j) / \sqrt{d} + w_t \cdot [q_i; k_i; q_j; k_j]
 
-    Su et al. 2022, https://arxiv.org/abs/2208.03054: a label costs 4 d parameters. The authors' code halves the
-    second term, which is the same but for the size of the first weights.
+    Su et al. 2022, https://arxiv.org/abs/2208.03054. A label has only 4 d parameters. The authors' code halves the
+    second term, which only changes the scale of the initial weights.
+
+    The arguments are those of :class:`GlobalPointer`.
     """
 
     def __init__(
@@ -78,25 +90,23 @@ class EfficientGlobalPointer(Cells):
         threshold: float = 0.5,
         nested: bool = True,
     ):
-        super().__init__(
-            labels,
-            nested=nested,
-            width=len(labels),
+        rule = EachLabel(
             objective=objective,
             positive_weight=positive_weight,
             negative_weight=negative_weight,
             threshold=threshold,
         )
-        self.d_head, self.rotary = _whole(d_head, rotary), rotary
+        super().__init__(labels, nested=nested, cell_size=len(labels), rule=rule)
+        self.d_head, self.position = d_head, head_position(d_head, rotary=rotary)
         self.projection = nn.Linear(d_in, 2 * d_head)
         self.kind = nn.Linear(2 * d_head, 2 * len(self.labels))
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N E"]:
-        """Of each character its query, its key, and its scores for every label as a first and as a last one."""
+        """For each character its query, its key, and T scores each as the first and as the last of a span."""
         queries_and_keys = self.projection(h)
-        kinds = self.kind(queries_and_keys)
-        placed = _placed(queries_and_keys, self.d_head, self.rotary)
-        return torch.cat([placed, kinds.to(placed.dtype)], -1)
+        label_scores = self.kind(queries_and_keys)
+        queries_and_keys = self.position(queries_and_keys)
+        return torch.cat([queries_and_keys, label_scores.to(queries_and_keys.dtype)], -1)
 
     def cells(self, scores: Float[Tensor, "B N E"], rows: slice) -> Float[Tensor, "B T R C"]:
         d, n_labels = self.d_head, len(self.labels)
@@ -105,21 +115,6 @@ class EfficientGlobalPointer(Cells):
         return spans.unsqueeze(1) + first[:, rows].mT.unsqueeze(3) + last[:, rows.start :].mT.unsqueeze(2)
 
     def divide_cells(self, divisor: float) -> None:
-        """Of the labels' scores half the division is done where queries and keys are made."""
+        """The label scores are divided twice by the square root: in their inputs and in their weights."""
         divide(divisor**0.5, *self.projection.parameters(), self.kind.weight)
         divide(divisor, self.kind.bias)
-
-
-def _whole(d_head: int, rotary: bool) -> int:
-    if d_head < 1 or (rotary and d_head % 2):
-        raise ValueError(f"d_head must be positive, and even for rotary positions, not {d_head}")
-    return d_head
-
-
-def _placed(x: Float[Tensor, "B N E"], d_head: int, rotary: bool) -> Float[Tensor, "B N E"]:
-    """Queries and keys, ``d_head`` wide each, turned by their places; half precision would blur the angles."""
-    if not rotary:
-        return x
-    b, n, e = x.shape
-    heads = x.to(torch.promote_types(x.dtype, torch.float32)).view(b, n, e // d_head, d_head)
-    return rotated(heads.transpose(1, 2)).transpose(1, 2).reshape(b, n, e)

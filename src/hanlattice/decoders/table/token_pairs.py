@@ -1,4 +1,4 @@
-"""Multi-head selection: every character as a first one chooses its last ones."""
+"""Multi-head selection: a hidden layer over the first and the last character of a span."""
 
 from typing import Literal
 
@@ -7,18 +7,28 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from hanlattice.decoders.base import divide
-from hanlattice.decoders.table.cells import Cells, Objective
+from hanlattice.decoders.table.base import Table
+from hanlattice.decoders.table.rules import EachLabel, Objective
 
 
-class TokenPairs(Cells):
-    r"""A hidden layer over the pair of characters, and from it a score for each label.
+class TokenPairs(Table):
+    r"""A hidden layer over the pair of characters, and one output score for each label.
 
     .. math:: s_t(i, j) = V_t \cdot \tanh(U h_i + W h_j + b)
 
-    Bekoulis et al. 2018, https://arxiv.org/abs/1804.07847, who choose relations so. ``form``: ``additive`` is the
-    paper's; ``bilinear`` has the product of both projections, biases included, in place of the hyperbolic tangent
-    of their sum: a bilinear form of rank ``d_hidden``, and far quicker. Gold cells count ``positive_weight`` times
-    in the cross-entropy, since they are few.
+    Bekoulis et al. 2018, https://arxiv.org/abs/1804.07847, who score relations this way.
+
+    Args:
+        d_in: Width of the encoder's vectors.
+        labels: The T entity labels.
+        form: ``additive`` is the formula above. ``bilinear`` replaces the tanh of the sum by the product of both
+            projections, biases included: a bilinear form of rank ``d_hidden``, which is much faster.
+        d_hidden: Width of the hidden layer.
+        objective: The loss, see :class:`~hanlattice.decoders.table.rules.EachLabel`, as for the next three.
+        positive_weight: Weight of entities in the cross-entropy, because they are few.
+        negative_weight: Weight of spans that are not entities, from 0 to 1.
+        threshold: A probability above which a span is an entity.
+        nested: Whether overlapping spans may be predicted.
     """
 
     def __init__(
@@ -36,21 +46,20 @@ class TokenPairs(Cells):
     ):
         if form not in ("additive", "bilinear"):
             raise ValueError(f"form must be 'additive' or 'bilinear', not {form!r}")
-        super().__init__(
-            labels,
-            nested=nested,
-            width=len(labels) + (2 * d_hidden if form == "additive" else 0),
+        rule = EachLabel(
             objective=objective,
             positive_weight=positive_weight,
             negative_weight=negative_weight,
             threshold=threshold,
         )
+        hidden_size = 2 * d_hidden if form == "additive" else 0
+        super().__init__(labels, nested=nested, cell_size=len(labels) + hidden_size, rule=rule)
         self.form = form
         self.projection = nn.Linear(d_in, 2 * d_hidden)
         self.choice = nn.Linear(d_hidden, len(self.labels), bias=False)
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N E"]:
-        """Of each character its projection as a first one, and beside it that as a last one."""
+        """For each character its projections as the first and as the last of a span; E is ``2 * d_hidden``."""
         return self.projection(h)
 
     def cells(self, scores: Float[Tensor, "B N E"], rows: slice) -> Float[Tensor, "B T R C"]:

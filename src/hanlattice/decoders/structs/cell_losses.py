@@ -1,6 +1,7 @@
-"""Losses of choosing any number of cells of a table, summed up block by block.
+"""Losses for tables in which any number of cells are entities, computed block by block.
 
-``part`` reads one block of the table; ``combined`` makes of the parts of all blocks one loss a sentence.
+``part`` reads one block of a table. ``combined`` turns the parts of all blocks into one loss per sentence. B
+sentences, T labels, R rows and C columns of a block, G blocks.
 """
 
 from dataclasses import dataclass
@@ -13,23 +14,32 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 
-class Selection(Protocol):
-    """A loss over cells ``[B T R C]``; ``gold`` are those to choose, and only ``real`` ones count."""
+class CellLoss(Protocol):
+    """A loss over the cells of a table."""
 
     def part(
         self, cells: Float[Tensor, "B T R C"], gold: Bool[Tensor, "B T R C"], real: Bool[Tensor, "B 1 R C"]
-    ) -> Tensor: ...
-    def combined(self, parts: Tensor) -> Float[Tensor, "B"]: ...
+    ) -> Tensor:
+        """The contribution of one block.
+
+        Args:
+            cells: The scores, ``[B, T, R, C]``.
+            gold: True for the cells that are entities, ``[B, T, R, C]``.
+            real: True for the cells that count, False for padding and below the diagonal, ``[B, 1, R, C]``.
+        """
+
+    def combined(self, parts: Tensor) -> Float[Tensor, "B"]:
+        """The loss of each sentence, ``[B]``, from the parts of all G blocks, stacked along the first dimension."""
 
 
 @dataclass(frozen=True)
 class LogSumExp:
-    r"""Every gold cell above 0 and every other one below it, of each label by itself, whatever their numbers.
+    r"""Pushes every gold cell above 0 and every other cell below 0, separately for each label.
 
     .. math:: \log(1 + w \sum_{\text{others}} e^s) + \log(1 + \sum_{\text{gold}} e^{-s})
 
-    Su et al. 2022, https://arxiv.org/abs/2208.02955; the mean over labels. There is no ``negative_weight`` w there:
-    less than 1, it is for annotation that passed over entities.
+    The loss is the mean over labels. Su et al. 2022, https://arxiv.org/abs/2208.02955. The paper has no
+    ``negative_weight`` w. A value below 1 is for annotation that missed entities.
     """
 
     negative_weight: float = 1.0
@@ -50,7 +60,7 @@ class LogSumExp:
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Binary cross-entropy, summed over cells; gold ones and others count by weights of their own."""
+    """Binary cross-entropy, summed over cells. Gold cells count ``positive_weight``, others ``negative_weight``."""
 
     positive_weight: float = 1.0
     negative_weight: float = 1.0
@@ -65,11 +75,11 @@ class CrossEntropy:
         return parts.sum(0)
 
 
-def share(negative_weight: float) -> float:
-    """How much what is not annotated counts, checked.
+def check_negative_weight(negative_weight: float) -> float:
+    """Return the weight of spans that are not annotated as entities, if it is valid.
 
     Raises:
-        ValueError: it is not in [0, 1].
+        ValueError: It is not in [0, 1].
     """
     if not 0 <= negative_weight <= 1:
         raise ValueError(f"negative_weight must lie between 0 and 1, not {negative_weight}")
