@@ -131,6 +131,8 @@ DECODERS: dict[str, Part] = {
     ),
     "biaffine": Part("biaffine", {"d_span": 8}),
     "biaffine, flat, relu": Part("biaffine", {"d_span": 8, "nested": False, "activation": "relu"}),
+    "biaffine, rotary, biased": Part("biaffine", {"d_span": 8, "position": "rotary", "none_bias": 2.0}),
+    "biaffine, widths": Part("biaffine", {"d_span": 8, "position": "width"}),
     "global_pointer": Part("global_pointer", {"d_head": 8}),
     "global_pointer, flat, cross-entropy": Part(
         "global_pointer", {"d_head": 8, "nested": False, "objective": "cross_entropy"}

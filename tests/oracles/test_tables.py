@@ -48,6 +48,8 @@ MAKERS = {
     "biaffine, flat, relu": lambda: Biaffine(
         D, LABELS, d_span=3, dropout=0.0, nested=False, activation="relu", negative_weight=0.3
     ),
+    "biaffine, rotary": lambda: Biaffine(D, LABELS, d_span=4, dropout=0.0, position="rotary"),
+    "biaffine, widths": lambda: Biaffine(D, LABELS, d_span=3, dropout=0.0, position="width"),
 }
 
 
@@ -91,7 +93,14 @@ def scored(decoder: Decoder, h: list[list[float]], i: int, j: int) -> list[float
         first, last = linear(decoder.projection, h[i])[:width], linear(decoder.projection, h[j])[width:]
         if isinstance(decoder.activation, torch.nn.ReLU):
             first, last = [max(x, 0.0) for x in first], [max(x, 0.0) for x in last]
-        return [dot([*first, 1.0], [dot(row, [*last, 1.0]) for row in m]) for m in decoder.products.tolist()]
+        of_width = [0.0] * (len(LABELS) + 1) if decoder.widths is None else decoder.widths[j - i].tolist()
+        queries = [
+            [dot([*first, 1.0], column) for column in zip(*m, strict=True)] for m in decoder.products.tolist()
+        ]
+        if decoder.rotary:
+            queries, last = [[*turned(q[:-1], i), q[-1]] for q in queries], turned(last, j)
+        products = [dot(q, [*last, 1.0]) for q in queries]
+        return [a + b for a, b in zip(products, of_width, strict=True)]
     d = decoder.d_head
     place = turned if isinstance(decoder.position, Rotary) else lambda x, _: x
     at_i, at_j = linear(decoder.projection, h[i]), linear(decoder.projection, h[j])

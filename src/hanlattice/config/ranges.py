@@ -70,6 +70,7 @@ OF_PARTS: dict[str, Range] = {
         WEIGHT,
     ),
     **dict.fromkeys(("lora_alpha", "interval"), POSITIVE),
+    "none_bias": WEIGHT,
     "extra_tags": Range(0, 1000),
     "origin": Range(-65_536, 65_536, "characters"),
 }

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adamax, AdamW, Optimizer, SparseAdam
 
 from hanlattice.config.settings import TrainingConfig
+from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.tagging import CRF
 from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.pretrained import Pretrained
@@ -126,6 +127,8 @@ def clip(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> None:
 def initialise(part: nn.Module, how: str) -> None:
     """``xavier``: uniform Xavier for every matrix, as TENER and FLAT do, but tables, transitions, language models.
 
+    It also leaves the parameters that a decoder names in ``own_initialisation``.
+
     Raises:
         ConfigError: ``how`` is neither ``xavier`` nor ``default``.
     """
@@ -136,6 +139,8 @@ def initialise(part: nn.Module, how: str) -> None:
     encoders = [m for m in part.modules() if isinstance(m, Encoder) and m.own_initialisation]
     own = {id(parameter) for encoder in encoders for parameter in encoder.parameters()}
     own |= {id(m.weight) for m in part.modules() if isinstance(m, Table)}
+    decoders = [m for m in part.modules() if isinstance(m, Decoder)]
+    own |= {id(p) for m in decoders for name, p in m.named_parameters() if name in m.own_initialisation}
     for name, parameter in part.named_parameters():
         kept = (
             "table",
