@@ -486,20 +486,39 @@ class TestSpans:
         assert hidden[0, 0, 2].tolist() == pytest.approx([0.5, 0.75])
 
     def test_negatives_are_sampled(self) -> None:
+        """3 negatives of each sentence that has any; together they weigh as much as all of them."""
         decoder = Enumeration(D, LABELS, width=4, negatives=3)
-        kinds, real = decoder._classes(GOLD, MASK), decoder._real(MASK)
-        assert kinds[0, 1, 1] == 2  # the first label by name, Y, of two of one span
-        negative = real & (kinds == 0)
-        draws = [decoder._sampled(kinds, real) for _ in range(20)]
-        for draw in draws:
-            assert draw.flatten(1).sum(1).tolist() == [3, 0, 3]
-            assert not (draw & ~negative).any()
-        assert torch.stack(draws).any(0)[0].sum() > 10
+        classes, real = decoder._classes(GOLD, MASK), decoder._real(MASK)
+        assert classes[0, 1, 1] == 2  # the first label by name, Y, of two of one span
+        negative = real & (classes == 0)
+        counts = negative.flatten(1).sum(1).tolist()
+        samples = [decoder._sampling_weights(classes, real) for _ in range(20)]
+        for weights in samples:
+            assert (weights > 0).flatten(1).sum(1).tolist() == [3, 0, 3]
+            assert weights.flatten(1).sum(1).tolist() == pytest.approx(counts)
+            assert not weights[~negative].any()
+        assert torch.stack(samples).any(0)[0].sum() > 10
         torch.manual_seed(5)
-        first = decoder._sampled(kinds, real)
+        first = decoder._sampling_weights(classes, real)
         torch.manual_seed(5)
-        assert torch.equal(decoder._sampled(kinds, real), first)
-        assert torch.equal(decoder.eval()._sampled(kinds, real), negative)
+        assert torch.equal(decoder._sampling_weights(classes, real), first)
+        assert torch.equal(decoder.eval()._sampling_weights(classes, real), negative.double())
+
+    @pytest.mark.parametrize("negative_weight", [1.0, 0.4])
+    def test_the_expected_loss_of_sampled_negatives_is_that_of_all(self, negative_weight: float) -> None:
+        torch.manual_seed(0)
+        settings = {"width": 4, "d_hidden": 3, "dropout": 0.0, "negative_weight": negative_weight}
+        decoder = Enumeration(D, LABELS, negatives=3, **settings).double()
+        h = torch.randn(len(LENGTHS), N, D, dtype=torch.float64)
+        with torch.inference_mode():
+            scores = decoder.scores(3 * h)
+            exact = decoder.eval().loss(scores, MASK, GOLD).item()
+            decoder.train()
+            losses = torch.stack([decoder.loss(scores, MASK, GOLD) for _ in range(1000)])
+        error = losses.std().item() / len(losses) ** 0.5
+        assert losses.std() > 0.01
+        assert losses.mean().item() == pytest.approx(exact, abs=4 * error)
+        assert 4 * error < 0.05 * exact
 
     @pytest.mark.parametrize(
         ("settings", "message"),

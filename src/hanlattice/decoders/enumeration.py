@@ -44,7 +44,7 @@ class Enumeration(Decoder):
         d_hidden: Width of both hidden layers.
         dropout: Applied to both hidden layers.
         negatives: Number of spans without an entity that are sampled from each sentence in each training step; 0
-            for all.
+            for all. Sampled spans are weighted up, so that the expected loss is that over all spans.
         negative_weight: Weight in the loss of spans that are not entities, from 0 to 1. A value below 1 is for
             annotation that missed entities.
         nested: Whether overlapping spans may be predicted.
@@ -95,7 +95,7 @@ class Enumeration(Decoder):
         If a span has two labels, the first one in alphabetical order is the target, as in :meth:`compatible`.
         """
         classes = self._classes(gold, mask)
-        weights = self.negative_weight * self._sampled(classes, self._real(mask)).double()
+        weights = self.negative_weight * self._sampling_weights(classes, self._real(mask))
         weights = weights.masked_fill(classes > 0, 1.0)
         blocks = list(self._blocks(mask, TRAINING_BLOCK))
         with torch.autocast(scores.device.type, enabled=False):
@@ -177,12 +177,19 @@ class Enumeration(Decoder):
         classes[sentence, first, last - first] = label + 1
         return classes
 
-    def _sampled(self, classes: Int[Tensor, "B N K"], real: Bool[Tensor, "B N K"]) -> Bool[Tensor, "B N K"]:
-        """The spans without an entity that are in the loss."""
+    def _sampling_weights(
+        self, classes: Int[Tensor, "B N K"], real: Bool[Tensor, "B N K"]
+    ) -> Float[Tensor, "B N K"]:
+        """The weights of the spans without an entity: 0 if not sampled, otherwise 1 / (probability to be sampled).
+
+        The expected loss is therefore the loss over all spans (Horvitz and Thompson 1952).
+        """
         negative = real & (classes == 0)
         if not self.training or not 0 < self.negatives < negative[0].numel():
-            return negative
+            return negative.double()
         keys = torch.rand(negative.shape, device=negative.device).masked_fill(~negative, 2.0).flatten(1)
         sampled = torch.zeros_like(keys, dtype=torch.bool)
         sampled.scatter_(1, keys.topk(self.negatives, largest=False).indices, True)
-        return sampled.view_as(negative) & negative
+        sampled = sampled.view_as(negative) & negative
+        total = negative.sum((1, 2), keepdim=True).double()
+        return sampled * (total / self.negatives).clamp(min=1.0)
