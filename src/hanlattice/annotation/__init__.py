@@ -15,6 +15,7 @@ A `job` holds the settings that decide the result: the model, the threshold, the
 from hanlattice.annotation.chunk import BadRow, Chunk, Part
 from hanlattice.annotation.job import Job
 from hanlattice.annotation.local import local
-from hanlattice.annotation.run import Run, Watcher, annotate
+from hanlattice.annotation.run import Watcher, annotate
+from hanlattice.annotation.run_folder import Run
 
 __all__ = ["BadRow", "Chunk", "Job", "Part", "Run", "Watcher", "annotate", "local"]
