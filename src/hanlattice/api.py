@@ -1,4 +1,4 @@
-"""The three verbs of the library: load, train, evaluate."""
+"""The public functions ``load``, ``train`` and ``evaluate``."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,11 +29,21 @@ EngineName = Literal["auto", "native", "onnx", "torch"]
 
 @dataclass(frozen=True)
 class Opened:
-    """A model, the engine that reads it, and those that were tried before, each with why it does not."""
+    """A model and the engine that runs it.
+
+    ``passed_over`` are the engines that were tried before, each with the reason why it does not run the model.
+    """
 
     ner: NER
     engine: EngineName
     passed_over: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why this engine was chosen, in a few words."""
+        if not self.passed_over:
+            return "the first that was tried"
+        return f"the first that runs this model, after {' and '.join(name for name, _ in self.passed_over)}"
 
 
 def load(
@@ -46,22 +56,27 @@ def load(
     convention: str = "",
     trust: bool = False,
 ) -> NER:
-    """The model of a folder, or the one inside the package; never a network access.
+    """Open a model; the network is never used.
 
-    ``convention`` is the annotation convention that answers follow, the model's default where it is empty: see
-    :attr:`NER.conventions`.
-
-    ``engine``: ``native`` reads by kernels in C, ``onnx`` an exported model by ONNX Runtime, both without torch;
-    ``torch`` reads any model, on any ``device``; ``auto`` is the first of them that can read the model there.
-    ``threads`` are those of one call of the first two, 0 for one a core; torch has ``torch.set_num_threads``.
-    ``int8`` has the kernels multiply in 8 bits; None does as the model's settings say.
-    ``trust``: parts that the folder names as ``package.module:Class`` may be imported, which runs their code.
+    Args:
+        model_folder: the folder of a model, None for the model in the package.
+        device: the torch device, such as ``cpu`` or ``cuda:1``.
+        engine: ``native`` uses C kernels and ``onnx`` runs an exported model on ONNX Runtime, both without torch;
+            ``torch`` runs any model. ``auto`` tries them in this order and takes the first that can run the model
+            on the device. A broken model is an error, whatever the engine.
+        threads: threads of one call of ``native`` or ``onnx``, 0 for one per core. For torch, use
+            ``torch.set_num_threads``.
+        int8: whether the C kernels use int8 products; None follows the settings of the model.
+        convention: annotation convention of the entities, empty for the model's default; see
+            :attr:`NER.conventions`.
+        trust: whether parts that the folder names as ``package.module:Class`` may be imported, which runs their
+            code.
 
     Raises:
         ConfigError: there is no such engine, device or convention.
-        ModelError: the folder is missing, broken, or no model of this library, or names parts of its own and is not
-            trusted.
-        EngineError: the engine does not run this model, or is not installed.
+        ModelError: the folder is missing, broken, or not a model of this library; or it names parts of other
+            packages and is not trusted.
+        EngineError: the engine cannot run this model, or is not installed.
     """
     return open_model(
         model_folder,
@@ -84,7 +99,7 @@ def open_model(
     convention: str = "",
     trust: bool = False,
 ) -> Opened:
-    """:func:`load`, and which engine it came to, and why."""
+    """:func:`load`, with the engine that was chosen and the reasons."""
     if engine not in get_args(EngineName):
         raise ConfigError(f"engine must be one of {', '.join(map(repr, get_args(EngineName)))}, not {engine!r}")
     if not DEVICE.fullmatch(device) or device == "auto":
@@ -92,13 +107,13 @@ def open_model(
             f"device must be 'cpu', 'cuda' or another that torch has, such as 'cuda:1', not {device!r}"
         )
     folder = ModelFolder.open(model_folder)
-    readers: dict[EngineName, Callable[[], NER]] = {
-        "native": lambda: folder.read_by(_native(folder, threads, int8), convention),
+    openers: dict[EngineName, Callable[[], NER]] = {
+        "native": lambda: folder.read_by(_open_native(folder, threads, int8), convention),
         "onnx": lambda: folder.read_by(ExportedTagger(folder, threads=threads), convention),
-        "torch": lambda: _by_torch(folder, device, convention, trust),
+        "torch": lambda: _open_torch(folder, device, convention, trust),
     }
-    tried = (engine,) if engine != "auto" else tuple(readers) if device == "cpu" else ("torch",)
-    ner, chosen, passed_over = _first(tried, readers)
+    tried = (engine,) if engine != "auto" else tuple(openers) if device == "cpu" else ("torch",)
+    ner, chosen, passed_over = _first(tried, openers)
     path = None if model_folder is None else folder.path.resolve()
     options = {
         "device": device,
@@ -112,26 +127,29 @@ def open_model(
 
 
 def _first(
-    tried: Sequence[EngineName], readers: Mapping[EngineName, Callable[[], NER]]
+    tried: Sequence[EngineName], openers: Mapping[EngineName, Callable[[], NER]]
 ) -> tuple[NER, EngineName, tuple[tuple[str, str], ...]]:
-    """What the first engine reads that is made for the model; an error that is no matter of engines ends it."""
+    """Open the model with the first engine that can run it.
+
+    Only an :class:`EngineError` leads to the next engine; an error of the model itself is raised at once.
+    """
     passed_over: list[tuple[str, str]] = []
     for name in tried:
         try:
-            return readers[name](), name, tuple(passed_over)
+            return openers[name](), name, tuple(passed_over)
         except EngineError as error:
             passed_over.append((name, str(error)))
     raise EngineError("; ".join(dict.fromkeys(reason for _, reason in passed_over)))
 
 
-def _by_torch(folder: ModelFolder, device: str, convention: str, trust: bool) -> NER:
+def _open_torch(folder: ModelFolder, device: str, convention: str, trust: bool) -> NER:
     need_torch("engine='torch'")
     from hanlattice.model import weights
 
     return weights.load_model(folder.path, device=device, convention=convention, trust=trust)
 
 
-def _native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagger:
+def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagger:
     wanted = folder.config.prediction.precision == "int8" if int8 is None else int8
     if wanted and not supports_int8():
         warnings.warn(
@@ -142,7 +160,8 @@ def _native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagge
 
 
 def need_torch(purpose: str) -> None:
-    """
+    """Check that torch is installed; ``purpose`` says in the message what needs it.
+
     Raises:
         EngineError: torch is not installed.
     """
@@ -161,11 +180,21 @@ def train(
     watcher: "Watcher | None" = None,
     settings: Mapping[str, Any] | None = None,
 ) -> "Run":
-    """Train by a configuration (an object or a TOML file), with ``settings`` (nested) laid over it.
+    """Train a model.
+
+    Args:
+        config: a configuration, the path of a TOML file with one, or None for the defaults.
+        output: the folder of the new model.
+        train: training corpora; this and the next two replace the paths in the configuration.
+        dev: the corpus by which the best epoch is chosen.
+        test: the corpus on which the best epoch is scored.
+        resume: continue the run in ``output`` from its last checkpoint.
+        watcher: receives progress events of the run.
+        settings: nested settings that override the configuration, such as ``{"training": {"epochs": 5}}``.
 
     Raises:
         ConfigError, DataError: see :func:`hanlattice.training.train`.
-        ModelError: torch is not installed.
+        EngineError: torch is not installed.
     """
     need_torch("training")
     base = config if isinstance(config, Config) else load_config(config)
@@ -177,10 +206,15 @@ def train(
 
 
 def evaluate(ner: NER, documents: str | Path | Iterable[Document], *, partial: bool = False) -> Report:
-    """Scores of a model on a corpus file or on documents.
+    """Score a model on a corpus.
+
+    Args:
+        ner: the model.
+        documents: the path of a corpus, or documents with their gold entities.
+        partial: whether the report also counts entities that overlap a gold one.
 
     Raises:
-        DataError: the corpus cannot be read or holds no document.
+        DataError: the corpus cannot be read or has no documents.
     """
     if isinstance(documents, str | Path):
         from hanlattice import corpus

@@ -1,7 +1,7 @@
-"""Old module paths of 0.1, which parts of users' own may import, lead to the modules' present places.
+"""Module paths of version 0.1, which users' own parts may import, lead to the modules' new paths.
 
-Importing ``hanlattice.batch`` gives ``hanlattice.inputs.batch`` and a :class:`DeprecationWarning`. The old paths go
-with version 1.0.
+Importing ``hanlattice.batch`` gives ``hanlattice.inputs.batch`` and a :class:`DeprecationWarning`. Version 1.0 will
+remove the old paths.
 """
 
 import importlib
@@ -99,7 +99,7 @@ MOVED = {
 
 
 class MovedModules(MetaPathFinder, Loader):
-    """Finds modules by their old paths, after all other finders."""
+    """Finds modules by their old paths; it is asked after all other finders."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -115,11 +115,11 @@ class MovedModules(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """The module has run already; give it back its own spec, which the import system has replaced."""
+        """Restore the module's own spec, which the import system replaced; its code has run already."""
         module.__spec__ = self._spec
 
 
 def install() -> None:
-    """Let old paths be imported, once."""
+    """Make old paths importable. Further calls change nothing."""
     if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
         sys.meta_path.append(MovedModules())

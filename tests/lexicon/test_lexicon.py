@@ -362,8 +362,8 @@ def test_foreign_and_broken_compiled_files(tmp_path):
         b"\x89PNG\r\n": "not a compiled lexicon",
         whole.replace(b"v4", b"v3", 1): "another version",
         whole[: header_end - 5]: "header is broken",
-        whole[:-1]: "bytes where",
-        whole + b"\0": "bytes where",
+        whole[:-1]: "bytes, not",
+        whole + b"\0": "bytes, not",
         whole.replace(b'"cells"', b'"calls"', 1): "header is broken",
     }
     for content, message in cases.items():

@@ -361,7 +361,10 @@ class TestWhichEngine:
         place = hanlattice.train(output=tmp_path / "model", settings=settings).folder
         assert status("info", str(place)) == 0
         out = capsys.readouterr().out
-        assert "engine      torch\n            not native: " in out
+        assert (
+            "engine      torch: the first that runs this model, after native and onnx\n            not native: "
+            in out
+        )
         assert "\n            not onnx: " in out
 
     def test_info_of_a_broken_model_is_one_line(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -422,8 +422,8 @@ FAULTS = {
     ),
     "words whose characters are not said to go on": Fault(
         "lexicon/trie.py",
-        "bits = characters & FURTHER",
-        "bits = (characters + 1) & FURTHER",
+        "bits = characters & FOLLOWING",
+        "bits = (characters + 1) & FOLLOWING",
         "tests/lexicon/test_lexicon.py",
     ),
     "rows of a stopped run done again": Fault(
@@ -602,7 +602,7 @@ FAULTS |= {
     "a search leaves the text": Fault("kernels/trie.c", "|| !next || one.length >= longest", "", ANY_FILE),
     "keys lie further away than a search goes": Fault(
         "lexicon/trie.py",
-        "if look == LINES * LINE and len(open_):",
+        "if probe == LINES * LINE and len(open_):",
         "if False:",
         f"{HOSTILE}::test_a_table_in_which_keys_crowd_is_built_larger",
     ),

@@ -56,7 +56,7 @@ def _verify(folder: Path) -> None:
 
 
 def _print_engine(opened: "Opened") -> None:
-    typer.echo(f"engine      {opened.engine}")
+    typer.echo(f"engine      {opened.engine}: {opened.reason}")
     for name, reason in opened.passed_over:
         typer.echo(f"            not {name}: {reason}")
 

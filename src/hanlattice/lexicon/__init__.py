@@ -1,4 +1,4 @@
-"""Words and where they occur: the lexicon, its matcher, and segmentation by it."""
+"""The lexicon: words with labels, their matches in texts, and segmentation into words."""
 
 from hanlattice.lexicon.lexicon import Lexicon
 from hanlattice.lexicon.matches import BatchMatches, Matches

@@ -1,12 +1,14 @@
-"""Compiled lexicons: one file of raw arrays behind a JSON header, opened by memory mapping.
+"""Compiled lexicons: a JSON header and raw arrays in one file, which is opened by memory mapping.
 
-A file may be damaged, or made by someone hostile. Opening it checks its header and the lengths of its arrays, which
-takes a fraction of a millisecond whatever its size. What the arrays hold is bounded where it is used: a search
-stays inside the table and the text and ends whatever is there (see :class:`hanlattice.lexicon.trie.Trie`), a label
-that is not there is none, and a word is checked when its text is wanted. So a lie costs wrong answers, or an error
-of one line, and nothing else. Damage as such is found by the digests of a model's folder.
+A file may be damaged or malicious. Opening it checks the header and the lengths of the arrays, which takes a
+fraction of a millisecond whatever the size of the file. The contents of the arrays are checked where they are used:
+a search stays inside the table and the text and always ends (see :class:`hanlattice.lexicon.trie.Trie`), a label id
+out of range means no label, and the text of a word is checked when it is read. So wrong contents lead to wrong
+matches or to an error of one line, and to nothing worse. To detect damage as such, use the digests of a model
+folder.
 
-A file that is cut while it is open ends the process, as with all memory mapping: replace it by renaming another.
+If a file is truncated while it is mapped, the process ends, as with all memory mapping. To replace a file, rename
+another one to its path.
 """
 
 import json
@@ -24,7 +26,7 @@ from hanlattice.lexicon.words import LONGEST, WordTable
 
 MAGIC = b"hanlattice lexicon v4\n"
 FAMILY = b"hanlattice lexicon "
-FILE_NAME = "lexicon.bin"  # its name inside a model folder
+FILE_NAME = "lexicon.bin"  # the name of the file in a folder
 ALIGNMENT = 64
 DTYPES = {
     "codes": "<u4",
@@ -37,7 +39,7 @@ DTYPES = {
 
 
 def is_compiled(path: Path) -> bool:
-    """Whether the file begins as a compiled lexicon, of this version or another."""
+    """Whether the file starts like a compiled lexicon, of this version or another."""
     try:
         with open(path, "rb") as stream:
             return stream.read(len(FAMILY)) == FAMILY
@@ -46,7 +48,7 @@ def is_compiled(path: Path) -> bool:
 
 
 def write(snapshot: Snapshot, path: Path) -> None:
-    """Write a snapshot of at most one layer and no removed words."""
+    """Write a snapshot that has at most one layer and no removed words."""
     layer = snapshot.layers[0] if snapshot.layers else Layer.build(0, WordTable.of([]))
     arrays: dict[str, NDArray[Any]] = {
         "codes": layer.words.codes,
@@ -68,10 +70,11 @@ def write(snapshot: Snapshot, path: Path) -> None:
 
 
 def read(path: Path) -> Snapshot:
-    """Map a compiled lexicon into memory; nothing but its header is read until it is used.
+    """Map a compiled lexicon into memory; only its header is read at once.
 
     Raises:
-        ModelError: the file is of another kind or version, or broken.
+        ModelError: the file has another format or version, or is broken.
+        DataError: the file cannot be read.
     """
     try:
         return _read(path)
@@ -98,9 +101,7 @@ def _read(path: Path) -> Snapshot:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ModelError(f"{path}: the header is broken; build it again from its words") from None
     if path.stat().st_size != position:
-        raise ModelError(
-            f"{path}: {path.stat().st_size:,} bytes where {position:,} are due; build it again from its words"
-        )
+        raise ModelError(f"{path}: {path.stat().st_size:,} bytes, not {position:,}; build it again from its words")
     data = np.memmap(path, np.uint8, "r").view(np.ndarray)
     arrays = {
         name: data[start : start + lengths[name] * np.dtype(DTYPES[name]).itemsize].view(DTYPES[name])
@@ -118,19 +119,20 @@ def _read(path: Path) -> Snapshot:
 
 
 def _refuse_misfits(labels: tuple[Any, ...], lengths: dict[str, Any], longest: Any) -> None:
-    """
+    """Check the fields of a header.
+
     Raises:
-        ValueError: arrays are missing or unknown, or have lengths that do not belong together.
+        ValueError: arrays are missing or unknown, or their lengths contradict each other.
     """
     for number in (longest, *lengths.values()):
         if type(number) is not int or number < 0:
-            raise ValueError(f"{number!r} is no length")
+            raise ValueError(f"{number!r} is not a length")
     if not all(isinstance(label, str) for label in labels):
-        raise ValueError("a label is no text")
+        raise ValueError("a label is not a string")
     if not {"codes", "offsets", "cells", "first"} <= lengths.keys() <= DTYPES.keys():
-        raise ValueError("other arrays than those of a lexicon")
+        raise ValueError("unknown or missing arrays")
     n_words = lengths["offsets"] - 1
     of_words = (lengths.get(name, n_words) for name in ("label_ids", "weights"))
     whole_lines = lengths["cells"] > 0 and lengths["cells"] % (2 * LINE) == 0
     if n_words < 0 or set(of_words) != {n_words} or not whole_lines or not lengths["first"] or longest > LONGEST:
-        raise ValueError("lengths that do not belong together")
+        raise ValueError("lengths that contradict each other")

@@ -1,4 +1,4 @@
-"""The immutable half of a lexicon: words in layers, shared by readers while a writer puts up the next."""
+"""The immutable state of a lexicon: layers of tries, shared by readers while a writer makes the next state."""
 
 import math
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from hanlattice.text.code_points import BOUNDARY, UInt32, code_points, concatena
 
 T = TypeVar("T", bound=np.generic)
 
-SHORT_TEXT = 200  # characters; below it the overhead of array operations outweighs their speed
-WINDOW = 1 << 20  # characters searched at once: the memory for their matches is small
-SMALL_LAYER = 1024  # words; layers below it are rebuilt at every edit, in a few milliseconds
-GROWTH = 4  # a layer is merged with the next one unless it is this many times as large
+SHORT_TEXT = 200  # characters; in shorter texts plain Python is faster than numpy
+WINDOW = 1 << 20  # characters searched at once, which limits the memory for their matches
+SMALL_LAYER = 1024  # words; a smaller layer is rebuilt at every edit, which takes a few milliseconds
+GROWTH = 4  # a layer is merged with the next one unless it is more than this many times larger
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +44,8 @@ class Layer:
 class Snapshot:
     """One state of a lexicon; an edit makes another one.
 
-    The arrays have one entry a word id: ``present`` (bool, or None while nothing was removed), ``label_ids``
-    (int32, an index into ``labels`` or -1) and ``weights`` (float32, NaN where there is none).
+    The arrays have one entry for each word id: ``present`` (bool; None if no word was removed), ``label_ids``
+    (int32, an index into ``labels`` or -1) and ``weights`` (float32, NaN if the word has none).
     """
 
     layers: tuple[Layer, ...] = ()
@@ -56,7 +56,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, listed: Listed) -> "Snapshot | None":
-        """A lexicon of distinct words; None if there is one twice."""
+        """A lexicon of distinct words; None if a word occurs twice."""
         layer = Layer.build(0, listed.words)
         if layer.trie.n_words < len(listed.words):
             return None
@@ -65,12 +65,12 @@ class Snapshot:
 
     @property
     def id_count(self) -> int:
-        """Word ids given so far, those of removed words included."""
+        """The number of word ids, including those of removed words."""
         return self.layers[-1].end if self.layers else 0
 
     @property
     def size(self) -> int:
-        """Words that are present."""
+        """The number of words that were not removed."""
         return self.id_count if self.present is None else int(np.count_nonzero(self.present))
 
     def text(self, word: int) -> str:
@@ -88,7 +88,7 @@ class Snapshot:
         return None if math.isnan(weight) else weight
 
     def ids(self, table: WordTable) -> Int32:
-        """The id of each word, removed ones included, or -1."""
+        """The id of each word, including removed ones, or -1."""
         found = np.full(len(table), -1, np.int32)
         for layer in self.layers:
             local = layer.trie.find(table.codes, table.offsets)
@@ -96,14 +96,14 @@ class Snapshot:
         return found
 
     def edited(self, edits: dict[str, Traits | None]) -> "Snapshot":
-        """This lexicon with words added or changed (their traits) and removed (None)."""
+        """This lexicon with words added or changed (by their label and weight) or removed (by None)."""
         texts, traits = list(edits), list(edits.values())
         ids = self.ids(WordTable.of(texts))
         removed = np.fromiter((trait is None for trait in traits), np.bool_, len(traits))
         new = np.flatnonzero((ids < 0) & ~removed)
         total = self.id_count + len(new)
         ids[new] = np.arange(self.id_count, total)
-        names = [(trait and trait[0]) or None for trait in traits]  # an empty label is none
+        names = [(trait and trait[0]) or None for trait in traits]  # an empty label counts as none
         labels = tuple(dict.fromkeys((*self.labels, *(name for name in names if name))))
         numbers: dict[str | None, int] = {None: -1, **{label: number for number, label in enumerate(labels)}}
         weights = [np.nan if trait is None or trait[1] is None else trait[1] for trait in traits]
@@ -120,7 +120,10 @@ class Snapshot:
         )
 
     def _with_words(self, words: WordTable) -> tuple[Layer, ...]:
-        """The layers with one more, merged so that sizes fall geometrically: few layers, cheap additions."""
+        """The layers with one more, merged so that their sizes fall geometrically.
+
+        So there are few layers, and adding words is cheap on average.
+        """
         if not len(words):
             return self.layers
         kept, start, merged = list(self.layers), self.id_count, words

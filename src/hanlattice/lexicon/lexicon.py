@@ -18,21 +18,25 @@ from hanlattice.lexicon.wordlist import line_of, read_table, read_words
 from hanlattice.lexicon.words import LONGEST, PLAIN, Entry, Traits, Word, WordTable
 from hanlattice.text.code_points import BOUNDARY, UInt32
 
-LARGEST = float(np.finfo(np.float32).max)  # of weights
+LARGEST = float(np.finfo(np.float32).max)  # the largest weight
 
 
 class Lexicon:
-    """A set of words, each with an id, and a label and a weight if it has them.
+    """A set of words with ids, and with optional labels and weights.
 
-    Ids are stable for the life of the object: added words take the next ones, and a removed word keeps its
-    own for when it is added again. Any number of threads may read while others edit: each call works on the
-    state it found. Edits return at once; the next call that reads takes them in.
+    Ids are stable for the life of the object: added words get the next ones, and a removed word keeps its id in
+    case it is added again. Any number of threads may read while others edit: each call works on the state at its
+    start. Edits return at once; the next call that reads applies them.
 
-    ``rewrite`` is applied to every word that is added, removed or looked up later: what a model does to a text
-    before it searches it (width, traditional characters) has to be done to a word too. It is given several words
-    at once, joined by NUL characters, which it has to keep. ``known_labels`` are the labels that a word may be
-    given later, any where None: those that the model of this lexicon learnt. ``longest`` is the length of the
-    longest word that may be added later, any where None: the window in which the model reads.
+    ``rewrite`` is applied to all words that are added, removed or looked up later: words need the same
+    normalisation (width, traditional characters) as the texts that a model searches. It gets several words at once,
+    joined by NUL characters, which it has to keep. ``known_labels`` are the labels that words may have, any if
+    None; a model sets the labels that it knows. ``longest`` is the length of the longest word that may be added,
+    any if None; a model sets its window.
+
+    Args:
+        words: words, or tuples of a word, a label and a weight.
+        rewrite: see above; it is not applied to ``words``.
     """
 
     def __init__(self, words: Iterable[Entry] = (), rewrite: Callable[[str], str] | None = None):
@@ -47,7 +51,7 @@ class Lexicon:
         self._snapshot()
 
     def renew(self) -> None:
-        """A lock that no one holds."""
+        """Create the lock; called again in a forked process, where another thread may have held the old lock."""
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -55,13 +59,13 @@ class Lexicon:
 
     @classmethod
     def from_files(cls, *paths: str | Path) -> "Lexicon":
-        r"""A lexicon of word lists, one word a line.
+        r"""A lexicon of word lists with one word on each line.
 
-        After the word there may be ``\tlabel``, ``\tweight`` or ``\tlabel\tweight``; no line is a comment.
-        The last of several lines for a word wins.
+        A word may be followed by ``\tlabel``, ``\tweight`` or ``\tlabel\tweight``. There are no comments. If a word
+        occurs several times, the last line wins.
 
         Raises:
-            DataError: a file cannot be read, or a line cannot be a word; the message names both.
+            DataError: a file cannot be read, or a line cannot be a word; the message names the file and the line.
         """
         if len(paths) == 1 and (listed := read_table(paths[0])) and (state := Snapshot.of(listed)):
             lexicon = cls()
@@ -74,7 +78,7 @@ class Lexicon:
         """A compiled lexicon, memory-mapped; ``path`` is the file or the folder given to ``save``.
 
         Raises:
-            ModelError: the file is foreign, of another version, or broken.
+            ModelError: the file has another format or version, or is broken.
             DataError: the file cannot be read.
         """
         lexicon = cls()
@@ -83,14 +87,14 @@ class Lexicon:
 
     @classmethod
     def open(cls, path: str | Path) -> "Lexicon":
-        """A lexicon from a compiled file, a folder that holds one, or a word list."""
+        """A lexicon from a compiled file, a folder with one, or a word list."""
         file = _compiled_file(path)
         return cls.load(file) if compiled.is_compiled(file) else cls.from_files(file)
 
     def save(self, path: str | Path) -> None:
-        """Write the compiled form to a file, or into an existing folder; removed words are left out.
+        """Write the compiled form to a file, or into an existing folder.
 
-        Words keep their order but, after removals, not their ids.
+        Removed words are left out; after removals the other words keep their order but not their ids.
         """
         state = self._snapshot()
         if len(state.layers) > 1 or state.present is not None:
@@ -98,31 +102,35 @@ class Lexicon:
         compiled.write(state, _compiled_file(path))
 
     def copy(self) -> "Lexicon":
-        """A lexicon with the same words and ids, sharing their memory; editing one leaves the other alone."""
+        """A lexicon with the same words and ids, which shares their memory; edits of one leave the other alone."""
         return _restored(self._snapshot(), self.rewrite, self.known_labels, self.longest)
 
     def add(self, word: str, label: str | None = None, weight: float | None = None) -> None:
         """Add a word, or give it another label and weight.
 
         Raises:
-            DataError: the word is empty, holds a NUL character or has more than 1,000; its label is no text or is
-                not known, or its weight is no number that 32 bits hold.
+            DataError: the word is empty, has a NUL character or is longer than 1,000 characters; its label is not a
+                string or not known; or its weight is not a number that float32 can represent.
         """
         self.update([Word(word, label, weight)])
 
     def remove(self, word: str) -> None:
-        """Remove a word; nothing happens if it is not there."""
+        """Remove a word, if it is in the lexicon."""
         with self._lock:
             self._pending[self._written([word])[0]] = None
 
     def update(self, words: str | Path | Iterable[Entry], *, source: str | Path | None = None) -> None:
-        """Add the words of a file or of an iterable; the last entry for a word wins. On an error, none.
+        """Add the words of a file or of an iterable. On an error no word is added.
 
-        ``source`` is the file that the entries were read from, for messages; without one, the file itself.
+        Args:
+            words: the path of a word list, or words and tuples of a word, a label and a weight. If a word occurs
+                several times, the last entry wins.
+            source: the file that the entries come from, for error messages.
 
         Raises:
-            DataError: a file cannot be read, an entry cannot be a word with its label and weight, or the label is
-                not known.
+            DataError: the file cannot be read, an entry is not a valid word with label and weight, or a label is
+            not
+                known.
         """
         if isinstance(words, str | Path):
             self.update(read_words(words), source=words)
@@ -139,25 +147,25 @@ class Lexicon:
             _refuse_unreadable(texts, written, self.longest)
         _refuse_long_words(written)
         edits = dict(zip(written, traits, strict=True))
-        edits.pop("", None)  # a word of which nothing is left as texts are written
+        edits.pop("", None)  # a word that the normalisation removed
         with self._lock:
             self._pending.update(edits)
 
     @property
     def state(self) -> object:
-        """Another object after each edit that was made, and the same one until then."""
+        """An object that is replaced by another one when the lexicon is edited."""
         return self._snapshot()
 
     def match(self, text: str, min_length: int = 1) -> Matches:
-        """Every word of at least ``min_length`` characters that occurs in ``text``, overlapping ones too.
+        """Every occurrence in ``text`` of a word with at least ``min_length`` characters; they may overlap.
 
         Raises:
-            DataError: there are more than 100,000 and 16 for every character, as of words made of one another.
+            DataError: there are more than 100,000 matches plus 16 for each character.
         """
         return self._snapshot().match(text, min_length)
 
     def match_batch(self, texts: Sequence[str], min_length: int = 1) -> BatchMatches:
-        """``match`` for many texts at once, far quicker than one by one; its limit is that of all together."""
+        """``match`` for many texts at once, much faster than one by one; the limit applies to all together."""
         return self._snapshot().match_batch(texts, min_length)
 
     def match_codes(self, codes: UInt32, starts: Int64, min_length: int = 1) -> BatchMatches:
@@ -183,7 +191,7 @@ class Lexicon:
         return (word.text for word in self.entries())
 
     def entries(self) -> Iterator[Word]:
-        """Every word with its label and weight, in the order of ids."""
+        """Every word with its label and weight, in the order of the ids."""
         state = self._snapshot()
         texts = (text for layer in state.layers for text in layer.words)
         for word, text in enumerate(texts):
@@ -191,21 +199,21 @@ class Lexicon:
                 yield Word(text, state.label(word), state.weight(word))
 
     def word(self, word: int) -> str:
-        """The text of a word id, also of a word since removed.
+        """The text of a word id, even if the word was removed.
 
         Raises:
-            IndexError: no word ever had this id.
+            IndexError: no word has or had this id.
         """
         return self._snapshot().text(word)
 
     def id(self, word: str) -> int | None:
-        """The id of a word, or None where it is not in the lexicon."""
+        """The id of a word, or None if it is not in the lexicon."""
         state = self._snapshot()
         found = int(state.ids(WordTable.of(self._written([word])))[0])
         return found if found >= 0 and (state.present is None or state.present[found]) else None
 
     def ids(self, words: Iterable[str]) -> Int32:
-        """``id`` for many words at once; -1 where one is not in the lexicon."""
+        """``id`` for many words at once; -1 for words that are not in the lexicon."""
         state = self._snapshot()
         found = state.ids(WordTable.of(self._written(words)))
         if state.present is not None:
@@ -213,55 +221,55 @@ class Lexicon:
         return found
 
     def find(self, words: Iterable[str]) -> Int32:
-        """``ids`` of words that are already written as the searched texts are; removed words included."""
+        """``ids`` of words that are normalised already; removed words have their ids too."""
         return self._snapshot().ids(WordTable.of(words))
 
     def label(self, word: int) -> str | None:
-        """The label of a word id."""
+        """The label of a word id, or None."""
         return self._snapshot().label(word)
 
     def weight(self, word: int) -> float | None:
-        """The weight of a word id."""
+        """The weight of a word id, or None."""
         return self._snapshot().weight(word)
 
     @property
     def id_count(self) -> int:
-        """One more than the largest word id, removed words included: the length of arrays over word ids."""
+        """The length of arrays over word ids: one more than the largest id, including those of removed words."""
         return self._snapshot().id_count
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The distinct labels given so far, in the order they came."""
+        """The distinct labels that words have or had, in the order in which they were added."""
         return self._snapshot().labels
 
     @property
     def label_ids(self) -> Int32:
-        """``[id_count]``: index into ``labels``, or -1. Read-only by contract: it is shared."""
+        """``[id_count]``: index into ``labels``, or -1. The array is shared and must not be changed."""
         return self._snapshot().label_ids
 
     def label_ids_of(self, words: Int32) -> Int32:
-        """``label_ids`` of words; those of a broken file that are no labels are none."""
+        """``label_ids`` of words; in a broken file, ids out of range count as no label."""
         state = self._snapshot()
         found = state.label_ids[words]
         return np.where((found >= 0) & (found < len(state.labels)), found, np.int32(-1))
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """``[id_count]``: the weight, or NaN. Read-only by contract: it is shared."""
+        """``[id_count]``: the weight, or NaN. The array is shared and must not be changed."""
         return self._snapshot().weights
 
     def _written(self, words: Iterable[str]) -> list[str]:
-        """The words as the texts that are searched are written; in one go, as no word holds a NUL."""
+        """The words after ``rewrite``, in one call as no word has a NUL character."""
         words = list(words)
         return words if self.rewrite is None or not words else self.rewrite(BOUNDARY.join(words)).split(BOUNDARY)
 
     def _snapshot(self) -> Snapshot:
-        """The present state, with pending edits taken in."""
+        """The current state, after pending edits were applied."""
         if self._pending:
             with self._lock:
                 if self._pending:
                     self._state = self._state.edited(self._pending)
-                    self._pending = {}  # not before, so that none is lost where memory is short
+                    self._pending = {}  # only now, so that no edit is lost if memory is short
         return self._state
 
 
@@ -280,7 +288,7 @@ def _restored(
 def _refuse_no_entries(entries: Sequence[Any]) -> None:
     """
     Raises:
-        DataError: an entry is neither a text nor a text with a label and a weight, or its weight is out of range.
+        DataError: an entry is neither a string nor a tuple of word, label and weight, or a weight is out of range.
     """
     for entry in entries:
         if type(entry) is str:
@@ -289,9 +297,9 @@ def _refuse_no_entries(entries: Sequence[Any]) -> None:
             raise DataError(f"an entry of a lexicon is a word or (word, label, weight), not {entry!r:.60}")
         text, label, weight = (entry, None, None) if isinstance(entry, str) else entry
         if not isinstance(text, str):
-            raise DataError(f"a word of the lexicon is a text, not {text!r:.60}")
+            raise DataError(f"a word of the lexicon is a string, not {text!r:.60}")
         if label is not None and not isinstance(label, str):
-            raise DataError(f"the label of the word {text!r:.60} is a text, not {label!r:.60}")
+            raise DataError(f"the label of the word {text!r:.60} is a string, not {label!r:.60}")
         if weight is not None and not _is_weight(weight):
             raise DataError(f"the weight of the word {text!r:.60} is a number up to 3.4e38, not {weight!r:.60}")
 
@@ -303,7 +311,7 @@ def _is_weight(weight: object) -> bool:
 def _refuse_long_words(texts: list[str]) -> None:
     """
     Raises:
-        DataError: a word is longer than a search goes.
+        DataError: a word is too long.
     """
     longest = max(texts, key=len, default="")
     if len(longest) > LONGEST:
@@ -313,7 +321,7 @@ def _refuse_long_words(texts: list[str]) -> None:
 def _refuse_no_words(texts: list[str]) -> None:
     """
     Raises:
-        DataError: a text is empty, or holds the character that stands between texts.
+        DataError: a word is empty, or has the character that separates texts.
     """
     if "" in texts or BOUNDARY in "".join(texts):
         problem = "no characters" if "" in texts else "a NUL character"
@@ -325,7 +333,7 @@ def _refuse_unknown(
 ) -> None:
     """
     Raises:
-        DataError: a label is none of those known.
+        DataError: a label is not known.
     """
     for text, (label, _) in zip(texts, traits, strict=True):
         if label and label not in known:
@@ -340,12 +348,11 @@ def _refuse_unknown(
 def _refuse_unreadable(texts: Sequence[str], written: Sequence[str], longest: int) -> None:
     """
     Raises:
-        DataError: nothing is left of a word as texts are written, or it is longer than any text that is read at
-        once.
+        DataError: normalisation leaves nothing of a word, or it is longer than the window of the model.
     """
     for text, word in zip(texts, written, strict=True):
         if not word:
-            raise DataError(f"the word {text!r} is white space or invisible characters alone; remove it")
+            raise DataError(f"the word {text!r} has only white space or invisible characters; remove it")
         if len(word) > longest:
             raise DataError(
                 f"the word {text[:20]!r}… has {len(word):,} characters, more than the {longest} that the model"

@@ -1,4 +1,4 @@
-"""What a search hands back: arrays, one row a matched word."""
+"""The results of a search: arrays with one row for each matched word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Int64 = NDArray[np.int64]
 class Matches(NamedTuple):
     """Words found in one text, ordered by (start, end); spans are half-open, in characters.
 
-    ``start, end, word: int32 [M]``; ``word`` is the word id.
+    ``start``, ``end`` and the word id ``word`` are int32 arrays ``[M]``.
     """
 
     start: Int32
@@ -25,9 +25,9 @@ class Matches(NamedTuple):
 
 
 def most_matches(n_chars: int) -> int:
-    """So many may a text of so many characters have: far more than words of a language, and memory for them all.
+    """The largest number of matches in a text: far more than natural text has, and few enough for memory.
 
-    Words made of one another, such as all stretches of one character, have about the square of it.
+    Words that contain one another, such as 一, 一一 and 一一一, can have about the square of the text's length.
     """
     return 100_000 + 16 * n_chars
 
@@ -35,12 +35,12 @@ def most_matches(n_chars: int) -> int:
 def too_many(n_chars: int) -> DataError:
     return DataError(
         f"more than {most_matches(n_chars):,} words of the lexicon occur in {n_chars:,} characters; leave out words"
-        " that are made of one another, or search shorter texts"
+        " that contain one another, or search shorter texts"
     )
 
 
 def joined(parts: Sequence[Matches]) -> Matches:
-    """The matches of one part after those of the other; at least one part."""
+    """The matches of all parts in their order; there is at least one part."""
     return parts[0] if len(parts) == 1 else Matches(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -48,7 +48,8 @@ def joined(parts: Sequence[Matches]) -> Matches:
 class BatchMatches:
     """Words found in several texts: those of text ``i`` are rows ``offsets[i]:offsets[i + 1]``.
 
-    ``start, end, word: int32 [M]``, relative to their own text; ``offsets: int64 [texts + 1]``.
+    ``start``, ``end`` and ``word`` are int32 arrays ``[M]``, relative to their own text; ``offsets`` is int64
+    ``[texts + 1]``.
     """
 
     start: Int32
@@ -61,9 +62,9 @@ class BatchMatches:
         return len(self.offsets) - 1
 
     def outermost(self) -> NDArray[np.bool_]:
-        """``[M]``: True for each match that lies within no other of its text."""
+        """``[M]``: True for each match that no other match of its text contains."""
         text = np.repeat(np.arange(len(self)), np.diff(self.offsets)) * (self.end.max(initial=0) + 1)
-        start, end = self.start + text, self.end + text  # as if all texts were one
+        start, end = self.start + text, self.end + text  # positions in the concatenated texts
         order = np.lexsort((-end, start))
         reach = np.maximum.accumulate(end[order])
         found = np.ones(len(end), bool)

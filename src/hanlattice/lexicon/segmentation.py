@@ -1,4 +1,4 @@
-"""Cut texts into their most probable words, or count where words occur; for corpora of any size."""
+"""Segment texts into their most probable words, or count words; for corpora of any size."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -11,13 +11,13 @@ from hanlattice.lexicon.lexicon import Lexicon
 from hanlattice.lexicon.matches import Int32, Int64, Matches
 from hanlattice.text.code_points import BOUNDARY
 
-CHUNK = 1 << 20  # characters handled together
+CHUNK = 1 << 20  # characters that are processed together
 NO_EDGES = np.empty(0, np.intp)
 
 
 def count_matches(lexicon: Lexicon, texts: Iterable[str]) -> Int64:
     """Occurrences of every word as a substring: ``int64 [lexicon.id_count]``."""
-    lexicon = lexicon.copy()  # as it is now, whatever is edited while texts arrive
+    lexicon = lexicon.copy()  # so that edits during the iteration have no effect
     counts = np.zeros(lexicon.id_count, np.int64)
     for chunk in _chunks(texts):
         counts += np.bincount(lexicon.match(BOUNDARY.join(chunk)).word, minlength=len(counts))
@@ -27,12 +27,15 @@ def count_matches(lexicon: Lexicon, texts: Iterable[str]) -> Int64:
 def segment(
     lexicon: Lexicon, texts: Iterable[str], log_probability: NDArray[np.floating], unknown: float
 ) -> Iterator[list[str]]:
-    """The most probable words of each text, which joined give the text again; of equals the longest first.
+    """The most probable segmentation of each text; its words joined are the text.
 
-    Any single character may stand alone. A path scores the sum of its words' log probabilities.
+    The score of a segmentation is the sum of the log probabilities of its words. Every single character can be a
+    word. Of equal segmentations, the one with the longer first word is taken.
 
     Args:
-        log_probability: ``[lexicon.id_count]``, -inf for a word that is not to be used.
+        lexicon: the words.
+        texts: any iterable.
+        log_probability: ``[lexicon.id_count]``, -inf for a word that must not be used.
         unknown: log probability of a single character that is not in the lexicon.
 
     Raises:
@@ -69,10 +72,10 @@ def _take(words: Iterator[str], length: int) -> list[str]:
 def _boundaries(
     matches: Matches, length: int, log_probability: NDArray[np.floating], unknown: float
 ) -> NDArray[np.intp]:
-    """Where the words of the best path begin and, last, the end of the text.
+    """The starts of the words of the best path, and the end of the text.
 
-    No word crosses a cut, so the stretches between cuts are solved apart, and all of them in lock-step: round
-    ``r`` finds the best way to the next cut from every position ``r`` characters before it.
+    No word crosses a cut, so the ranges between cuts are independent and are solved together: round ``r`` finds the
+    best path to the next cut from every position ``r`` characters before it.
     """
     scores = np.asarray(log_probability, np.float64)[matches.word]
     sizes = matches.end - matches.start
@@ -84,8 +87,8 @@ def _boundaries(
     is_cut = _cuts(starts, ends, length)
     cuts = np.flatnonzero(is_cut)
     distance = np.repeat(cuts[1:], np.diff(cuts)) - np.arange(length)
-    ahead = np.zeros(length + 1)  # score of the best way to the next cut; 0 at a cut
-    following = np.arange(1, length + 1)  # where the first word of the best way ends
+    ahead = np.zeros(length + 1)  # score of the best path to the next cut; 0 at a cut
+    following = np.arange(1, length + 1)  # end of the first word of the best path
     words = _rounds(distance[starts])
     for positions, edges in zip_longest(_rounds(distance), words, fillvalue=NO_EDGES):
         best[positions] += ahead[positions + 1]
@@ -95,14 +98,14 @@ def _boundaries(
             heads = np.flatnonzero(np.diff(begin, prepend=-1))
             best[begin[heads]] = np.maximum(best[begin[heads]], np.maximum.reduceat(offered, heads))
             taken = offered == best[begin]
-            following[begin[taken]] = end[taken]  # of equals the last, the longest, stays
+            following[begin[taken]] = end[taken]  # of equal words the last, which is the longest, is kept
         ahead[positions] = np.where(is_cut[positions], 0.0, best[positions])
     return _path(following, is_cut)
 
 
 def _rounds(distance: Int64) -> Iterator[NDArray[np.intp]]:
-    """Indices of distance 1, those of distance 2, …; each in rising order."""
-    small = distance.max(initial=0) < 1 << 16  # 16 bits are sorted by radix
+    """The indices with distance 1, then those with distance 2, and so on, each in rising order."""
+    small = distance.max(initial=0) < 1 << 16  # numpy sorts 16-bit integers by radix
     order = np.argsort(distance.astype(np.uint16) if small else distance, kind="stable")
     stops = np.cumsum(np.bincount(distance, minlength=1)).tolist()
     return (order[start:stop] for start, stop in pairwise(stops))

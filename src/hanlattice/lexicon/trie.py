@@ -1,16 +1,20 @@
-"""A trie in one hash table, and the lock-step search for every word of it in a text.
+"""A trie in a hash table, and the search for all of its words in a text.
 
-A state of the trie *is* its slot in an open-addressing table, and the slot holds the key it was reached by,
-``parent << 21 | character``. One gather therefore both checks a transition and names the next state,
-and nothing has to be numbered or sorted to build it. Beside the key, in the same line of the cache, is what to do
-there: the word that ends, and which characters may go on, told by the last five bits of their codes. Those bits
-spare most of the looks into the table that find nothing, each of which is a miss of the cache where it is large.
-A key whose slot is taken goes to another one in the same line of the cache, and only where that is full to the next
-line: so one fetch from memory tells nearly always whether a key is there.
+A state of the trie *is* a slot of an open-addressing hash table. The slot has the key of the transition that leads
+to it, ``parent << 21 | character``, so one look-up both checks a transition and finds the next state, and no states
+have to be numbered when the table is built. The value beside the key has the word that ends in this state, and 32
+bits for the last five bits of the characters that can follow. These bits avoid most failed look-ups, each of which
+would be a cache miss in a large table::
 
-The start positions of a text advance side by side; those that fall off the trie drop out: by a kernel in C
-a few dozen at a time, and where there is none by numpy, all at once, one character a round. Without the kernel a
-short text is walked in plain Python, which is quicker there.
+    cell   key    parent state << 21 | character             0 if the slot is free
+           value  32 bits of following characters | word id + 1   0 if no word ends here
+
+If the slot of a key is taken, the key goes to another slot of the same cache line, and to the next line if this one
+is full. So one memory access nearly always decides whether a key exists.
+
+All start positions of a text advance together, and drop out when there is no transition. The C kernel advances a
+few dozen at a time. Without it numpy advances all of them, one character in each round, and plain Python walks
+through short texts, where it is faster.
 """
 
 from collections.abc import Sequence
@@ -32,15 +36,15 @@ CHARACTER_BITS = 21  # Unicode ends at 0x10FFFF
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: Fibonacci hashing
 GOLDEN64, FULL = np.uint64(GOLDEN), (1 << 64) - 1
 HALF = np.uint64(32)  # bits
-FURTHER = np.uint32(31)  # the bits of a character that tell whether it may go on
-SLOTS_PER_STATE = 2.5  # fewer save memory, more save a second look where two keys want one slot
-LINE = 4  # slots in a line of the cache
-LINES = 64  # that a key is looked for in, at most: as in trie.c; a table where one lies further on is not built
-WINDOW = 1 << 16  # start positions that numpy searches together: they fit uint16 (radix sort) and the cache
+FOLLOWING = np.uint32(31)  # mask of the bits of a character that the value of a cell knows
+SLOTS_PER_STATE = 2.5  # fewer need less memory, more have fewer collisions
+LINE = 4  # slots in a cache line
+LINES = 64  # cache lines in which a key is searched, as in trie.c; a table that needs more is built larger
+WINDOW = 1 << 16  # start positions that numpy searches together: they fit uint16, which is sorted by radix
 
 
-class Piece(NamedTuple):
-    """Matches of one length: where they start (relative to the window) and which word each one is."""
+class MatchesOfLength(NamedTuple):
+    """Matches of one length: their starts, relative to the window, and their word ids."""
 
     length: int
     starts: NDArray[np.intp]
@@ -49,15 +53,16 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trie:
-    """Immutable arrays; they may be memory-mapped and shared, and hold what anyone wrote into a file.
+    """An immutable trie; its arrays may be memory-mapped from a file that is damaged or malicious.
 
-    Whatever they hold, a search ends and stays inside them, and finds words ``0 <= word < n_ids``: states beyond
-    the table are none, a key is looked for in `LINES` lines, and no word has more than ``longest`` characters.
+    Whatever the arrays contain, a search ends, stays inside them, and finds words ``0 <= word < n_ids``: states
+    beyond the table count as missing, a key is searched in `LINES` cache lines, and matches have at most
+    ``longest`` characters.
 
-    ``cells [slots 2]``, whole lines of them: the transition that leads to each slot, 0 where the slot is free, and
-    ``further << 32 | word + 1``, where bit ``c`` of ``further`` tells that characters ending with ``c`` may go on.
-    The root has no slot; as a parent it is the number after the last one.
-    ``first [largest first character + 2]``: the state after a first character, or -1; the last entry is -1.
+    ``cells [slots 2]`` are pairs of key and value, in whole cache lines; bit ``c`` of the following characters
+    stands for all characters whose code ends with the bits of ``c``. The root has no slot; as a parent it has the
+    number ``slots``. ``first [largest first character + 2]`` is the state after a first character, or -1; the last
+    entry is -1.
     """
 
     cells: UInt64
@@ -67,7 +72,7 @@ class Trie:
 
     @classmethod
     def build(cls, codes: UInt32, offsets: Int64) -> "Trie":
-        """The trie of the distinct, non-empty words ``codes[offsets[i]:offsets[i + 1]]``, level by level."""
+        """The trie of the distinct, non-empty words ``codes[offsets[i]:offsets[i + 1]]``, built level by level."""
         lines = int(_count_states(codes, offsets) * SLOTS_PER_STATE / LINE) + 2
         while (built := cls._of_lines(lines, codes, offsets)) is None:
             lines *= 2
@@ -75,7 +80,7 @@ class Trie:
 
     @classmethod
     def _of_lines(cls, lines: int, codes: UInt32, offsets: Int64) -> "Trie | None":
-        """In a table of so many lines, unless keys crowd together in it."""
+        """The trie in a table with so many cache lines, or None if some keys are too far from their slots."""
         try:
             return cls._filled(lines * LINE, codes, offsets)
         except _Crowded:
@@ -86,14 +91,14 @@ class Trie:
         lengths = np.diff(offsets)
         cells = _lines_of_zeros(slots)
         keys, values = cells.T
-        keys[0] = 1  # taken, so that no state is 0, and no transition has the key 0 of a free slot
+        keys[0] = 1  # taken, so that no state is 0 and no transition has the key 0, which marks a free slot
         states = np.full(len(lengths), slots, np.int64)
         words = np.arange(len(lengths))
         for depth in range(int(lengths.max(initial=0))):
             words = words[lengths[words] > depth]
             parents, characters = states[words], codes[offsets[words] + depth]
             if depth:
-                _mark_further(values, parents, characters)
+                _mark_following(values, parents, characters)
             reached = _insert(keys, _key(parents, characters))
             states[words] = reached
             ends = lengths[words] == depth + 1
@@ -107,31 +112,40 @@ class Trie:
 
     @property
     def n_words(self) -> int:
-        """How many distinct words there are."""
+        """The number of distinct words."""
         return int(np.count_nonzero(self.cells[:, 1].astype(np.uint32)))
 
     def search(self, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
-        """Every word from ``codes[low:high]`` on, ordered by (start, end); ``codes`` ends with a boundary.
+        """Every word that starts in ``codes[low:high]``, ordered by (start, end).
+
+        Args:
+            codes: code points of a text, followed by a boundary.
+            low: the first start position.
+            high: the end of the start positions.
+            min_length: the fewest characters of a match.
+            most: the largest number of matches.
 
         Raises:
-            DataError: there are more than ``most``.
+            DataError: there are more than ``most`` matches.
         """
         library = kernels()
         if library is not None:
             return self._by_kernel(library, codes, low, high, min_length, most)
         windows = [(start, min(start + WINDOW, high)) for start in range(low, max(high, low + 1), WINDOW)]
-        return joined([in_order(self._pieces(codes, *window, min_length, most), window[0]) for window in windows])
+        return joined(
+            [in_order(self._by_length(codes, *window, min_length, most), window[0]) for window in windows]
+        )
 
     def _by_kernel(self, library: CDLL, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
         trie = TRIE(
             pointer(self.cells), len(self.cells), pointer(self.first), len(self.first), self.n_ids, self.longest
         )
-        room, count = -1, 2 * (high - low)
-        while room < count:  # there were more than expected: again, with room for all
-            if room >= 0 and count > most:
+        capacity, count = -1, 2 * (high - low)
+        while capacity < count:  # if there are more matches than expected, search again with memory for all
+            if capacity >= 0 and count > most:
                 raise too_many(len(codes) - 1)
-            room = count
-            met, found = np.empty((3, room), np.int32), np.empty((3, room), np.int32)
+            capacity = count
+            unsorted, found = np.empty((3, capacity), np.int32), np.empty((3, capacity), np.int32)
             count = library.trie_search(
                 byref(trie),
                 pointer(codes),
@@ -139,23 +153,23 @@ class Trie:
                 high,
                 min_length,
                 most,
-                room,
-                byref(MATCHES(*map(pointer, met))),
+                capacity,
+                byref(MATCHES(*map(pointer, unsorted))),
                 byref(MATCHES(*map(pointer, found))),
             )
         return Matches(*found[:, :count])
 
-    def _pieces(self, codes: UInt32, low: int, high: int, min_length: int, most: int) -> list[Piece]:
-        """A piece a length.
+    def _by_length(self, codes: UInt32, low: int, high: int, min_length: int, most: int) -> list[MatchesOfLength]:
+        """The matches by length, the shortest first.
 
         Raises:
-            DataError: they hold more than ``most`` matches.
+            DataError: there are more than ``most`` matches.
         """
         window = codes[low:high]
-        reached = self.first.take(window, mode="clip")  # larger characters read the last entry, -1
+        reached = self.first.take(window, mode="clip")  # larger characters get the last entry, -1
         starts = np.flatnonzero((reached >= 0) & (reached < len(self.cells)))
         states = reached[starts].astype(np.int64)
-        values = self._whole.take(states).view(np.uint64)[1::2]
+        values = self._pairs.take(states).view(np.uint64)[1::2]
         pieces = []
         length = 1
         while len(starts) and length <= self.longest:
@@ -163,13 +177,13 @@ class Trie:
                 words = self._words(values)
                 ends = np.flatnonzero(words >= 0)
                 if len(ends):
-                    pieces.append(Piece(length, starts[ends], words[ends]))
+                    pieces.append(MatchesOfLength(length, starts[ends], words[ends]))
                     most -= len(ends)
                 if most < 0:
                     raise too_many(len(codes) - 1)
             following = codes.take(starts + (low + length))
-            may_go_on = values >> ((following & FURTHER) + np.uint32(32)) & np.uint64(1)
-            inner = np.flatnonzero((may_go_on != 0) & (following != 0))
+            can_follow = values >> ((following & FOLLOWING) + np.uint32(32)) & np.uint64(1)
+            inner = np.flatnonzero((can_follow != 0) & (following != 0))
             starts = starts[inner]
             hits, states, values = self._probe(_key(states[inner], following[inner]))
             starts = starts[hits]
@@ -194,18 +208,18 @@ class Trie:
                 if not value >> ((codes[end] & 31) + 32) & 1:
                     break
                 key = state << CHARACTER_BITS | codes[end]
-                home, look = ((key * GOLDEN & FULL) >> 32) * slots >> 32, 0  # as _home
+                home, probe = ((key * GOLDEN & FULL) >> 32) * slots >> 32, 0  # as _home
                 state = home
-                while (seen := cells[2 * state]) != key and seen and look < LINES * LINE:
-                    look += 1
-                    state = ((home & -LINE) + (look & -LINE)) % slots | (home + look) % LINE  # as _place
+                while (seen := cells[2 * state]) != key and seen and probe < LINES * LINE:
+                    probe += 1
+                    state = ((home & -LINE) + (probe & -LINE)) % slots | (home + probe) % LINE  # as _probed
                 if seen != key:
                     break
                 end += 1
         return found
 
     def find(self, codes: UInt32, offsets: Int64) -> Int32:
-        """Number of each whole word ``codes[offsets[i]:offsets[i + 1]]``, or -1."""
+        """The id of each word ``codes[offsets[i]:offsets[i + 1]]``, or -1."""
         lengths = np.diff(offsets)
         found = np.full(len(lengths), -1, np.int32)
         words = np.flatnonzero(lengths > 0)
@@ -221,28 +235,28 @@ class Trie:
         return found
 
     def _words(self, values: UInt64) -> Int32:
-        """The words that end there, or -1."""
+        """The ids of the words in values of cells, or -1."""
         words = values.astype(np.uint32)
         return np.where(words <= self.n_ids, words, np.uint32(0)).astype(np.int32) - np.int32(1)
 
     @property
-    def _whole(self) -> NDArray[np.complex128]:
-        """The cells as things to fetch in one piece; no array with gaps can be taken from without being copied."""
+    def _pairs(self) -> NDArray[np.complex128]:
+        """The cells as one array of 16-byte items, as ``take`` copies an array that is not contiguous."""
         return self.cells.view(np.complex128)[:, 0]
 
     def _probe(self, keys: UInt64) -> tuple[NDArray[np.intp], Int64, UInt64]:
-        """The indices of the keys that are there, and for each of them its slot and the value in it."""
-        whole = self._whole
-        slots = _home(keys, len(whole))
-        cells = whole.take(slots)
+        """The indices of the keys that exist, and for each of them its slot and its value."""
+        pairs = self._pairs
+        slots = _home(keys, len(pairs))
+        cells = pairs.take(slots)
         seen = cells.view(np.uint64)[::2]
         hit = seen == keys
         open_ = np.flatnonzero(~hit & (seen != 0))
-        homes, look = slots.copy(), 0
-        while len(open_) and look < LINES * LINE:
-            look += 1
-            slots[open_] = tried = _place(homes[open_], look, len(whole))
-            next_cells = whole.take(tried)
+        homes, probe = slots.copy(), 0
+        while len(open_) and probe < LINES * LINE:
+            probe += 1
+            slots[open_] = tried = _probed(homes[open_], probe, len(pairs))
+            next_cells = pairs.take(tried)
             seen = next_cells.view(np.uint64)[::2]
             found = seen == keys[open_]
             reached = open_[found]
@@ -252,8 +266,8 @@ class Trie:
         return hits, slots[hits], cells.view(np.uint64)[1::2].take(hits)
 
 
-def in_order(pieces: Sequence[Piece], low: int) -> Matches:
-    """The matches of pieces, which come shortest first, ordered by (start, end)."""
+def in_order(pieces: Sequence[MatchesOfLength], low: int) -> Matches:
+    """Matches by length, the shortest first, as one list ordered by (start, end)."""
     if not pieces:
         return Matches(*(np.empty(0, np.int32) for _ in Matches._fields))
     starts = np.concatenate([piece.starts for piece in pieces])
@@ -265,7 +279,7 @@ def in_order(pieces: Sequence[Piece], low: int) -> Matches:
 
 
 def _lines_of_zeros(slots: int) -> UInt64:
-    """``[slots 2]``, beginning with a line of the cache."""
+    """``[slots 2]`` zeros that start at a cache line."""
     size = 16 * slots
     memory = np.zeros(size + 16 * LINE, np.uint8)
     start = -memory.ctypes.data % (16 * LINE)
@@ -277,52 +291,52 @@ def _key(states: Int64, characters: UInt32) -> UInt64:
 
 
 def _home(keys: UInt64, slots: int) -> Int64:
-    """The preferred slot of each key: the high half of its hash, scaled to the table."""
+    """The first slot to try for each key: the upper half of its hash, scaled to the table."""
     return ((keys * GOLDEN64 >> HALF) * np.uint64(slots) >> HALF).view(np.int64)
 
 
-def _mark_further(values: UInt64, parents: Int64, characters: UInt32) -> None:
-    """One bit after the other: what is set twice by one statement is set."""
-    bits = characters & FURTHER
+def _mark_following(values: UInt64, parents: Int64, characters: UInt32) -> None:
+    """Set the bit of each character in the value of its parent, one bit at a time as parents occur repeatedly."""
+    bits = characters & FOLLOWING
     for bit in range(32):
         values[parents[bits == bit]] |= np.uint64(1 << (32 + bit))
 
 
-def _place(homes: Int64, look: int, count: int) -> Int64:
-    """Where a key is looked for after ``look`` other places: around the line of its home, then around the next."""
-    lines = ((homes & -LINE) + (look & -LINE)) % count
-    return lines | (homes + look & LINE - 1)
+def _probed(homes: Int64, probe: int, count: int) -> Int64:
+    """The slot to try after ``probe`` others: all of the cache line of the home, then all of the next line."""
+    lines = ((homes & -LINE) + (probe & -LINE)) % count
+    return lines | (homes + probe & LINE - 1)
 
 
 class _Crowded(Exception):
-    """A key does not come to lie near its home."""
+    """A key has no free slot near its home."""
 
 
 def _insert(table: UInt64, keys: UInt64) -> Int64:
-    """Put every key in the table once, and return its slot: equal keys probe alike, so they meet.
+    """Insert every key once and return the slot of each; equal keys try the same slots, so they get the same one.
 
     Raises:
-        _Crowded: one would lie further from its home than a search goes.
+        _Crowded: a key would be further from its home than a search goes.
     """
     homes = _home(keys, len(table))
     slots = homes.copy()
     open_ = np.arange(len(keys))
-    look = 0
+    probe = 0
     while len(open_):
         tried, wanted = slots[open_], keys[open_]
         free = table[tried] == 0
         table[tried[free]] = wanted[free]
         missed = table[tried] != wanted
         open_ = open_[missed]
-        look += 1
-        if look == LINES * LINE and len(open_):
+        probe += 1
+        if probe == LINES * LINE and len(open_):
             raise _Crowded
-        slots[open_] = _place(homes[open_], look, len(table))
+        slots[open_] = _probed(homes[open_], probe, len(table))
     return slots
 
 
 def _count_states(codes: UInt32, offsets: Int64) -> int:
-    """Number of distinct prefixes, a few in a hundred too low: marks in a table that collide count once."""
+    """The number of distinct prefixes, a few percent too low as colliding hashes count once."""
     lengths = np.diff(offsets)
     words = np.arange(len(lengths))
     hashes = np.zeros(len(lengths), np.uint64)

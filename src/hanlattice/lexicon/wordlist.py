@@ -1,4 +1,4 @@
-"""Word lists as text: one word a line, with the label and the weight it may have after tabs."""
+"""Word lists: text files with one word on each line, and optional label and weight after tabs."""
 
 import logging
 import math
@@ -14,7 +14,7 @@ from hanlattice.lexicon.matches import Int32
 from hanlattice.lexicon.words import Entry, Word, WordTable
 from hanlattice.text.code_points import code_points, text_of
 
-LONGEST_LINE = 1000  # characters; a longer line is no word but a file of another kind
+LONGEST_LINE = 1000  # characters; a file with longer lines is not a word list
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +43,8 @@ def read_words(path: str | Path) -> Iterator[Entry]:
 
 
 def line_of(path: str | Path, word: str, label: str) -> int | None:
-    """The line of a word list, from 1, that gives a word this label; None where the file is no such list."""
-    if not Path(path).is_file():  # what can be read once only
+    """The number of the line that gives a word this label, from 1; None if it cannot be found."""
+    if not Path(path).is_file():  # a pipe can be read only once
         return None
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
@@ -55,7 +55,7 @@ def line_of(path: str | Path, word: str, label: str) -> int | None:
 
 
 class Listed(NamedTuple):
-    """A word list as arrays: the words, their distinct labels, and of each word the index of its label, or -1."""
+    """A word list as arrays: words, distinct labels, and the index of the label of each word, or -1."""
 
     words: WordTable
     labels: tuple[str, ...]
@@ -63,12 +63,12 @@ class Listed(NamedTuple):
 
 
 def read_table(path: str | Path) -> Listed | None:
-    r"""A word list that holds nothing but lines ``word`` and ``word\tlabel``, many times as fast as word by word.
+    r"""A word list that has only lines ``word`` and ``word\tlabel``, read much faster than word by word.
 
-    None where there is anything else, be it an error, a weight, a blank line or space around a field; words that
-    are there twice are not noticed.
+    It returns None if the file has anything else: an error, a weight, a blank line or space around a field. It does
+    not detect words that occur twice.
     """
-    if str(path) == STDIN or not Path(path).is_file():  # what can be read once only
+    if str(path) == STDIN or not Path(path).is_file():  # a pipe can be read only once
         return None
     try:
         text = Path(path).read_bytes().decode("utf-8").removeprefix("\ufeff")
@@ -111,14 +111,14 @@ def read_table(path: str | Path) -> Listed | None:
 def _refuse_no_words(lines: Sequence[str], path: str | Path, done: int) -> None:
     """
     Raises:
-        DataError: a line is too long or holds a NUL character; ``done`` are before them.
+        DataError: a line is too long or has a NUL character; ``done`` lines precede them.
     """
     if max(map(len, lines), default=0) <= LONGEST_LINE and "\0" not in "".join(lines):
         return
     for number, line in enumerate(lines, done + 1):
         if len(line) > LONGEST_LINE:
             raise DataError(
-                f"the line has {len(line):,} characters, more than {LONGEST_LINE:,}; write one word a line",
+                f"the line has {len(line):,} characters, more than {LONGEST_LINE:,}; write one word on each line",
                 path,
                 number,
             )

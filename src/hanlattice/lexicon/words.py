@@ -13,7 +13,7 @@ from hanlattice.text.code_points import UInt32, code_points, text_of
 
 
 class Word(NamedTuple):
-    """A word of a lexicon, with the label and the weight it may have."""
+    """A word of a lexicon with its optional label and weight."""
 
     text: str
     label: str | None = None
@@ -23,15 +23,15 @@ class Word(NamedTuple):
 Entry = str | tuple[str, str | None, float | None] | Word
 Traits = tuple[str | None, float | None]  # label and weight
 PLAIN: Traits = (None, None)
-LONGEST = 1000  # characters of a word
+LONGEST = 1000  # characters in a word
 LAST_CODE = 0x10FFFF
-NO_CHARACTER = "a compiled lexicon is broken (a code that is no character); build it again from its words"
+NO_CHARACTER = "a compiled lexicon is broken (a number that is no character); build it again from its words"
 
 
 def _text(codes: UInt32) -> str:
     """
     Raises:
-        ModelError: a code is no character, as in a broken file.
+        ModelError: a number is not a code point, as in a broken file.
     """
     try:
         return text_of(codes)
@@ -41,7 +41,7 @@ def _text(codes: UInt32) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordTable:
-    """Texts as code points end to end: word ``i`` is ``codes[offsets[i]:offsets[i + 1]]``."""
+    """Concatenated code points of words: word ``i`` is ``codes[offsets[i]:offsets[i + 1]]``."""
 
     codes: UInt32
     offsets: Int64
@@ -66,16 +66,16 @@ class WordTable:
         return (text[start:end] for start, end in pairwise(offsets))
 
     def in_order(self) -> "WordTable":
-        """This one, if its words follow one another and are of characters, as those of a broken file may not be.
+        """This table, after checking that the offsets rise and all code points exist.
 
         Raises:
-            ModelError: they are not.
+            ModelError: they do not, as in a broken file.
         """
         ends = self.offsets
         if self.codes.max(initial=0) > LAST_CODE:
             raise ModelError(NO_CHARACTER)
         if ends[0] != 0 or ends[-1] != len(self.codes) or (np.diff(ends) < 0).any():
-            raise ModelError("a compiled lexicon is broken (where its words end); build it again from its words")
+            raise ModelError("a compiled lexicon is broken (ends of its words); build it again from its words")
         return self
 
     def __add__(self, other: "WordTable") -> "WordTable":

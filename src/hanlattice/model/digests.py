@@ -1,7 +1,8 @@
-"""Digests of the files of a model's folder: recorded when it is saved, compared when that is asked for.
+"""Digests of the files of a model folder: recorded when the model is saved, compared by ``hanlattice info
+--verify``.
 
-They show damage and mix-ups. Who can change the files can change the record too: against that, compare the record
-with one that came another way.
+They detect damage and mixed-up files, but not manipulation: whoever can change the files can change the record too.
+Against that, compare the record with a copy from another source.
 """
 
 import hashlib
@@ -13,14 +14,14 @@ from hanlattice.errors import ModelError
 from hanlattice.files import atomic_write
 
 RECORD = "digests.json"
-CHECKPOINT = "checkpoint.safetensors"  # of training, which is no part of the model and may be deleted
+CHECKPOINT = "checkpoint.safetensors"  # of the training run: not part of the model, and may be deleted
 
 
 def digest(path: Path) -> str:
     """SHA-256 of a file's bytes.
 
     Raises:
-        ModelError: it cannot be read.
+        ModelError: the file cannot be read.
     """
     try:
         with path.open("rb") as stream:
@@ -30,7 +31,7 @@ def digest(path: Path) -> str:
 
 
 def record(folder: Path) -> None:
-    """Write the digests of all files of a folder into it, once nothing more will be written there."""
+    """Write the digests of all files of a folder into it; call this after the last file was written."""
     found = {name: digest(folder / name) for name in _names(folder)}
     with atomic_write(folder / RECORD) as stream:
         json.dump(found, stream, ensure_ascii=False, indent=1)
@@ -38,12 +39,12 @@ def record(folder: Path) -> None:
 
 
 def forget(folder: Path) -> None:
-    """Remove the record, as files will change."""
+    """Remove the record before files are changed."""
     (folder / RECORD).unlink(missing_ok=True)
 
 
 def faults(folder: Path) -> Iterator[str]:
-    """A line for every file that is not as it was recorded."""
+    """A message for each file that differs from the record."""
     recorded = _recorded(folder)
     if isinstance(recorded, str):
         yield recorded
@@ -59,7 +60,7 @@ def faults(folder: Path) -> Iterator[str]:
 
 
 def _recorded(folder: Path) -> dict[str, str] | str:
-    """The digests by name, or what is wrong with the record."""
+    """The digests by name, or a message if the record cannot be read."""
     try:
         found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -70,7 +71,7 @@ def _recorded(folder: Path) -> dict[str, str] | str:
 
 
 def _names(folder: Path) -> Iterator[str]:
-    """Of the files of a model, those of language models in folders below included."""
+    """The names of the files of a model, including those of language models in folders below."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and name not in (RECORD, CHECKPOINT) and not path.name.startswith("."):

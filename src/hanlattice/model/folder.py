@@ -1,4 +1,4 @@
-"""The folder of a model: what its files are called, and what every engine reads of it."""
+"""The folder of a model: the names of its files, and the parts that every engine reads."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from hanlattice.config.files import load_config
 from hanlattice.config.parts import Kinds, Part, settings_of
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tag_rules import TagRules, TagScores
-from hanlattice.errors import ConfigError, ModelError
+from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER, Engine
@@ -26,11 +26,11 @@ CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
     "lexicon.txt",
     "README.md",
 )
-LOG = "log.jsonl"  # one line an epoch, of a model that training made
-GRAPH = "model.onnx"  # of an exported model; its tables lie in the weights
-SCALE = "::scale"  # ends the name of the scales of a table that is stored in 8 bits
+LOG = "log.jsonl"  # one line for each epoch of its training
+GRAPH = "model.onnx"  # of an exported model; its tables are in the file of the weights
+SCALE = "::scale"  # suffix of the name of the scales of a table that is stored as int8
 MISFIT = "weights do not fit the settings and vocabulary"
-# Decoders of tags that are read without torch, and their settings.
+# Tag decoders that run without torch, and their settings.
 _SCHEME = (Literal["BIO", "BMES", "BIOES", "BILOU"], "BMES")
 TAGS: Mapping[str, Kinds] = {
     "crf": {
@@ -42,7 +42,7 @@ TAGS: Mapping[str, Kinds] = {
     },
     "softmax": {"scheme": _SCHEME, "constrained": (bool, True)},
 }
-Stored = TypeVar("Stored")  # an array of whatever library reads it
+Stored = TypeVar("Stored")  # the array type of the library that reads a file
 DEFAULT = Path(__file__).parents[1] / "data" / "default_model"
 
 
@@ -50,23 +50,27 @@ def stored_weights(path: Path, load: Callable[[bytes], dict[str, Stored]]) -> di
     """The tensors of a file of weights.
 
     Raises:
-        ModelError: it is missing, cut short or no safetensors file.
+        ModelError: the file is missing, truncated or not a safetensors file.
+        EngineError: it has numbers of a type that ``load`` does not support.
     """
-    if not path.is_file():  # what never ends, such as a device or a pipe, is none
+    if not path.is_file():  # a device or a pipe might never end
         raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?")
     try:
         return load(path.read_bytes())
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:  # of types that numpy has not too
+    except KeyError as error:  # numpy has no bfloat16
+        reason = f"{path}: has numbers of the type {error.args[0]}; load the model with engine='torch'"
+        raise EngineError(reason) from None
+    except (OSError, SafetensorError, TypeError, ValueError) as error:
         raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
 
 
 def decoder_prefix(convention: str) -> str:
-    """How the names of the weights of a convention's decoder begin; those of the default one where it is empty."""
+    """The prefix of the weights of a convention's decoder; an empty convention is the default one."""
     return f"conventions.{convention}.decoder." if convention else "decoder."
 
 
 def is_finite(array: Float[np.ndarray, "*S"]) -> bool:
-    """Whether all numbers are; of short ones by their bits, as numpy is slow at these."""
+    """Whether all numbers are finite. For float16 this looks at the exponent bits, as numpy is slow there."""
     if array.dtype == np.float16:
         return not bool(((array.view(np.uint16) & 0x7C00) == 0x7C00).any())
     return bool(np.isfinite(array).all())
@@ -75,10 +79,10 @@ def is_finite(array: Float[np.ndarray, "*S"]) -> bool:
 def _finite(
     weights: Mapping[str, Shaped[np.ndarray, "*S"]], name: str, shape: tuple[int, ...], path: Path
 ) -> Float[np.ndarray, "*S"]:
-    """A small weight in float32, whatever it is stored in.
+    """A small weight as float32, whatever its stored type.
 
     Raises:
-        ModelError: it is of another shape, or not finite.
+        ModelError: it has another shape, or is not finite.
     """
     found = weights[name].astype(np.float32)
     if name + SCALE in weights:
@@ -92,7 +96,7 @@ def _finite(
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A model on disk, but for its weights."""
+    """A model on disk: its settings and vocabulary, and how to read the rest."""
 
     path: Path
     config: Config
@@ -100,10 +104,10 @@ class ModelFolder:
 
     @classmethod
     def open(cls, path: str | Path | None = None) -> "ModelFolder":
-        """The folder at a path; without one, that of the model inside the package.
+        """The folder at a path, or that of the packaged model.
 
         Raises:
-            ModelError: it is missing, broken, or holds no model of this library.
+            ModelError: the folder is missing, broken, or not a model of this library.
         """
         if path is None and not DEFAULT.is_dir():
             raise ModelError("this installation has no packaged model; name the folder of one (--model FOLDER)")
@@ -123,21 +127,20 @@ class ModelFolder:
 
     @property
     def conventions(self) -> tuple[str, ...]:
-        """All that the model learnt, as engines take them: the default one is empty, and the first."""
+        """The annotation conventions of the model as engines name them: first "" for the default one."""
         return ("", *self.vocabulary.conventions)
 
     def decoder(self, convention: str = "") -> Part:
-        """The settings of the decoder of a convention, of the default one where it is empty."""
+        """The settings of a convention's decoder; an empty convention is the default one."""
         return self.config.conventions[convention].decoder if convention else self.config.decoder
 
     def tags(
         self, weights: Mapping[str, Shaped[np.ndarray, "*S"]], convention: str = ""
     ) -> tuple[TagRules, TagScores]:
-        """What the tags of a model that decodes by them mean, and the scores of their chain, which are among its
-        ``weights``, by a convention.
+        """The tags of a model with a tag decoder, and their transition scores from ``weights``, by a convention.
 
         Raises:
-            ModelError: settings or weights of the tags are broken.
+            ModelError: the settings or the weights of the decoder are broken.
         """
         decoder, prefix = self.decoder(convention), decoder_prefix(convention)
         labels = self.vocabulary.conventions[convention] if convention else self.vocabulary.labels
@@ -156,18 +159,18 @@ class ModelFolder:
         return rules, TagScores(*scores)
 
     def weights(self) -> dict[str, Shaped[np.ndarray, "*S"]]:
-        """As they are stored: tables in 8 bits have their scales beside them, under their names and `SCALE`.
+        """The weights as they are stored: the scales of a table in int8 have its name and `SCALE`.
 
         Raises:
-            ModelError: they are missing, cut short or no safetensors.
+            ModelError, EngineError: see :func:`stored_weights`.
         """
         return stored_weights(self.path / WEIGHTS, load_arrays)
 
     def read_by(self, engine: Engine, convention: str = "") -> NER:
-        """The model, run by an engine.
+        """The model with an engine that runs it.
 
         Raises:
-            ConfigError: it does not know the convention.
+            ConfigError: the model does not have the convention.
         """
         lexicon = Lexicon.open(self.path / LEXICON)
         ner = NER(engine, self.vocabulary, lexicon, self.config, convention=convention)

@@ -1,4 +1,4 @@
-"""A model is a folder: settings, weights, vocabulary, lexicon and card. No pickle is read or written."""
+"""Save and load a model for torch: settings, weights, vocabulary, lexicon and model card. Pickle is never used."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -46,10 +46,13 @@ def save_model(
     card: str = "",
     precision: str = "float32",
 ) -> None:
-    """Write a model's folder, each file whole or not at all, the weights last, and then their digests."""
+    """Write the folder of a model; each file appears complete, the weights last, then the digests.
+
+    ``card`` is the text of the model card; for ``precision`` see :func:`save_weights`.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / GRAPH).unlink(missing_ok=True)  # of other weights
+    (folder / GRAPH).unlink(missing_ok=True)  # it belongs to other weights
     forget(folder)
     save_config(config, folder / CONFIG)
     vocabulary.save(folder / VOCABULARY)
@@ -63,14 +66,14 @@ def save_model(
 
 
 def save_files(tagger: Tagger, folder: Path) -> None:
-    """Write what parts need beside their weights, each into a folder of its name in the tagger."""
+    """Write the files that parts need besides weights, each into a folder with its name in the tagger."""
     for name, part in tagger.named_modules():
         if isinstance(part, Pretrained | Own):
             part.save_files(folder.joinpath(*name.split(".")))
 
 
 def save_lexicon(lexicon: Lexicon, path: Path) -> None:
-    """One word a line, with its label and weight where it has them."""
+    """Write a word list: one word on each line, with its label and weight if it has them."""
     with atomic_write(path) as stream:
         for entry in lexicon.entries():
             traits = [entry.label or "", "" if entry.weight is None else f"{entry.weight:g}"]
@@ -80,12 +83,12 @@ def save_lexicon(lexicon: Lexicon, path: Path) -> None:
 def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "float32") -> None:
     """Write weights as safetensors.
 
-    ``precision``: ``float32`` loses nothing; ``float16`` halves the size; ``int8`` stores matrices of more than
-    a thousand rows (the embedding tables) in 8 bits with one scale a row, and the rest as float16. Whole numbers
+    ``precision``: ``float32`` loses nothing; ``float16`` halves the size; ``int8`` stores matrices with more than a
+    thousand rows (the embedding tables) as int8 with one scale for each row, and the rest as float16. Integers
     stay as they are.
 
     Raises:
-        ConfigError: another precision.
+        ConfigError: there is no such precision.
     """
     if precision not in ("float32", "float16", "int8"):
         raise ConfigError(f"precision must be 'float32', 'float16' or 'int8', not {precision!r}")
@@ -93,7 +96,7 @@ def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "f
     for name, tensor in state.items():
         tensor = tensor.detach().cpu()
         if precision == "float32" or not tensor.is_floating_point():
-            stored[name] = tensor.clone()  # none may share memory
+            stored[name] = tensor.clone()  # safetensors refuses tensors that share memory
         elif precision == "int8" and tensor.dim() == 2 and len(tensor) > 1000:
             scale = (tensor.abs().amax(1, keepdim=True) / 127).half()
             whole = scale.float().clamp_min(1e-12)
@@ -106,7 +109,7 @@ def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "f
 
 
 def stored_precision(path: Path) -> str:
-    """In which precision :func:`save_weights` wrote a file, so that it can be written so again."""
+    """The precision with which :func:`save_weights` wrote a file."""
     with safe_open(path, framework="pt") as tensors:
         names = tensors.keys()
         kinds = {tensors.get_slice(name).get_dtype() for name in names}
@@ -114,10 +117,10 @@ def stored_precision(path: Path) -> str:
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
-    """Weights as float32, and whole numbers as they are.
+    """Weights as float32; integers stay as they are.
 
     Raises:
-        ModelError: the file is missing, cut short or no safetensors file, or holds numbers that are not finite.
+        ModelError: the file is missing, truncated or not a safetensors file, or has numbers that are not finite.
     """
     stored = stored_weights(path, load_tensors)
     for name, tensor in stored.items():
@@ -142,12 +145,11 @@ def _widened(tensor: Tensor) -> Tensor:
 def load_model(
     folder: str | Path | None = None, *, device: str = "cpu", convention: str = "", trust: bool = False
 ) -> NER:
-    """The model of a folder, read by torch; without one, the model inside the package.
-
-    ``trust``: parts that the folder names as ``package.module:Class`` may be imported, which runs their code.
+    """Open a model with torch; for the arguments see :func:`hanlattice.load`.
 
     Raises:
-        ModelError: the folder is missing, broken, or no model of this library; or it names parts of its own.
+        ModelError: the folder is missing, broken, or not a model of this library; or it names parts of other
+            packages and is not trusted.
     """
     opened = ModelFolder.open(folder)
     path, vocabulary = opened.path, opened.vocabulary
@@ -172,7 +174,7 @@ def load_model(
 
 
 def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:
-    """Widths of the three tables, read off the weights."""
+    """The widths of the three embedding tables, from the weights."""
     ends = {"chars": ".chars.weight", "bigrams": ".bigrams.weight", "words": ".words.table.weight"}
     widths = {
         kind: [t.shape[1] for name, t in state.items() if name.endswith(end) and t.dim() == 2]

@@ -48,11 +48,10 @@ class NativeTagger:
             )
             found = checked(weights, folder, {name: len(rules.names) for name, (rules, _) in tags.items()})
             self.flat = FlatKernel(found, chosen, scale_suffix=SCALE, int8=int8, conventions=conventions)
-        except EngineError as error:
-            raise EngineError(f"{folder.path}: {error}") from None
         except HanlatticeError as error:
+            kind = EngineError if isinstance(error, EngineError) else ModelError
             where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
-            raise ModelError(f"{where}{error}") from None
+            raise kind(f"{where}{error}") from None
         self.chains = {convention: ChainKernel(*its_tags) for convention, its_tags in tags.items()}
         self.threads = threads or _cores()
         self.renew()

@@ -1,0 +1,80 @@
+"""Opening a model: a broken one is reported, and an engine that cannot run it is passed over with a reason."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import hanlattice
+import tiny
+from hanlattice import api
+from hanlattice.engines import onnx
+from hanlattice.errors import EngineError, ModelError
+from hanlattice.kernels.library import MISSING
+from hanlattice.model.folder import DEFAULT, GRAPH, WEIGHTS
+
+TEXT = "李明在北京工作。"
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    """A copy of the packaged model, which is exported."""
+    return shutil.copytree(DEFAULT, tmp_path / "model")
+
+
+@pytest.fixture
+def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a processor without kernels."""
+
+    def refuse(*_: object) -> None:
+        raise EngineError(MISSING)
+
+    monkeypatch.setattr(api, "_open_native", refuse)
+
+
+@pytest.mark.usefixtures("no_kernels")
+class TestWithoutKernels:
+    def test_the_next_engine_is_taken_and_the_reason_is_kept(self, exported: Path) -> None:
+        opened = api.open_model(exported)
+        assert (opened.engine, opened.passed_over) == ("onnx", (("native", MISSING),))
+        assert opened.reason == "the first that runs this model, after native"
+
+    @pytest.mark.parametrize("engine", ["auto", "onnx"])
+    def test_weights_cut_short_are_reported_as_such(self, exported: Path, engine: Any) -> None:
+        """And not as a graph that belongs to other weights."""
+        path = exported / WEIGHTS
+        path.write_bytes(path.read_bytes()[:-1])
+        with pytest.raises(ModelError, match=f"{WEIGHTS}: broken") as error:
+            hanlattice.load(exported, engine=engine)
+        assert not isinstance(error.value, EngineError)
+
+    def test_a_graph_of_other_weights_is_reported(self, exported: Path) -> None:
+        data = bytearray((exported / WEIGHTS).read_bytes())
+        data[-2] ^= 1  # the lowest bit of a number
+        (exported / WEIGHTS).write_bytes(data)
+        with pytest.raises(ModelError, match=f"{GRAPH} was not exported from this {WEIGHTS}") as error:
+            hanlattice.load(exported)
+        assert not isinstance(error.value, EngineError)
+
+    def test_a_graph_of_another_version_is_passed_over(
+        self, exported: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        whole = onnx.feeds
+        monkeypatch.setattr(onnx, "feeds", lambda some: {k: v for k, v in whole(some).items() if k != "tail"})
+        opened = api.open_model(exported)
+        assert opened.engine == "torch"
+        assert "is from another version: its input 'tail' is unknown" in opened.passed_over[1][1]
+
+
+def test_numbers_that_only_torch_can_read_are_left_to_torch(tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny.two_conventions(), tmp_path / "model")
+    weights = load_file(folder / WEIGHTS)
+    save_file({name: tensor.to(torch.bfloat16) for name, tensor in weights.items()}, folder / WEIGHTS)
+    opened = api.open_model(folder)
+    assert opened.engine == "torch"
+    assert opened.ner(TEXT).entities
+    with pytest.raises(EngineError, match="has numbers of the type BF16"):
+        hanlattice.load(folder, engine="native")
