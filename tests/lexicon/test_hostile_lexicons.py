@@ -341,7 +341,7 @@ class TestEntries:
             (("坏词", "L", True), "the weight of the word '坏词' is a number"),
             (("坏词", "L", Decimal(1)), "the weight of the word '坏词' is a number"),
             (("坏词", 7, 1.0), "the label of the word '坏词' is a string, not 7"),
-            (("坏词", b"L", None), "the label of the word '坏词' is a text"),
+            (("坏词", b"L", None), "the label of the word '坏词' is a string"),
             ((7, "L", None), "a word of the lexicon is a string, not 7"),
             (("坏词", "L"), "an entry of a lexicon is a word or"),
             (("坏词",), "an entry of a lexicon is a word or"),
@@ -388,5 +388,5 @@ class TestEntries:
         magic, header, arrays = parts(path)
         arrays["codes"][:] = 0x110000
         put_together(path, magic, header, arrays)
-        with pytest.raises(HanlatticeError, match="a code that is no character"):
+        with pytest.raises(HanlatticeError, match="a number that is no character"):
             list(Lexicon.load(path).entries())
