@@ -16,6 +16,7 @@ Only numbers are written. Texts and vocabularies in FIXTURES are not read.
 import argparse
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def main() -> None:
     DATA.mkdir(exist_ok=True)
     for name in ("lattice_lstm.npz", "lattice_lstm_meta.json", "tener_meta.json"):
         shutil.copyfile(fixtures / name, DATA / name)
-    tener = {key: a for key, a in np.load(fixtures / "tener.npz").items() if _is_kept(key)}
+    tener: dict[str, Any] = {key: a for key, a in np.load(fixtures / "tener.npz").items() if _is_kept(key)}
     np.savez_compressed(DATA / "tener.npz", **tener)
     for name in FLAT_MODELS:
         np.savez_compressed(DATA / f"{name}.npz", **flat(dict(np.load(fixtures / f"{name}.npz")), name))
@@ -72,7 +73,7 @@ def _is_kept(key: str) -> bool:
     return key.startswith("scaled_prenorm:") and "pos_embed.weights" not in key
 
 
-def flat(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+def flat(arrays: dict[str, np.ndarray], name: str) -> dict[str, Any]:
     """What is kept of one FLAT model."""
     pe = arrays["param:pe" if "param:pe" in arrays else "param:pe.weight"]
     kept = {key: arrays[key] for key in POSITIONS} | {"rows_of_pe": np.array(len(pe))}

@@ -1,14 +1,15 @@
-r"""Semantic augmentation: any encoder, with the neighbours of each character in meaning beside what it says.
+r"""Semantic augmentation: any encoder, fused with an attention over characters of similar meaning.
 
-Nie et al. 2020 (SANER), https://aclanthology.org/2020.findings-emnlp.378. With :math:`h` from the encoder and
-:math:`e_j` a vector of the j-th of the characters whose pretrained vectors are nearest to this one's,
+Nie et al. 2020 (SANER), https://aclanthology.org/2020.findings-emnlp.378. Let :math:`h` be the encoder's vector of
+a character, and :math:`e_j` a vector of its j-th neighbour. Neighbours are the characters with the nearest
+pretrained vectors. Then
 
 .. math::
     p_j = \mathrm{softmax}_j(h \cdot e_j / \sqrt{D}), \quad v = \sum_j p_j e_j, \quad
     g = \sigma(W_1 h + W_2 v + b), \quad u = [g \odot h; (1 - g) \odot v]
 
-What the paper then calls :math:`W u + b` is the first layer of the decoder. Differs from the authors' code: names
-without neighbours attend to nothing, where theirs attends to padding.
+The paper's next step, :math:`W u + b`, is the first layer of the decoder. Difference from the authors' code: a
+character without neighbours attends to nothing; in their code it attends to padding.
 """
 
 from typing import Literal
@@ -25,17 +26,17 @@ from hanlattice.layers.dropout import Dropout
 
 Fusion = Literal["gate-concat", "gate-sum", "concat", "sum"]
 
-# Rows whose similarity to all others is held at once.
+# So many rows are compared with all others at a time, to limit memory.
 BLOCK = 512
 
 
 def nearest(vectors: Float[Tensor, "V D"], k: int) -> Int[Tensor, "V K"]:
-    """For each row the ``k`` others nearest by cosine, nearest first, and ``PAD`` where there are no more.
+    """The ``k`` nearest other rows of each row by cosine, nearest first; ``PAD`` where there are fewer.
 
-    Rows that are zero, and those of padding and unknown, neither have neighbours nor are any.
+    Rows that are zero, and the rows of padding and of unknown characters, have no neighbours and are none.
 
     Raises:
-        ValueError: fewer than one is asked for.
+        ValueError: ``k`` is less than 1.
     """
     if k < 1:
         raise ValueError(f"neighbours must be at least 1, not {k}")
@@ -54,12 +55,18 @@ def nearest(vectors: Float[Tensor, "V D"], k: int) -> Int[Tensor, "V K"]:
 
 
 class Augmented(Encoder):
-    """The result of ``inner`` for each character, fused with what its neighbours mean.
+    """The result of ``inner`` for each character, fused with an attention over its neighbours.
 
-    ``neighbours`` are rows of ``values`` for each row of the table of characters (or bigrams: ``of``), ``PAD`` for
-    none; see :func:`nearest`. Values of another width than ``inner`` gives are projected to it. ``fusion``:
-    ``gate-concat`` is the paper's u, ``gate-sum`` adds its halves; ``concat`` and ``sum`` are the same without the
-    gate. Dropout: ``memory_dropout`` on values, ``fusion_dropout`` on the result. ``scaled``: the root of D above.
+    Args:
+        inner: any encoder of characters.
+        neighbours: K rows of ``values`` for each character, ``PAD`` for none; see :func:`nearest`.
+        values: vectors of neighbours; they are projected if their width is not that of ``inner``.
+        of: whether rows are those of characters or of bigrams.
+        fusion: ``"gate-concat"`` is the paper's u, and ``"gate-sum"`` adds its two parts; ``"concat"`` and ``"sum"``
+            are the same without the gate.
+        scaled: divide scores by the square root of D.
+        memory_dropout: rate for values.
+        fusion_dropout: rate for the result.
     """
 
     neighbours: Int[Tensor, "V K"]
@@ -95,9 +102,11 @@ class Augmented(Encoder):
         return self.fusion_dropout(torch.cat([h, v], -1) if self.fusion.endswith("concat") else h + v)
 
     def _meaning(self, h: Float[Tensor, "B N D"], neighbours: Int[Tensor, "B N K"]) -> Float[Tensor, "B N D"]:
-        """What a character attends to among its neighbours; zeros, the value of padding, where it has none."""
+        """The attended neighbours of each character; zeros, the value of padding, where there are none."""
         e, real = self.memory_dropout(self.values(neighbours)), neighbours != PAD
-        query = h if self.project is None else h @ self.project.weight  # rather than project K values for each h
+        query = (
+            h if self.project is None else h @ self.project.weight
+        )  # cheaper than projecting K values for each h
         scores = self.scale * torch.einsum("bnd,bnkd->bnk", query, e)
         p = scores.masked_fill(~real, torch.finfo(scores.dtype).min).softmax(-1)
         v = torch.einsum("bnk,bnkd->bnd", p, e)

@@ -1,7 +1,11 @@
-"""BiLSTM: characters read from the left and from the right.
+r"""BiLSTM: characters, read from left to right and from right to left.
 
-Huang et al. 2015, https://arxiv.org/abs/1508.01991; the Chinese baselines are those of Zhang & Yang 2018,
-https://aclanthology.org/P18-1144. Bigrams and segmentation features are the embedding's.
+Huang et al. 2015, https://arxiv.org/abs/1508.01991. The Chinese baselines are those of Zhang & Yang 2018,
+https://aclanthology.org/P18-1144, where a layer computes
+
+.. math:: h_t = [\overrightarrow{\mathrm{LSTM}}(x_1, \dots, x_t); \overleftarrow{\mathrm{LSTM}}(x_N, \dots, x_t)]
+
+Bigrams and segmentation features are part of the embedding.
 """
 
 from jaxtyping import Bool, Float
@@ -14,9 +18,18 @@ from hanlattice.layers.recurrent import TwoWayLSTM
 
 
 class StackedLSTM(nn.Module):
-    """``layers`` LSTMs in both directions, ``d_hidden`` wide each; a layer reads both halves of the one below.
+    """``layers`` bidirectional LSTMs; a layer reads both directions of the layer below.
 
-    Equals packed sequences, and on CPUs takes less than half their time. ``dropout`` is between layers.
+    The result equals that of packed sequences; on CPUs it takes less than half the time.
+
+    Args:
+        d_in: width of the input.
+        d_hidden: width of each direction.
+        layers: how many layers.
+        dropout: rate between layers.
+
+    Raises:
+        ValueError: no layer.
     """
 
     def __init__(self, d_in: int, d_hidden: int, layers: int = 1, dropout: float = 0.0):
@@ -34,9 +47,15 @@ class StackedLSTM(nn.Module):
 
 
 class BiLSTM(Encoder):
-    """``layers`` bidirectional LSTMs of ``d_hidden`` a direction.
+    """A :class:`StackedLSTM` over the characters, with dropout for its input and its result.
 
-    Dropout on what comes in (beside the embedding's own), between layers, and on the result.
+    Args:
+        d_in: width of the character vectors.
+        d_hidden: width of each direction.
+        layers: how many layers.
+        input_dropout: rate for the input. (The embedding has its own dropout.)
+        layer_dropout: rate between layers.
+        output_dropout: rate for the result.
     """
 
     def __init__(

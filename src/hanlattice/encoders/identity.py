@@ -1,4 +1,4 @@
-"""No encoder: what is embedded is decoded, as under a language model that has read the context already."""
+"""No encoder: the decoder reads the embedding, as with a language model that has already read the context."""
 
 from jaxtyping import Float
 from torch import Tensor

@@ -1,20 +1,27 @@
-r"""Lattice LSTM: characters one by one, and words that carry the cell state from their first one to their last.
+r"""Lattice LSTM: an LSTM over characters; words carry cell states from their first character to their last.
 
-Zhang & Yang 2018, https://aclanthology.org/P18-1144. A character has the gates of a LSTM. A word
-:math:`w_{b,e}` has a cell state of its own, from the state after its first character and its vector, and a gate
-that tells how much of it the last character takes:
+Zhang & Yang 2018, https://aclanthology.org/P18-1144. A character has the gates of an LSTM. A word
+:math:`w_{b,e}` from character b to character e has its own cell state, computed from the state after its first
+character and from its vector. A gate s decides how much of this cell state its last character takes:
 
 .. math::
     (i, f) = \sigma, \tilde c = \tanh \text{ of } W^w [x^w; h_b] + b^w, \quad c^w = f c_b + i \tilde c, \quad
     s = \sigma(W^l [x_e; c^w] + b^l)
 
-Where words end, the new cell state is the mean of the character's candidate and of their cell states, weighted by
-the softmax of the character's input gate and of their gates s, all after the sigmoid, component by component; the
-cell state before is not read. Where none ends, all is as in a LSTM. The backward direction does the same with the
-sentence reversed: a word carries the state from its last character to its first.
+Where words end, the new cell state is a weighted mean of the character's candidate and of the cell states of these
+words. The weights are a softmax over the character's input gate and the words' gates s, all after the sigmoid, for
+each component; the previous cell state is not read. Where no word ends, the step is that of an LSTM::
 
-The authors' code reads one sentence at a time and one word at a time. Here all words that end at a step are read at
-once, in all sentences and in both directions: :mod:`hanlattice.layers.lattice_recurrence`.
+    c_0 --南--> c_1 --京--> c_2 --市--> c_3 --长--> c_4 --江--> c_5
+                 |           ^           ^           |           ^
+                 +---南京----+           |           +---长江----+
+                 +--------南京市---------+
+
+The backward direction does the same for the reversed sentence: a word carries the state from its last character to
+its first.
+
+The authors' code reads one sentence and one word at a time. Here all words that end at a step are read together, in
+all sentences and in both directions: :mod:`hanlattice.layers.lattice_recurrence`.
 """
 
 import torch
@@ -29,11 +36,11 @@ from hanlattice.layers.lattice_recurrence import Lattice, LatticeRecurrence
 
 
 class Direction(nn.Module):
-    """The weights of one direction; rows are in the order of gates.
+    """The weights of one direction.
 
-    ``char``: o, i, f (unless ``coupled``), g; ``word``: i, f, g of its cell; ``merge``: s.
-
-    They begin as in the authors' code: orthogonal for inputs, the identity for states, biases 0.
+    Rows are ordered by gate: ``char`` has o, i, f (unless ``coupled``) and g; ``word`` has i, f and g of a word's
+    cell; ``merge`` has s. Initial weights are those of the authors' code: orthogonal for inputs, the identity for
+    states, biases 0.
     """
 
     def __init__(self, d_in: int, d_word: int, d_hidden: int, *, coupled: bool):
@@ -45,7 +52,7 @@ class Direction(nn.Module):
 
 
 def _linear_pair(d_in: int, d_hidden: int, gates: int) -> tuple[nn.Linear, nn.Linear]:
-    """From an input and from a state to ``gates`` gates, with one bias."""
+    """Linear layers from an input and from a state to ``gates`` gates; the two share one bias."""
     of_input, of_state = nn.Linear(d_in, gates * d_hidden), nn.Linear(d_hidden, gates * d_hidden, bias=False)
     nn.init.orthogonal_(of_input.weight)
     nn.init.zeros_(of_input.bias)
@@ -55,12 +62,18 @@ def _linear_pair(d_in: int, d_hidden: int, gates: int) -> tuple[nn.Linear, nn.Li
 
 
 class LatticeLSTM(Encoder):
-    """Characters and matched words in both directions, ``d_hidden`` features each; the forward one's come first.
+    """Characters and matched words, read in both directions; the forward direction comes first in the result.
 
-    ``coupled`` is what the authors' code does and the paper does not: the forget gate of a character is 1 - i,
-    while that of a word's cell has weights of its own. ``output_dropout`` is on the result; the code has it, the
-    paper does not speak of it. The code has a second table of word vectors for the backward direction, begun like
-    the first and trained apart; here both directions read ``words``. Words of one character are not read.
+    Words of one character are not read. The authors' code has a second table of word vectors for the backward
+    direction, with the same initial weights; here both directions read ``words``.
+
+    Args:
+        d_in: width of the character vectors.
+        words: embeds the matched words.
+        d_hidden: H, the width of each direction.
+        coupled: the forget gate of a character is 1 - i, as in the authors' code. In the paper it has its own
+            weights. The forget gate of a word has its own weights in both.
+        output_dropout: rate for the result; the code has it, the paper does not mention it.
     """
 
     def __init__(
@@ -84,7 +97,9 @@ class LatticeLSTM(Encoder):
         both = self.directions
         dtype = both[0].char_input.weight.dtype
         lattice = Lattice.of(batch.mask, words.mask, batch.words.head, batch.words.tail, dtype)
-        with torch.autocast(x.device.type, enabled=False):  # a recurrence in half precision drifts
+        with torch.autocast(
+            x.device.type, enabled=False
+        ):  # rounding errors of a recurrence in half precision add up
             h = LatticeRecurrence.apply(  # type: ignore[no-untyped-call]
                 _of_inputs(x, [d.char_input for d in both]),
                 _of_inputs(words.vectors, [d.word_input for d in both]),
@@ -102,7 +117,7 @@ class LatticeLSTM(Encoder):
 
 
 def _of_inputs(x: Float[Tensor, "B S D"], linears: list[nn.Linear]) -> Float[Tensor, "B*S*2 G"]:
-    """What inputs add to gates, in one product for both directions."""
+    """The contributions of inputs to gates, in one product for both directions."""
     weight, bias = torch.cat([f.weight for f in linears]), torch.cat([f.bias for f in linears])
     return nn.functional.linear(x.to(weight.dtype), weight, bias).view(-1, len(weight) // 2)
 

@@ -1,9 +1,15 @@
-r"""LR-CNN: convolutions whose layer ``l`` meets the words of ``l`` characters, refined by what the top layer found.
+r"""LR-CNN: stacked convolutions, where layer l reads the words of l characters, and feedback from the top layer.
 
 Gui et al. 2019, CNN-Based Chinese NER with Lexicon Rethinking, https://www.ijcai.org/proceedings/2019/692.
 
-Windows of two characters are stacked, so :math:`C^l_m` covers the characters from m to m + l - 1, as
-does a word :math:`w^l_m` of length l that begins at m. Vector attention merges the two:
+Each layer is a convolution of width 2, so :math:`C^l_m` covers the characters from m to m + l - 1, as does a word
+:math:`w^l_m` of length l that begins at m::
+
+    layer 3   C^3_0 = 南京市   C^3_1 = 京市长   C^3_2 = 市长江     reads the word 南京市 at 0
+    layer 2   C^2_0 = 南京     C^2_1 = 京市     C^2_2 = 市长       reads the words 南京 at 0, 市长 at 2
+    layer 1   南               京               市                 characters only
+
+Vector attention merges the two:
 
 .. math::
     C^l_m &= \tanh(H^l [X^{l-1}_m; X^{l-1}_{m+1}] + b^l) \\
@@ -11,23 +17,24 @@ does a word :math:`w^l_m` of length l that begins at m. Vector attention merges 
     i, f = \sigma(W_{i,f} C^l_m + U_{i,f} w^l_m + b_{i,f}) \\
     X^l_m &= i' \odot u + f' \odot C^l_m, \quad i', f' = \mathrm{softmax}(i, f)
 
-componentwise. Rethinking reads the sentence again with the top layer as a third candidate, whose own
-gate r joins the softmax, and with :math:`V X^L_m` added to every gate; W, U and b are those of the first reading
-and of all layers. Multi-scale attention sums what the layers say of a character, weighted by a
-softmax over the layers' sums of components.
+for each component. Rethinking reads the sentence again. Now the top layer is a third candidate, whose gate r joins
+the softmax, and :math:`V X^L_m` is added to every gate. W, U and b are shared with the first reading and by all
+layers. Multi-scale attention is a weighted sum over the layers of a character; the weights are a softmax over the
+sums of the components of each layer.
 
-Where the text is silent, or the released code goes further, this is what was chosen:
+Choices where the paper is silent or differs from the released code:
 
-- the first layer, of single characters, is a projection and meets no words, as in the code; words longer than the
-  last layer are not read;
-- where no word matches there is a learned vector instead of one, as in the code;
-- a window that reaches over the end of the sentence reads zeros there, as in the code;
-- the text looks ahead only; the code, whose scores are the published ones, also looks back, with weights of its
-  own, to words that end at m. So does ``backward``, with layers that keep the alignment: in the code both
-  directions read the sum of both; here they meet in what is fed back and in the attention over scales;
-- ``scales="mlp"`` is the code's: two small layers before the softmax over the layers;
-- the code's wider convolutions beside each layer, its gate of self-attention over the sentence and its positions
-  are left out: the text has none of them.
+- The first layer, of single characters, is a projection and reads no words, as in the code. Words longer than the
+  last layer are not read.
+- Where no word matches, a learned vector takes its place, as in the code.
+- A window that extends beyond the end of the sentence reads zeros there, as in the code.
+- The paper looks ahead only. The code, which the published scores come from, also looks back to words that end at
+m,
+  with separate weights. So does ``backward``, with layers that keep the alignment: in the code both directions read
+  the sum of both; here they are summed in the feedback and in the multi-scale attention.
+- ``scales="mlp"`` is the code's: two small layers before the softmax over the layers.
+- The code's wider convolutions beside each layer, its gated self-attention over the sentence and its positions are
+  left out, since the paper has none of them.
 """
 
 from typing import Literal
@@ -44,7 +51,7 @@ from hanlattice.layers.dropout import Dropout
 
 
 class VectorAttention(nn.Module):
-    """Merges a layer's features with the words of that length and, where it is fed back, with the top layer."""
+    """Merges the features of a layer with the words of its length and, in rethinking, with the top layer."""
 
     def __init__(self, d_model: int, d_word: int, *, rethinking: bool):
         super().__init__()
@@ -53,26 +60,29 @@ class VectorAttention(nn.Module):
         self.word = nn.Linear(d_word, (1 + self.gates) * d_model, bias=False)
         self.top = nn.Linear(d_model, self.gates * d_model, bias=False) if rethinking else None
 
-    def said(
+    def contributions(
         self, words: Float[Tensor, "B S N D_word"], top: Float[Tensor, "B N D"] | None
     ) -> Float[Tensor, "B S N _"]:
-        """What words and top layer contribute to the new features and to the gates of all layers."""
-        said: Tensor = self.word(words)
+        """The contributions of words and of the top layer to candidates and gates, for all layers at once."""
+        contributions: Tensor = self.word(words)
         if self.top is None or top is None:
-            return said
-        return said + pad(self.top(top), (top.shape[-1], 0)).unsqueeze(1)
+            return contributions
+        return contributions + pad(self.top(top), (top.shape[-1], 0)).unsqueeze(1)
 
     def forward(
-        self, features: Float[Tensor, "B N D"], said: Float[Tensor, "B N _"], top: Float[Tensor, "B N D"] | None
+        self,
+        features: Float[Tensor, "B N D"],
+        contributions: Float[Tensor, "B N _"],
+        top: Float[Tensor, "B N D"] | None,
     ) -> Float[Tensor, "B N D"]:
-        new, *gates = (self.features(features) + said).chunk(1 + self.gates, -1)
+        new, *gates = (self.features(features) + contributions).chunk(1 + self.gates, -1)
         candidates = [new.tanh(), features] if top is None else [new.tanh(), features, top]
         weights = torch.stack(gates[: len(candidates)]).sigmoid().softmax(0)
         return (weights * torch.stack(candidates)).sum(0)
 
 
 class Direction(nn.Module):
-    """All layers above the first, looking ahead or ``backward``."""
+    """All layers above the first, which look ahead or, with ``backward``, back."""
 
     def __init__(self, d_model: int, d_word: int, layers: int, *, backward: bool, rethinking: bool, dropout: float):
         super().__init__()
@@ -88,28 +98,37 @@ class Direction(nn.Module):
         mask: Bool[Tensor, "B N"],
         top: Float[Tensor, "B N D"] | None,
     ) -> list[Float[Tensor, "B N D"]]:
-        found, x = [], first
-        for window, said in zip(self.windows, self.attention.said(words, top).unbind(1), strict=True):
+        layers, x = [], first
+        for window, contributions in zip(
+            self.windows, self.attention.contributions(words, top).unbind(1), strict=True
+        ):
             features = window(self._pairs(self.dropout(x))).tanh()
-            x = self.attention(features, said, top) * mask.unsqueeze(-1)
-            found.append(x)
-        return found
+            x = self.attention(features, contributions, top) * mask.unsqueeze(-1)
+            layers.append(x)
+        return layers
 
     def _pairs(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N 2*D"]:
-        """Every character with the next, or ``backward`` with the one before."""
+        """Every character with the next one, or with ``backward`` with the one before."""
         if self.backward:
             return torch.cat([pad(x[:, :-1], (0, 0, 1, 0)), x], -1)
         return torch.cat([x, pad(x[:, 1:], (0, 0, 0, 1))], -1)
 
 
 class LRCNN(Encoder):
-    """``layers`` layers of width ``d_model``, summed with weights of their own at every character.
+    """LR-CNN as the module describes it.
 
-    ``rethinking``: how often the top layer is fed back, 0 for never. ``layer_dropout``: of what a convolution
-    reads. The rest: see the module.
+    Args:
+        d_in: width of the character vectors.
+        words: embeds the matched words.
+        d_model: D, the width of all layers.
+        layers: at least two; the longest word that is read has as many characters.
+        rethinking: how often the top layer is fed back; 0 for never.
+        backward: also look back, to words that end at a character.
+        scales: see the module.
+        layer_dropout: rate for the input of a convolution.
 
     Raises:
-        ValueError: fewer than two layers, which would meet no words; a negative ``rethinking``; unknown ``scales``.
+        ValueError: fewer than two layers, a negative ``rethinking``, or unknown ``scales``.
     """
 
     def __init__(
@@ -126,7 +145,7 @@ class LRCNN(Encoder):
     ):
         super().__init__()
         if layers < 2:
-            raise ValueError(f"layers must be at least 2, for layer 2 is the first to meet words, not {layers}")
+            raise ValueError(f"layers must be at least 2, for layer 2 is the first that reads words, not {layers}")
         if rethinking < 0:
             raise ValueError(f"rethinking must be at least 0, not {rethinking}")
         if scales not in ("sum", "mlp"):
@@ -159,8 +178,8 @@ class LRCNN(Encoder):
         words = [self._by_length(embedded, batch.words, x.shape[1], place) for place in places]
         top: Tensor | None = None
         for _ in range(1 + self.rethinking):
-            read = [d(first, w, batch.mask, top) for d, w in zip(self.directions, words, strict=True)]
-            above = [torch.stack(layer).sum(0) for layer in zip(*read, strict=True)]
+            outputs = [d(first, w, batch.mask, top) for d, w in zip(self.directions, words, strict=True)]
+            above = [torch.stack(layer).sum(0) for layer in zip(*outputs, strict=True)]
             top = above[-1]
         features = torch.stack([first, *above], 2)  # [B N layers D]
         weights = self.scales(features.sum(-1)).softmax(-1)
@@ -169,10 +188,12 @@ class LRCNN(Encoder):
     def _by_length(
         self, embedded: EmbeddedWords, words: Words, n: int, place: Int[Tensor, "B M"]
     ) -> Float[Tensor, "B S {n} D_word"]:
-        """Each word at its ``place`` on the layer of its length, and what stands for a word everywhere else."""
+        """Word vectors by layer and character: a word stands at its ``place``, ``no_word`` where there is none."""
         length, n_layers = words.tail - words.head + 1, self.layers - 1
         read = embedded.mask & (length >= 2) & (length <= self.layers)
-        row = torch.where(read, (length - 2) * n + place, n_layers * n)  # all others go to a row that is cut off
+        row = torch.where(
+            read, (length - 2) * n + place, n_layers * n
+        )  # all others go to a last row, which is dropped
         b, d = len(row), embedded.vectors.shape[-1]
         index = row.unsqueeze(-1).expand(-1, -1, d)
         placed = embedded.vectors.new_zeros(b, n_layers * n + 1, d).scatter_add(1, index, embedded.vectors)

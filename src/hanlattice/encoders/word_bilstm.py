@@ -1,7 +1,8 @@
-"""The baseline that reads words: a segmentation, a BiLSTM over its words, and characters inside each.
+r"""The word baseline: a segmentation into words, a BiLSTM over the words, and features of the characters in each.
 
-Zhang & Yang 2018, https://aclanthology.org/P18-1144, section 3.2. Their words are those of a segmenter trained on a
-treebank; here the lexicon segments, into fewest words.
+Zhang & Yang 2018, https://aclanthology.org/P18-1144, section 3.2. A word :math:`w_i` is represented by its vector
+and by features of its characters, :math:`x_i = [e(w_i); x^c_i]`, and a BiLSTM reads these. The paper segments with
+a model that was trained on a treebank; here the lexicon segments into the fewest words.
 """
 
 from typing import Literal
@@ -20,12 +21,21 @@ from hanlattice.layers.recurrent import TwoWayLSTM
 
 
 class WordBiLSTM(WordEncoder):
-    """A bidirectional LSTM, ``d_hidden`` a direction, over word vectors with character features beside them.
+    """A bidirectional LSTM over word vectors, which are concatenated with features of the word's characters.
 
-    ``characters``, each ``d_characters`` wide a direction: ``lstm`` reads each word by itself and keeps the last
-    state of both directions; ``sentence`` reads all characters of the sentence and keeps the states at the word's
-    two ends; ``cnn`` is the maximum of convolutions of width 3 within the word; ``none`` has none. A word without
-    a match in the lexicon, which is a single character, has one learnt vector for all.
+    A word without a match in the lexicon is a single character; all such words share one learned vector.
+
+    Args:
+        d_in: width of the character vectors. words: embeds the matched words. characters: features of the
+        characters. ``"lstm"`` reads each word separately and keeps the last state of both
+            directions; ``"sentence"`` reads the whole sentence and keeps the states at the two ends of the word;
+            ``"cnn"`` is the maximum of convolutions of width 3 within the word; ``"none"``.
+        d_characters: width of these features in each direction.
+        d_hidden: width of the BiLSTM in each direction.
+        layers: layers of the BiLSTM.
+        input_dropout: rate for the input of the BiLSTM.
+        layer_dropout: rate between layers.
+        output_dropout: rate for the result.
     """
 
     def __init__(
@@ -59,59 +69,61 @@ class WordBiLSTM(WordEncoder):
         return self.output_dropout(self.recurrence(self.input_dropout(vectors), segments.mask))
 
     def _vectors(self, x: Float[Tensor, "B N D_in"], batch: Batch, segments: Segments) -> Float[Tensor, "B W D"]:
-        """The vectors of those matches that are words of the segmentation, each in its place."""
+        """The vectors of the words of the segmentation, from the matches with the same span."""
         embedded, words = self.words(x, batch.words), batch.words
         same = (segments.head[..., None] == words.head[:, None]) & (segments.tail[..., None] == words.tail[:, None])
         sentence, word, match = torch.nonzero(
             same & segments.mask[..., None] & embedded.mask[:, None], as_tuple=True
-        )  # a word is matched once or not at all
+        )  # a span has at most one match
         vectors = self.unmatched.to(embedded.vectors.dtype).expand(*segments.mask.shape, -1)
         return vectors.index_put((sentence, word), embedded.vectors[sentence, match])
 
 
 class OfWord(nn.Module):
-    """The last states of an LSTM over a word's characters, in both directions."""
+    """The last states of a bidirectional LSTM over the characters of each word."""
 
     def __init__(self, d_in: int, d_out: int):
         super().__init__()
         self.recurrence = TwoWayLSTM(d_in, 2 * d_out)
 
     def forward(self, x: Float[Tensor, "B N D"], segments: Segments, batch: Batch) -> Float[Tensor, "B W D_out"]:
-        chars, real = _spelt(x, segments)
+        chars, real = _characters(x, segments)
         h = self.recurrence(chars, real)
-        rightward, leftward = h.chunk(2, -1)
+        forward, backward = h.chunk(2, -1)
         last = (real.sum(1) - 1)[:, None, None]
-        return _placed(torch.cat([rightward.take_along_dim(last, 1)[:, 0], leftward[:, 0]], -1), segments)
+        return _by_sentence(torch.cat([forward.take_along_dim(last, 1)[:, 0], backward[:, 0]], -1), segments)
 
 
 class OfSentence(nn.Module):
-    """The states of an LSTM over all characters: rightward at a word's last, leftward at its first."""
+    """States of an LSTM over the sentence: forward at a word's last character, backward at its first."""
 
     def __init__(self, d_in: int, d_out: int):
         super().__init__()
         self.recurrence = TwoWayLSTM(d_in, 2 * d_out)
 
     def forward(self, x: Float[Tensor, "B N D"], segments: Segments, batch: Batch) -> Float[Tensor, "B W D_out"]:
-        rightward, leftward = self.recurrence(x, batch.mask).chunk(2, -1)
-        last = rightward.take_along_dim(segments.tail.unsqueeze(-1), 1)
-        return torch.cat([last, leftward.take_along_dim(segments.head.unsqueeze(-1), 1)], -1)
+        forward, backward = self.recurrence(x, batch.mask).chunk(2, -1)
+        last = forward.take_along_dim(segments.tail.unsqueeze(-1), 1)
+        return torch.cat([last, backward.take_along_dim(segments.head.unsqueeze(-1), 1)], -1)
 
 
 class Convolved(nn.Module):
-    """Convolutions of width 3 over a word's characters, nothing beyond its ends, and the maximum of each."""
+    """The maximum over the characters of a word of convolutions of width 3, with zeros beyond the word's ends."""
 
     def __init__(self, d_in: int, d_out: int):
         super().__init__()
         self.convolution = nn.Conv1d(d_in, 2 * d_out, 3, padding=1)
 
     def forward(self, x: Float[Tensor, "B N D"], segments: Segments, batch: Batch) -> Float[Tensor, "B W D_out"]:
-        chars, real = _spelt(x, segments)
+        chars, real = _characters(x, segments)
         h = self.convolution((chars * real.unsqueeze(-1)).mT).mT
-        return _placed(h.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(1), segments)
+        return _by_sentence(h.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(1), segments)
 
 
-def _spelt(x: Float[Tensor, "B N D"], segments: Segments) -> tuple[Float[Tensor, "S C D"], Bool[Tensor, "S C"]]:
-    """The characters of every word of the batch, C in the longest, and which of them are real."""
+def _characters(
+    x: Float[Tensor, "B N D"], segments: Segments
+) -> tuple[Float[Tensor, "S C D"], Bool[Tensor, "S C"]]:
+    """The characters of each of the S words of the batch, C in the longest word, and which of them are real."""
     sentence, word = torch.nonzero(segments.mask, as_tuple=True)
     head, tail = segments.head[sentence, word], segments.tail[sentence, word]
     size = tail - head + 1
@@ -120,7 +132,7 @@ def _spelt(x: Float[Tensor, "B N D"], segments: Segments) -> tuple[Float[Tensor,
     return x[sentence[:, None], at], step < size[:, None]
 
 
-def _placed(h: Float[Tensor, "S D"], segments: Segments) -> Float[Tensor, "B W D"]:
-    """Vectors of all words of a batch, in the rows of their sentences."""
+def _by_sentence(h: Float[Tensor, "S D"], segments: Segments) -> Float[Tensor, "B W D"]:
+    """From the words of a batch to the words of each sentence."""
     placed = h.new_zeros(*segments.mask.shape, h.shape[1])
     return placed.index_put((segments.mask,), h)

@@ -1,1 +1,1 @@
-"""The encoders' building blocks: modules that several systems share."""
+"""Modules that several encoders and embeddings share."""

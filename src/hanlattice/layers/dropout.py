@@ -1,4 +1,4 @@
-"""Dropout, several times as fast on CPUs as torch's, which draws a number for every bit."""
+"""Dropout that is several times as fast on CPUs as torch's, which draws a number for every component."""
 
 import torch
 from jaxtyping import Float
@@ -6,10 +6,10 @@ from torch import Tensor, nn
 
 
 class Dropout(nn.Module):
-    """Zeroes a share ``rate`` of the components in training and scales the rest up to keep the mean.
+    """Sets a share ``rate`` of the components to zero in training, and scales the others up to keep the mean.
 
-    On CPUs every 64 random bits decide on four components; ``rate`` is met to within 1 / 65,536, and the scale
-    is that of the rate really used.
+    On CPUs 64 random bits decide four components. The actual rate is the multiple of 1 / 65,536 that is nearest to
+    ``rate``, and the scale is that of the actual rate.
 
     Raises:
         ValueError: the rate is not in [0, 1).

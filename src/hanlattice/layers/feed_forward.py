@@ -1,4 +1,4 @@
-"""The feed-forward of a Transformer's layer."""
+"""The feed-forward sub-layer of a Transformer."""
 
 import torch
 from jaxtyping import Float
@@ -8,7 +8,10 @@ from hanlattice.layers.dropout import Dropout
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with a ReLU between, dropout after each."""
+    r""":math:`W_2\, \mathrm{ReLU}(W_1 x + b_1) + b_2`, with dropout after each linear layer.
+
+    Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, equation 2.
+    """
 
     def __init__(self, d_model: int, d_hidden: int, dropout: float):
         super().__init__()

@@ -1,4 +1,4 @@
-"""An LSTM in both directions that never sees padding, in tensors only."""
+"""A bidirectional LSTM for padded sentences, with tensor operations only, so that it can be exported."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -6,9 +6,13 @@ from torch import Tensor, nn
 
 
 class TwoWayLSTM(nn.Module):
-    """One LSTM from the first character to the last, one from the last to the first, ``d_out / 2`` wide each.
+    """One LSTM from the first character to the last and one from the last to the first, concatenated.
 
-    The second reads each sentence reversed within its own length, so its first step is the last real character.
+    The second LSTM reads each sentence reversed within its own length, so it begins with the last real character.
+
+    Args:
+        d_in: width of the input.
+        d_out: width of the result; each direction has half of it.
 
     Raises:
         ValueError: ``d_out`` is odd.

@@ -1,4 +1,4 @@
-"""Rotary positions: vectors turned by angles that grow with their place."""
+"""Rotary positions: vectors rotated by angles that grow with their position."""
 
 import math
 
@@ -8,10 +8,11 @@ from torch import Tensor
 
 
 def rotated(x: Float[Tensor, "*S N d"]) -> Float[Tensor, "*S N d"]:
-    r"""Vectors turned by their place, so that the product of two depends on their distance alone.
+    r"""Vectors rotated by their position, so that the dot product of two depends on their distance only.
 
-    Su et al. 2021, https://arxiv.org/abs/2104.09864: components :math:`2i` and :math:`2i+1` of place :math:`n` are
-    turned by :math:`n \cdot 10000^{-2i/d}`. ``d`` is even. Angles are computed, so any length works.
+    Su et al. 2021, https://arxiv.org/abs/2104.09864: components :math:`2i` and :math:`2i+1` at position :math:`n`
+    are rotated by the angle :math:`n \cdot 10000^{-2i/d}`. ``d`` must be even. Any length works, since angles are
+    computed.
     """
     n, d = x.shape[-2:]
     rates = torch.exp(torch.arange(0, d, 2, device=x.device, dtype=torch.float64) * (-math.log(10000.0) / d))

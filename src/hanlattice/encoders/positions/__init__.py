@@ -1,7 +1,7 @@
-"""Position encodings as small objects, a file for each family.
+"""Position encodings as small objects, one file for each family.
 
-All that a Transformer over characters can use keep the one contract of :class:`Position`; ``POSITIONS`` gives them
-by name. Those of lattices, which have words too, are in :mod:`.lattice`.
+Encodings for a Transformer over characters follow the contract of :class:`Position`; ``POSITIONS`` gives them by
+name. Encodings for lattices, whose nodes include words, are in :mod:`.lattice`.
 """
 
 from typing import Literal

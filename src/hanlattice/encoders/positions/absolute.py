@@ -1,4 +1,4 @@
-"""Absolute positions: a vector for each place, added to what stands there."""
+"""Absolute positions: a vector for each position is added to the vector of the character there."""
 
 import math
 from typing import Literal
@@ -12,10 +12,10 @@ from hanlattice.errors import ModelError
 
 
 def sinusoid(positions: Int[Tensor, "*S"], d: int) -> Float[Tensor, "*S {d}"]:
-    r"""Sines of all frequencies, then their cosines: the layout of tensor2tensor, TENER and FLAT.
+    r"""The sines of all frequencies, then their cosines: the layout of tensor2tensor, TENER and FLAT.
 
-    :math:`\omega_k = 10000^{-k / (d/2 - 1)}`, so the lowest frequency is exactly 1e-4, unlike those of
-    :func:`interleaved_sinusoid`.
+    Frequencies are :math:`\omega_k = 10000^{-k / (d/2 - 1)}`, so the lowest is exactly 1e-4. The frequencies of
+    :func:`interleaved_sinusoid` are different.
     """
     half = d // 2
     rates = torch.exp(torch.arange(half, device=positions.device) * (-math.log(10000.0) / max(half - 1, 1)))
@@ -24,19 +24,19 @@ def sinusoid(positions: Int[Tensor, "*S"], d: int) -> Float[Tensor, "*S {d}"]:
 
 
 def turns(positions: Int[Tensor, "*S"], d: int) -> Float[Tensor, "*S {d//2}"]:
-    r"""Angles :math:`k \omega_i` with :math:`\omega_i = 10000^{-2i/d}`, the frequencies of Vaswani et al. 2017."""
+    r"""Angles :math:`k \omega_i` with the frequencies :math:`\omega_i = 10000^{-2i/d}` of Vaswani et al. 2017."""
     rates = torch.exp(torch.arange(0, d, 2, device=positions.device) * (-math.log(10000.0) / d))
     return positions.unsqueeze(-1) * rates
 
 
 def interleaved_sinusoid(positions: Int[Tensor, "*S"], d: int) -> Float[Tensor, "*S {d}"]:
-    """Sine and cosine of each frequency side by side: Vaswani et al. 2017, section 3.5."""
+    """Sine and cosine of each frequency in turn: Vaswani et al. 2017, section 3.5."""
     angles = turns(positions, d)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)
 
 
 def even(width: int, of: str) -> int:
-    """``width``, which holds pairs of a sine and a cosine.
+    """``width`` itself, checked: it must hold pairs of a sine and a cosine.
 
     Raises:
         ValueError: it is odd.
@@ -49,9 +49,9 @@ def even(width: int, of: str) -> int:
 class Sinusoidal(Position):
     r"""Fixed sines and cosines, :math:`x_k + p_k`.
 
-    Vaswani et al. 2017, https://arxiv.org/abs/1706.03762. ``layout``: ``interleaved`` is the paper's, ``halves``
-    that of tensor2tensor. As :math:`p_a \cdot p_b` depends on :math:`|a - b|` alone, they tell distance, not
-    direction.
+    Vaswani et al. 2017, https://arxiv.org/abs/1706.03762. The ``layout`` ``"interleaved"`` is the paper's, and
+    ``"halves"`` that of tensor2tensor. :math:`p_a \cdot p_b` depends on :math:`|a - b|` only, so these encodings
+    show distance but not direction.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Sinusoidal(Position):
 
 
 class Learned(Position):
-    """A learned vector for each of the first ``max_length`` places, as in BERT; beyond them it knows nothing.
+    """A learned vector for each of the first ``max_length`` positions, as in BERT.
 
     Raises:
-        ModelError: a text is longer than that.
+        ModelError: a sentence is longer than ``max_length``.
     """
 
     def __init__(self, d_model: int, heads: int, layers: int, *, max_length: int = 512):

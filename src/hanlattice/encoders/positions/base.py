@@ -1,4 +1,4 @@
-"""The contract of every position encoding, and the relative shift that most of them rest on."""
+"""The contract of position encodings, and the relative shift that most of them use."""
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -6,12 +6,17 @@ from torch import Tensor, nn
 
 
 class Position(nn.Module):
-    """How a Transformer knows where its characters stand. This one does not: it is the kind ``none``.
+    """The base class of position encodings; used itself, it is the encoding ``none``, without positions.
 
-    There are three places where order can enter, and a kind overrides those that it uses: the input, the score of
-    a query and a key, and what is read from the values. One object serves all layers of a Transformer; what each
-    layer has of its own is looked up by the number of the layer. ``terms`` says of how many products a score is
-    the sum, by which DeBERTa divides.
+    Order can enter a Transformer in three places, each of which is a method here: the input, the score of a query
+    and a key, and the reading of values. A subclass overrides the methods that it needs. One object serves all
+    layers of a Transformer; weights of a single layer are looked up by its number. ``terms`` is the number of
+    products in the sum that a score is; scaled attention divides by its square root, as DeBERTa does.
+
+    Args:
+        d_model: D, the width of the Transformer.
+        heads: A; the width of a head is d = D / A.
+        layers: number of layers.
     """
 
     terms: int = 1
@@ -20,39 +25,45 @@ class Position(nn.Module):
         super().__init__()
 
     def encode(self, x: Float[Tensor, "B N D"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
-        """The input of the first layer."""
+        """The input of the first layer, from the vectors ``x`` of the characters."""
         return x
 
     def score(
         self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
     ) -> Float[Tensor, "B A N N"]:
-        """Scores of all queries with all keys, not yet scaled."""
+        """Scores of all queries and all keys, before scaling."""
         return q @ k.mT
 
     def read(
         self, weights: Float[Tensor, "B A N N"], v: Float[Tensor, "B A N d"], layer: int
     ) -> Float[Tensor, "B A N d"]:
-        """What attention with these weights brings."""
+        """The values, weighted by attention."""
         return weights @ v
 
 
 def distances(n: int, like: Tensor) -> Int[Tensor, "S"]:
-    """From a query to a key, ``j - i``, in the order of the ``2 n`` columns of :func:`by_pair`: -n to n - 1."""
+    """Distances ``j - i`` from a query to a key: -n to n - 1, the ``2 n`` columns of :func:`by_pair`."""
     return torch.arange(-n, n, device=like.device)
 
 
 def by_pair(scores: Float[Tensor, "*S N W"]) -> Float[Tensor, "*S N N"]:
-    """The relative shift: from a column for each distance to a column for each key.
+    """The relative shift: from one column for each distance to one column for each key.
 
-    Row ``i`` of the result is ``scores[i, j - i + N]`` for all keys ``j``. Written one after another, the rows of
-    ``2 N`` columns need only be cut at every ``2 N - 1`` to slide each of them by one against the one before.
+    Row ``i`` of the result is ``scores[i, j - i + N]`` for all keys ``j``. Laid out in memory, the rows have ``2
+    N`` columns. Read again as rows of ``2 N - 1`` columns, each row moves by one more than the row before (N =
+    3)::
+
+        distance  -3 -2 -1  0  1  2              key 0  1  2
+        query 0    .  .  .  a  b  c                  a  b  c
+        query 1    .  .  d  e  f  .      becomes     d  e  f
+        query 2    .  g  h  i  .  .                  g  h  i
     """
     n = scores.shape[-2]
     return scores.flatten(-2)[..., n:].view(*scores.shape[:-1], 2 * n - 1)[..., :n]
 
 
 def by_distance(weights: Float[Tensor, "*S N N"]) -> Float[Tensor, "*S N W"]:
-    """The way back of :func:`by_pair`, with zeros at distances that no key has."""
+    """The inverse of :func:`by_pair`: one column for each distance, zero where no key has that distance."""
     n = weights.shape[-1]
     rows = nn.functional.pad(weights, (0, n - 1)).flatten(-2)
     return nn.functional.pad(rows, (n, 0)).view(*weights.shape[:-1], 2 * n)

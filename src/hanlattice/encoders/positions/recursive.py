@@ -1,4 +1,4 @@
-"""Recursive positions: each place follows from the one before, so there is no end to them."""
+"""Recursive positions: each position is computed from the one before, so any length works."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -9,15 +9,15 @@ from hanlattice.layers.recurrent import TwoWayLSTM
 
 
 class Recurrence(Position):
-    r"""Recurrence on the vectors: :math:`p_{k+1} = f(p_k)`, with a learned :math:`p_0` and a GRU cell as f.
+    r"""A recurrence over positions: :math:`p_{k+1} = f(p_k)`, with a learned :math:`p_0` and a GRU cell as f.
 
-    The vectors depend on the place alone and are computed once for all sentences of a batch.
+    The vectors depend on the position only, so they are computed once for all sentences of a batch.
     """
 
     def __init__(self, d_model: int, heads: int, layers: int):
         super().__init__(d_model, heads, layers)
         self.first = nn.Parameter(torch.randn(d_model) * 0.02)
-        self.step = nn.GRU(1, d_model)  # whose only input is a constant
+        self.step = nn.GRU(1, d_model)  # its input is a constant
 
     def encode(self, x: Float[Tensor, "B N D"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
         following, _ = self.step(x.new_ones(x.shape[1], 1), self.first[None])
@@ -25,12 +25,13 @@ class Recurrence(Position):
 
 
 class Flow(Position):
-    r"""Positions that flow: :math:`dp/dt = f(t, p(t))`, solved by Runge and Kutta's method of fourth order.
+    r"""Positions as the solution of a differential equation, :math:`dp/dt = f(t, p(t))`.
 
-    FLOATER, Liu et al. 2020, https://arxiv.org/abs/2003.09229. The places are ``interval`` apart in time, with
-    ``solver_steps`` steps of the solver from one to the next. Differs from the authors' code: the vectors are
-    added to the input instead of to each layer's queries, keys and values, are solved anew in every step of the
-    training instead of in every 400th, and stand alone instead of on top of sinusoids.
+    FLOATER, Liu et al. 2020, https://arxiv.org/abs/2003.09229, solved by the Runge-Kutta method of fourth order.
+    Neighbouring positions are ``interval`` apart in time, and the solver takes ``solver_steps`` steps between them.
+
+    Differences from the authors' code: the vectors are added to the input, not to the queries, keys and values of
+    each layer; the equation is solved in every training step, not in every 400th; and sinusoids are not added.
     """
 
     def __init__(self, d_model: int, heads: int, layers: int, *, interval: float = 0.01, solver_steps: int = 1):
@@ -44,14 +45,14 @@ class Flow(Position):
     def encode(self, x: Float[Tensor, "B N D"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
         step = self.interval / self.solver_steps
         p: Tensor = self.first
-        places = [p]
+        positions = [p]
         for k in range((x.shape[1] - 1) * self.solver_steps):
-            p = self._after(step, k * step, p)
+            p = self._step(step, k * step, p)
             if (k + 1) % self.solver_steps == 0:
-                places.append(p)
-        return x + torch.stack(places)
+                positions.append(p)
+        return x + torch.stack(positions)
 
-    def _after(self, step: float, t: float, p: Float[Tensor, "D"]) -> Float[Tensor, "D"]:
+    def _step(self, step: float, t: float, p: Float[Tensor, "D"]) -> Float[Tensor, "D"]:
         a = self._slope(t, p)
         b = self._slope(t + step / 2, p + step / 2 * a)
         c = self._slope(t + step / 2, p + step / 2 * b)
@@ -64,7 +65,7 @@ class Flow(Position):
 
 
 class RecurrentFront(Position):
-    """An LSTM in both directions over the input, whose states the Transformer reads without further positions."""
+    """A bidirectional LSTM over the input. The Transformer reads its states and has no other positions."""
 
     def __init__(self, d_model: int, heads: int, layers: int):
         super().__init__(d_model, heads, layers)

@@ -1,8 +1,8 @@
-r"""Relative positions: scores of a query and a key that depend on how far they stand apart.
+r"""Relative positions: the score of a query and a key depends on their distance.
 
-Whatever depends on the distance is computed once for each of the ``2 N`` distances and slid into its place by
-:func:`~hanlattice.encoders.positions.base.by_pair`; nothing of the size ``B N N D`` is ever formed. Distances are
-written as in the papers, :math:`i - j` from the query to the key or :math:`j - i`.
+Everything that depends on the distance is computed once for each of the ``2 N`` distances, and
+:func:`~hanlattice.encoders.positions.base.by_pair` moves it to the pairs. No tensor of size ``B N N D`` is created.
+Distances are written as in the papers, as :math:`i - j` or as :math:`j - i` for query i and key j.
 """
 
 import math
@@ -17,12 +17,12 @@ from hanlattice.layers.rotary import rotated
 
 
 def by_head(rows: Float[Tensor, "S D"], heads: int) -> Float[Tensor, "A d S"]:
-    """A row for each distance, as keys (or queries) for each head."""
+    """From one row for each distance to keys (or queries) of each head."""
     return rows.view(len(rows), heads, -1).permute(1, 2, 0)
 
 
 class Biases(nn.Module):
-    """The learned queries ``u`` for content and ``v`` for position that all places share, for each layer."""
+    """The learned biases ``u`` and ``v`` of each layer, which are added to all queries."""
 
     def __init__(self, d_model: int, heads: int, layers: int):
         super().__init__()
@@ -34,12 +34,12 @@ class Biases(nn.Module):
     def add(
         self, q: Float[Tensor, "B A N d"], layer: int
     ) -> tuple[Float[Tensor, "B A N d"], Float[Tensor, "B A N d"]]:
-        """Queries for content and queries for position."""
+        """Queries for content scores (``q + u``) and queries for position scores (``q + v``)."""
         return q + self.u[layer][:, None], q + self.v[layer][:, None]
 
 
 class Shaw(Position):
-    r"""Learned vectors of distances, for keys and for values, the same beyond ``clip``.
+    r"""Learned vectors of distances for keys and for values; distances beyond ``clip`` share the last vector.
 
     .. math:: e_{ij} = q_i \cdot (k_j + R^K_{j-i}), \quad z_i = \sum_j a_{ij} (v_j + R^V_{j-i})
 
@@ -74,12 +74,12 @@ class Shaw(Position):
 
 
 class TransformerXL(Position):
-    r"""Sinusoids of distances as further keys, and a learned query for content and for position.
+    r"""Sinusoids of distances as additional keys, with a learned bias for content and one for position.
 
     .. math:: A_{ij} = (q_i + u) \cdot k_j + (q_i + v) \cdot W_R R_{i-j}
 
-    Dai et al. 2019, https://aclanthology.org/P19-1285, without the memory of earlier segments. XLNet's is the
-    same within one segment, which a sentence is.
+    Dai et al. 2019, https://aclanthology.org/P19-1285, without the memory of earlier segments. XLNet's positions
+    are the same within one segment, and a sentence is one segment.
     """
 
     def __init__(self, d_model: int, heads: int, layers: int):
@@ -98,13 +98,13 @@ class TransformerXL(Position):
 
 
 class Directed(Position):
-    r"""TENER's: sinusoids of distances as they are, the same for all heads, which tell left from right.
+    r"""TENER's positions: sinusoids of distances without a projection, which distinguish left from right.
 
     .. math:: A_{ij} = (q_i + u) \cdot k_j + (q_i + v) \cdot R_{i-j} \; [+ \; k_j \cdot R_{j-i}]
 
-    Yan et al. 2019, https://arxiv.org/abs/1911.04474. ``key_term`` adds the term in brackets, which the authors'
-    code has and the paper has not. That code counts from the key to the query; which is the same model with the
-    sine halves of queries, keys, u and v negated.
+    Yan et al. 2019, https://arxiv.org/abs/1911.04474. All heads share R. ``key_term`` adds the term in brackets,
+    which is in the authors' code but not in the paper. The code counts distances from the key to the query. That
+    is the same model with the sine half of queries, keys, u and v negated.
     """
 
     def __init__(self, d_model: int, heads: int, layers: int, *, key_term: bool = False):
@@ -122,13 +122,13 @@ class Directed(Position):
 
 
 class Buckets(Position):
-    r"""T5's: one learned number a head for each bucket of distances, shared by all layers.
+    r"""T5's positions: for each head a learned number for each bucket of distances, shared by all layers.
 
     .. math:: A_{ij} = q_i \cdot k_j + \beta_{b(j-i)}
 
     Raffel et al. 2020, https://jmlr.org/papers/v21/20-074.html. Half of the ``buckets`` are for keys after the
-    query. Near distances have a bucket each, farther ones share buckets that widen as their logarithm does, and
-    from ``max_distance`` on all are one.
+    query. Each small distance has its own bucket. Larger distances share buckets of logarithmic width, and all
+    distances from ``max_distance`` on share one.
     """
 
     def __init__(self, d_model: int, heads: int, layers: int, *, buckets: int = 32, max_distance: int = 128):
@@ -148,7 +148,7 @@ class Buckets(Position):
         return q @ k.mT + by_pair(bias.mT[:, None].expand(-1, n, -1))
 
     def bucket(self, distance: Int[Tensor, "*S"]) -> Int[Tensor, "*S"]:
-        """The bucket of ``j - i``."""
+        """The bucket of a distance ``j - i``."""
         half = self.buckets // 2
         exact = half // 2
         apart = distance.abs()
@@ -158,14 +158,14 @@ class Buckets(Position):
 
 
 class Disentangled(Position):
-    r"""DeBERTa's: content meets position both ways, each with projections of its own.
+    r"""DeBERTa's positions: scores of content to position and of position to content.
 
     .. math:: A_{ij} = q_i \cdot k_j + q_i \cdot W_k R_{\delta(i,j)} + k_j \cdot W_q R_{\delta(j,i)}
 
     He et al. 2021, https://openreview.net/forum?id=XPZIaotutsD; :math:`\delta(i,j)` is :math:`i - j`, from
-    ``-span`` to ``span - 1``. All layers share the learned R. A scaled score is divided by the root of the head's
-    width times the number of terms. ``content_to_position`` and ``position_to_content`` are the second and the
-    third. Differs from the authors' code, whose third term has :math:`\delta(i,j)`.
+    ``-span`` to ``span - 1``. All layers share the learned R. Scaled scores are divided by the square root of the
+    width of a head times the number of terms. ``content_to_position`` is the second term and
+    ``position_to_content`` the third. Difference from the authors' code: its third term has :math:`\delta(i,j)`.
     """
 
     def __init__(
@@ -199,16 +199,18 @@ class Disentangled(Position):
         scores = q @ k.mT
         if self.keys:
             scores = scores + by_pair(q @ by_head(self.keys[layer](encoded), self.heads))
-        if self.queries:  # here the keys ask, so rows are keys and columns queries
+        if self.queries:  # rows are keys and columns are queries, hence the transpose
             scores = scores + by_pair(k @ by_head(self.queries[layer](encoded), self.heads)).mT
         return scores
 
 
 class Rotary(Position):
-    r"""Queries and keys turned by angles that grow with their place, so that scores depend on distance alone.
+    r"""Queries and keys rotated by angles that grow with their position, so that scores depend on distance only.
 
-    Su et al. 2021, https://arxiv.org/abs/2104.09864: components :math:`2i` and :math:`2i+1` are turned by
-    :math:`k \cdot 10000^{-2i/d}`.
+    .. math:: A_{ij} = (\Theta_i q_i) \cdot (\Theta_j k_j)
+
+    Su et al. 2021, https://arxiv.org/abs/2104.09864; the rotation :math:`\Theta_k` is
+    :func:`~hanlattice.layers.rotary.rotated`.
     """
 
     def __init__(self, d_model: int, heads: int, layers: int):
