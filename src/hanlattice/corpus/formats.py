@@ -108,8 +108,8 @@ FORMATS = {
 """Formats of one text file."""
 
 PATHS = {
-    "parquet": PathFormat(arrow.is_parquet, arrow.read, None, _FLAT, tagged=True, offsets=True),
-    "arrow": PathFormat(arrow.is_arrow, arrow.read, None, _FLAT, tagged=True, offsets=True),
+    "parquet": PathFormat(arrow.sniff_parquet, arrow.read, None, _FLAT, tagged=True, offsets=True),
+    "arrow": PathFormat(arrow.sniff_arrow, arrow.read, None, _FLAT, tagged=True, offsets=True),
     "docbin": PathFormat(docbin.sniff, docbin.read, None, _FLAT),
     "brat": PathFormat(brat.sniff, brat.read, brat.write, _BRAT, offsets=True),
 }

@@ -16,7 +16,7 @@ _HTML = frozenset(
 
 
 def sniff(head: Sequence[str]) -> str | None:
-    """A line contains ``<LABEL>…</LABEL>`` that is not an HTML tag."""
+    """Evidence for this format, or ``None``: a line contains ``<LABEL>…</LABEL>`` that is not an HTML tag."""
     line = marks.first_line(head, _is_marked)
     return None if line is None else f"a mark such as <LOC>北京</LOC> on line {line}"
 

@@ -13,7 +13,7 @@ _BEGINS = re.compile(r"\{\{\w+:")
 
 
 def sniff(head: Sequence[str]) -> str | None:
-    """A line contains ``{{type:…}}``."""
+    """Evidence for this format, or ``None``: a line contains ``{{type:…}}``."""
     line = marks.first_line(head, _MARK.search)
     return None if line is None else f"a mark such as {{{{location:北京}}}} on line {line}"
 

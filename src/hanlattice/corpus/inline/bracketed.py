@@ -13,7 +13,7 @@ _BRACKET = re.compile(r"(\[|\](?:\{([^{}\s]+)\})?)")
 
 
 def sniff(head: Sequence[str]) -> str | None:
-    """A line contains ``[…]{LABEL}``."""
+    """Evidence for this format, or ``None``: a line contains ``[…]{LABEL}``."""
     line = marks.first_line(head, _MARKED.search)
     return None if line is None else f"a mark such as [北京]{{LOC}} on line {line}"
 

@@ -34,7 +34,10 @@ class _Open(NamedTuple):
 
 
 def sniff(head: Sequence[str]) -> str | None:
-    """The file starts with a ``<DOC>`` line, or a line contains an ``ENAMEX`` tag with a type."""
+    """Evidence for this format, or ``None``.
+
+    Expected: the file starts with a ``<DOC>`` line, or a line contains an ``ENAMEX`` tag with a type..
+    """
     begins = next((line for line in head if line.strip()), "")
     found = _DOCUMENT.fullmatch(begins) is not None or any("<ENAMEX TYPE=" in line for line in head)
     return "entities in <ENAMEX TYPE=…>" if found else None

@@ -30,7 +30,7 @@ _DOUBLE_SURNAMES = frozenset(
 
 
 def sniff(head: Sequence[str]) -> str | None:
-    """At least 90 % of the words have the form ``word/tag``."""
+    """Evidence for this format, or ``None``: at least 90 % of the words have the form ``word/tag``."""
     words = [word for line in head for word in line.split()]
     found = bool(words) and sum(1 for word in words if _WORD.fullmatch(word)) >= 0.9 * len(words)
     return "words of the form word/tag" if found else None

@@ -26,7 +26,10 @@ _BEGINS = re.compile(r"(?:[TREAMN]\d+|#\S*|\*)\s")
 
 
 def sniff(path: Path) -> str | None:
-    """The path is a file of a pair, or a folder that contains ``.ann`` files."""
+    """Evidence for this format, or ``None``.
+
+    Expected: the path is a file of a pair, or a folder that contains ``.ann`` files..
+    """
     if path.is_dir():
         return "a folder with .ann files" if any(path.rglob("*.ann")) else None
     is_pair = path.suffix == ".ann" or (path.suffix == ".txt" and path.with_suffix(".ann").exists())
@@ -111,7 +114,7 @@ def _text(path: Path) -> str:
 
 
 def _records(path: Path) -> Iterator[tuple[int, str]]:
-    """The annotations and their line numbers. Some tools write a line break of the text as a line break."""
+    """The annotations and their line numbers. Some tools do not escape line breaks."""
     record, begins = "", 0
     for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
         if _BEGINS.match(line):

@@ -18,7 +18,7 @@ _ENTITY = re.compile(r"(\d+)\s+(\d+)\s+(\S+)", re.ASCII)
 
 
 def sniff(head: Sequence[str]) -> str | None:
-    """A line holds a text, ``|||`` and an entity."""
+    """Evidence for this format, or ``None``: a line holds a text, ``|||`` and an entity."""
     rows = (line.rstrip().removesuffix(_BAR).split(_BAR) for line in head)
     found = any(len(row) > 1 and _ENTITY.fullmatch(row[-1].strip()) for row in rows)
     return "lines with '|||start end label'" if found else None

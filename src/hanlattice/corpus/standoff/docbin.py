@@ -24,7 +24,10 @@ _WITHOUT = (
 
 
 def sniff(path: Path) -> str | None:
-    """The file is compressed like a DocBin and starts with its attributes."""
+    """Evidence for this format, or ``None``.
+
+    Expected: the file is compressed like a DocBin and starts with its attributes..
+    """
     if not path.is_file():
         return None
     try:

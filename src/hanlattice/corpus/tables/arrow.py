@@ -28,15 +28,15 @@ _STREAM = b"\xff\xff\xff\xff"
 """The first bytes of an Arrow stream."""
 
 
-def is_parquet(path: Path) -> str | None:
-    """The path is a Parquet file, or a folder of Parquet files."""
+def sniff_parquet(path: Path) -> str | None:
+    """Evidence for this format, or ``None``: the path is a Parquet file, or a folder of Parquet files."""
     if path.is_dir():
         return "a folder of Parquet files" if any(path.glob("*.parquet")) else None
     return "a Parquet file" if _begins(path, b"PAR1") else None
 
 
-def is_arrow(path: Path) -> str | None:
-    """The path is an Arrow file, or a folder that ``datasets`` saved."""
+def sniff_arrow(path: Path) -> str | None:
+    """Evidence for this format, or ``None``: the path is an Arrow file, or a folder that ``datasets`` saved."""
     if path.is_dir():
         names = ("dataset_dict.json", "dataset_info.json", "*.arrow")
         return "a folder of Arrow files" if any(any(path.glob(name)) for name in names) else None

@@ -46,7 +46,10 @@ class _Layout(NamedTuple):
 
 
 def sniff(head: Sequence[str]) -> str | None:
-    """The first row names columns of tokens and tags, or of texts and entities."""
+    """Evidence for this format, or ``None``.
+
+    Expected: the first row names columns of tokens and tags, or of texts and entities..
+    """
     layout = _layout(next((line for line in head if line.strip()), ""))
     if layout is None:
         return None

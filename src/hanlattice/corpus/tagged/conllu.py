@@ -23,7 +23,10 @@ _MISC = 9
 
 
 def sniff(head: Sequence[str]) -> str | None:
-    """All lines except comments hold a number, a token and more columns, and the numbers start at 1."""
+    """Evidence for this format, or ``None``.
+
+    Expected: all lines except comments hold a number, a token and more columns, and the numbers start at 1..
+    """
     rows = [line.split("\t") for line in head if line.strip() and not line.startswith("#")]
     if not rows or rows[0][0] not in ("1", "1-2", "1-3") or not all(_is_row(row) for row in rows):
         return None

@@ -16,7 +16,7 @@ _FIX = "write the tokens separated by spaces, a tab, and one tag per token"
 
 
 def sniff(head: Sequence[str]) -> str | None:
-    """At least half of the lines hold tokens, a tab and several tags."""
+    """Evidence for this format, or ``None``: at least half of the lines hold tokens, a tab and several tags."""
     rows = [line for line in head if line.strip()]
     found = sum(1 for line in rows if _tags(line))
     return "lines with a sentence, a tab and its tags" if rows and 2 * found >= len(rows) else None
