@@ -25,7 +25,7 @@ _MISC = 9
 def sniff(head: Sequence[str]) -> str | None:
     """Evidence for this format, or ``None``.
 
-    Expected: all lines except comments hold a number, a token and more columns, and the numbers start at 1..
+    Expected: all lines except comments hold a number, a token and more columns, and the numbers start at 1.
     """
     rows = [line.split("\t") for line in head if line.strip() and not line.startswith("#")]
     if not rows or rows[0][0] not in ("1", "1-2", "1-3") or not all(_is_row(row) for row in rows):
