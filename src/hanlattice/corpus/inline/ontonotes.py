@@ -36,7 +36,7 @@ class _Open(NamedTuple):
 def sniff(head: Sequence[str]) -> str | None:
     """Evidence for this format, or ``None``.
 
-    Expected: the file starts with a ``<DOC>`` line, or a line contains an ``ENAMEX`` tag with a type..
+    Expected: the file starts with a ``<DOC>`` line, or a line contains an ``ENAMEX`` tag with a type.
     """
     begins = next((line for line in head if line.strip()), "")
     found = _DOCUMENT.fullmatch(begins) is not None or any("<ENAMEX TYPE=" in line for line in head)

@@ -28,7 +28,7 @@ _BEGINS = re.compile(r"(?:[TREAMN]\d+|#\S*|\*)\s")
 def sniff(path: Path) -> str | None:
     """Evidence for this format, or ``None``.
 
-    Expected: the path is a file of a pair, or a folder that contains ``.ann`` files..
+    Expected: the path is a file of a pair, or a folder that contains ``.ann`` files.
     """
     if path.is_dir():
         return "a folder with .ann files" if any(path.rglob("*.ann")) else None

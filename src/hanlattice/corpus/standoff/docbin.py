@@ -26,7 +26,7 @@ _WITHOUT = (
 def sniff(path: Path) -> str | None:
     """Evidence for this format, or ``None``.
 
-    Expected: the file is compressed like a DocBin and starts with its attributes..
+    Expected: the file is compressed like a DocBin and starts with its attributes.
     """
     if not path.is_file():
         return None

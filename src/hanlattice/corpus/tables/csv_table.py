@@ -48,7 +48,7 @@ class _Layout(NamedTuple):
 def sniff(head: Sequence[str]) -> str | None:
     """Evidence for this format, or ``None``.
 
-    Expected: the first row names columns of tokens and tags, or of texts and entities..
+    Expected: the first row names columns of tokens and tags, or of texts and entities.
     """
     layout = _layout(next((line for line in head if line.strip()), ""))
     if layout is None:

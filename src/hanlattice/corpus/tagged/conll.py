@@ -29,7 +29,7 @@ _TAG = re.compile(r"[A-Za-z]([-_][^\t]+)?|\S+[-_][BIMESULW]")
 def sniff(head: Sequence[str]) -> str | None:
     """Evidence for this format, or ``None``.
 
-    Expected: at least half of the lines end in a tag, or in something that looks like a tag..
+    Expected: at least half of the lines end in a tag, or in something that looks like a tag.
     """
     rows = [line for line in head if line.strip()]
     tagged = 0
