@@ -1,4 +1,4 @@
-"""The whole model: an embedding, an encoder and a decoder in a row."""
+"""The whole model: an embedding, an encoder and a decoder, one after another."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ from hanlattice.spans import ScoredSpan, Span
 
 
 class Head(nn.Module):
-    """One annotation convention of a model: a ``decoder``, and a ``shift [D]`` of the embedding ``x [B N D]``.
+    """One annotation convention of a model: a ``decoder``, and a ``shift [D]`` that is added to the embedding.
 
-    By the shift the encoder knows by which convention it reads; it starts at zero.
+    The shift tells the encoder which convention is wanted; it is initially zero.
     """
 
     def __init__(self, d_in: int, decoder: Decoder):
@@ -29,11 +29,15 @@ class Head(nn.Module):
 
 
 class Tagger(nn.Module):
-    """``tagger(batch)`` gives the decoder's scores; any embedding, encoder and decoder compose.
+    """``tagger(batch)`` gives the decoder's scores. Any embedding, encoder and decoder can be combined.
 
-    The embedding maps a batch to ``x [B N D]`` and has ``d_out``; the encoder maps ``(x, batch)`` to
-    ``h [B N D]``; the decoder maps ``h`` to scores, a loss and spans. ``conventions`` are further heads on the same
-    embedding and encoder, for corpora that were annotated differently.
+    Args:
+        embedding: maps a batch to ``x [B N D_in]``; its ``d_out`` is D_in.
+        encoder: maps ``(x, batch)`` to ``h [B N D]``; its ``d_out`` is D.
+        decoder: maps ``h`` to scores, a loss and spans, by the default convention.
+        conventions: further heads on the same embedding and encoder, for corpora with other annotation conventions.
+
+    Everywhere below, the convention ``""`` is the default one.
     """
 
     def __init__(
@@ -52,16 +56,19 @@ class Tagger(nn.Module):
         return self._decoder(head).scores(self.encoder(self._embedded(batch, head), batch))
 
     def head(self, convention: str) -> Head | None:
-        """The head of a convention, None for the default one."""
+        """The head of a convention; None for the default one."""
         return cast(Head, self.conventions[convention]) if convention else None
 
     def loss(self, batch: Batch, gold: Gold, head: Head | None = None) -> Tensor:
-        """Mean loss a sentence; of the gold spans those count that the decoder can express.
+        """The mean loss of a sentence, on the gold spans that the decoder can express.
 
-        With a ``head`` embedding and encoder learn from annotation by another convention.
+        Args:
+            batch: the sentences.
+            gold: the spans of each sentence.
+            head: the head of the convention that ``gold`` follows; None for the default one.
 
         Raises:
-            ModelError: a gold span is of a label that the decoder was not built for.
+            ModelError: a gold span has a label that the decoder was not built for.
         """
         decoder = self._decoder(head)
         decoder.refuse_unknown(gold)
@@ -84,9 +91,9 @@ class Tagger(nn.Module):
     def find(
         self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
     ) -> list[list[ScoredSpan]]:
-        """Spans of each sentence, by a convention; the default one where it is empty.
+        """The spans of each sentence by a convention.
 
-        ``batch_size`` sentences of like size are read together.
+        ``batch_size`` sentences of similar length are read together.
         """
         found: list[list[ScoredSpan]] = [[] for _ in sentences]
         for rows in sentences.by_size(batch_size):
@@ -97,19 +104,19 @@ class Tagger(nn.Module):
 
     @property
     def nested(self) -> bool:
-        """Whether spans inside spans can be found by the default convention."""
+        """Whether the default convention can find spans inside other spans."""
         return self.is_nested()
 
     def is_nested(self, convention: str = "") -> bool:
-        """Whether spans inside spans can be found by a convention; the default one where it is empty."""
+        """Whether a convention can find spans inside other spans."""
         return self._decoder(self.head(convention)).nested
 
     def mask(self, batch: Batch) -> Tensor:
-        """Which of the positions that are scored are real."""
+        """Which of the scored positions are real: characters, or words for a :class:`WordTagger`."""
         return batch.mask
 
     def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
-        """Of each sentence the gold spans that no answer by a convention could hold, whatever the tagger learns."""
+        """For each sentence the gold spans that the decoder cannot output, whatever the tagger learns."""
         decoder = self._decoder(self.head(convention))
         return _others(gold, [decoder.reachable(spans) for spans in gold])
 
@@ -119,10 +126,10 @@ class Tagger(nn.Module):
 
 
 class WordTagger(Tagger):
-    """A tagger whose encoder gives one vector a word: it reads, labels and finds whole words only.
+    """A tagger whose encoder gives one vector for each word, so that it finds whole words only.
 
-    The decoder is told of words as it is elsewhere of characters, so any decoder will do. Gold entities that begin
-    or end inside a word cannot be found; in training they are as if unmarked.
+    Any decoder works: it gets words where it otherwise gets characters. Gold entities that begin or end inside
+    a word cannot be found, and training ignores them.
     """
 
     encoder: WordEncoder
@@ -148,29 +155,30 @@ class WordTagger(Tagger):
 
 
 def _in_words(words: Segments, gold: Gold) -> list[list[Span]]:
-    """Spans counted in words instead of characters, without those that begin or end inside a word."""
-    counted = []
+    """Spans in words instead of characters, without spans that begin or end inside a word."""
+    in_words = []
     rows = zip(gold, words.head.tolist(), words.tail.tolist(), words.mask.tolist(), strict=True)
     for spans, head, tail, real in rows:
         first = {at: i for i, (at, is_real) in enumerate(zip(head, real, strict=True)) if is_real}
         end = {at + 1: i + 1 for i, (at, is_real) in enumerate(zip(tail, real, strict=True)) if is_real}
-        counted.append(
+        in_words.append(
             [_mapped(s, first, end) for s in spans if all(i in first and j in end for i, j in s.fragments)]
         )
-    return counted
+    return in_words
 
 
 def _in_characters(words: Segments, found: Gold) -> list[list[Span]]:
-    """Spans counted in characters instead of words."""
+    """Spans in characters instead of words."""
     rows = zip(found, words.head.tolist(), (words.tail + 1).tolist(), strict=True)
     return [[_mapped(span, starts, [0, *ends]) for span in spans] for spans, starts, ends in rows]
 
 
 def _others(gold: Gold, reached: Gold) -> list[list[Span]]:
+    """The gold spans that are not in ``reached``."""
     rows = zip(gold, reached, strict=True)
     return [sorted((Counter(spans) - Counter(within)).elements()) for spans, within in rows]
 
 
 def _mapped(span: Span, starts: Mapping[int, int] | Sequence[int], ends: Mapping[int, int] | Sequence[int]) -> Span:
-    """The span elsewhere, by where its starts and its ends are there."""
+    """The span with its starts and ends looked up in ``starts`` and ``ends``."""
     return span.mapped(lambda start, end: (starts[start], ends[end]))

@@ -108,8 +108,8 @@ FAULTS = {
     ),
     "a word's characters read to its first": Fault(
         "encoders/word_bilstm.py",
-        "rightward.take_along_dim(segments.tail.unsqueeze(-1), 1)",
-        "rightward.take_along_dim(segments.head.unsqueeze(-1), 1)",
+        "forward.take_along_dim(segments.tail.unsqueeze(-1), 1)",
+        "forward.take_along_dim(segments.head.unsqueeze(-1), 1)",
         BASELINES,
     ),
     "an entity of words ends one character early": Fault(

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hanlattice.encoders.lgn import LGN, Cell, DirectedGraph, Gathering
+from hanlattice.encoders.lgn import LGN, Cell, DirectedGraph, Gather
 from oracles.lattices import BATCHES, Found, assert_same, encoder_of
 
 SMALL = {"d_model": 4, "heads": 2, "d_head": 3, "d_place": 2, "steps": 3}
 
 
-def gathered(g: Gathering, asking: Tensor, keys: list[Tensor]) -> Tensor:
+def gathered(g: Gather, asking: Tensor, keys: list[Tensor]) -> Tensor:
     """Attention of one state to some keys; a key's place, where it has one, stands behind it."""
     of_key, of_value = g.key.weight, g.value.weight
     if hasattr(g, "place_key"):

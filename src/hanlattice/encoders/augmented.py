@@ -62,8 +62,8 @@ class Augmented(Encoder):
         neighbours: K rows of ``values`` for each character, ``PAD`` for none; see :func:`nearest`.
         values: vectors of neighbours; they are projected if their width is not that of ``inner``.
         of: whether rows are those of characters or of bigrams.
-        fusion: ``"gate-concat"`` is the paper's u, and ``"gate-sum"`` adds its two parts; ``"concat"`` and ``"sum"``
-            are the same without the gate.
+        fusion: ``"gate-concat"`` is the paper's u, and ``"gate-sum"`` adds its two parts; ``"concat"`` and
+            ``"sum"`` are the same without the gate.
         scaled: divide scores by the square root of D.
         memory_dropout: rate for values.
         fusion_dropout: rate for the result.

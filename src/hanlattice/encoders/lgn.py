@@ -1,40 +1,52 @@
-r"""LGN: characters are nodes, words are edges between them, and a relay node hears of everything.
+r"""LGN: a graph whose nodes are characters and whose edges are words, with a relay node connected to all of them.
 
 Gui et al. 2019, A Lexicon-Based Graph Neural Network for Chinese NER, https://aclanthology.org/D19-1096. A word
-from character b to character e is an edge :math:`e_{b,e}` from node b to node e. In each step every state first
-gathers, by multi-head attention over the states of the step before,
+from character b to character e is an edge :math:`e_{b,e}` from node b to node e::
+
+                  +-------- 南京市 -------+
+                  |                       v
+    nodes         南          京          市          长          江
+                                          |           ^
+                                          +--- 市长 --+
+
+In each step every state first gathers the states that it is connected to, by multi-head attention over the states
+of the step before,
 
 .. math::
     \hat c_i &= \mathrm{Att}(c_i, \{[e_{k,i}; c_k]\}_k), \quad
     \hat e_{b,e} = \mathrm{Att}(e_{b,e}, \{c_k\}_{b \le k \le e}), \\
     \hat g &= [\mathrm{Att}(g, \{c\}); \mathrm{Att}(g, \{e\})]
 
-and is then updated by a gated cell, whose gates :math:`\sigma(W [\text{own}; \text{gathered}; \hat g] + b)` go
-through a softmax componentwise:
+and is then updated by a gated cell. Its gates :math:`\sigma(W [\text{own}; \text{gathered}; \hat g] + b)` are
+normalised by a softmax over the gates, for each component:
 
 .. math::
     c_i \leftarrow l \odot c_{i-1} + f \odot c_i + i \odot u, \quad
     e \leftarrow f \odot e + i \odot u, \quad g \leftarrow f \odot g + i \odot u, \quad u = \tanh(\cdot).
 
-The transposed graph, edges reversed and :math:`c_{i+1}` in the place of :math:`c_{i-1}`, has weights of its own.
-Nodes begin as the states of an LSTM in their direction, edges as word vectors.
+The transposed graph has reversed edges, :math:`c_{i+1}` in the place of :math:`c_{i-1}`, and separate weights. The
+initial states of nodes are those of an LSTM in the same direction, and the initial states of edges are word
+vectors.
 
-Where the text is silent this is the released code's choice:
+Choices of the released code where the paper is silent:
 
-- attention is scaled, ends in LeakyReLU(0.01) of a linear layer, is added to what asked and normalised; it has
-  weights of its own in every step, the cells are shared by all steps;
-- a further edge, a learned vector that ends everywhere and begins nowhere, gives characters where no word ends
-  something to attend to, and the relay a word in every sentence;
-- keys of nodes hold where in the word the character stands (begin, middle, end, single), keys of edges the word's
-  length, as small learned vectors;
-- the relay begins as the mean of the nodes plus the mean of the edges;
-- what a step reads is the normalised sum of all states so far (the code shares one normalisation where here nodes,
-  edges and the relay of a direction each have theirs);
-- the states of all steps, the LSTM's included, are summed with weights from a softmax over
+- Attention is scaled, ends in a linear layer and LeakyReLU(0.01), and is added to the query and normalised. Each
+step
+  has its own attention weights; all steps share the cells.
+- There is one more edge, a learned vector that ends at every node and begins at none. So every character has an
+edge
+  to attend to, and every sentence has one for the relay.
+- Keys of nodes include the character's place in the word (begin, middle, end, single), keys of edges the length of
+  the word, as small learned vectors.
+- The initial state of the relay is the mean of the nodes plus the mean of the edges.
+- A step reads the normalised sum of all states so far. The code has one normalisation for all; here nodes, edges
+and
+  the relay of each direction have their own.
+- The result is a weighted sum of the states of all steps, the LSTM's included. The weights are a softmax over
   :math:`\sigma(w^\top h)`.
 
-Words of another width than the nodes are projected. In the last step nobody reads edges or the relay any more, so
-they are not updated.
+Words are projected if their width is not that of the nodes. After the last step no state reads the edges or the
+relay, so the last step does not update them.
 """
 
 from dataclasses import dataclass
@@ -50,17 +62,17 @@ from hanlattice.inputs.batch import Batch, Words
 from hanlattice.layers.dropout import Dropout
 from hanlattice.layers.recurrent import TwoWayLSTM
 
-# Words from this length on share one vector; the code's.
+# Words of this length and longer share one vector; the value of the code.
 LONGEST = 5
-# Where a character stands in a word.
+# The place of a character in a word.
 BEGIN, MIDDLE, END, SINGLE = range(4)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Where the edges of a batch lead; edge 0 is the one that begins nowhere, the others are the words.
+    """The edges of a batch. Edge 0 is the additional one, which begins at no node; the other M are the words.
 
-    ``inside``: which characters a word covers; ``place``: where in it they stand; ``length``: 0 for edge 0.
+    ``inside`` is True for the characters of a word, and ``place`` is their place in it. ``length`` is 0 for edge 0.
     """
 
     head: Int[Tensor, "B E"]
@@ -90,15 +102,16 @@ class Graph:
 
 
 def mean(x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B 1 D"]:
-    """Of the rows that are real."""
+    """The mean of the real rows."""
     return (x * mask.unsqueeze(-1)).sum(1, keepdim=True) / mask.sum(1, keepdim=True).unsqueeze(-1)
 
 
-class Gathering(nn.Module):
-    """Multi-head attention of states to what they are joined with, added to them and normalised.
+class Gather(nn.Module):
+    """Multi-head attention of states to the states they are connected to, added to the queries and normalised.
 
-    A key may stand in one of four places towards the one who asks: with ``d_place``, the place's vector counts as
-    part of the key. As it meets linear layers only, there is one product a place, not one a pair.
+    With ``d_place``, a key has one of four places in relation to the query, and a vector of the place is part of
+    the key. These vectors are read by linear layers only, so there is one product for each place, not for each
+    pair.
     """
 
     def __init__(self, d_model: int, d_key: int, heads: int, d_head: int, dropout: float, d_place: int = 0):
@@ -114,35 +127,35 @@ class Gathering(nn.Module):
 
     def forward(
         self,
-        asking: Float[Tensor, "B Q D"],
+        queries: Float[Tensor, "B Q D"],
         keys: Float[Tensor, "B K D_key"],
-        joined: Bool[Tensor, "B #Q K"],
+        connected: Bool[Tensor, "B #Q K"],
         places: Float[Tensor, "4 D_place"] | None = None,
         place: Int[Tensor, "B Q K"] | None = None,
     ) -> Float[Tensor, "B Q D"]:
-        """``place`` is a row of ``places`` for every pair."""
-        q, k, v = self._by_head(self.query(asking)), self._by_head(self.key(keys)), self._by_head(self.value(keys))
+        """The new states of the queries; ``place`` is a row of ``places`` for every pair."""
+        q, k, v = (self._split_heads(x) for x in (self.query(queries), self.key(keys), self.value(keys)))
         scores = torch.einsum("bqad,bkad->baqk", q, k)
         index = None if place is None else place.unsqueeze(1).expand_as(scores)
         if index is not None:
-            by_place = torch.einsum("bqad,pad->baqp", q, self._by_head(self.place_key(places)))
+            by_place = torch.einsum("bqad,pad->baqp", q, self._split_heads(self.place_key(places)))
             scores = scores + by_place.gather(-1, index)
-        scores = (scores * q.shape[-1] ** -0.5).masked_fill(~joined.unsqueeze(1), torch.finfo(scores.dtype).min)
+        scores = (scores * q.shape[-1] ** -0.5).masked_fill(~connected.unsqueeze(1), torch.finfo(scores.dtype).min)
         weights = self.dropout(scores.softmax(-1))
-        met = torch.einsum("baqk,bkad->bqad", weights, v)
+        gathered = torch.einsum("baqk,bkad->bqad", weights, v)
         if index is not None:
             share = weights.new_zeros(*weights.shape[:-1], 4).scatter_add(-1, index, weights)
-            met = met + torch.einsum("baqp,pad->bqad", share, self._by_head(self.place_value(places)))
-        return self.norm(leaky_relu(self.output(met.flatten(2))) + asking)
+            gathered = gathered + torch.einsum("baqp,pad->bqad", share, self._split_heads(self.place_value(places)))
+        return self.norm(leaky_relu(self.output(gathered.flatten(2))) + queries)
 
-    def _by_head(self, x: Float[Tensor, "*S F"]) -> Float[Tensor, "*S A d"]:
+    def _split_heads(self, x: Float[Tensor, "*S F"]) -> Float[Tensor, "*S A d"]:
         return x.view(*x.shape[:-1], self.heads, self.d_head)
 
 
 class Cell(nn.Module):
-    """The update of a state: a new one from all that is known, mixed with ``kept`` former ones by softmax gates.
+    """The update of a state: softmax gates mix a candidate with ``kept`` previous states.
 
-    ``dropout``: of what was gathered.
+    ``gathered`` is how many gathered states the gates read, and ``dropout`` the rate for these.
     """
 
     def __init__(self, d_model: int, kept: int, gathered: int, dropout: float):
@@ -154,14 +167,14 @@ class Cell(nn.Module):
     def forward(
         self, kept: list[Float[Tensor, "B S D"]], gathered: Float[Tensor, "B S G"]
     ) -> Float[Tensor, "B S D"]:
-        known = torch.cat([*kept, self.dropout(gathered)], -1)
-        new, *gates = self.gates(known).chunk(2 + self.kept, -1)
+        inputs = torch.cat([*kept, self.dropout(gathered)], -1)
+        new, *gates = self.gates(inputs).chunk(2 + self.kept, -1)
         weights = torch.stack(gates).sigmoid().softmax(0)
         return (weights * torch.stack([new.tanh(), *kept])).sum(0)
 
 
 class DirectedGraph(nn.Module):
-    """All steps on the graph whose edges lead forward, or on its transpose with ``backward``."""
+    """All steps on the graph with forward edges, or with ``backward`` on its transpose."""
 
     def __init__(
         self,
@@ -178,14 +191,12 @@ class DirectedGraph(nn.Module):
         super().__init__()
         self.backward, self.steps = backward, steps
 
-        def gatherings(n: int, d_key: int, places: int = 0) -> nn.ModuleList:
-            return nn.ModuleList(
-                Gathering(d_model, d_key, heads, d_head, attention_dropout, places) for _ in range(n)
-            )
+        def gather(n: int, d_key: int, places: int = 0) -> nn.ModuleList:
+            return nn.ModuleList(Gather(d_model, d_key, heads, d_head, attention_dropout, places) for _ in range(n))
 
-        self.to_nodes = gatherings(steps, 2 * d_model + d_place)
-        self.to_edges = gatherings(steps - 1, d_model, d_place)
-        self.nodes_to_relay, self.edges_to_relay = gatherings(steps, d_model), gatherings(steps, d_model)
+        self.to_nodes = gather(steps, 2 * d_model + d_place)
+        self.to_edges = gather(steps - 1, d_model, d_place)
+        self.nodes_to_relay, self.edges_to_relay = gather(steps, d_model), gather(steps, d_model)
         self.node_cell = Cell(d_model, 2, 3, cell_dropout)
         if steps > 1:
             self.places = nn.Parameter(torch.randn(4, d_place))
@@ -200,7 +211,7 @@ class DirectedGraph(nn.Module):
         graph: Graph,
         lengths: Float[Tensor, "B E D_place"],
     ) -> list[Float[Tensor, "B N D"]]:
-        """The states of the nodes before the first step and after each; edge 0 is the one that begins nowhere."""
+        """The states of the nodes, before the first step and after each step."""
         begin, end = (graph.tail, graph.head) if self.backward else (graph.head, graph.tail)
         n = nodes.shape[1]
         arrives = graph.edge_mask.unsqueeze(1) & (
@@ -210,7 +221,7 @@ class DirectedGraph(nn.Module):
         real_node = graph.node_mask.unsqueeze(-1)
         nodes = nodes * real_node
         relay = mean(nodes, graph.node_mask) + mean(edges, graph.edge_mask)
-        found, node_sum, edge_sum, relay_sum = [nodes], nodes, edges, relay
+        states, node_sum, edge_sum, relay_sum = [nodes], nodes, edges, relay
         for step in range(self.steps):
             first = nodes.take_along_dim(begin.unsqueeze(-1), 1)
             first = torch.cat([torch.zeros_like(first[:, :1]), first[:, 1:]], 1)
@@ -223,7 +234,7 @@ class DirectedGraph(nn.Module):
                 -1,
             )
             state = self.node_cell([nodes, self._before(nodes)], self._with(to_nodes, to_relay)) * real_node
-            found.append(state)
+            states.append(state)
             if step == self.steps - 1:
                 break
             to_edges = self.to_edges[step](edges[:, 1:], nodes, graph.inside, self.places, graph.place)
@@ -232,10 +243,10 @@ class DirectedGraph(nn.Module):
             edge_sum = edge_sum + pad(words, (0, 0, 1, 0))
             nodes, relay = self.node_norm(node_sum) * real_node, self.relay_norm(relay_sum)
             edges = torch.cat([edges[:, :1], self.edge_norm(edge_sum[:, 1:])], 1)
-        return found
+        return states
 
     def _before(self, nodes: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """The neighbour on the side that the direction comes from, zeros at the border."""
+        """The neighbour that was read before, in this direction; zeros at the border."""
         return pad(nodes[:, 1:], (0, 0, 0, 1)) if self.backward else pad(nodes[:, :-1], (0, 0, 1, 0))
 
     @staticmethod
@@ -244,10 +255,17 @@ class DirectedGraph(nn.Module):
 
 
 class LGN(Encoder):
-    """``steps`` steps on nodes and edges of width ``d_model``, in both directions, which come out side by side.
+    """LGN as the module describes it; the two directions are concatenated.
 
-    ``heads`` of width ``d_head`` in all attention; ``d_place`` is the width of places and lengths. Dropout:
-    ``attention_dropout`` of attention weights, ``cell_dropout`` of what a cell is told.
+    Args:
+        d_in: width of the character vectors.
+        words: embeds the matched words.
+        d_model: D, the width of nodes and edges in each direction.
+        steps: at least one.
+        heads, d_head: number and width of heads of all attention.
+        d_place: width of the vectors of places and of lengths.
+        attention_dropout: rate for attention weights.
+        cell_dropout: rate for what a cell has gathered.
 
     Raises:
         ValueError: no step.
@@ -296,9 +314,9 @@ class LGN(Encoder):
         edges = torch.cat([self.no_word.expand(len(x), 1, -1), self.word_projection(words.vectors)], 1)
         lengths = self.lengths(graph.length)
         states = self.lstm(x, batch.mask).chunk(2, -1)
-        found = [
+        states_of = [
             torch.stack(direction(nodes, edges, graph, lengths))
             for direction, nodes in zip(self.directions, states, strict=True)
         ]
-        steps = torch.cat(found, -1)  # [steps+1 B N 2D]
+        steps = torch.cat(states_of, -1)  # [steps+1 B N 2D]
         return (self.step_weight(steps).sigmoid().softmax(0) * steps).sum(0)

@@ -28,10 +28,9 @@ Choices where the paper is silent or differs from the released code:
   last layer are not read.
 - Where no word matches, a learned vector takes its place, as in the code.
 - A window that extends beyond the end of the sentence reads zeros there, as in the code.
-- The paper looks ahead only. The code, which the published scores come from, also looks back to words that end at
-m,
-  with separate weights. So does ``backward``, with layers that keep the alignment: in the code both directions read
-  the sum of both; here they are summed in the feedback and in the multi-scale attention.
+- The paper looks ahead only. The code, which the published scores come from, also looks back to words that end
+  at m, with separate weights. So does ``backward``, with layers that keep the alignment: in the code both
+  directions read the sum of both; here they are summed in the feedback and in the multi-scale attention.
 - ``scales="mlp"`` is the code's: two small layers before the softmax over the layers.
 - The code's wider convolutions beside each layer, its gated self-attention over the sentence and its positions are
   left out, since the paper has none of them.
@@ -191,9 +190,8 @@ class LRCNN(Encoder):
         """Word vectors by layer and character: a word stands at its ``place``, ``no_word`` where there is none."""
         length, n_layers = words.tail - words.head + 1, self.layers - 1
         read = embedded.mask & (length >= 2) & (length <= self.layers)
-        row = torch.where(
-            read, (length - 2) * n + place, n_layers * n
-        )  # all others go to a last row, which is dropped
+        # Words that are not read go to a last row, which is dropped.
+        row = torch.where(read, (length - 2) * n + place, n_layers * n)
         b, d = len(row), embedded.vectors.shape[-1]
         index = row.unsqueeze(-1).expand(-1, -1, d)
         placed = embedded.vectors.new_zeros(b, n_layers * n + 1, d).scatter_add(1, index, embedded.vectors)

@@ -26,10 +26,11 @@ class WordBiLSTM(WordEncoder):
     A word without a match in the lexicon is a single character; all such words share one learned vector.
 
     Args:
-        d_in: width of the character vectors. words: embeds the matched words. characters: features of the
-        characters. ``"lstm"`` reads each word separately and keeps the last state of both
-            directions; ``"sentence"`` reads the whole sentence and keeps the states at the two ends of the word;
-            ``"cnn"`` is the maximum of convolutions of width 3 within the word; ``"none"``.
+        d_in: width of the character vectors.
+        words: embeds the matched words.
+        characters: features of the characters. ``"lstm"`` reads each word separately and keeps the last state of
+            both directions; ``"sentence"`` reads the whole sentence and keeps the states at the two ends of the
+            word; ``"cnn"`` is the maximum of convolutions of width 3 within the word; ``"none"``.
         d_characters: width of these features in each direction.
         d_hidden: width of the BiLSTM in each direction.
         layers: layers of the BiLSTM.
