@@ -1,4 +1,4 @@
-"""Lines come whole, in order and with their places, however a file is cut when it is read."""
+"""Reading lines in blocks of any size, and writing files completely or not at all."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ def test_lines_in_blocks_of_any_size(tmp_path_factory, lines: list[str], block: 
 
 @pytest.mark.parametrize("block", [4, 7, 1 << 18])
 @pytest.mark.parametrize("number", [1, 2, 50])
-def test_a_byte_that_is_no_character_is_named_with_its_line(tmp_path: Path, block: int, number: int):
+def test_a_byte_that_is_not_utf8_is_named_with_its_line(tmp_path: Path, block: int, number: int):
     path = tmp_path / "text"
     good = "重庆\n".encode()
     path.write_bytes(good * (number - 1) + "重".encode() + b"\xff\n" + good * 3)
@@ -41,8 +41,8 @@ def test_a_byte_that_is_no_character_is_named_with_its_line(tmp_path: Path, bloc
     assert all(line == "重庆" for line in read)
 
 
-def test_lines_of_a_pipe_come_while_it_is_written(tmp_path: Path):
-    """Whoever types lines sees each answered before the next."""
+def test_lines_of_a_pipe_are_read_while_it_is_written(tmp_path: Path):
+    """Each line is available before the next one is written, as interactive use needs."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     answered = threading.Event()
@@ -62,8 +62,8 @@ def test_lines_of_a_pipe_come_while_it_is_written(tmp_path: Path):
     writer.join()
 
 
-class TestWhole:
-    """A file is there whole or not at all, with the permissions of the process."""
+class TestAtomicWrite:
+    """A file is complete or absent, and has the permissions of the process."""
 
     @pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
     def test_permissions_are_those_of_any_other_file(self, tmp_path: Path, umask: int):
@@ -76,8 +76,8 @@ class TestWhole:
             os.umask(before)
         assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
-    def test_the_umask_of_the_process_is_left_alone(self, tmp_path: Path):
-        """As another thread may make a file that very moment."""
+    def test_the_umask_of_the_process_is_not_changed(self, tmp_path: Path):
+        """Another thread may create a file at the same time."""
         changed = AssertionError("it was changed")
         with mock.patch("os.umask", side_effect=changed), atomic_write(tmp_path / "a") as stream:
             stream.write("text")

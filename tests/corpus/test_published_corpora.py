@@ -1,4 +1,4 @@
-"""The published corpora, read whole and counted: set HANLATTICE_DATA to the folder that holds them."""
+"""Published corpora, read completely and counted; needs HANLATTICE_DATA, the folder that contains them."""
 
 import io
 import os
@@ -50,7 +50,9 @@ WEIBO = "weibo/weiboNER_2nd_conll"
         ("people_daily_199801/derived/nested.jsonl", "jsonl", 19_484, 1_841_657, 60_472, None),
     ],
 )
-def test_counts(name: str, form: str, documents: int, tokens: int, lenient: int, strict: int | None) -> None:
+def test_counts_of_documents_tokens_and_entities(
+    name: str, form: str, documents: int, tokens: int, lenient: int, strict: int | None
+) -> None:
     path = file(name)
     assert corpus.detect(path) == form
     read = list(corpus.read(path))
@@ -63,7 +65,7 @@ def test_counts(name: str, form: str, documents: int, tokens: int, lenient: int,
         assert sum(len(document.entities) for document in corpus.read(path, strict=True)) == strict
 
 
-def test_msra_train() -> None:
+def test_counts_of_msra_train() -> None:
     documents = characters = entities = 0
     for document in corpus.read(file("msra/train_data")):
         documents += 1
@@ -81,9 +83,7 @@ def test_msra_train() -> None:
         ("literature/brat/Testing", 84, 154_771, 16_811, 9),
     ],
 )
-def test_wrong_spans_are_reported_and_none_is_lost_in_silence(
-    name: str, documents: int, characters: int, entities: int, bad: int
-) -> None:
+def test_every_lost_entity_is_reported(name: str, documents: int, characters: int, entities: int, bad: int) -> None:
     defects: list[Defect] = []
     read = list(corpus.read(file(name), on_defect=defects.append))
     assert (len(read), sum(len(document.text) for document in read)) == (documents, characters)
@@ -99,7 +99,7 @@ def test_cmeee_names_the_two_bad_lines() -> None:
     assert report.kinds["duplicate with other labels"] == 18
 
 
-def test_weibo_duplicates_and_leaks() -> None:
+def test_weibo_has_duplicates_and_leaks() -> None:
     kinds = check([file(f"{WEIBO}.train"), file(f"{WEIBO}.test")]).kinds
     assert kinds["duplicate"] + kinds["duplicate with other labels"] == 101 + 8
     assert kinds["duplicate with other labels"] == 36 + 1
@@ -108,7 +108,7 @@ def test_weibo_duplicates_and_leaks() -> None:
 
 
 @pytest.mark.parametrize("name", [f"{WEIBO}.train", "video_music_book/test.txt", "ecommerce_mdg/test.txt.bieos"])
-def test_columns_written_read_back_the_same(name: str) -> None:
+def test_columns_are_read_back_as_written(name: str) -> None:
     read = list(corpus.read(file(name)))
     stream = io.StringIO()
     conll.write(read, stream, "BMES")
