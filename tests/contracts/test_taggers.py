@@ -242,7 +242,7 @@ def real(scores: Tensor, mask: Tensor) -> list[Tensor]:
 
 @pytest.mark.parametrize("config", GRID)
 class TestEveryTagger:
-    def test_padding_is_never_seen(self, world: World, config: Config):
+    def test_padding_changes_nothing(self, world: World, config: Config):
         tagger = world.tagger(config).eval()
         batch = collate(world.encoded)
         wide = widened(batch, batch.chars.shape[1], batch.words.ids.shape[1] + 3)
@@ -250,7 +250,7 @@ class TestEveryTagger:
         torch.testing.assert_close(tagger.loss(wide, world.gold), tagger.loss(batch, world.gold))
         assert_same(tagger.predict(wide), tagger.predict(batch))
 
-    def test_a_batch_is_read_as_one_by_one(self, world: World, config: Config):
+    def test_a_batch_equals_its_sentences_alone(self, world: World, config: Config):
         tagger = world.tagger(config).eval()
         batch = collate(world.encoded)
         alone = [collate([sentence]) for sentence in world.encoded]
@@ -269,7 +269,7 @@ class TestEveryTagger:
         ]
         assert without == []
 
-    def test_three_sentences_are_learnt_by_heart(self, world: World, config: Config):
+    def test_three_sentences_are_memorised(self, world: World, config: Config):
         tagger = world.tagger(config).train()
         batch, gold = collate(world.encoded[:3]), world.gold[:3]
         optimiser = torch.optim.Adam(tagger.parameters(), lr=0.02)
@@ -283,7 +283,7 @@ class TestEveryTagger:
         assert found(tagger.eval(), batch) == [sorted(spans) for spans in gold]
         assert losses[-1] < max(0.5, 0.1 * losses[0])
 
-    def test_its_weights_are_all_saved(self, world: World, config: Config, tmp_path: Path):
+    def test_all_weights_are_saved(self, world: World, config: Config, tmp_path: Path):
         tagger, other = world.tagger(config).eval(), world.tagger(config).eval()
         randomise(tagger)
         for parameter in tagger.parameters():
@@ -296,14 +296,14 @@ class TestEveryTagger:
         assert torch.equal(other.loss(batch, world.gold), tagger.loss(batch, world.gold))
         assert other.predict(batch) == tagger.predict(batch)
 
-    def test_entities_lie_in_their_sentence_in_order(self, world: World, config: Config):
+    def test_spans_are_within_the_sentence_and_ordered(self, world: World, config: Config):
         tagger = world.tagger(config).eval()
         for spans, sentence in zip(tagger.predict(collate(world.encoded)), world.encoded, strict=True):
             assert spans == sorted(spans)
             assert all(0 <= s.start < s.end <= len(sentence) and 0 <= s.score <= 1 for s in spans)
             assert {s.label for s in spans} <= set(world.vocabulary.labels)
 
-    def test_the_lexicon_makes_a_difference_to_who_reads_words(self, world: World, config: Config):
+    def test_the_lexicon_changes_what_reads_words(self, world: World, config: Config):
         """Or they are not read at all, which for a lattice encoder is the worst of faults."""
         tagger = world.tagger(config).eval()
         batch = collate(world.encoded)
@@ -324,7 +324,7 @@ def assert_same(first: Any, second: Any) -> None:
     assert flat[0] == pytest.approx(flat[1], abs=1e-5)
 
 
-def test_the_grid_names_every_part_that_can_be_built():
+def test_every_part_is_in_the_grid():
     from hanlattice.build import DECODERS as BUILT_DECODERS
     from hanlattice.build import EMBEDDINGS as BUILT_EMBEDDINGS
     from hanlattice.build import ENCODERS as BUILT_ENCODERS

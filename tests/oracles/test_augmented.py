@@ -65,7 +65,7 @@ def naive(encoder: Augmented, x: Tensor, batch: Batch) -> Tensor:
 @pytest.mark.parametrize(
     "settings", [{}, {"d_value": 6}, {"of": "bigrams"}, {"scaled": False, "d_value": 3}], ids=str
 )
-def test_same_as_the_paper(fusion: str, settings: dict[str, object]) -> None:
+def test_equals_the_formulas_of_the_paper(fusion: str, settings: dict[str, object]) -> None:
     encoder = encoder_of(fusion=fusion, **settings)
     draw = torch.Generator().manual_seed(2)
     x = torch.randn(2, 6, D_IN, generator=draw, dtype=torch.float64, requires_grad=True)
@@ -100,7 +100,7 @@ def test_an_example_by_hand() -> None:
 class TestNearest:
     @pytest.mark.parametrize("block", [1, 4, 100])
     @pytest.mark.parametrize("seed", range(3))
-    def test_same_as_every_pair_compared(self, monkeypatch: pytest.MonkeyPatch, seed: int, block: int) -> None:
+    def test_equals_comparing_every_pair(self, monkeypatch: pytest.MonkeyPatch, seed: int, block: int) -> None:
         monkeypatch.setattr(augmented, "BLOCK", block)
         vectors = torch.randn(20, 5, generator=torch.Generator().manual_seed(seed)) * torch.arange(1, 21)[:, None]
         found = nearest(vectors, 4)
@@ -108,7 +108,7 @@ class TestNearest:
             cosines = {j: torch.cosine_similarity(vectors[i], vectors[j], 0).item() for j in range(2, 20) if j != i}
             assert found[i].tolist() == sorted(cosines, key=cosines.__getitem__, reverse=True)[:4]
 
-    def test_what_has_no_direction_has_no_neighbours(self) -> None:
+    def test_zero_vectors_have_no_neighbours(self) -> None:
         vectors = torch.ones(6, 2)
         vectors[4] = 0
         found = nearest(vectors, 3)
@@ -116,6 +116,6 @@ class TestNearest:
         assert sorted(found[2].tolist()) == [0, 3, 5]
         assert nearest(torch.zeros(5, 2), 2).tolist() == [[0, 0]] * 5
 
-    def test_none_asked_for(self) -> None:
+    def test_fewer_than_one_neighbour_is_an_error(self) -> None:
         with pytest.raises(ValueError, match="neighbours must be at least 1, not 0"):
             nearest(torch.ones(4, 2), 0)

@@ -76,7 +76,7 @@ def cgn(encoder: CGN, x: Tensor, words: Found) -> Tensor:
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("name", BATCHES)
-def test_same_as_the_paper(name: str, layers: int) -> None:
+def test_equals_the_formulas_of_the_paper(name: str, layers: int) -> None:
     assert_same(cgn, encoder_of(build_cgn, **SMALL, graph_layers=layers), BATCHES[name])
 
 
@@ -85,7 +85,7 @@ def test_same_as_the_paper(name: str, layers: int) -> None:
     [{"fusion": "vector"}, {"fusion": "scalar"}, {"last_heads": 3}, {"d_model": 10}],
     ids=str,
 )
-def test_same_in_every_setting(settings: dict[str, object]) -> None:
+def test_equals_the_formulas_in_every_setting(settings: dict[str, object]) -> None:
     assert_same(cgn, encoder_of(build_cgn, **{**SMALL, **settings}), BATCHES["words of all lengths"])
 
 
@@ -106,6 +106,6 @@ def test_graphs_of_the_drugstore() -> None:
     assert all(torch.equal(graph, graph.T) for graph in (containing, transition, lattice))
 
 
-def test_without_a_layer_it_cannot_be_built() -> None:
+def test_no_layer_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least 1, not 0"):
         encoder_of(build_cgn, **{**SMALL, "graph_layers": 0})

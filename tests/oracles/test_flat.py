@@ -103,7 +103,7 @@ def assert_same(encoder: Flat, sentences: Sequence[Sentence]) -> None:
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("distances", ["four", "ends"])
 @pytest.mark.parametrize("name", BATCHES)
-def test_same_as_the_paper(name: str, distances: str, layers: int) -> None:
+def test_equals_the_formulas_of_the_paper(name: str, distances: str, layers: int) -> None:
     assert_same(encoder_of(distances=distances, layers=layers), BATCHES[name])
 
 
@@ -119,20 +119,22 @@ def test_same_as_the_paper(name: str, distances: str, layers: int) -> None:
     ],
     ids=str,
 )
-def test_same_in_every_setting(settings: dict[str, object]) -> None:
+def test_equals_the_formulas_in_every_setting(settings: dict[str, object]) -> None:
     assert_same(encoder_of(**settings), BATCHES["lengths 2 common, 4 and 5 rare"])
 
 
 @pytest.mark.parametrize("settings", [{}, {"layers": 2}, {"layers": 2, "scaled": True}], ids=str)
 @pytest.mark.parametrize("name", BATCHES)
-def test_same_if_computed_again(name: str, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recomputed_weights_are_equal(
+    name: str, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As the attention of long sentences is, for the backward pass."""
     monkeypatch.setattr(flat, "KEPT_WEIGHTS", 0)
     assert_same(encoder_of(**settings), BATCHES[name])
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_computed_again_with_the_same_dropped(layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recomputed_weights_have_the_same_dropout(layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = encoder_of(layers=layers, attention_dropout=0.5).train()
     x, batch = batch_of(BATCHES["longer than a block of queries"])
     found = []
@@ -143,7 +145,7 @@ def test_computed_again_with_the_same_dropped(layers: int, monkeypatch: pytest.M
     assert_close(found[0], found[1])
 
 
-def test_the_batches_take_both_ways() -> None:
+def test_batches_have_common_and_rare_lengths() -> None:
     """Lengths looked up in the table of all distances, and lengths scored one by one."""
 
     def common(name: str) -> dict[int, bool]:
@@ -156,7 +158,7 @@ def test_the_batches_take_both_ways() -> None:
 
 
 @pytest.mark.parametrize("name", BATCHES)
-def test_all_nodes_asked(name: str) -> None:
+def test_all_nodes_as_queries(name: str) -> None:
     """Words' rows too, which no decoder reads but a second layer does."""
     encoder = encoder_of()
     _, batch = batch_of(BATCHES[name])
@@ -171,7 +173,7 @@ def test_all_nodes_asked(name: str) -> None:
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_alone_as_in_a_batch(layers: int) -> None:
+def test_a_sentence_alone_equals_it_in_a_batch(layers: int) -> None:
     encoder = encoder_of(layers=layers)
     for name, sentences in BATCHES.items():
         x, batch = batch_of(sentences)
@@ -189,7 +191,7 @@ def test_alone_as_in_a_batch(layers: int) -> None:
             )
 
 
-def test_without_words_a_relative_transformer() -> None:
+def test_without_words_it_is_a_relative_transformer() -> None:
     """One encoding for each distance between characters, pair by pair; words that are masked leave no trace."""
     encoder = encoder_of()
     x, batch = batch_of([(5, [(0, 1), (1, 4)])])
@@ -216,7 +218,7 @@ def test_without_words_a_relative_transformer() -> None:
     assert_close(found[0], attended, **TOLERANCE)
 
 
-def test_two_distances_say_all_to_characters() -> None:
+def test_two_distances_are_enough_for_characters() -> None:
     """For a query of one character hh = th and ht = tt, so "ends" with the summed weights is "four"."""
     four = encoder_of(distances="four")
     ends = encoder_of(distances="ends")

@@ -75,7 +75,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
-def test_position_by_position(settings: dict[str, Any]) -> None:
+def test_equals_convolution_position_by_position(settings: dict[str, Any]) -> None:
     x, batch = batch_of()
     encoder = encoder_of(**settings)
     h, outputs = encoder(x, batch), encoder.outputs(x, batch)
@@ -91,7 +91,7 @@ def test_position_by_position(settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("repeats", "reach"), [(1, 11), (2, 19), (3, 27), (4, 35)])
-def test_how_far_a_position_sees(repeats: int, reach: int) -> None:
+def test_receptive_field(repeats: int, reach: int) -> None:
     encoder = build_idcnn(D_IN, d_hidden=D, repeats=repeats, first="linear").double().eval()
     for parameter in encoder.parameters():
         nn.init.constant_(parameter, 0.1)
@@ -129,7 +129,7 @@ def test_the_loss_is_that_of_every_repeat() -> None:
     assert_close(losses["mean"], sum(each) / 3)
 
 
-def test_blocks_begin_as_the_identity_and_training_leaves_them() -> None:
+def test_initial_blocks_are_the_identity_and_training_keeps_them() -> None:
     x, batch = batch_of()
     encoder = build_idcnn(D_IN, d_hidden=D, repeats=2)
     initialise(Tagger(Given(), encoder, CRF(D, ("A",))), "xavier")
@@ -147,6 +147,6 @@ def test_blocks_begin_as_the_identity_and_training_leaves_them() -> None:
         ({"loss": "sum", "output": "concat"}, 'needs output = "last"'),
     ],
 )
-def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
+def test_settings_that_do_not_fit_are_an_error(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build_idcnn(D_IN, **settings)

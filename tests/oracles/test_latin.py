@@ -47,7 +47,7 @@ def read(latin: Latin, word: str) -> Tensor:
 
 
 @pytest.mark.parametrize("kind", ["convolution", "tener"])
-def test_a_word_s_vector_at_each_of_its_characters(kind: str) -> None:
+def test_every_character_of_a_word_has_its_vector(kind: str) -> None:
     latin = latin_of(kind)
     texts = ("在NBA打球", "没有", "iPhone6卖café了NBA", "x" * 40)
     words = [[None, *["NBA"] * 3, None, None], [None] * 2]
@@ -62,7 +62,7 @@ def test_a_word_s_vector_at_each_of_its_characters(kind: str) -> None:
         assert not found[b, len(row) :].any()
 
 
-def test_without_latin_words_there_is_nothing() -> None:
+def test_without_latin_words_all_is_zero() -> None:
     found = latin_of("convolution")(batch_of("重庆人", "和"))
     assert found.shape == (2, 3, 8)
     assert not found.any()

@@ -79,7 +79,7 @@ def gradients(encoder: LatticeLSTM, x: Tensor, h: Tensor) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("coupled", [False, True])
 @pytest.mark.parametrize("name", BATCHES)
-def test_same_as_the_paper(name: str, coupled: bool) -> None:
+def test_equals_the_formulas_of_the_paper(name: str, coupled: bool) -> None:
     encoder = encoder_of(coupled=coupled)
     x, batch = batch_of(BATCHES[name])
     x.requires_grad_()
@@ -91,7 +91,7 @@ def test_same_as_the_paper(name: str, coupled: bool) -> None:
 
 
 @pytest.mark.parametrize("coupled", [False, True])
-def test_gradient_is_that_of_the_values(coupled: bool) -> None:
+def test_gradient_by_finite_differences(coupled: bool) -> None:
     """By finite differences, which no formula stands behind."""
     encoder = encoder_of(coupled=coupled)
     x, batch = batch_of(BATCHES["several lengths"])
@@ -99,7 +99,7 @@ def test_gradient_is_that_of_the_values(coupled: bool) -> None:
     assert torch.autograd.gradcheck(lambda *_: encoder(x, batch)[batch.mask], parameters, fast_mode=True)
 
 
-def test_alone_as_in_a_batch() -> None:
+def test_a_sentence_alone_equals_it_in_a_batch() -> None:
     encoder = encoder_of()
     x, batch = batch_of(BATCHES["several lengths"])
     together = encoder(x, batch)
@@ -110,7 +110,7 @@ def test_alone_as_in_a_batch() -> None:
 
 
 @pytest.mark.parametrize("coupled", [False, True])
-def test_without_words_a_lstm(coupled: bool) -> None:
+def test_without_words_it_is_an_lstm(coupled: bool) -> None:
     """Uncoupled it is torch's own, gate for gate; words that are masked leave no trace."""
     encoder = encoder_of(coupled=coupled)
     x, batch = batch_of([(5, [(0, 1), (1, 4)])])
@@ -167,7 +167,7 @@ def test_the_cell_before_is_not_read_where_a_word_ends() -> None:
     assert torch.equal(ahead, changed)
 
 
-def test_as_the_authors_code_begins() -> None:
+def test_initial_weights_are_those_of_the_authors_code() -> None:
     direction = LatticeLSTM(D_IN, WordEmbedding(Table(torch.randn(V, D_WORD))), d_hidden=H).directions[1]
     assert_close(direction.char_input.weight.mT @ direction.char_input.weight, torch.eye(D_IN))
     assert torch.equal(direction.word_state.weight, torch.eye(H).repeat(3, 1))

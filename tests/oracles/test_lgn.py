@@ -101,16 +101,16 @@ def lgn(encoder: LGN, x: Tensor, words: Found) -> Tensor:
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
 @pytest.mark.parametrize("name", BATCHES)
-def test_same_as_the_paper(name: str, steps: int) -> None:
+def test_equals_the_formulas_of_the_paper(name: str, steps: int) -> None:
     assert_same(lgn, encoder_of(LGN, **{**SMALL, "steps": steps}), BATCHES[name])
 
 
 @pytest.mark.parametrize("settings", [{"d_model": 6}, {"heads": 1}, {"d_place": 5}], ids=str)
-def test_same_in_every_setting(settings: dict[str, object]) -> None:
+def test_equals_the_formulas_in_every_setting(settings: dict[str, object]) -> None:
     """Width 6 is that of the words, which are then not projected."""
     assert_same(lgn, encoder_of(LGN, **{**SMALL, **settings}), BATCHES["words of all lengths"])
 
 
-def test_there_is_a_step() -> None:
+def test_no_step_is_an_error() -> None:
     with pytest.raises(ValueError, match="steps"):
         encoder_of(LGN, steps=0)

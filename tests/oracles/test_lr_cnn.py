@@ -59,12 +59,12 @@ def lr_cnn(encoder: LRCNN, x: Tensor, words: Found) -> Tensor:
 @pytest.mark.parametrize("rethinking", [0, 1, 2])
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("name", BATCHES)
-def test_same_as_the_paper(name: str, backward: bool, rethinking: int) -> None:
+def test_equals_the_formulas_of_the_paper(name: str, backward: bool, rethinking: int) -> None:
     assert_same(lr_cnn, encoder_of(LRCNN, **SMALL, backward=backward, rethinking=rethinking), BATCHES[name])
 
 
 @pytest.mark.parametrize("settings", [{"scales": "mlp"}, {"layers": 2}, {"layers": 6}], ids=str)
-def test_same_in_every_setting(settings: dict[str, object]) -> None:
+def test_equals_the_formulas_in_every_setting(settings: dict[str, object]) -> None:
     assert_same(lr_cnn, encoder_of(LRCNN, **{**SMALL, **settings}), BATCHES["words of all lengths"])
 
 
@@ -80,6 +80,6 @@ def test_a_word_longer_than_the_last_layer_is_not_read() -> None:
     ("settings", "message"),
     [({"layers": 1}, "layers"), ({"rethinking": -1}, "rethinking")],
 )
-def test_what_cannot_be_built(settings: dict[str, object], message: str) -> None:
+def test_settings_that_do_not_fit_are_an_error(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         encoder_of(LRCNN, **settings)

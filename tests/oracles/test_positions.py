@@ -272,7 +272,7 @@ def assert_same(t: Transformer, name: str, lengths: list[int]) -> None:
 
 
 @EACH
-def test_the_encoder_is_the_paper_s(name: str) -> None:
+def test_encoder_equals_the_formulas_of_the_paper(name: str) -> None:
     assert_same(transformer_of(name), name, [N, 1, 4])
 
 
@@ -295,7 +295,7 @@ def test_in_every_setting(name: str, settings: dict[str, Any]) -> None:
 
 @EACH
 @pytest.mark.parametrize("n", [1, 2, N])
-def test_scores_and_what_is_read(name: str, n: int) -> None:
+def test_scores_and_values_read(name: str, n: int) -> None:
     """The object alone, in its second layer."""
     p = position_of(name)
     q, k, v = torch.randn(3, 2, A, n, WIDTH, dtype=torch.float64)
@@ -311,7 +311,7 @@ def test_scores_and_what_is_read(name: str, n: int) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(KINDS.keys() - {"recurrent front"}))  # which reads from both ends
-def test_the_first_places_do_not_depend_on_how_many_follow(name: str) -> None:
+def test_first_positions_do_not_depend_on_the_length(name: str) -> None:
     p = position_of(name)
     x = torch.randn(1, N, D, dtype=torch.float64)
     for n in range(1, N):
@@ -319,7 +319,7 @@ def test_the_first_places_do_not_depend_on_how_many_follow(name: str) -> None:
         assert_close(part, whole[:, :n])
 
 
-def test_every_kind_is_here() -> None:
+def test_every_encoding_is_tested() -> None:
     assert {kind for kind, _ in KINDS.values()} == set(POSITIONS)
 
 
@@ -395,7 +395,7 @@ def test_rotary_by_numbers() -> None:
     assert at(q, 5, k, 2) == pytest.approx(9.379122, abs=1e-5)
 
 
-def test_the_flow_follows_its_slope() -> None:
+def test_flow_solves_its_differential_equation() -> None:
     """Two thousand straight steps go where the solver goes."""
     p = position_of("flow, three steps of the solver")
     found = p.encode(torch.zeros(1, 3, D, dtype=torch.float64), torch.ones(1, 3, dtype=torch.bool))[0]
@@ -424,7 +424,7 @@ def test_the_flow_follows_its_slope() -> None:
         (lambda: Flow(4, 2, 1, interval=0.0), "interval"),
     ],
 )
-def test_what_does_not_fit_is_refused(make: Callable[[], object], message: str) -> None:
+def test_settings_that_do_not_fit_are_an_error(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
 

@@ -115,7 +115,7 @@ def character_features(encoder: WordBiLSTM, xs: Tensor, first: int, last: int) -
 
 
 @pytest.mark.parametrize("characters", ["none", "lstm", "sentence", "cnn"])
-def test_word_by_word(characters: str) -> None:
+def test_equals_reading_word_by_word(characters: str) -> None:
     x, batch = batch_of(SENTENCES)
     encoder = word_encoder(characters=characters)
     h = encoder(x, batch)
@@ -158,7 +158,7 @@ class TestWholeWords:
         lost = self.tagger().unreachable(batch_of(SENTENCES)[1], self.GOLD)
         assert lost == [[], [], [], sorted(self.GOLD[3])]
 
-    def test_the_others_are_learnt_at_their_characters(self) -> None:
+    def test_reachable_entities_are_learned(self) -> None:
         tagger, batch = self.tagger(), batch_of(SENTENCES)[1]
         optimiser = torch.optim.Adam(tagger.parameters(), lr=0.05)
         for _ in range(60):

@@ -65,7 +65,7 @@ def drawn(seed: int) -> list[Sentence]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_best_of_all_cuts(seed: int) -> None:
+def test_best_of_all_segmentations(seed: int) -> None:
     sentences = drawn(seed)
     batch = batch_of(sentences, extra=seed % 3)
     starts = starts_of(batch)
@@ -78,7 +78,7 @@ def test_the_best_of_all_cuts(seed: int) -> None:
     assert found.mask.shape[1] == max(len(best(*sentence)) for sentence in sentences)
 
 
-def test_the_lengths_most_alike() -> None:
+def test_ties_prefer_similar_lengths() -> None:
     batch = batch_of([ORIGIN, (6, set())])
     assert starts_of(batch).int().tolist() == [[1, 0, 1, 0, 1, 0], [1] * 6]
 

@@ -76,7 +76,7 @@ def fixture(request: pytest.FixtureRequest) -> Fixture:
     return Fixture(request.param)
 
 
-def test_every_weight_has_its_place(fixture: Fixture) -> None:
+def test_every_weight_is_copied(fixture: Fixture) -> None:
     """Ours has as many numbers as theirs, whose sinusoids alone are no weights."""
     theirs = sum(v.numel() for k, v in fixture.arrays.items() if ":param:" in k and "pos_embed" not in k)
     assert sum(p.numel() for p in fixture.encoder().parameters()) == theirs
@@ -102,7 +102,7 @@ def test_attention_and_output(fixture: Fixture) -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"), [({}, 5670), ({"key_projection": True}, 6570), ({"output_projection": True}, 6570)]
 )
-def test_as_many_weights_as_the_paper_counts(settings: dict[str, bool], expected: int) -> None:
+def test_number_of_weights_is_the_papers(settings: dict[str, bool], expected: int) -> None:
     """For its encoder of letters 6,600, with 930 of the linear layer after it, of which u and v make 60."""
     encoder = build_tener(30, d_model=30, heads=3, d_feed_forward=60, input_projection=False, **settings)
     assert sum(p.numel() for p in encoder.parameters()) == expected
