@@ -75,7 +75,7 @@ def settings(**training: Any) -> dict[str, Any]:
         "text": {"window": 64, "overlap": 16},
         "embedding": {"dropout": 0.1},
         "encoder": {
-            "d_model": 16, "heads": 2, "d_feed_forward": 24, "word_dropout": 0.1, "output_dropout": 0.1,
+            "d_model": 20, "heads": 2, "d_feed_forward": 24, "word_dropout": 0.1, "output_dropout": 0.1,
             "forget": 0.0, "drop": 0.0,
         },
         "training": {

@@ -557,7 +557,7 @@ class TestInfoAndLexicon:
         assert f"hanlattice  {__version__}" in result.out
         assert "labels      LOC, ORG, PER" in result.out
         assert f"lexicon     {len(tiny.WORDS)} words" in result.out
-        assert "d_model = 16" in result.out
+        assert "d_model = 20" in result.out
         assert "| micro |" in result.out
 
     def test_info_of_this_installation(self, run: Run):

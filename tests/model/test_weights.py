@@ -118,7 +118,7 @@ class TestBroken:
     def test_weights_of_another_size(self, folder: Path):
         config = folder / "config.toml"
         config.write_text(
-            config.read_text(encoding="utf-8").replace("d_model = 16", "d_model = 8"), encoding="utf-8"
+            config.read_text(encoding="utf-8").replace("d_model = 20", "d_model = 10"), encoding="utf-8"
         )
         self.refuse(folder, "weights do not fit the settings and vocabulary")
 
