@@ -69,7 +69,7 @@ def test_convert_stops_at_defects_unless_drop_is_given(tmp_path: Path) -> None:
 
 def test_convert_names_the_missing_option(tmp_path: Path) -> None:
     source = columns(tmp_path / "a", "我/O")
-    assert "name it with --to" in str(run("convert", source, tmp_path / "b").exception)
+    assert "name one with --to" in str(run("convert", source, tmp_path / "b").exception)
     assert "brat is a folder" in str(run("convert", source, "-", "--to", "brat").exception)
     assert run("convert", source, tmp_path / "b", "--to", "brat").exit_code == 0
     assert (tmp_path / "b" / "000001.txt").read_text() == "我"
