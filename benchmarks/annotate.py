@@ -2,7 +2,7 @@
 
 python benchmarks/annotate.py [--lines 1000000] [--model FOLDER] [--chunk-rows 2000] [--no-ray]
 
-Prints seconds, lines a second and the most memory of each run; that of the reader is told apart from that of the
+Prints seconds, lines a second and the most memory of each run; that of the reader is listed apart from that of the
 workers. The run that is killed is killed with signal 9 at three random points, which are fixed by ``--seed``. Exits
 with 1 if any output differs from the first.
 """

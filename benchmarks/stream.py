@@ -28,7 +28,7 @@ CODE_POINTS = [code for code in range(0xA1, 0x30000) if code not in SURROGATES]
 
 
 class Stream:
-    """Sentences by chance; tells how many characters it has given, and how long it took to make them."""
+    """Random sentences; counts the characters it has given and the time it took to make them."""
 
     def __init__(self, words: list[str], seed: int = 0):
         self.words, self.draw = words, random.Random(seed)

@@ -41,15 +41,15 @@ PUBLISHED = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    builder = verbs.add_parser("build", help="make the three files from the release")
+    commands = parser.add_subparsers(dest="command", required=True)
+    builder = commands.add_parser("build", help="make the three files from the release")
     builder.add_argument("release", type=Path)
     builder.add_argument("--output", type=Path, required=True)
-    checker = verbs.add_parser("check", help="count three files, and compare with the published counts")
+    checker = commands.add_parser("check", help="count three files, and compare with the published counts")
     checker.add_argument("folder", type=Path)
     arguments = parser.parse_args()
     try:
-        if arguments.verb == "build":
+        if arguments.command == "build":
             build(arguments.release, arguments.output)
             arguments.folder = arguments.output
         sys.exit(0 if check(arguments.folder) else 1)

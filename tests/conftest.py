@@ -21,6 +21,15 @@ CHECKED = ("decoders", "embeddings", "encoders", "inputs", "layers", "tagger")
 install_import_hook([f"hanlattice.{name}" for name in CHECKED], "beartype.beartype")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that slow_tests.txt names, which scripts/slow_tests.py writes from measured durations."""
+    slow = (Path(__file__).parent / "slow_tests.txt").read_text("utf-8").split()
+    starts = tuple(f"{line}{end}" for line in slow for end in ("/", "::", "["))
+    for item in items:
+        if f"{item.nodeid}[".startswith(starts):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
     """For modules that never ran torch this must not be what imports it."""

@@ -58,6 +58,7 @@ PYTHON = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:this processor has no int8")  # as it may, and the example works all the same
 @pytest.mark.parametrize("code", PYTHON)
 def test_python_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -115,8 +116,8 @@ def test_command_exists(line: str) -> None:
 
 
 def _setting_exists(dotted: str) -> bool:
-    room, _, key = dotted.partition(".")
-    return any(dotted == name for _, name in _settings()) or (room in ROOMS and key in ("name", "d_hidden"))
+    part, _, key = dotted.partition(".")
+    return any(dotted == name for _, name in _settings()) or (part in PARTS and key in ("name", "d_hidden"))
 
 
 def test_programs_named_in_the_pages_exist() -> None:
@@ -160,21 +161,23 @@ def test_both_readmes_say_the_same() -> None:
 
 
 FURTHER = {"auxiliary": AuxiliaryConfig(), "conventions": ConventionConfig()}
-ROOMS = {"embedding": build.EMBEDDINGS, "encoder": build.ENCODERS, "decoder": build.DECODERS}
+PARTS = {"embedding": build.EMBEDDINGS, "encoder": build.ENCODERS, "decoder": build.DECODERS}
 
 
 def _settings() -> dict[tuple[str, str], Any]:
     """Every setting there is with its default, by the part it belongs to, if any, and its dotted name."""
     found: dict[tuple[str, str], Any] = {}
-    for room in fields(Config):
-        if room.name in ROOMS:
-            for name, builder in ROOMS[room.name].items():
+    for section in fields(Config):
+        if section.name in PARTS:
+            for name, builder in PARTS[section.name].items():
                 parameters = inspect.signature(builder).parameters.values()
                 known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-                found |= {(f"{room.name} {name}", f"{room.name}.{key}"): value for key, value in known.items()}
+                found |= {
+                    (f"{section.name} {name}", f"{section.name}.{key}"): value for key, value in known.items()
+                }
         else:
-            part = FURTHER[room.name] if room.name in FURTHER else getattr(Config(), room.name)
-            found |= {("", f"{room.name}.{s.name}"): getattr(part, s.name) for s in fields(part)}
+            part = FURTHER[section.name] if section.name in FURTHER else getattr(Config(), section.name)
+            found |= {("", f"{section.name}.{s.name}"): getattr(part, s.name) for s in fields(part)}
     found.pop(("", "conventions.same_convention"))  # which is refused
     return found
 
@@ -193,8 +196,8 @@ def test_settings_page_has_every_setting_and_its_default() -> None:
     listed = {}
     for section in re.split(r"^#+ ", page, flags=re.MULTILINE):
         heading = section.partition("\n")[0]
-        room = heading.partition(" ")[0]
-        parts = [f"{room} {name}" for name in re.findall(r"`(\w+)`", heading)] if room in ROOMS else [""]
+        kind = heading.partition(" ")[0]
+        parts = [f"{kind} {name}" for name in re.findall(r"`(\w+)`", heading)] if kind in PARTS else [""]
         for name, default in re.findall(r"^\| `(\w+\.\w+)` \| `([^`]*)` \|", section, re.MULTILINE):
             value = tomllib.loads(f"value = {default}")["value"]
             listed |= {(part, name): value for part in parts}

@@ -74,6 +74,17 @@ def test_docker_context_holds_what_the_build_reads() -> None:
     assert {*needed, "constraints.txt", "src"} <= kept
 
 
+def test_slow_tests_exist() -> None:
+    lines = (ROOT / "tests" / "slow_tests.txt").read_text("utf-8").split()
+    assert lines == sorted(set(lines))
+    for line in lines:
+        path, _, test = line.partition("::")
+        source = ROOT / path
+        assert source.exists(), line
+        for name in test.split("::") if test else []:
+            assert re.search(rf"(def|class) {name}\b", source.read_text("utf-8")), line
+
+
 def test_versions_agree() -> None:
     version = PROJECT["project"]["version"]
     assert yaml("CITATION.cff")["version"] == version
