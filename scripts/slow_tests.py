@@ -4,8 +4,8 @@
     python scripts/slow_tests.py durations.txt [--limit 0.5]
 
 A line of the file is the beginning of test ids: a folder, a file, or a test without its parameters, such as
-tests/test_x.py::test_y. A test is slow if all its cases together take longer than the limit, in seconds; fixtures count
-for the test that sets them up.
+tests/test_x.py::test_y. A test is slow if all its cases together take longer than the limit, in seconds. The time
+of a fixture counts for the test that sets it up.
 """
 
 import argparse
