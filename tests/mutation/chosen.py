@@ -401,8 +401,8 @@ FAULTS = {
     ),
     "hard characters of one text in the next": Fault(
         "text/normalise.py",
-        "self._stretched(text, target[start:end], joins",
-        "self._stretched(text, target[: end - start], joins",
+        "self._by_ranges(text, target[start:end], joins",
+        "self._by_ranges(text, target[: end - start], joins",
         "tests/text/test_text.py",
     ),
     "the last bigram of a text with the next text": Fault(

@@ -1,4 +1,4 @@
-"""Text before it is read: normalisation with a map back, tidying, sentences and windows."""
+"""Preparing text: normalisation with a map back to the original, tidying, sentences, windows and edges."""
 
 from hanlattice.text.normalise import Normalised, Normaliser
 from hanlattice.text.windows import sentences, windows

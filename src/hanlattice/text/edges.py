@@ -1,4 +1,4 @@
-"""Where an entity may begin and end: what is cut off the ends of a span that a model found."""
+"""Trim characters from the ends of a span that no entity starts or ends with."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from hanlattice.text.tidy import is_blank, is_symbol
 Edges = Literal["blank", "punctuation"]
 
 SEPARATORS = frozenset("，。、；：！？,;:@#…—～~·|/\\^=*_")
-MARKS = frozenset(".!?+-&")  # that may end a name in Latin letters, one at a time: Yahoo!, Inc., Disney+
+MARKS = frozenset(".!?+-&")  # one of them may end a name in Latin letters: Yahoo!, Inc., Disney+
 _CLOSING = {"(": ")", "（": "）", "[": "]", "［": "］", "【": "】", "{": "}", "｛": "｝", "《": "》", "〈": "〉",
             "「": "」", "『": "』", "“": "”", "‘": "’", "<": ">", "〔": "〕", "〖": "〗"}  # fmt: skip
 _OPENING = {closing: opening for opening, closing in _CLOSING.items()}
@@ -16,10 +16,11 @@ _APOSTROPHES = frozenset("'’＇")
 
 
 def trimmed(text: str, start: int, end: int, edges: Edges) -> tuple[int, int] | None:
-    """The part of ``[start, end)`` of a text that may be an entity, or None if nothing of it may.
+    """The part of ``[start, end)`` of a text that can be an entity, or None if no part can.
 
-    ``blank`` cuts white space, emoji and invisible characters off both ends. ``punctuation`` also cuts separators,
-    and brackets and quotes whose partner is not inside, and leaves nothing of what is punctuation alone.
+    With the edges ``blank``, white space, emoji and invisible characters are trimmed from both ends. With
+    ``punctuation``, separators are trimmed too, and brackets and quotes without a partner inside; a span that has
+    only punctuation cannot be an entity.
     """
     if _is_plain(text[start]) and _is_plain(text[end - 1]):
         return start, end
@@ -31,7 +32,7 @@ def trimmed(text: str, start: int, end: int, edges: Edges) -> tuple[int, int] | 
             start += 1
         if start < end and _is_cut(text, end - 1, start, end, paired):
             end -= 1
-    if start == end or (paired is not None and not any(map(_says_something, text[start:end]))):
+    if start == end or (paired is not None and not any(map(_is_content, text[start:end]))):
         return None
     return start, end
 
@@ -41,7 +42,7 @@ def _is_plain(character: str) -> bool:
 
 
 def _is_cut(text: str, at: int, start: int, end: int, paired: set[int] | None) -> bool:
-    """``paired`` are the places of brackets and quotes with a partner; only blanks are cut where it is None."""
+    """``paired`` are the positions of brackets and quotes with a partner; if None, only blanks are trimmed."""
     character = text[at]
     if is_blank(character) or is_symbol(character):
         return True
@@ -58,7 +59,7 @@ def _is_bracket(character: str) -> bool:
     return character in _CLOSING or character in _OPENING or character in _QUOTES
 
 
-def _says_something(character: str) -> bool:
+def _is_content(character: str) -> bool:
     return not (
         character in SEPARATORS
         or character in MARKS
@@ -69,29 +70,29 @@ def _says_something(character: str) -> bool:
 
 
 def _paired(text: str, start: int, end: int) -> set[int]:
-    """The places of brackets and quotes within ``[start, end)`` that have a partner there."""
+    """The positions of brackets and quotes in ``[start, end)`` that have a partner there."""
     found: set[int] = set()
-    opened: dict[str, list[int]] = {}  # brackets, and quotes of which every second one closes
+    opened: dict[str, list[int]] = {}  # open brackets and quotes; every second quote closes
     for at in range(start, end):
         character = text[at]
         if not _is_bracket(character) or _is_apostrophe(text, at, start, end):
             continue
-        begun = opened.setdefault(_OPENING.get(character, character), [])
-        if begun and (character in _OPENING or character in _QUOTES):
-            found |= {begun.pop(), at}
+        unclosed = opened.setdefault(_OPENING.get(character, character), [])
+        if unclosed and (character in _OPENING or character in _QUOTES):
+            found |= {unclosed.pop(), at}
         elif character not in _OPENING:
-            begun.append(at)
+            unclosed.append(at)
     return found
 
 
 def _is_apostrophe(text: str, at: int, start: int, end: int) -> bool:
-    """Between two Latin letters, as in Macy's."""
+    """Whether a quote is between two Latin letters, as in Macy's."""
     inside = text[at] in _APOSTROPHES and start < at < end - 1
     return inside and _is_latin(text[at - 1]) and _is_latin(text[at + 1])
 
 
 def _is_mark_of_latin(text: str, at: int, start: int, end: int) -> bool:
-    """A mark that ends a Latin name, or the dot that begins one (.NET)."""
+    """Whether a mark ends a name in Latin letters, or is the dot that starts one (.NET)."""
     if at == start:
         return text[at] == "." and at + 1 < end and _is_latin(text[at + 1])
     return _is_latin(text[at - 1]) or (text[at] == "+" and text[at - 1] == "+")

@@ -1,4 +1,4 @@
-"""Normalisation that keeps a map from each normalised character to the text as given."""
+"""Normalisation of text, with a map from each normalised character to the original text."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -24,10 +24,10 @@ _SHORT = 32
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """A rewritten text and where each of its characters came from.
+    """A normalised text, and the origin of each of its characters.
 
-    Character ``i`` of ``text`` was made from the characters ``[starts[i], ends[i])`` of the text as given;
-    both arrays are int32 and never decrease. They cover the given text but for what was dropped.
+    Character ``i`` of ``text`` comes from the characters ``[starts[i], ends[i])`` of the original. Both arrays are
+    int32 and never decrease. Together the ranges cover the original except for characters that were dropped.
     """
 
     text: str
@@ -35,9 +35,9 @@ class Normalised:
     ends: NDArray[np.int32]
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """The range of the given text that ``[start, end)`` of the normalised text came from.
+        """The range of the original from which ``[start, end)`` of the normalised text comes.
 
-        A character that became several, or several that became one, are taken whole.
+        If one character became several, or several became one, the range has all of them.
         """
         if start < end:
             return self.starts.item(start), self.ends.item(end - 1)
@@ -45,19 +45,19 @@ class Normalised:
         return place, place
 
     def normalised(self, start: int, end: int) -> tuple[int, int]:
-        """The shortest range of the normalised text made from all of ``[start, end)`` of the given text."""
+        """The shortest range of the normalised text that comes from all of ``[start, end)`` of the original."""
         first = int(np.searchsorted(self.ends, start, side="right"))
         return first, max(first, int(np.searchsorted(self.starts, end, side="left")))
 
 
 @dataclass(frozen=True, slots=True)
 class Normaliser:
-    """Rewrites a text, and remembers where every character came from.
+    """Normalises texts and keeps the origin of every character.
 
-    With ``nfkc`` alone the text equals ``unicodedata.normalize("NFKC", text)``. The others then work on each
-    character by itself: ``lower`` lower-cases, ``digits`` writes every digit as ``0``, ``simplify`` writes
-    traditional characters as simplified ones by OpenCC's table. Before all of them ``tidy`` brings white space and
-    emoji into a few forms: see :mod:`hanlattice.text.tidy`.
+    ``tidy`` comes first: it normalises white space and emoji, see :mod:`hanlattice.text.tidy`. ``nfkc`` is Unicode
+    normalisation NFKC; with it alone the result equals ``unicodedata.normalize("NFKC", text)``. The others then
+    work on single characters: ``lower`` makes them lower case, ``digits`` replaces every digit by ``0``, and
+    ``simplify`` replaces traditional characters by simplified ones, from OpenCC's table.
     """
 
     nfkc: bool = True
@@ -68,14 +68,14 @@ class Normaliser:
 
     @classmethod
     def of(cls, text: "TextConfig") -> "Normaliser":
-        """The normaliser of a model's settings."""
+        """The normaliser for a model's settings."""
         return cls(text.nfkc, text.lower, text.digits, text.simplify, text.tidy)
 
     def __call__(self, text: str) -> Normalised:
         return self.all([text])[0]
 
     def all(self, texts: Sequence[str]) -> list[Normalised]:
-        """Each text, rewritten; quicker than one by one."""
+        """Normalise several texts, which is faster than one by one."""
         if not self.tidy:
             return self._rewritten(texts)
         tidied = [tidy(text) if needs_tidying(text) else None for text in texts]
@@ -84,7 +84,7 @@ class Normaliser:
         return [n if units is None else _placed(n, units) for n, units in zip(found, tidied, strict=True)]
 
     def words(self, joined: str) -> str:
-        """Words joined by NUL characters, each rewritten: what a lexicon does to the words that are added to it."""
+        """Normalise words that are joined by NUL characters, as a :class:`hanlattice.lexicon.Lexicon` does."""
         if self.tidy and needs_tidying(joined):
             return BOUNDARY.join(normal.text for normal in self.all(joined.split(BOUNDARY)))
         return self._rewritten([joined])[0].text
@@ -102,34 +102,34 @@ class Normaliser:
         rewritten = text_of(np.maximum(target, 0))
         positions = np.arange(max(map(len, texts), default=0) + 1, dtype=np.int32)
         return [
-            self._stretched(text, target[start:end], joins[start:end])
+            self._by_ranges(text, target[start:end], joins[start:end])
             if is_hard
             else Normalised(rewritten[start:end], positions[: end - start], positions[1 : end - start + 1])
             for text, start, end, is_hard in zip(texts, starts, ends, has_hard, strict=True)
         ]
 
-    def _stretched(self, text: str, target: NDArray[np.int32], joins: NDArray[np.bool_]) -> Normalised:
-        """A text in which some character does not become just one."""
+    def _by_ranges(self, text: str, target: NDArray[np.int32], joins: NDArray[np.bool_]) -> Normalised:
+        """Normalise a text in which a character does not become exactly one character."""
         positions = np.arange(len(text) + 1, dtype=np.int32)
         ends = positions[1:].copy()
         width = np.ones(len(text), np.int32)
         rewritten = []
-        for start, end in _stretches(joins, target):
-            pieces = _short_pieces if end - start <= _SHORT else _pieces
-            for piece, normal in pieces(text[start:end], self.nfkc):
+        for start, end in _hard_ranges(joins, target):
+            parts = _short_parts if end - start <= _SHORT else _parts
+            for part, normal in parts(text[start:end], self.nfkc):
                 rewritten.append(self._map(normal))
-                ends[start] = start + len(piece)
-                width[start : start + len(piece)] = 0
+                ends[start] = start + len(part)
+                width[start : start + len(part)] = 0
                 width[start] = len(rewritten[-1])
                 target[start] = _EXPANDS
-                start += len(piece)
+                start += len(part)
         starts = np.repeat(positions[:-1], width)
         target = np.repeat(target, width)
         target[target == _EXPANDS] = code_points("".join(rewritten))
         return Normalised(text_of(target), starts, np.repeat(ends, width))
 
     def _map(self, text: str) -> str:
-        """The options that work character by character."""
+        """Apply the options that work on single characters."""
         if self.lower:
             text = "".join(character.lower() for character in text)
         if self.digits:
@@ -138,10 +138,11 @@ class Normaliser:
 
 
 class _Table:
-    """What one normaliser does to each code point, learnt when it is first met.
+    """The effect of a normaliser on each code point, computed when the code point is first seen.
 
-    ``target`` holds the code point it becomes alone, or `_EXPANDS`; ``joins`` says that NFKC may join it to
-    the characters before it. NFKC of a text is NFKC of its pieces cut before characters that do not join.
+    ``target`` is the code point that replaces it, or `_EXPANDS` if it does not become exactly one. ``joins`` is
+    True if NFKC may combine it with the characters before it; a text can be cut before all others, and NFKC of the
+    parts is NFKC of the whole.
     """
 
     def __init__(self, normaliser: Normaliser) -> None:
@@ -154,7 +155,7 @@ class _Table:
             normal = _nfkc(chr(code), self.normaliser.nfkc)
             mapped = self.normaliser._map(normal)
             self.joins[code] = self.normaliser.nfkc and _joins(chr(code))
-            # Last, because another thread may take a known target as a sign that the row is complete.
+            # Last, because for other threads a known target means that the row is complete.
             self.target[code] = ord(mapped) if len(mapped) == 1 else _EXPANDS
 
 
@@ -164,16 +165,16 @@ def _table(normaliser: Normaliser) -> _Table:
 
 
 def _placed(normal: Normalised, units: Sequence[Unit]) -> Normalised:
-    """The same with the places of a tidied text's characters in the text as given."""
+    """The same text with origins in the text before tidying."""
     places = np.array([unit[1:] for unit in units], np.int32).reshape(-1, 2)
     return Normalised(normal.text, places[normal.starts, 0], places[normal.ends - 1, 1])
 
 
 def _joins(character: str) -> bool:
-    """May NFKC reorder this character with, or compose it into, what stands before it?
+    """Whether NFKC may reorder this character with, or compose it into, the characters before it.
 
-    Marks may, and so may the few letters that are second in a composition: Hangul vowels and finals, and
-    Kirat Rai vowels. Answering yes too often costs time and nothing else.
+    This is so for marks, and for the few letters that are second in a composition: Hangul vowels and finals, and
+    Kirat Rai vowels. A wrong True costs time but does no harm.
     """
     first = unicodedata.normalize("NFKD", character)[0]
     return (
@@ -187,28 +188,28 @@ def _nfkc(text: str, nfkc: bool) -> str:
     return unicodedata.normalize("NFKC", text) if nfkc else text
 
 
-def _stretches(joins: NDArray[np.bool_], target: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-    """The ranges between cuts that cannot be rewritten one character for one."""
+def _hard_ranges(joins: NDArray[np.bool_], target: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
+    """The ranges between cuts in which characters are not replaced one for one."""
     starts = np.flatnonzero(~joins)
     ends = np.append(starts[1:], len(joins))
     hard = (ends - starts > 1) | (target[starts] == _EXPANDS)
     return zip(starts[hard].tolist(), ends[hard].tolist(), strict=True)
 
 
-def _pieces(stretch: str, nfkc: bool) -> tuple[tuple[str, str], ...]:
-    """The smallest pieces of a stretch whose normal forms, put together, are the normal form of the whole."""
-    whole = _nfkc(stretch, nfkc)
-    if whole == stretch:
-        return tuple(zip(stretch, stretch, strict=True))
-    # Trying every cut is quadratic; only piled-up marks make a stretch long, and they may stay together.
-    for cut in range(1, len(stretch) if len(stretch) <= _SHORT else 1):
-        piece = _nfkc(stretch[:cut], nfkc)
-        if piece + _nfkc(stretch[cut:], nfkc) == whole:
-            return ((stretch[:cut], piece), *_pieces(stretch[cut:], nfkc))
-    return ((stretch, whole),)
+def _parts(text: str, nfkc: bool) -> tuple[tuple[str, str], ...]:
+    """The smallest parts of a range whose normal forms, concatenated, are the normal form of the range."""
+    whole = _nfkc(text, nfkc)
+    if whole == text:
+        return tuple(zip(text, text, strict=True))
+    # Trying every cut is quadratic. Only a pile of marks makes a range long, and it may stay together.
+    for cut in range(1, len(text) if len(text) <= _SHORT else 1):
+        part = _nfkc(text[:cut], nfkc)
+        if part + _nfkc(text[cut:], nfkc) == whole:
+            return ((text[:cut], part), *_parts(text[cut:], nfkc))
+    return ((text, whole),)
 
 
-_short_pieces = lru_cache(maxsize=16_384)(_pieces)
+_short_parts = lru_cache(maxsize=16_384)(_parts)
 
 
 @cache

@@ -1,13 +1,13 @@
-"""White space, emoji and control characters of text as it comes, brought into the few forms that a model knows.
+"""Normalise white space, emoji and control characters of real-world text to the few forms that a model knows.
 
-What is dropped or merged keeps its place: every character of the result knows the range it came from.
+Every character of the result has the range of the original from which it comes.
 
 - Invisible characters (zero-width, control, variation selectors) are dropped.
 - A run of emoji, private-use characters and U+FFFD becomes one `SYMBOL`.
-- A run of white space becomes one blank, or one line feed if it holds a line end. It is dropped at both ends of
-  the text, beside punctuation, where every character stands alone ("小 米 手 机"), and where a paragraph is
-  hard-wrapped or cut into words. Between other Chinese words it separates, so it becomes the comma that a writer
-  would have set: `COMMA`, or `LIST_COMMA` in a list of names.
+- A run of white space becomes one blank, or one line feed if it has a line end. It is dropped at both ends of the
+  text, beside punctuation, in runs of single characters ("小 米 手 机"), at the ends of lines in a hard-wrapped
+  paragraph, and in segmented text. Between other Chinese words it becomes the comma that a writer would have set:
+  `COMMA`, or `LIST_COMMA` in a list of names.
 """
 
 import re
@@ -26,7 +26,7 @@ _EMOJI = (
     "\U000f0000-\U000ffffd"
 )
 _LINE_END = "\n\x0b\x0c\r\x85\u2028\u2029"
-# An empty or an indented line begins a paragraph, and so does one after two blanks in Markdown.
+# An empty or an indented line starts a paragraph, and so does a line after two blanks in Markdown.
 _ONE_LINE_END = re.compile(f"[^\\S{_LINE_END}]?(?:\r\n|[{_LINE_END}])[{_INVISIBLE}]*")
 _ANY = re.compile(f"[\\s{_INVISIBLE}{_EMOJI}{SYMBOL}]")
 _UNIT = re.compile(
@@ -36,13 +36,13 @@ _UNIT = re.compile(
 _PUNCTUATION = frozenset("，。、；：！？“”‘’（）《》〈〉【】「」『』…—～·,;:!?()")
 _ENDS_SENTENCE = frozenset("。！？!?…；;：:")
 
-ALONE = 5  # single characters with white space between them, from which on the white space is dropped
-WRAPPED = 16  # characters of a line from which on its end may be one that a program set
-SLACK = 2  # characters by which wrapped lines differ in length
-LISTED, LISTED_LENGTH = 3, 10  # parts of a list of names, at least, and their mean length, at most
-SINGLE, SEGMENTED_LENGTH = 0.2, 2.5  # share of words of one character in segmented text, and the mean length below
+ALONE = 5  # from so many single characters on, the white space between them is dropped
+WRAPPED = 16  # characters in a line, at least, whose end may come from hard wrapping
+SLACK = 2  # difference in length of wrapped lines, at most
+LISTED, LISTED_LENGTH = 3, 10  # in a list of names: parts at least, and their mean length at most
+SINGLE, SEGMENTED_LENGTH = 0.2, 2.5  # in segmented text: share of single characters at least, mean length below
 
-Unit = tuple[str, int, int]  # what a range of the text becomes: a character, and the range
+Unit = tuple[str, int, int]  # a character of the result, and the range [start, end) of the original
 
 
 _BLANKS = re.compile(f"[\\s{_INVISIBLE}]")
@@ -50,12 +50,12 @@ _SYMBOLS = re.compile(f"[{_EMOJI}{SYMBOL}]")
 
 
 def is_blank(character: str) -> bool:
-    """White space or an invisible character."""
+    """Whether a character is white space or invisible."""
     return _BLANKS.match(character) is not None
 
 
 def is_symbol(character: str) -> bool:
-    """What becomes `SYMBOL`."""
+    """Whether a character becomes `SYMBOL`."""
     return _SYMBOLS.match(character) is not None
 
 
@@ -65,11 +65,11 @@ def needs_tidying(text: str) -> bool:
 
 
 def tidy(text: str) -> list[Unit]:
-    """The characters of the tidied text, each with the range ``[start, end)`` of the text that it came from."""
+    """The characters of the tidied text, each with the range of the original from which it comes."""
     units = list(_units(text))
     units = _joined_lines(units, text)
     units = _without_idle_blanks(_without_spacing(units))
-    units = _without_spacing(units)  # again, so that tidied text stays as it is: punctuation stands apart no more
+    units = _without_spacing(units)  # again: punctuation is not apart any more, and tidying twice changes nothing
     return _with_commas(units)
 
 
@@ -87,7 +87,7 @@ def _units(text: str) -> Iterator[Unit]:
 
 
 def _joined_lines(units: list[Unit], text: str) -> list[Unit]:
-    """Without the line ends inside a paragraph whose lines, but for the last, are about as long as the longest."""
+    """Without the line ends of wrapped paragraphs: lines that are about as long as the longest one."""
     breaks = [i for i, unit in enumerate(units) if unit[0] == "\n"]
     if not breaks:
         return units
@@ -105,12 +105,12 @@ def _joined_lines(units: list[Unit], text: str) -> list[Unit]:
 
 
 def _without_spacing(units: list[Unit]) -> list[Unit]:
-    """Without the blanks of runs in which every character stands alone."""
+    """Without the blanks in runs of single characters."""
     blanks = [i for i, unit in enumerate(units) if unit[0] in " \n"]
     if len(blanks) < ALONE - 1:
         return units
     gone: set[int] = set()
-    run: list[int] = []  # blanks before tokens of a run
+    run: list[int] = []  # the blanks between tokens of a run
     tokens = 0
     wide = 0
     for start, end in pairwise([-1, *blanks, len(units)]):
@@ -130,12 +130,12 @@ def _without_spacing(units: list[Unit]) -> list[Unit]:
 
 
 def _is_single(token: list[str]) -> bool:
-    """One character, punctuation beside it aside."""
+    """Whether a token has one character, not counting punctuation beside it."""
     return 0 < len(token) <= 3 and sum(c not in _PUNCTUATION for c in token) <= 1
 
 
 def _without_idle_blanks(units: list[Unit]) -> list[Unit]:
-    """Without blanks at both ends of the text and beside punctuation, one where several stand together."""
+    """Without blanks at both ends of the text and beside punctuation; of several together, one is kept."""
     kept: list[Unit] = []
     last = len(units) - 1
     for i, unit in enumerate(units):
@@ -155,7 +155,7 @@ def _without_idle_blanks(units: list[Unit]) -> list[Unit]:
 
 
 def _with_commas(units: list[Unit]) -> list[Unit]:
-    """Commas for blanks and line ends between Chinese words; none at all in text that is cut into words."""
+    """With commas instead of blanks and line ends between Chinese words; in segmented text they are dropped."""
     blanks = [i for i, unit in enumerate(units) if unit[0] in " \n"]
     if not blanks:
         return units
@@ -164,19 +164,18 @@ def _with_commas(units: list[Unit]) -> list[Unit]:
         enough = len(lengths) >= ALONE
         return [u for i, u in enumerate(units) if u[0] not in " \n" or not (enough and _between(units, i, 1))]
     is_list = _is_list(units, lengths)
-    comma, reach = (
-        (LIST_COMMA, 1) if is_list else (COMMA, 2)
-    )  # a word of one character is a name with a blank in it
+    # Outside a list, a word of one character is part of a name with a blank in it.
+    comma, reach = (LIST_COMMA, 1) if is_list else (COMMA, 2)
     return [(comma, *u[1:]) if u[0] in " \n" and _between(units, i, reach) else u for i, u in enumerate(units)]
 
 
 def _is_segmented(lengths: list[int]) -> bool:
-    """Parts are words of a running text: short, and many of one character."""
+    """Whether the parts are the words of a running text: they are short, and many have one character."""
     return lengths.count(1) >= SINGLE * len(lengths) and sum(lengths) < SEGMENTED_LENGTH * len(lengths)
 
 
 def _is_list(units: list[Unit], lengths: list[int]) -> bool:
-    """Several short parts and no punctuation."""
+    """Whether there are several short parts and no punctuation."""
     return (
         len(lengths) >= LISTED
         and sum(lengths) <= LISTED_LENGTH * len(lengths)
@@ -185,7 +184,7 @@ def _is_list(units: list[Unit], lengths: list[int]) -> bool:
 
 
 def _between(units: list[Unit], at: int, reach: int) -> bool:
-    """Whether so many units before and behind one are Chinese characters."""
+    """Whether ``reach`` units before and after one are Chinese characters."""
     around = units[max(at - reach, 0) : at] + units[at + 1 : at + 1 + reach]
     return len(around) == 2 * reach and all(_is_chinese(unit[0]) for unit in around)
 
@@ -195,5 +194,5 @@ def _is_chinese(character: str) -> bool:
 
 
 def _is_wide(character: str) -> bool:
-    """Chinese characters and full-width punctuation."""
+    """Whether a character is Chinese or full-width punctuation."""
     return character >= "\u2e80" or character in "“”‘’…—·"

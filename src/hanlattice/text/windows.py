@@ -1,34 +1,25 @@
-"""Sentences and overlapping windows of long texts."""
+"""Split long texts into sentences and overlapping windows."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Span
 
-if TYPE_CHECKING:
-    pass
-
-
 _PUNCTUATED = r"""[。｡！？!?；…]+[”’」』）)】》〉〕］\]"']*\s*"""
-
-
 _PARAGRAPH = r"(?>\r\n|[\n\r\u2028])\s+|\u2029\s*"
-
-
 _SENTENCE_END = re.compile(f"{_PUNCTUATED}|{_PARAGRAPH}")
-
-
 _PAUSES = ("\n\r\u2028", "，,、：:；; \t\u3000")  # the better ones first
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Ranges that cover the text without a gap, cut after ``。！？!?；…`` and between paragraphs.
+    """Ranges that cover the text without gaps, split after ``。！？!?；…`` and between paragraphs.
 
-    Closing quotes and brackets stay with the sentence they close, and so does white space. A line end is one of a
-    paragraph where an empty or an indented line follows; else the text may have been wrapped there, amid a word.
+    Closing quotes and brackets belong to the sentence that they close, and so does white space. A line end
+    separates paragraphs only if an empty or an indented line follows; otherwise the text may be wrapped there,
+    inside a word.
     """
     cuts = [0, *(match.end() for match in _SENTENCE_END.finditer(text))]
     if cuts[-1] < len(text):
@@ -37,7 +28,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 
 class Window(NamedTuple):
-    """A window reads ``[start, end)`` together, and answers for ``[core_start, core_end)``."""
+    """The characters ``[start, end)`` are read together; spans are taken from ``[core_start, core_end)`` only."""
 
     start: int
     end: int
@@ -46,11 +37,16 @@ class Window(NamedTuple):
 
 
 def windows(text: str, size: int, overlap: int) -> list[Window]:
-    """Cuts a text into windows of at most ``size`` characters whose cores follow one another without a gap.
+    """Split a text into windows of at most ``size`` characters, whose cores cover it without gaps or overlaps.
 
-    Whole sentences are packed together. A sentence longer than ``size`` is cut, at a line end or else at a comma
-    or a space where there is one in the later half, into windows that share ``overlap`` characters around each cut:
-    so every span of at most ``overlap`` characters in a sentence lies whole in the window that answers for it.
+    A window has as many whole sentences as fit. A sentence longer than ``size`` is split at a line end, or else at
+    a comma or a space, if there is one in the second half, into windows that share ``overlap`` characters around
+    each split. So every span of at most ``overlap`` characters in a sentence is complete in the window from which
+    it is taken::
+
+        sentence   ━━━━━━━━━━━━━━━━━━━━━━━━━
+        window 1   [ core       |  ]
+        window 2             [  |   core   ]     shared: overlap characters
 
     Raises:
         HanlatticeError: the overlap is negative or not smaller than the size.
@@ -70,7 +66,7 @@ def windows(text: str, size: int, overlap: int) -> list[Window]:
 
 
 def _cut(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[Window]:
-    """Windows over a range; one where it fits, none where it is empty."""
+    """The windows of a range: one if it fits, none if it is empty."""
     before, after = (overlap + 1) // 2, overlap // 2
     core = start
     while end - start > size:
@@ -82,7 +78,7 @@ def _cut(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[W
 
 
 def _pause(text: str, low: int, high: int) -> int:
-    """The last place in ``[low, high]`` that follows a pause, or ``high``."""
+    """The last position in ``[low, high]`` that follows a pause, or ``high``."""
     for pauses in _PAUSES:
         last = max(text.rfind(pause, low - 1, high) for pause in pauses)
         if last >= 0:
@@ -91,20 +87,20 @@ def _pause(text: str, low: int, high: int) -> int:
 
 
 def merge(windows: Sequence[Window], found: Iterable[Iterable[Span]], nested: bool = False) -> list[Span]:
-    """Spans of the whole text from the spans found in each window (with offsets into that window's text).
+    """Spans of the whole text from the spans found in each window, whose offsets are relative to the window.
 
-    A window answers for the spans whose middle character lies in its core, so one that two windows see is
-    counted once. Where the windows disagree about a span at their border, spans might overlap; unless
-    ``nested`` spans are wanted, the one that starts first is kept.
+    A span is taken from the window whose core has its middle character, so a span that two windows find counts
+    once. If windows disagree at their border, spans can overlap; unless spans can be ``nested``, the one that
+    starts first is kept.
     """
     kept: list[Span] = []
-    for span in sorted(_answers(windows, found)):
+    for span in sorted(_in_cores(windows, found)):
         if nested or not kept or kept[-1].end <= span.start:
             kept.append(span)
     return kept
 
 
-def _answers(windows: Sequence[Window], found: Iterable[Iterable[Span]]) -> Iterator[Span]:
+def _in_cores(windows: Sequence[Window], found: Iterable[Iterable[Span]]) -> Iterator[Span]:
     for window, spans in zip(windows, found, strict=True):
         for span in spans:
             span = span.moved(window.start)
