@@ -49,7 +49,7 @@ def test_by_entity_length() -> None:
 def test_by_frequency() -> None:
     seen = {"重庆": 1, "李明": 2, "北京市": 6, "药店": 101}
     assert scores_by(by_frequency(TEXTS, seen), GOLD, FOUND) == {
-        "0": Score(1, 1, 0),  # 人和药店 missed, 工作 invented
+        "0": Score(1, 1, 0),  # 人和药店 missed, 工作 spurious
         "1": Score(1, 1, 1),
         "2–5": Score(1, 1, 0),
         "6–20": Score(1, 1, 1),
@@ -112,7 +112,7 @@ def test_confusion() -> None:
     ("gold", "found", "expected"),
     [
         ([Span(0, 6, "ORG"), Span(0, 2, "LOC")], [Span(0, 6, "ORG")], [True]),  # the inner one missed
-        ([Span(0, 6, "ORG")], [Span(0, 6, "ORG"), Span(0, 2, "LOC")], [True]),  # an inner one invented
+        ([Span(0, 6, "ORG")], [Span(0, 6, "ORG"), Span(0, 2, "LOC")], [True]),  # an inner one is spurious
         ([Span(0, 6, "ORG")], [Span(0, 5, "ORG")], [False]),
         ([Span(0, 2, "ORG"), Span(2, 4, "LOC")], [Span(0, 2, "LOC")], [False, False]),
         ([Span(0, 2, "ORG"), Span(2, 4, "LOC")], [Span(0, 3, "ORG"), Span(2, 4, "LOC")], [True]),

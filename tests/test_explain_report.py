@@ -141,7 +141,7 @@ def test_a_hundred_thousand_errors() -> None:
     text = "".join(page(findings(texts, gold, found)))
     assert len(text) < 1_000_000
     rows = Page(text).rows
-    assert Counter(row["data"]["data-kind"] for row in rows) == {"missed": MOST, "invented": MOST, "type": 1}
+    assert Counter(row["data"]["data-kind"] for row in rows) == {"missed": MOST, "spurious": MOST, "type": 1}
     lines = [int(line) for line in re.findall(r"corpus\.txt:(\d+)<", text)]
     assert lines == sorted(lines)
     assert lines[0] == 1

@@ -166,7 +166,7 @@ def test_every_kind_of_mistake():
         Mistake(0, "boundary", Span(6, 8, A), Span(6, 9, A)),
         Mistake(0, "both", Span(9, 11, A), Span(10, 12, B)),
         Mistake(0, "missed", Span(12, 14, A), None),
-        Mistake(1, "invented", None, Span(1, 2, B)),
+        Mistake(1, "spurious", None, Span(1, 2, B)),
     ]
 
 
@@ -180,7 +180,7 @@ def test_mistakes_account_for_every_span_that_is_not_correct(corpus):
     for sentence, kind, expected, found in mistakes:
         assert expected is None or expected in gold[sentence]
         assert found is None or found in predicted[sentence]
-        assert (expected is None, found is None) == (kind == "invented", kind == "missed")
+        assert (expected is None, found is None) == (kind == "spurious", kind == "missed")
         if expected and found:
             overlap = set(range(expected.start, expected.end)) & set(range(found.start, found.end))
             assert overlap

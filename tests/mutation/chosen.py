@@ -497,10 +497,10 @@ FAULTS = {
         "serving/lexicons.py", "(found.st_ino, found.st_mtime_ns, found.st_size)", "(0, 0, 0)", SERVICE
     ),
     "everybody is let in": Fault(
-        "serving/limits.py", "if token is None or not is_guarded", "if True or not is_guarded", SERVICE
+        "serving/limits.py", "if token is None or not needs_token", "if True or not needs_token", SERVICE
     ),
     "threshold of one request for all": Fault(
-        "serving/handlers.py", "            question.threshold,\n", "            None,\n", SERVICE
+        "serving/handlers.py", "            request.threshold,\n", "            None,\n", SERVICE
     ),
     "an auxiliary corpus read an epoch too long": Fault(
         "training/auxiliary.py", "0 < self.epochs <= epoch", "0 < self.epochs < epoch", AUXILIARY

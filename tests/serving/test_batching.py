@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hanlattice.serving.batching import Batcher, Full
+from hanlattice.serving.batching import Batcher, QueueFull
 
 
 class Work:
@@ -94,7 +94,7 @@ def test_a_full_queue_takes_nothing_and_says_when_to_come_again() -> None:
             await asyncio.sleep(0.05)
             second = asyncio.create_task(b.submit("k", ["1", "2"]))
             await asyncio.sleep(0.05)
-            with pytest.raises(Full) as full:
+            with pytest.raises(QueueFull) as full:
                 await b.submit("k", ["3", "4"])
             assert full.value.retry_after >= 1
             assert b.waiting == 2
@@ -147,7 +147,7 @@ def test_leaving_answers_those_that_wait() -> None:
             waiting = asyncio.create_task(b.submit("k", ["a", "b"]))
             await asyncio.sleep(0.05)
         assert await waiting == ["k:a", "k:b"]
-        with pytest.raises(Full):
+        with pytest.raises(QueueFull):
             await b.submit("k", ["c"])
 
     asyncio.run(run())

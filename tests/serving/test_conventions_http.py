@@ -123,7 +123,7 @@ def test_the_model_lists_conventions_labels_and_colours(service: Served) -> None
 
 def test_the_description_and_the_figures_know_them(service: Served) -> None:
     schemas = service.client.get("/openapi.json").json()["components"]["schemas"]
-    for kind in ("Question", "Explain"):
+    for kind in ("EntitiesRequest", "ExplainRequest"):
         assert "convention" in schemas[kind]["properties"]
     assert "conventions" in schemas["Model"]["properties"]
     figures = service.client.get("/metrics").text

@@ -10,9 +10,17 @@ import pytest
 import tiny
 from hanlattice.errors import HanlatticeError
 from hanlattice.pipeline import NER
-from hanlattice.serving.handlers import QUICK_WORDS, WORDS_BESIDES, WORDS_OF_A_CHARACTER, Answering, Asked, Words
+from hanlattice.serving import handlers
+from hanlattice.serving.handlers import (
+    QUICK_WORDS,
+    WORDS_BESIDES,
+    WORDS_OF_A_CHARACTER,
+    LexiconEdits,
+    ReadingOptions,
+    RequestHandler,
+)
 from hanlattice.serving.lexicons import Lexicons, TooManyLexicons
-from hanlattice.serving.schema import Edits, Explain, Question
+from hanlattice.serving.schema import Edits, EntitiesRequest, ExplainRequest
 from served import SENTENCE, Served, serving
 
 NESTED = ["一" * n for n in range(2, 61)]
@@ -25,8 +33,8 @@ def service() -> Iterator[Served]:
 
 
 @pytest.fixture
-def answers(tmp_path: Path) -> Answering:
-    return Answering(tiny.ner(), Lexicons(tmp_path, 5))
+def answers(tmp_path: Path) -> RequestHandler:
+    return RequestHandler(tiny.ner(), Lexicons(tmp_path, 5))
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +59,13 @@ class TestRepeatedCharacters:
         assert status == [422]
         assert time.perf_counter() - begin < 30  # on a busy machine; it took minutes
 
-    def test_the_words_that_a_text_may_have(self, answers: Answering) -> None:
+    def test_the_words_that_a_text_may_have(self, answers: RequestHandler) -> None:
         most = WORDS_BESIDES + 400 * WORDS_OF_A_CHARACTER
         below = next(n for n in range(2, 400) if _matches(400, n + 1) > most)
         for longest, is_answered in ((below, True), (below + 1, False)):
-            asked = answers.asked(Question(text="一", lexicon=["一" * n for n in range(2, longest + 1)]))
+            asked = answers.options_of(
+                EntitiesRequest(text="一", lexicon=["一" * n for n in range(2, longest + 1)])
+            )
             if is_answered:
                 assert answers(asked, ["一" * 400]) == [{"entities": []}] or answers(asked, ["一" * 400])
             else:
@@ -80,13 +90,13 @@ def _matches(n: int, longest: int) -> int:
 
 
 class TestExplain:
-    def explained(self, answers: Answering, n: int, by: str) -> str:
+    def explained(self, answers: RequestHandler, n: int, by: str) -> str:
         lexicon = {"words": NESTED[:14], "extends": False}
-        asked = answers.asked(Explain(text="一", by=by, lexicon=Edits(**lexicon)))  # type: ignore[arg-type]
+        asked = answers.options_of(ExplainRequest(text="一", by=by, lexicon=Edits(**lexicon)))  # type: ignore[arg-type]
         (answer,) = answers(asked, ["一" * n])
         return str(answer["by"])
 
-    def test_both_sides_of_the_limit(self, answers: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_both_sides_of_the_limit(self, answers: RequestHandler, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(handlers, "reading", _without_attention)
         n = next(n for n in range(10, 120) if _matches(n + 1, 15) > QUICK_WORDS)
         assert self.explained(answers, n, "auto") == "influence"
@@ -144,20 +154,20 @@ class TestStoredLexicons:
         with pytest.raises(TooManyLexicons, match="there are 1 lexicons already"):
             lexicons.write("b", Edits(words=["一"]))
 
-    def test_those_kept_ready(self, answers: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_those_kept_ready(self, answers: RequestHandler, monkeypatch: pytest.MonkeyPatch) -> None:
         """By number and by words; the least lately used goes first, and the one in use stays."""
         monkeypatch.setattr(handlers, "KEPT", 3)
         monkeypatch.setattr(handlers, "KEPT_WORDS", 20)
-        kept = [Words(tuple(map(_word, range(n))), (), False) for n in (1, 2, 3, 4)]
+        kept = [LexiconEdits(tuple(map(_word, range(n))), (), False) for n in (1, 2, 3, 4)]
         for words in kept:
-            answers(Asked(words), ["一"])
+            answers(ReadingOptions(words), ["一"])
         assert list(answers._ready) == kept[1:]
-        answers(Asked(kept[1]), ["一"])
-        large = Words(tuple(map(_word, range(15))), (), False)
-        answers(Asked(large), ["一"])
+        answers(ReadingOptions(kept[1]), ["一"])
+        large = LexiconEdits(tuple(map(_word, range(15))), (), False)
+        answers(ReadingOptions(large), ["一"])
         assert list(answers._ready) == [kept[1], large]
-        larger = Words(tuple(map(_word, range(50))), (), False)
-        answers(Asked(larger), ["一"])
+        larger = LexiconEdits(tuple(map(_word, range(50))), (), False)
+        answers(ReadingOptions(larger), ["一"])
         assert list(answers._ready) == [larger]
 
 

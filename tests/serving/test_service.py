@@ -412,7 +412,7 @@ class TestDescription:
 
     def test_tells_limits_and_token(self, strict: Served) -> None:
         description = strict.client.get("/openapi.json").json()
-        texts = description["components"]["schemas"]["Question"]["properties"]["texts"]["anyOf"][0]
+        texts = description["components"]["schemas"]["EntitiesRequest"]["properties"]["texts"]["anyOf"][0]
         assert (texts["maxItems"], texts["items"]["maxLength"]) == (3, 50)
         assert description["paths"]["/v1/entities"]["post"]["security"] == [{"token": []}]
         assert description["paths"]["/healthz"]["get"]["security"] == []

@@ -1,8 +1,8 @@
-"""Scores of predicted spans, what went wrong, and whether one system is better than another.
+"""Precision, recall and F1 of predicted spans, and a list of all errors.
 
-A prediction is correct when label and fragments are those of a gold span of its sentence (of a span without gaps
-that is its start and end), and each gold span counts once. Precision, recall and F1 are fractions in [0, 1]; only
-printed tables show percents.
+A prediction is correct if its label and its fragments equal those of a gold span of its sentence; for a span without
+gaps, these are start and end. Each gold span counts once. Precision, recall and F1 are fractions in [0, 1]; only
+printed tables show percentages.
 """
 
 import unicodedata
@@ -17,12 +17,12 @@ from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Span
 
 Sentences = Iterable[Collection[Span]]
-Kind = Literal["type", "boundary", "both", "missed", "invented"]
+Kind = Literal["type", "boundary", "both", "missed", "spurious"]
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How many spans are gold, predicted, and both. A ratio whose denominator is 0 is 0."""
+    """The numbers of gold, predicted and correct spans, and the ratios of them; a ratio with denominator 0 is 0."""
 
     gold: int
     predicted: int
@@ -50,7 +50,7 @@ class Score:
 
 
 class Recall(NamedTuple):
-    """How many gold spans of one form there are, and how many of them were found."""
+    """The number of gold spans of one form, and how many of them were predicted."""
 
     gold: int
     correct: int
@@ -64,7 +64,7 @@ class Recall(NamedTuple):
 
 
 class Average(NamedTuple):
-    """Unweighted means over the types."""
+    """Unweighted means over the labels."""
 
     precision: float
     recall: float
@@ -73,11 +73,12 @@ class Average(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Scores over all spans, and type by type in alphabetical order.
+    """Scores over all spans and for each label, in alphabetical order.
 
-    ``partial`` says that spans were counted as correct which only overlap. ``forms`` has the recall of gold spans
-    that not every decoder can find, exact matches only: of ``nested`` ones, those that overlap another one, and of
-    ``discontinuous`` ones, each only where there are any.
+    Attributes:
+        partial: whether predictions that only overlap a gold span were counted as correct.
+        forms: recall of special gold spans, by exact matches, where there are any: ``nested`` spans, which overlap
+            another one, and ``discontinuous`` spans. ``reachable`` is the upper bound on recall, if below 1.
     """
 
     micro: Score
@@ -87,7 +88,7 @@ class Report:
 
     @property
     def macro(self) -> Average:
-        """Over every type that is in gold or predicted, as seqeval averages."""
+        """The mean over all labels that are gold or predicted, as in seqeval."""
         scores, n = self.per_type.values(), max(len(self.per_type), 1)
         return Average(
             sum(score.precision for score in scores) / n,
@@ -105,7 +106,7 @@ class Report:
         }
 
     def to_markdown(self) -> str:
-        """A table in percents, aligned for reading as it stands."""
+        """A Markdown table in percent, with aligned columns."""
         head, *rows = _aligned(self._rows())
         rule = ["-" * _width(head[0]), *("-" * (_width(cell) - 1) + ":" for cell in head[1:])]
         return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
@@ -128,14 +129,14 @@ class Report:
 
 
 def evaluate_spans(gold: Sentences, predicted: Sentences, *, partial: bool = False) -> Report:
-    """Scores predicted spans, sentence by sentence; duplicates count as often as they occur.
+    """Score the predicted spans of sentences; duplicates count as often as they occur.
 
     Args:
-        partial: a prediction also counts when it overlaps a gold span of its label. Every span is used once:
-            exact pairs first, then from left to right.
+        partial: a prediction is also correct if it overlaps a gold span with its label. Every span is matched at
+            most once: first exact pairs, then from left to right.
 
     Raises:
-        HanlatticeError: there are more sentences on one side than on the other.
+        HanlatticeError: the numbers of sentences differ.
     """
     golds: Counter[str] = Counter()
     predictions: Counter[str] = Counter()
@@ -158,9 +159,9 @@ def evaluate_spans(gold: Sentences, predicted: Sentences, *, partial: bool = Fal
 
 
 def _nested(spans: Collection[Span]) -> list[Span]:
-    """Those whose range overlaps another one's."""
+    """The spans that overlap another span."""
     ordered = sorted(spans)
-    reach = [0, *accumulate((span.end for span in ordered), max)]  # how far the spans before each one go
+    reach = [0, *accumulate((span.end for span in ordered), max)]  # the largest end of the spans before each one
     following = [*(span.start for span in ordered[1:]), inf]
     rows = zip(ordered, reach, following, strict=False)
     return [span for span, before, after in rows if span.start < before or after < span.end]
@@ -174,11 +175,11 @@ _FORMS: dict[str, Callable[[Collection[Span]], list[Span]]] = {"nested": _nested
 
 
 class Mistake(NamedTuple):
-    """What went wrong with a gold span, a predicted span, or a pair of them in one sentence (from 0).
+    """An error: a gold span, a predicted span, or a pair of them, in one sentence (counted from 0).
 
-    The kinds: ``type``, the right range with another label; ``boundary``, an overlap with the right label;
-    ``both``, an overlap with another label; ``missed``, a gold span and nothing predicted; ``invented``, a
-    predicted span and nothing gold.
+    Kinds: ``type``, the right range with another label; ``boundary``, an overlap with the right label; ``both``, an
+    overlap with another label; ``missed``, a gold span without a prediction; ``spurious``, a prediction without a
+    gold span.
     """
 
     sentence: int
@@ -188,24 +189,29 @@ class Mistake(NamedTuple):
 
 
 def errors(gold: Sentences, predicted: Sentences) -> Iterator[Mistake]:
-    """Every mistake, in the order of the text. Each wrong or missed span is in exactly one of them.
+    """All errors, in the order of the text. Each wrong or missed span belongs to exactly one error.
 
     Raises:
-        HanlatticeError: there are more sentences on one side than on the other.
+        HanlatticeError: the numbers of sentences differ.
     """
     for sentence, (expected, found) in enumerate(sentence_pairs(gold, predicted)):
-        missed, invented = _differences(expected, found)
+        missed, spurious = _differences(expected, found)
         mistakes = [
             Mistake(sentence, kind, *couple)
             for kind, agree in _KINDS.items()
-            for couple in _couple(missed, invented, agree)
+            for couple in _couple(missed, spurious, agree)
         ]
         mistakes += [Mistake(sentence, "missed", span, None) for span in missed]
-        mistakes += [Mistake(sentence, "invented", None, span) for span in invented]
+        mistakes += [Mistake(sentence, "spurious", None, span) for span in spurious]
         yield from sorted(mistakes, key=lambda mistake: mistake.gold or mistake.predicted or ())
 
 
 def sentence_pairs(gold: Sentences, predicted: Sentences) -> Iterator[tuple[Collection[Span], Collection[Span]]]:
+    """The gold and predicted spans of each sentence.
+
+    Raises:
+        HanlatticeError: the numbers of sentences differ.
+    """
     for i, (expected, found) in enumerate(zip_longest(gold, predicted)):
         if expected is None or found is None:
             longer, shorter = ("predicted", "gold") if expected is None else ("gold", "predicted")
@@ -246,7 +252,7 @@ _KINDS: dict[Kind, Callable[[Span, Span], bool]] = {
 def _couple(
     gold: list[Span], predicted: list[Span], agree: Callable[[Span, Span], bool]
 ) -> list[tuple[Span, Span]]:
-    """Takes out of both lists, from left to right, the pairs that agree."""
+    """Remove the pairs that agree from both lists, from left to right, and return them."""
     couples = []
     for expected in tuple(gold):
         found = next((span for span in predicted if agree(expected, span)), None)
@@ -267,12 +273,12 @@ def _cells(score: Score) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """Columns on a terminal, where Chinese labels are twice as wide."""
+    """The number of terminal columns of a text; Chinese characters take two."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def _aligned(rows: list[list[str]]) -> list[list[str]]:
-    """Cells padded with spaces: the first column to the left, numbers to the right."""
+    """Cells padded with spaces: the first column aligned to the left, numbers to the right."""
     widths = [max(3, *map(_width, column)) for column in zip(*rows, strict=True)]
     return [
         [

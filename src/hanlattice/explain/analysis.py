@@ -77,7 +77,7 @@ def confusion(gold: Sentences, predicted: Sentences) -> Counter[tuple[str | None
 
     A gold span counts with the predicted span that was coupled with it (see
     :func:`hanlattice.evaluation.scores.errors`): the same, or else one of the same range, or one that overlaps.
-    What is missed was given None, and what is invented was None.
+    What is missed was given None, and what is spurious was None.
     """
     gold, predicted = list(gold), list(predicted)
     counts: Counter[tuple[str | None, str | None]] = Counter()

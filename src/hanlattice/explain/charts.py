@@ -32,7 +32,7 @@ def counts(confusion: Mapping[tuple[str | None, str | None], int]) -> str:
             "<td></td>" if gold is None and found is None else _cell(n, n / total, right=gold == found)
             for n, found in zip(cells, columns, strict=True)
         ]
-        rows.append(f'<tr><th scope="row">{escaped(gold or "invented")}</th>{"".join(shown)}</tr>\n')
+        rows.append(f'<tr><th scope="row">{escaped(gold or "spurious")}</th>{"".join(shown)}</tr>\n')
     return (
         f'<table class="counts">\n<tr><th class="faint">gold ↓ found →</th>{head}</tr>\n{"".join(rows)}</table>\n'
     )

@@ -37,7 +37,7 @@ _TOLD: Mapping[Kind, str] = {
     "type": "the right characters with another type",
     "both": "an overlap with another type",
     "missed": "nothing was found there",
-    "invented": "nothing is marked there",
+    "spurious": "nothing is marked there",
 }
 
 

@@ -1,1 +1,1 @@
-"""The HTTP service and its page; needs the extra ``serve``."""
+"""The HTTP service and its web page; needs the extra ``serve``."""

@@ -1,4 +1,4 @@
-"""Every request gets an id, a line in the log and a place in the metrics; every response the same few headers."""
+"""The access log: gives each request an id, logs and counts it, and adds common headers to each response."""
 
 import logging
 import os
@@ -9,18 +9,18 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hanlattice.serving.logs import say
+from hanlattice.serving.logs import log_event
 from hanlattice.serving.metrics import Metrics
 
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_START, _NUMBERS = os.urandom(6).hex(), count(1)  # of this process: asking for randomness each time takes time
+_START, _NUMBERS = os.urandom(6).hex(), count(1)  # ids of this process; random bytes for each request would be slow
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"))
-# What is answered is what it says it is, and is nobody's to keep.
+# Browsers must not guess another content type, and no cache may keep a response.
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
-class Recording:
-    """Put around an ASGI application. Handlers may leave facts for the log in ``request.state.facts``."""
+class AccessLog:
+    """ASGI middleware. Endpoints can add fields to the log line through ``request.state.facts``."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics):
         self._app, self._metrics = app, metrics
@@ -29,7 +29,7 @@ class Recording:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 0
+        start, status = time.perf_counter(), 0
         request_id = _request_id(scope)
         facts: dict[str, Any] = {}
         scope.setdefault("state", {}).update(request_id=request_id, facts=facts)
@@ -43,22 +43,25 @@ class Recording:
 
         try:
             await self._app(scope, receive, sending)
-        except Exception as error:  # a response was sent if one still could be
-            say("failed", level=logging.ERROR, error=error, id=request_id)
+        except Exception as error:  # an error response has been sent, if that was still possible
+            log_event("failed", level=logging.ERROR, error=error, id=request_id)
         finally:
-            self._record(scope, status, time.perf_counter() - began, request_id, facts)
+            self._record(scope, status, time.perf_counter() - start, request_id, facts)
 
     def _record(self, scope: Scope, status: int, seconds: float, request_id: str, facts: dict[str, Any]) -> None:
-        """By the route, as a path that is none may hold anything. Status 0: the client left before its answer."""
+        """Log and count a request by its route, because an unknown path may contain private text.
+
+        Status 0 means that the client left before the response.
+        """
         route = getattr(scope.get("route"), "path_format", "unknown")
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-        self._metrics.answered(route, method, status, seconds)
+        self._metrics.count_request(route, method, status, seconds)
         ms = round(1000 * seconds, 1)
-        say("request", id=request_id, method=method, route=route, status=status, ms=ms, **facts)
+        log_event("request", id=request_id, method=method, route=route, status=status, ms=ms, **facts)
 
 
 def _request_id(scope: Scope) -> str:
-    """The client's, or a new one."""
+    """The request id that the client sent, or a new one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _ID.fullmatch(value):
             return str(value, "ascii")

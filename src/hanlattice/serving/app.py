@@ -1,4 +1,4 @@
-"""The service as an ASGI application: routes, and what happens when something goes wrong."""
+"""The service as an ASGI application: its routes, endpoints and error responses."""
 
 import asyncio
 import json
@@ -19,17 +19,17 @@ from hanlattice.drawing.colours import colour_of
 from hanlattice.errors import HanlatticeError
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
-from hanlattice.serving.access_log import Recording
-from hanlattice.serving.batching import Batcher, Full
-from hanlattice.serving.errors import FAILED, Refused, not_understood, wrong_field
-from hanlattice.serving.handlers import QUICK, Answer, Answering, Asked
+from hanlattice.serving.access_log import AccessLog
+from hanlattice.serving.batching import Batcher, QueueFull
+from hanlattice.serving.errors import INTERNAL_ERROR, RequestError, body_error, field_error
+from hanlattice.serving.fast_routes import FastRoutes, is_json
+from hanlattice.serving.handlers import QUICK, Answer, ReadingOptions, RequestHandler
 from hanlattice.serving.lexicons import Lexicons, TooManyLexicons, UnknownLexicon
-from hanlattice.serving.limits import Guarding
+from hanlattice.serving.limits import RequestLimits
 from hanlattice.serving.metrics import CONTENT_TYPE, Metrics
-from hanlattice.serving.openapi import described
-from hanlattice.serving.parsing import Questions, is_json
+from hanlattice.serving.openapi import openapi_schema
 from hanlattice.serving.settings import Settings
-from hanlattice.serving.validation import Naming
+from hanlattice.serving.validation import RequestValidator
 
 _HTML, _SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
 PAGE = {
@@ -43,7 +43,7 @@ PAGE = {
     },
 }
 
-# The page loads nothing from elsewhere, sends nothing elsewhere, and nobody frames it.
+# The page may load from and send to this service only, and may not be framed.
 _PAGE_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
@@ -52,40 +52,40 @@ _PAGE_HEADERS = {
     "referrer-policy": "no-referrer",
 }
 
-_WHY = {
-    400: "The body is no JSON, or no UTF-8.",
+_REASONS = {
+    400: "The body is not JSON in UTF-8.",
     401: "The token is missing or wrong.",
-    404: "There is no such lexicon.",
+    404: "The lexicon is not stored.",
     408: "The request did not arrive in time.",
-    413: "The body is too big.",
+    413: "The body is too large.",
     415: "The body is not declared as JSON.",
-    422: "A field is wrong; `fields` says which, and why.",
-    500: "Something went wrong in the service.",
-    503: "The queue is full; come again after `Retry-After` seconds.",
-    504: "There was no answer in time.",
+    422: "A field is invalid; `fields` names it and the reason.",
+    500: "Internal error.",
+    503: "The queue is full; try again after `Retry-After` seconds.",
+    504: "The response was not ready in time.",
 }
 
-_FIRST = "重庆人和药店在渝中区开业"
+_WARM_UP = "重庆人和药店在渝中区开业"
 
 Id = Annotated[schema.LexiconId, Path(description="A-Z, a-z, 0-9, _ and -, at most 64.", examples=["medical"])]
 
 
 def create_app(settings: Settings) -> ASGIApp:
-    """The service, with its model loaded: for servers other than the one that comes with it.
+    """The application with its model loaded, for other ASGI servers.
 
     Raises:
         ModelError: the model cannot be loaded.
-        ConfigError: the folder of lexicons cannot be used.
+        ConfigError: the folder of stored lexicons cannot be used.
     """
-    return Service(settings, loaded(settings)).asgi
+    return Service(settings, load_model(settings)).asgi
 
 
-def loaded(settings: Settings) -> NER:
-    """The model that a service answers by.
+def load_model(settings: Settings) -> NER:
+    """The model of a service.
 
     Raises:
         ModelError: it cannot be loaded.
-        UnknownConvention: it did not learn the convention.
+        UnknownConvention: the model does not have the convention.
     """
     return load(
         settings.model,
@@ -97,35 +97,35 @@ def loaded(settings: Settings) -> NER:
 
 
 class Service:
-    """A model behind routes."""
+    """The application around one model."""
 
     def __init__(self, settings: Settings, ner: NER):
         self._settings, self._ner = settings, ner
         self._lexicons = Lexicons(settings.lexicons, settings.max_lexicons)
-        self._answering = Answering(ner, self._lexicons)
-        self._batcher: Batcher[Asked, str, Answer]
+        self._handler = RequestHandler(ner, self._lexicons)
+        self._batcher: Batcher[ReadingOptions, str, Answer]
         self._draining = False
-        self._naming = Naming(ner)
-        self.metrics = Metrics({label for labels in self._naming.conventions.values() for label in labels})
+        self._validator = RequestValidator(ner)
+        self.metrics = Metrics({label for labels in self._validator.conventions.values() for label in labels})
         self.app = self._application()
-        questions = Questions(self.app, "/v1/entities", "/v1/explain")
-        self.asgi: ASGIApp = Recording(Guarding(questions, settings), self.metrics)
+        questions = FastRoutes(self.app, "/v1/entities", "/v1/explain")
+        self.asgi: ASGIApp = AccessLog(RequestLimits(questions, settings), self.metrics)
 
     @asynccontextmanager
     async def _life(self, app: FastAPI) -> AsyncIterator[None]:
         settings = self._settings
         self._batcher = Batcher(
-            self._answering,
+            self._handler,
             max_batch=settings.max_batch,
             max_wait=settings.max_wait_ms / 1000,
             max_queue=settings.max_queue,
-            # An explanation reads its text many times, and goes alone.
-            weigh=lambda asked, text: len(text) if asked.by is None else settings.max_batch_chars,
+            # An explanation reads its text many times, and is processed alone.
+            weigh=lambda options, text: len(text) if options.by is None else settings.max_batch_chars,
             max_weight=settings.max_batch_chars,
-            observe=self.metrics.batch,
+            observe=self.metrics.observe_batch,
         )
         async with self._batcher:
-            await self._batcher.submit(Asked(), [_FIRST])  # the first reading of all is slow
+            await self._batcher.submit(ReadingOptions(), [_WARM_UP])  # the first prediction is slow
             self.metrics.workers.set(1)
             yield
             self.metrics.workers.set(0)
@@ -135,42 +135,42 @@ class Service:
             title="hanlattice",
             version=__version__,
             description="Chinese named entity recognition on word lattices.",
-            openapi_url=None,  # ours has limits in it, and its page does not come from another server
+            openapi_url=None,  # replaced below by one that includes the limits
             root_path=self._settings.root_path,
             lifespan=self._life,
             exception_handlers={
-                Refused: _refused,
-                RequestValidationError: _not_understood,
-                HTTPException: _no_such_route,
-                Exception: _failed,
+                RequestError: _on_request_error,
+                RequestValidationError: _on_validation_error,
+                HTTPException: _on_http_error,
+                Exception: _on_exception,
             },
         )
         self._add_routes(app)
-        description = json.dumps(described(app, self._settings), ensure_ascii=False).encode()
+        description = json.dumps(openapi_schema(app, self._settings), ensure_ascii=False).encode()
         app.add_api_route("/openapi.json", _file(description, "application/json"), include_in_schema=False)
         return app
 
     def _add_routes(self, app: FastAPI) -> None:
-        def route(method: str, path: str, endpoint: Any, *refusals: int, **options: Any) -> None:
-            answers: dict[int | str, dict[str, Any]] = {
-                s: {"model": schema.Refusal, "description": _WHY[s]} for s in (*refusals, 408, 413, 500)
+        def route(method: str, path: str, endpoint: Any, *errors: int, **options: Any) -> None:
+            responses: dict[int | str, dict[str, Any]] = {
+                s: {"model": schema.ErrorResponse, "description": _REASONS[s]} for s in (*errors, 408, 413, 500)
             }
-            app.add_api_route(path, endpoint, methods=[method], responses=answers, **options)
+            app.add_api_route(path, endpoint, methods=[method], responses=responses, **options)
 
         reading = (400, 401, 404, 415, 422, 503, 504)
-        route("POST", "/v1/entities", self.entities, *reading, response_model=schema.Found)
-        route("POST", "/v1/explain", self.explain, *reading, response_model=schema.Explained)
-        route("GET", "/v1/model", self.model, 401, response_model=schema.Model)
-        route("GET", "/v1/lexicons", self.lexicons, 401, response_model=schema.Names)
-        named = "/v1/lexicons/{id:path}"  # an id with a slash is told that it is none
+        route("POST", "/v1/entities", self.entities, *reading, response_model=schema.EntitiesResponse)
+        route("POST", "/v1/explain", self.explain, *reading, response_model=schema.ExplainResponse)
+        route("GET", "/v1/model", self.model, 401, response_model=schema.ModelInfo)
+        route("GET", "/v1/lexicons", self.lexicons, 401, response_model=schema.LexiconIds)
+        named = "/v1/lexicons/{id:path}"  # an id with a slash is reported as invalid
         route("GET", named, self.lexicon, 401, 404, 422, response_model=schema.Edits)
         storing = (400, 401, 415, 422)
-        created = {"status_code": 201, "response_model": schema.Stored}
+        created = {"status_code": 201, "response_model": schema.StoredLexicon}
         route("PUT", named, self.put_lexicon, *storing, **created)
         route("DELETE", named, self.delete_lexicon, 401, 404, 422, status_code=204)
         route("GET", "/healthz", self.healthz, response_model=schema.Status)
         route("GET", "/readyz", self.readyz, 503, response_model=schema.Status)
-        route("GET", "/metrics", self.figures, 401, response_class=_Figures)
+        route("GET", "/metrics", self.metrics_text, 401, response_class=_MetricsResponse)
         for path, (name, kind) in PAGE.items():
             content = files("hanlattice.serving").joinpath("page", name).read_bytes()
             app.add_api_route(
@@ -178,61 +178,61 @@ class Service:
             )
 
     def drain(self) -> None:
-        """From now on nobody should come."""
+        """Report from now on that no more requests should be sent here."""
         self._draining = True
 
-    async def entities(self, question: schema.Question, request: Request) -> Response:
-        """The entities of a text, or of several."""
-        if question.text is not None:
-            (answer,) = await self._answers(request, question, {"text": question.text})
+    async def entities(self, body: schema.EntitiesRequest, request: Request) -> Response:
+        """The entities of one text or several."""
+        if body.text is not None:
+            (answer,) = await self._answers(request, body, {"text": body.text})
             return _json(answer)
-        texts = question.texts or []
+        texts = body.texts or []
         if len(texts) > self._settings.max_texts:
-            raise wrong_field(
+            raise field_error(
                 "texts", f"a request has at most {self._settings.max_texts} texts, not {len(texts):,}"
             )
-        answers = await self._answers(request, question, {f"texts[{i}]": text for i, text in enumerate(texts)})
+        answers = await self._answers(request, body, {f"texts[{i}]": text for i, text in enumerate(texts)})
         return _json({"entities": [answer["entities"] for answer in answers]})
 
-    async def explain(self, question: schema.Explain, request: Request) -> Response:
-        """A text with the words that were read with it, and how strong each was."""
-        if question.by == "influence" and len(question.text) > QUICK:
-            raise wrong_field("text", f"influence takes at most {QUICK} characters, not {len(question.text):,}")
-        (answer,) = await self._answers(request, question, {"text": question.text})
+    async def explain(self, body: schema.ExplainRequest, request: Request) -> Response:
+        """A text with the lexicon words that the model read with it, and the strength of each."""
+        if body.by == "influence" and len(body.text) > QUICK:
+            raise field_error("text", f"influence takes at most {QUICK} characters, not {len(body.text):,}")
+        (answer,) = await self._answers(request, body, {"text": body.text})
         return _json(answer)
 
     async def _answers(
-        self, request: Request, question: schema.Question | schema.Explain, texts: dict[str, str]
+        self, request: Request, body: schema.EntitiesRequest | schema.ExplainRequest, texts: dict[str, str]
     ) -> list[Answer]:
-        """The answers to texts, each under the name of its field."""
+        """The responses for texts, which are given by the names of their fields."""
         for field, text in texts.items():
             if len(text) > self._settings.max_chars:
                 most = self._settings.max_chars
-                raise wrong_field(field, f"a text has at most {most:,} characters, not {len(text):,}")
+                raise field_error(field, f"a text has at most {most:,} characters, not {len(text):,}")
         try:
-            asked = self._answering.asked(question)
+            options = self._handler.options_of(body)
             async with asyncio.timeout(self._settings.answer_timeout):
-                answers = await self._batcher.submit(asked, list(texts.values()))
+                answers = await self._batcher.submit(options, list(texts.values()))
         except UnknownLexicon as error:
-            raise Refused(404, str(error), [schema.Mistake(field="lexicon", problem=str(error))]) from None
-        except Full as error:
-            raise Refused(503, str(error), headers={"retry-after": str(error.retry_after)}) from None
+            raise RequestError(404, str(error), [schema.FieldError(field="lexicon", problem=str(error))]) from None
+        except QueueFull as error:
+            raise RequestError(503, str(error), headers={"retry-after": str(error.retry_after)}) from None
         except TimeoutError:
             seconds = self._settings.answer_timeout
-            raise Refused(504, f"there was no answer within {seconds:g} s; send less at once") from None
+            raise RequestError(504, f"there was no answer within {seconds:g} s; send less at once") from None
         except HanlatticeError as error:
-            raise Refused(422, str(error)) from None
+            raise RequestError(422, str(error)) from None
         labels = [entity["label"] for answer in answers for entity in answer["entities"]]
         characters = sum(map(len, texts.values()))
         self.metrics.characters.inc(characters)
-        self.metrics.found(labels)
+        self.metrics.count_entities(labels)
         request.state.facts.update(texts=len(texts), characters=characters, entities=len(labels))
         return answers
 
-    async def model(self) -> schema.Model:
-        """What is served, and what it takes."""
-        conventions = {name: list(labels) for name, labels in self._naming.conventions.items()}
-        return schema.Model(
+    async def model(self) -> schema.ModelInfo:
+        """The model and the limits of this service."""
+        conventions = {name: list(labels) for name, labels in self._validator.conventions.items()}
+        return schema.ModelInfo(
             version=__version__,
             convention=self._ner.convention,
             conventions=conventions,
@@ -244,55 +244,55 @@ class Service:
             max_chars=self._settings.max_chars,
         )
 
-    def lexicons(self) -> schema.Names:
+    def lexicons(self) -> schema.LexiconIds:
         """The ids of all stored lexicons."""
-        return schema.Names(lexicons=self._lexicons.names())
+        return schema.LexiconIds(lexicons=self._lexicons.names())
 
-    def lexicon(self, id: Id) -> schema.Edits:  # noqa: A002  # as the path says
+    def lexicon(self, id: Id) -> schema.Edits:  # noqa: A002  # the name in the path
         """A stored lexicon."""
         try:
             return self._lexicons.read(id)
         except UnknownLexicon as error:
-            raise Refused(404, str(error)) from None
+            raise RequestError(404, str(error)) from None
 
-    def put_lexicon(self, id: Id, lexicon: schema.AnyEdits, response: Response) -> schema.Stored:  # noqa: A002
-        """Store a lexicon, or replace one as a whole; all requests that come later read by it."""
-        self._naming.check_words(lexicon)
+    def put_lexicon(self, id: Id, lexicon: schema.AnyEdits, response: Response) -> schema.StoredLexicon:  # noqa: A002
+        """Create a lexicon or replace it as a whole. All later requests use it."""
+        self._validator.check_words(lexicon)
         edits = lexicon if isinstance(lexicon, schema.Edits) else schema.Edits(words=lexicon)
         try:
             is_new = self._lexicons.write(id, edits)
         except TooManyLexicons as error:
-            raise wrong_field("id", str(error)) from None
+            raise field_error("id", str(error)) from None
         response.status_code = 201 if is_new else 200
-        return schema.Stored(id=id, words=len(edits.words), removed=len(edits.remove), extends=edits.extends)
+        return schema.StoredLexicon(id=id, words=len(edits.words), removed=len(edits.remove), extends=edits.extends)
 
     def delete_lexicon(self, id: Id) -> None:  # noqa: A002
         """Remove a stored lexicon."""
         try:
             self._lexicons.remove(id)
         except UnknownLexicon as error:
-            raise Refused(404, str(error)) from None
+            raise RequestError(404, str(error)) from None
 
     async def healthz(self) -> schema.Status:
-        """Is the worker alive?"""
+        """Whether the worker is alive."""
         return schema.Status(status="draining" if self._draining else "ok")
 
     async def readyz(self) -> schema.Status:
-        """Should requests be sent here?"""
+        """Whether requests should be sent to this worker."""
         if self._draining:
-            raise Refused(503, "this worker is going to stop", headers={"retry-after": "1"})
+            raise RequestError(503, "this worker is going to stop", headers={"retry-after": "1"})
         return schema.Status(status="ok")
 
-    def figures(self) -> "_Figures":
-        """Figures for Prometheus, of all workers together."""
-        return _Figures(self.metrics.exposition())
+    def metrics_text(self) -> "_MetricsResponse":
+        """Metrics of all workers, for Prometheus."""
+        return _MetricsResponse(self.metrics.exposition())
 
 
 def _json(answer: Answer) -> Response:
     return Response(to_json(answer), media_type="application/json")
 
 
-class _Figures(Response):
+class _MetricsResponse(Response):
     media_type = CONTENT_TYPE
 
 
@@ -303,25 +303,27 @@ def _file(content: bytes, kind: str, headers: Mapping[str, str] | None = None) -
     return file
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
+async def _on_request_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestError)
     return error.response(request.state.request_id)
 
 
-async def _not_understood(request: Request, error: Exception) -> Response:
+async def _on_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = error.errors()
     if any(e["loc"][:1] == ("body",) for e in errors) and not is_json(request):
-        return await _refused(request, Refused(415, "send JSON: Content-Type: application/json"))
-    return await _refused(request, not_understood(errors))
+        return await _on_request_error(request, RequestError(415, "send JSON: Content-Type: application/json"))
+    return await _on_request_error(request, body_error(errors))
 
 
-async def _no_such_route(request: Request, error: Exception) -> Response:
+async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if error.status_code == 400:  # all that the framework says of a body that it cannot decode
-        return await _refused(request, Refused(400, "the body is no JSON in UTF-8"))
-    return await _refused(request, Refused(error.status_code, str(error.detail), headers=error.headers))
+    if error.status_code == 400:  # the framework reports a body that it cannot decode only by the status
+        return await _on_request_error(request, RequestError(400, "the body is no JSON in UTF-8"))
+    return await _on_request_error(
+        request, RequestError(error.status_code, str(error.detail), headers=error.headers)
+    )
 
 
-async def _failed(request: Request, error: Exception) -> Response:
-    return await _refused(request, FAILED)
+async def _on_exception(request: Request, error: Exception) -> Response:
+    return await _on_request_error(request, INTERNAL_ERROR)

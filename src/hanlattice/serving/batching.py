@@ -1,4 +1,4 @@
-"""Requests that come at the same time are worked on together: one queue, one thread that works."""
+"""Dynamic batching: items that arrive at the same time are processed together, by one thread."""
 
 import asyncio
 from collections import deque
@@ -14,11 +14,11 @@ Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-_SLOWLY = 0.2  # how much the latest batch changes what is thought of the pace
+_SMOOTHING = 0.2  # weight of the latest batch in the average time per item
 
 
-class Full(Exception):
-    """The queue has no room; it should have some ``retry_after`` seconds later."""
+class QueueFull(Exception):
+    """The queue is full; it should have space after ``retry_after`` seconds."""
 
     def __init__(self, retry_after: int):
         super().__init__(f"the queue is full; try again in {retry_after} s")
@@ -35,19 +35,19 @@ class _Job(Generic[Key, Item, Answer]):
 
 
 class Batcher(Generic[Key, Item, Answer]):
-    """Collects items until there are ``max_batch`` or the first has waited ``max_wait`` seconds, and works on them.
+    """Processes items in batches of up to ``max_batch``; the first item waits at most ``max_wait`` seconds.
 
-    ``work(key, items) -> answers`` runs in a thread of its own, one batch at a time, while more items gather; all
-    items of a batch have one key and together at most ``max_weight`` (a heavier one goes alone). The first that
-    came always leads, so nobody is passed over. If ``work`` fails, each item of the batch is tried alone, so that
-    only those that are to blame fail. Items whose callers have gone are not worked on.
+    ``work(key, items) -> answers`` runs in a separate thread, one batch at a time, while more items arrive. All
+    items of a batch have the same key and together weigh at most ``max_weight``; a heavier item is processed alone.
+    Each batch starts with the oldest item, so no item waits forever. If ``work`` fails, each item of the batch is
+    processed alone, so that only the items that cause the error fail. Items whose callers have left are skipped.
 
-    Use it as ``async with Batcher(...) as batcher``; leaving answers those that still wait.
+    Use it as ``async with Batcher(...) as batcher``; on exit, waiting items are still processed.
 
     Args:
-        max_queue: items that may wait; ``submit`` raises :class:`Full` beyond.
-        weigh: an item under its key, at least 0.
-        observe: told the items, the seconds and what is still waiting after each batch.
+        max_queue: number of items that may wait; beyond it, ``submit`` raises :class:`QueueFull`.
+        weigh: the weight of an item with its key, at least 0.
+        observe: called after each batch with the number of items, the seconds, and the number of waiting items.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Batcher(Generic[Key, Item, Answer]):
         self._jobs: deque[_Job[Key, Item, Answer]] = deque()
         self._came = asyncio.Event()
         self._closing = False
-        self._pace = 0.0  # seconds an item takes
+        self._pace = 0.0  # average seconds per item
 
     async def __aenter__(self) -> Self:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="batcher")
@@ -84,18 +84,18 @@ class Batcher(Generic[Key, Item, Answer]):
 
     @property
     def waiting(self) -> int:
-        """Items that nobody works on yet."""
+        """The number of items that are not being processed yet."""
         return len(self._jobs)
 
     async def submit(self, key: Key, items: Sequence[Item]) -> list[Answer]:
         """The answers to all items, in their order.
 
         Raises:
-            Full: there is no room for all of them, and none is taken.
+            QueueFull: the queue has no space for all items; none is accepted.
             Exception: what ``work`` raised for one of them.
         """
         if self._closing or len(self._jobs) + len(items) > self._max_queue:
-            raise Full(max(1, ceil(len(self._jobs) * self._pace)))
+            raise QueueFull(max(1, ceil(len(self._jobs) * self._pace)))
         loop = asyncio.get_running_loop()
         jobs = [_Job(key, item, self._weigh(key, item), loop.time(), loop.create_future()) for item in items]
         self._jobs.extend(jobs)
@@ -108,14 +108,14 @@ class Batcher(Generic[Key, Item, Answer]):
         while await self._ready():
             jobs = self._take()
             if jobs:
-                began = perf_counter()
+                start = perf_counter()
                 await self._answer(jobs)
-                seconds = perf_counter() - began
-                self._pace += _SLOWLY * (seconds / len(jobs) - self._pace)
+                seconds = perf_counter() - start
+                self._pace += _SMOOTHING * (seconds / len(jobs) - self._pace)
                 self._observe(len(jobs), seconds, len(self._jobs))
 
     async def _ready(self) -> bool:
-        """Waits until there is something to do, and a little for more; False when there will be nothing more."""
+        """Wait for items, and then a little for more of them; False when the batcher is closed and empty."""
         while not self._jobs:
             if self._closing:
                 return False
@@ -132,7 +132,7 @@ class Batcher(Generic[Key, Item, Answer]):
         return True
 
     def _take(self) -> list[_Job[Key, Item, Answer]]:
-        """The first job that somebody still waits for, and those behind it that can go with it."""
+        """Take the oldest job whose caller still waits, and later jobs that can share its batch."""
         taken: list[_Job[Key, Item, Answer]] = []
         left: deque[_Job[Key, Item, Answer]] = deque()
         weight = 0

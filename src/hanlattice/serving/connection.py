@@ -1,4 +1,4 @@
-"""Connections that are not kept waiting for ever, and that are let go of politely."""
+"""HTTP connections with time-outs for slow clients and a graceful shutdown."""
 
 from asyncio import Transport
 from asyncio.events import TimerHandle
@@ -6,17 +6,19 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-LONGEST_HEAD = 65_536  # bytes
-MOST_AHEAD = 64  # requests of a client that does not wait for answers; uvicorn would remember any number
-LINGER = 0.5  # seconds in which a request that is on its way to a service that stops still gets its answer
+LONGEST_HEAD = 65_536  # bytes of the request line and headers
+MOST_AHEAD = 64  # pipelined requests of one client; uvicorn itself has no limit
+LINGER = 0.5  # seconds in which requests that are on their way are still answered at shutdown
 
 
 class Connection(HttpToolsProtocol):
-    """Uvicorn's, and: slow or endless headers end it, and answers that nobody takes; at the end of the service it
-    closes when it falls silent.
+    """Uvicorn's connection with more limits.
 
-    ``patience``: seconds from connecting, or from the first byte of a later request, to the end of its headers; and
-    seconds in which a client takes nothing of what is sent to it.
+    It closes when headers are too slow or too long, and when the client does not read the response. At shutdown it
+    closes as soon as it is idle.
+
+    ``patience``: seconds from connecting, or from the first byte of a later request, to the end of the headers;
+    also seconds without progress in sending a response.
     """
 
     patience = 10.0

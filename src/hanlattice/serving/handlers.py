@@ -1,4 +1,4 @@
-"""From what was asked to what is answered: one model, and the lexicons that requests bring or name."""
+"""Turns requests into responses, with one model and the lexicons that requests contain or name."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -13,23 +13,23 @@ from hanlattice.explain.reading import Measure
 from hanlattice.lexicon import Lexicon, Word
 from hanlattice.pipeline import NER
 from hanlattice.serving.lexicons import Lexicons, Version
-from hanlattice.serving.schema import Edits, Explain, LabelledWord, Question
-from hanlattice.serving.validation import Naming
+from hanlattice.serving.schema import Edits, EntitiesRequest, ExplainRequest, LabelledWord
+from hanlattice.serving.validation import RequestValidator
 
-# Lexicons that are kept ready to read by, and words of them all; the least lately used goes first.
+# Built lexicons in the cache, and words in all of them together; the least recently used one is dropped first.
 KEPT, KEPT_WORDS = 16, 1_000_000
-# Characters, and words in them, up to which influence is quick enough: it reads the text once for each word.
+# Largest numbers of characters and of words for influence, which reads the text once for each word.
 QUICK, QUICK_WORDS = 120, 240
-# Words that a text may have for each of its characters, and some besides, by the lexicon of a request. A usual text
-# has about one. Words made of one another, such as all stretches of a character, would hold a worker.
+# A text may match this many words of a request's lexicon per character, plus a constant. Ordinary texts match about
+# one per character. A lexicon of nested words, such as repetitions of one character, would block a worker.
 WORDS_OF_A_CHARACTER, WORDS_BESIDES = 8, 1000
 
 Answer = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Edits that came with a request, in a form that can be compared."""
+class LexiconEdits:
+    """Edits of the lexicon that came with a request, in hashable form."""
 
     words: tuple[Word, ...]
     remove: tuple[str, ...]
@@ -37,13 +37,13 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How texts are to be read; those for which it is the same can be read together.
+class ReadingOptions:
+    """How a text is read. Texts with equal options can share a batch.
 
-    ``by`` is the measure of an explanation, and None where only entities are wanted.
+    ``by`` is the measure of an explanation, or None if only entities are requested.
     """
 
-    lexicon: Version | Words | None = None
+    lexicon: Version | LexiconEdits | None = None
     force: tuple[tuple[str, str], ...] | None = None
     block: tuple[tuple[str, str | tuple[str, ...] | None], ...] | None = None
     threshold: float | None = None
@@ -51,32 +51,37 @@ class Asked:
     by: str | None = None
 
 
-class Answering:
-    """Answers texts. Made for one thread, the batcher's; only ``asked`` is for others."""
+class RequestHandler:
+    """Computes responses for batches of texts.
+
+    Calls come from one thread, that of the batcher; only :meth:`options_of` may be called from other threads.
+    """
 
     def __init__(self, ner: NER, lexicons: Lexicons):
         self._ner, self._lexicons = ner, lexicons
-        self._naming = Naming(ner)
+        self._validator = RequestValidator(ner)
         self._ready: OrderedDict[Hashable, tuple[Lexicon, int]] = OrderedDict()
 
-    def asked(self, question: Question | Explain) -> Asked:
+    def options_of(self, request: EntitiesRequest | ExplainRequest) -> ReadingOptions:
         """
         Raises:
-            UnknownLexicon: it names one that is not there.
-            Refused: it names a convention or a label that is not there.
+            UnknownLexicon: the request names a lexicon that is not stored.
+            RequestError: the request names a convention or a label that the model does not have.
         """
-        convention = self._naming.convention(question)
-        self._naming.check_words(question.lexicon, "lexicon")
-        return Asked(
-            self._named(question.lexicon),
-            None if question.force is None else tuple(sorted(question.force.items())),
-            None if question.block is None else tuple((text, _tuple(x)) for text, x in question.block.items()),
-            question.threshold,
+        convention = self._validator.convention(request)
+        self._validator.check_words(request.lexicon, "lexicon")
+        return ReadingOptions(
+            self._version_or_edits(request.lexicon),
+            None if request.force is None else tuple(sorted(request.force.items())),
+            None if request.block is None else tuple((text, _tuple(x)) for text, x in request.block.items()),
+            request.threshold,
             convention,
-            question.by if isinstance(question, Explain) else None,
+            request.by if isinstance(request, ExplainRequest) else None,
         )
 
-    def _named(self, lexicon: str | Sequence[str | LabelledWord] | Edits | None) -> Version | Words | None:
+    def _version_or_edits(
+        self, lexicon: str | Sequence[str | LabelledWord] | Edits | None
+    ) -> Version | LexiconEdits | None:
         match lexicon:
             case None:
                 return None
@@ -86,32 +91,32 @@ class Answering:
                 return _words(lexicon)
         return _words(Edits(words=list(lexicon)))
 
-    def __call__(self, asked: Asked, texts: list[str]) -> list[Answer]:
-        """What is told of each text: ``{"entities"}``, or a reading where one is asked for.
+    def __call__(self, options: ReadingOptions, texts: list[str]) -> list[Answer]:
+        """The response for each text: ``{"entities": …}``, or an explanation.
 
         Raises:
-            UnknownLexicon: it was removed just now.
+            UnknownLexicon: the lexicon was removed after the request came.
             HanlatticeError: a text has too many words.
         """
-        lexicon = None if asked.lexicon is None else self._lexicon(asked.lexicon)
+        lexicon = None if options.lexicon is None else self._lexicon(options.lexicon)
         if lexicon is not None:
             self._refuse_too_many_words(lexicon, texts)
-        force = None if asked.force is None else dict(asked.force)
+        force = None if options.force is None else dict(options.force)
         block: Mapping[str, str | Collection[str] | None] | None = (
-            None if asked.block is None else dict(asked.block)
+            None if options.block is None else dict(options.block)
         )
         with self._ner.using(
-            lexicon=lexicon, force=force, block=block, threshold=asked.threshold, convention=asked.convention
+            lexicon=lexicon, force=force, block=block, threshold=options.threshold, convention=options.convention
         ) as ner:
-            if asked.by is not None:
-                return [_explained(ner, text, asked.by).to_dict() for text in texts]
+            if options.by is not None:
+                return [_explained(ner, text, options.by).to_dict() for text in texts]
             found = ner.pipe(texts, batch_size=max(len(texts), 1))
             return [{"entities": [entity.to_dict() for entity in document.entities]} for document in found]
 
     def _refuse_too_many_words(self, lexicon: Lexicon, texts: Sequence[str]) -> None:
         """
         Raises:
-            HanlatticeError: a text has more words than are read in good time.
+            HanlatticeError: a text matches more words than allowed.
         """
         found = lexicon.match_batch([plain.text for plain in self._ner.normaliser.all(texts)])
         for text, n_words in zip(texts, np.diff(found.offsets).tolist(), strict=True):
@@ -121,7 +126,7 @@ class Answering:
                     " words that are made of one another"
                 )
 
-    def _lexicon(self, key: Version | Words) -> Lexicon:
+    def _lexicon(self, key: Version | LexiconEdits) -> Lexicon:
         if key not in self._ready:
             words = _words(self._lexicons.read(key.name)) if isinstance(key, Version) else key
             self._ready[key] = self._built(words), len(words.words)
@@ -133,7 +138,7 @@ class Answering:
     def _n_words(self) -> int:
         return sum(n for _, n in self._ready.values())
 
-    def _built(self, edits: Words) -> Lexicon:
+    def _built(self, edits: LexiconEdits) -> Lexicon:
         own = self._ner.lexicon
         lexicon = own.copy() if edits.extends else Lexicon(rewrite=own.rewrite)
         lexicon.known_labels = own.known_labels
@@ -143,9 +148,9 @@ class Answering:
         return lexicon
 
 
-def _words(edits: Edits) -> Words:
+def _words(edits: Edits) -> LexiconEdits:
     words = (Word(w, None, None) if isinstance(w, str) else Word(w.text, w.label, w.weight) for w in edits.words)
-    return Words(tuple(words), tuple(edits.remove), edits.extends)
+    return LexiconEdits(tuple(words), tuple(edits.remove), edits.extends)
 
 
 def _tuple(labels: str | list[str] | None) -> str | tuple[str, ...] | None:
@@ -153,21 +158,21 @@ def _tuple(labels: str | list[str] | None) -> str | tuple[str, ...] | None:
 
 
 def _explained(ner: NER, text: str, by: str) -> Reading:
-    """By the measure asked for; ``auto`` is attention, else, where that is quick, influence, else none.
+    """An explanation by a measure; ``auto`` takes attention, or else influence for short texts, or else none.
 
     Raises:
-        HanlatticeError: influence is asked for, and the text has too many words for it.
+        HanlatticeError: the measure is influence, and the text has too many words for it.
     """
     n_words = len(ner(text).lattice or ()) if by in ("auto", "influence") and len(text) <= QUICK else 0
     if by == "influence" and n_words > QUICK_WORDS:
         raise HanlatticeError(f"influence takes a text of at most {QUICK_WORDS} words, not {n_words:,}")
     if by != "auto":
-        return reading(ner, text, by=by)  # type: ignore[arg-type]  # the schema lets no other through
+        return reading(ner, text, by=by)  # type: ignore[arg-type]  # checked by the schema
     is_quick = len(text) <= QUICK and n_words <= QUICK_WORDS
     measures: tuple[Measure, ...] = ("attention", "influence") if is_quick else ("attention",)
     for measure in measures:
         try:
             return reading(ner, text, by=measure)
-        except HanlatticeError:  # this model or this text has no such measure
+        except HanlatticeError:  # not available for this model or this text
             continue
     return reading(ner, text, by="none")

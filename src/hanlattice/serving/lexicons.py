@@ -1,4 +1,4 @@
-"""Named lexicons: one file each, replaced as a whole, and seen by every worker from its next request on."""
+"""Stored lexicons: one file each, replaced as a whole. All workers use a new version from their next request on."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _SUFFIX = ".json"
 
 
 class UnknownLexicon(Exception):
-    """There is no lexicon of this name."""
+    """No lexicon with this name is stored."""
 
     def __init__(self, name: str):
         super().__init__(f"there is no lexicon {name}")
@@ -23,22 +23,22 @@ class UnknownLexicon(Exception):
 
 
 class TooManyLexicons(Exception):
-    """There are as many as may be stored."""
+    """The largest allowed number of lexicons is stored already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A lexicon as it is in one moment; a replaced one is another version."""
+    """A version of a stored lexicon; replacing the lexicon makes another version."""
 
     name: str
     stamp: tuple[int, int, int]
 
 
 class Lexicons:
-    """A folder of at most ``most`` lexicons; any number of processes may share it.
+    """A folder of at most ``most`` lexicons, which any number of processes may share.
 
     Raises:
-        ConfigError: the folder cannot be made or written to.
+        ConfigError: the folder cannot be created or written to.
     """
 
     def __init__(self, folder: Path, most: int):
@@ -55,10 +55,10 @@ class Lexicons:
             ) from None
 
     def version(self, name: str) -> Version:
-        """What is there now, without reading it.
+        """The current version of a lexicon, without reading it.
 
         Raises:
-            UnknownLexicon: nothing is there.
+            UnknownLexicon: it is not stored.
         """
         try:
             found = self._path(name).stat()
@@ -69,7 +69,7 @@ class Lexicons:
     def read(self, name: str) -> Edits:
         """
         Raises:
-            UnknownLexicon: nothing is there.
+            UnknownLexicon: it is not stored.
             DataError: the file was not written by this service.
         """
         path = self._path(name)
@@ -78,13 +78,13 @@ class Lexicons:
         except OSError:
             raise UnknownLexicon(name) from None
         except ValidationError:
-            raise DataError("is not a lexicon of this service; put it anew, or delete it", path) from None
+            raise DataError("is not a lexicon of this service; store it again, or delete it", path) from None
 
     def write(self, name: str, edits: Edits) -> bool:
-        """Create or replace a lexicon; was there none before?
+        """Create or replace a lexicon; whether it is new.
 
         Raises:
-            TooManyLexicons: it would be one more than there may be.
+            TooManyLexicons: it is new, and the largest allowed number is stored already.
         """
         path = self._path(name)
         is_new = not path.exists()
@@ -97,7 +97,7 @@ class Lexicons:
     def remove(self, name: str) -> None:
         """
         Raises:
-            UnknownLexicon: nothing is there.
+            UnknownLexicon: it is not stored.
         """
         try:
             self._path(name).unlink()
@@ -113,6 +113,6 @@ class Lexicons:
                 yield path.stem
 
     def _path(self, name: str) -> Path:
-        if not re.fullmatch(ID[1:-1], name):  # the last line of defence; requests are checked before
+        if not re.fullmatch(ID[1:-1], name):  # a second check; requests are validated before
             raise UnknownLexicon(name)
         return self._folder / f"{name}{_SUFFIX}"

@@ -1,4 +1,4 @@
-"""Nobody without the token, nothing too big, nothing too slow: what is refused before anybody looks at it."""
+"""Authentication and limits: requests that are rejected before they reach the application."""
 
 import asyncio
 import hmac
@@ -6,19 +6,19 @@ import hmac
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hanlattice.serving.errors import Refused, wrong_field
+from hanlattice.serving.errors import RequestError, field_error
 from hanlattice.serving.schema import NO_ID
 from hanlattice.serving.settings import Settings
 
-# Of a body that is too big so much is taken in and thrown away, so that the client gets to read why.
+# Bytes of a too large body that are read and discarded, so that the client can read the error response.
 _DISCARDED = 64 * 2**20
 _LEXICONS = "/v1/lexicons/"
 _CLOSE = {"connection": "close"}
 _OPEN = frozenset(("/", "/docs", "/openapi.json", "/healthz", "/readyz"))
 
 
-class Guarding:
-    """Put around an ASGI application: it gets whole bodies only, within ``client_timeout``."""
+class RequestLimits:
+    """ASGI middleware: checks path, token and size, and passes on bodies that arrive within ``client_timeout``."""
 
     def __init__(self, app: ASGIApp, settings: Settings):
         self._app, self._settings = app, settings
@@ -31,32 +31,34 @@ class Guarding:
             self._check_path(scope)
             self._check_token(scope)
             body = await self._body(scope, receive)
-        except Refused as refused:
-            await refused.response(scope["state"]["request_id"])(scope, receive, send)
+        except RequestError as error:
+            await error.response(scope["state"]["request_id"])(scope, receive, send)
             return
         if body is not None:
             await self._app(scope, _once(body, receive), send)
 
     def _check_path(self, scope: Scope) -> None:
-        """A route is found by a pattern, whose end also stands before a line break at the very end of a path."""
+        """Reject control characters: the pattern of a route also matches a path that ends with a line break."""
         path = scope["path"]
         if path.isprintable():
             return
         if path.removeprefix(self._settings.root_path).startswith(_LEXICONS):
-            raise wrong_field("id", NO_ID)
-        raise Refused(404, "Not Found")
+            raise field_error("id", NO_ID)
+        raise RequestError(404, "Not EntitiesResponse")
 
     def _check_token(self, scope: Scope) -> None:
         token = self._settings.token
-        # A proxy may leave its prefix in place or take it away; the routes are found in both cases.
-        if token is None or not is_guarded(scope["path"].removeprefix(self._settings.root_path)):
+        # A proxy may keep or remove its prefix; routes are found in both cases.
+        if token is None or not needs_token(scope["path"].removeprefix(self._settings.root_path)):
             return
         kind, _, shown = Headers(scope=scope).get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not hmac.compare_digest(shown.strip().encode(), token.encode()):
-            raise Refused(401, "show the token: Authorization: Bearer …", headers={"www-authenticate": "Bearer"})
+            raise RequestError(
+                401, "show the token: Authorization: Bearer …", headers={"www-authenticate": "Bearer"}
+            )
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body; None if the client left in the middle of it."""
+        """The complete body; None if the client left before the end."""
         is_lexicon = scope["method"] == "PUT"
         limit = self._settings.max_lexicon_body if is_lexicon else self._settings.max_body
         chunks: list[bytes] = []
@@ -76,19 +78,19 @@ class Guarding:
                         chunks.clear()
         except TimeoutError:
             seconds = self._settings.client_timeout
-            raise Refused(408, f"the request did not arrive within {seconds:g} s", headers=_CLOSE) from None
+            raise RequestError(408, f"the request did not arrive within {seconds:g} s", headers=_CLOSE) from None
         if size > limit:
-            raise Refused(413, f"a body has at most {limit:,} bytes here", headers=_CLOSE)
+            raise RequestError(413, f"a body has at most {limit:,} bytes here", headers=_CLOSE)
         return b"".join(chunks)
 
 
-def is_guarded(path: str) -> bool:
-    """All is but the page, which asks for the token itself, the documentation, and whether the service is well."""
+def needs_token(path: str) -> bool:
+    """Whether a path needs the token: all but the page, which asks for it, the documentation and health checks."""
     return path not in _OPEN and not path.startswith("/page/")
 
 
 def _once(body: bytes, receive: Receive) -> Receive:
-    """The body, and after it what else there is to hear: that the client left."""
+    """Receive the body once, and afterwards the events of the connection, such as a disconnect."""
     given = False
 
     async def receiving() -> Message:

@@ -1,4 +1,4 @@
-"""Logs as lines of JSON, without anything that a client wrote."""
+"""Logs as lines of JSON, which never contain text from clients."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ _LEVELS = {
 
 
 def set_up() -> None:
-    """To stderr; what the server below has to say comes in the same form."""
+    """Log to stderr. Logs of uvicorn, asyncio and warnings have the same form."""
     logging.captureWarnings(True)
     handler = _Json()
     for name, level in _LEVELS.items():
@@ -27,19 +27,21 @@ def set_up() -> None:
         logger.setLevel(level)
 
 
-def say(event: str, *, level: int = logging.INFO, error: Exception | None = None, **facts: Any) -> None:
-    """One line. Facts must not hold what a client wrote."""
+def log_event(event: str, *, level: int = logging.INFO, error: Exception | None = None, **facts: Any) -> None:
+    """Write one log line. ``facts`` must not contain text from a client."""
     _write(time(), level, event, facts if error is None else {**facts, **_without_message(error)})
 
 
 def _write(when: float, level: int, event: str, facts: dict[str, Any]) -> None:
     moment = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
     row = {"time": moment, "level": _NAMES[level], "event": event, "pid": os.getpid(), **facts}
-    sys.stderr.write(f"{json.dumps(row, ensure_ascii=False)}\n")  # in one piece, as all workers write here
+    sys.stderr.write(
+        f"{json.dumps(row, ensure_ascii=False)}\n"
+    )  # one write call, because all workers write to this stream
 
 
 class _Json(logging.Handler):
-    """What other packages have to say."""
+    """Handles log records of other packages."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -48,6 +50,6 @@ class _Json(logging.Handler):
 
 
 def _without_message(error: BaseException) -> dict[str, Any]:
-    """Its kind and where it came from: a message may quote a text."""
+    """The type and traceback of an error. Its message is left out, because it may quote a text."""
     frames = traceback.extract_tb(error.__traceback__)
     return {"error": type(error).__name__, "at": [f"{f.filename}:{f.lineno} {f.name}" for f in frames]}

@@ -1,4 +1,4 @@
-"""Figures for Prometheus, summed over all workers."""
+"""Prometheus metrics, summed over all workers."""
 
 import os
 from collections.abc import Collection, Iterable
@@ -7,7 +7,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from hanlattice.serving.settings import FIGURES
+from hanlattice.serving.settings import METRICS_FOLDER
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -16,11 +16,13 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Metrics:
-    """What one worker counts. ``labels`` are those of all conventions: each is there from the start, with 0."""
+    """The metrics of one worker. ``labels`` of all conventions are exported from the start, with 0 entities."""
 
     def __init__(self, labels: Collection[str]):
         self._registry = registry = CollectorRegistry()
-        self._of: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # looking labels up takes time
+        self._children: dict[
+            tuple[str, str, int], tuple[Counter, Histogram]
+        ] = {}  # a cache, because looking up labels is slow
         self._requests = Counter(
             "hanlattice_requests", "Requests by route, method and status.", ["route", "method", "status"],
             registry=registry,
@@ -48,36 +50,36 @@ class Metrics:
         for label in labels:
             self.entities.labels(label)
 
-    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         key = (route, method, status)
-        if key not in self._of:
-            self._of[key] = self._requests.labels(route, method, str(status)), self._seconds.labels(route)
-        requests, histogram = self._of[key]
+        if key not in self._children:
+            self._children[key] = self._requests.labels(route, method, str(status)), self._seconds.labels(route)
+        requests, histogram = self._children[key]
         requests.inc()
         histogram.observe(seconds)
 
-    def batch(self, size: int, seconds: float, waiting: int) -> None:
+    def observe_batch(self, size: int, seconds: float, waiting: int) -> None:
         self.batch_size.observe(size)
         self.batch_seconds.observe(seconds)
         self.queue.set(waiting)
 
-    def found(self, labels: Iterable[str]) -> None:
+    def count_entities(self, labels: Iterable[str]) -> None:
         for label in labels:
             self.entities.labels(label).inc()
 
     def exposition(self) -> bytes:
-        """The figures of all workers, the dead ones' counts included."""
-        folder = os.environ.get(FIGURES)
+        """The metrics of all workers in text form, including the counters of workers that have ended."""
+        folder = os.environ.get(METRICS_FOLDER)
         if folder is None:
             return generate_latest(self._registry)
-        _forget_the_dead(Path(folder))
+        _remove_gauges_of_ended_workers(Path(folder))
         together = CollectorRegistry()
         MultiProcessCollector(together, path=folder)  # type: ignore[no-untyped-call]
         return generate_latest(together)
 
 
-def _forget_the_dead(folder: Path) -> None:
-    """What a worker had in its queue when it was killed does not wait any more."""
+def _remove_gauges_of_ended_workers(folder: Path) -> None:
+    """The queue of a worker that was killed no longer exists."""
     for path in folder.glob("gauge_live*.db"):
         pid = int(path.stem.rpartition("_")[2])
         if not _is_alive(pid):

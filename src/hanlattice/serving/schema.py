@@ -1,4 +1,4 @@
-"""What goes in and out of the service, as the OpenAPI description tells it."""
+"""Types of request and response bodies, from which the OpenAPI description is made."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -15,12 +15,12 @@ from pydantic import (
 )
 
 LONGEST_WORD, LONGEST_LABEL = 256, 64
-MOST_RULES = 1000  # texts that a request can force, and block
+MOST_RULES = 1000  # largest number of texts in ``force``, and in ``block``
 T = TypeVar("T")
 ID = r"^[A-Za-z0-9_-]{1,64}$"
 NO_ID = "an id is made of A-Z, a-z, 0-9, _ and -, at least 1 and at most 64 of them"
 
-# NUL is what the matcher puts between words; nothing that a person writes holds one.
+# The matcher uses NUL as the separator of words; ordinary text does not contain it.
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$", max_length=LONGEST_WORD)]
 Label = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$", max_length=LONGEST_LABEL)]
@@ -28,7 +28,7 @@ LexiconId = Annotated[str, StringConstraints(pattern=ID)]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
-# One mistake of a list is told, and few of an object, so that a body of a million mistakes costs no more than one.
+# Only the first error of a list and few of an object are reported, so that a body with many errors costs no more.
 List = Annotated[list[T], Field(fail_fast=True)]
 
 
@@ -41,8 +41,8 @@ def _not_too_many(value: Any) -> Any:
 Rules = Annotated[dict[Name, T], BeforeValidator(_not_too_many), Field(max_length=MOST_RULES)]
 
 
-class _Body(BaseModel):
-    """What is not named is an error, and nothing is guessed: 1 is no text."""
+class _RequestBody(BaseModel):
+    """Base of request bodies. Unknown fields are errors, and types are not converted: 1 is not a text."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -54,8 +54,8 @@ class _Body(BaseModel):
         return value
 
 
-class LabelledWord(_Body):
-    """A word with what is known of it."""
+class LabelledWord(_RequestBody):
+    """A word with an optional label and weight."""
 
     text: Name
     label: Label | None = Field(
@@ -74,10 +74,10 @@ Word = Annotated[
 ]
 
 
-class Edits(_Body):
-    """Words that are read besides, or instead of, those of the model."""
+class Edits(_RequestBody):
+    """Changes of the model's lexicon for a request, or a lexicon instead of it."""
 
-    words: List[Word] = Field(default=[], description="Words to read by.", examples=[["人和药店"]])
+    words: List[Word] = Field(default=[], description="Words to add.", examples=[["人和药店"]])
     remove: List[Name] = Field(default=[], description="Words of the model to leave out.")
     extends: bool = Field(default=True, description="Whether the model's own words stay.")
 
@@ -96,28 +96,28 @@ AnyEdits = Annotated[
 ]
 
 
-class _Asked(_Body):
+class _ReadRequest(_RequestBody):
     convention: Label | None = Field(
         default=None,
-        description="The annotation convention of the answer; `GET /v1/model` lists them. Null is the default.",
+        description="The annotation convention of the response; `GET /v1/model` lists them. Null for the default.",
     )
     lexicon: AnyLexicon | None = Field(
         default=None, description="The id of a stored lexicon, words to add to the model's own, or edits of them."
     )
     force: Rules[Label] | None = Field(
         default=None,
-        description="Texts that are always an entity of the label given, which is one of the convention.",
+        description="Texts that are always an entity with this label, which must belong to the convention.",
         examples=[{"鹅厂": "ORG"}],
     )
     block: Rules[Label | List[Label] | None] | None = Field(
         default=None,
-        description="Texts that are never an entity (null), or never one of the label or labels given.",
+        description="Texts that are never an entity (null), or never an entity with this label or these labels.",
     )
-    threshold: Share | None = Field(default=None, description="Entities that are less sure are left out.")
+    threshold: Share | None = Field(default=None, description="Entities with a lower score are left out.")
 
 
-class Question(_Asked):
-    """One text, or several that are answered together; exactly one of the two fields."""
+class EntitiesRequest(_ReadRequest):
+    """One text or several; exactly one of the two fields."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]})
 
@@ -131,36 +131,36 @@ class Question(_Asked):
         return self
 
 
-class Explain(_Asked):
-    """One text, whose lattice is wanted too."""
+class ExplainRequest(_ReadRequest):
+    """One text, whose lattice is returned too."""
 
     text: Text = Field(examples=["重庆人和药店在渝中区开业"])
     by: Literal["auto", "attention", "influence", "none"] = Field(
         default="auto",
-        description="What makes a word strong; auto takes the first that the model and the text allow.",
+        description="The measure of a word's strength; auto takes the first one that the model and the text allow.",
     )
 
 
-class EntityFound(BaseModel):
-    """A stretch of the text as it was sent, half-open, counted in characters (Unicode code points)."""
+class FoundEntity(BaseModel):
+    """An entity: a half-open span of the text as it was sent, counted in characters (Unicode code points)."""
 
     start: int
     end: int
     text: str
     label: str
-    score: float = Field(description="How sure the model is, in [0, 1].")
+    score: float = Field(description="The confidence of the model, in [0, 1].")
     fragments: list[tuple[int, int]] | None = Field(
-        default=None, description="Its pieces, of an entity in several."
+        default=None, description="The parts of a discontinuous entity."
     )
 
 
-class Found(BaseModel):
-    """Of ``text`` its entities; of ``texts`` a list of entities for each."""
+class EntitiesResponse(BaseModel):
+    """The entities of ``text``, or a list of entities for each of ``texts``."""
 
-    entities: list[EntityFound] | list[list[EntityFound]]
+    entities: list[FoundEntity] | list[list[FoundEntity]]
 
 
-class WordRead(BaseModel):
+class LatticeWord(BaseModel):
     """A word of the lattice; ``strength`` is in [0, 1]."""
 
     start: int
@@ -168,20 +168,20 @@ class WordRead(BaseModel):
     text: str
     label: str | None
     strength: float | None = None
-    reason: str | None = Field(default=None, description="What the strength says, in a sentence.")
+    reason: str | None = Field(default=None, description="The meaning of the strength, in a sentence.")
 
 
-class Explained(BaseModel):
-    """A text as the model read it; ``by`` says what the strengths measure, ``none`` that there are none."""
+class ExplainResponse(BaseModel):
+    """A text as the model read it. ``by`` is the measure of the strengths; with ``none`` there are none."""
 
     text: str
     by: Literal["attention", "influence", "none"]
     characters: list[str] = Field(description="The text's code points, one by one.")
-    words: list[WordRead]
-    entities: list[EntityFound]
+    words: list[LatticeWord]
+    entities: list[FoundEntity]
 
 
-class Stored(BaseModel):
+class StoredLexicon(BaseModel):
     """A stored lexicon in numbers."""
 
     id: str
@@ -190,54 +190,54 @@ class Stored(BaseModel):
     extends: bool
 
 
-class Names(BaseModel):
+class LexiconIds(BaseModel):
     """The ids of all stored lexicons, in order."""
 
     lexicons: list[str]
 
 
-class Model(BaseModel):
-    """What is served, and what it takes."""
+class ModelInfo(BaseModel):
+    """The model and the limits of this service."""
 
     version: str
     convention: str = Field(description="The annotation convention of requests that name none.")
     conventions: dict[str, list[str]] = Field(description="The labels of each annotation convention.")
     labels: list[str] = Field(description="The labels of requests that name no convention.")
     colours: dict[str, str] = Field(description="A colour for each label of any convention, such as #56b4e9.")
-    words: int = Field(description="How many words the model's own lexicon has.")
-    nested: bool = Field(description="Whether entities inside entities are found.")
+    words: int = Field(description="Number of words in the model's own lexicon.")
+    nested: bool = Field(description="Whether the model finds nested entities.")
     max_texts: int
     max_chars: int
 
 
 class Status(BaseModel):
-    """How a worker feels."""
+    """State of a worker."""
 
     status: Literal["ok", "draining"]
 
 
-class Mistake(BaseModel):
-    """A field of the request and what is wrong with it."""
+class FieldError(BaseModel):
+    """An invalid field of a request, and the reason."""
 
     field: str
     problem: str
 
 
-class Refusal(BaseModel):
-    """Why a request was not answered."""
+class ErrorResponse(BaseModel):
+    """Body of all error responses."""
 
     error: str
-    fields: list[Mistake]
+    fields: list[FieldError]
     request_id: str
 
 
-def mistakes(errors: Iterable[Any]) -> list[Mistake]:
-    """Pydantic's errors without what the client sent."""
-    return [Mistake(field=_path(error["loc"]), problem=_problem(error)) for error in errors]
+def field_errors(errors: Iterable[Any]) -> list[FieldError]:
+    """Pydantic's errors, without the values that the client sent."""
+    return [FieldError(field=_path(error["loc"]), problem=_problem(error)) for error in errors]
 
 
 def _path(place: Iterable[str | int]) -> str:
-    """``texts[3]`` for ``("texts", 3)``; where it comes from is left out, and so are names in angle brackets."""
+    """``texts[3]`` for ``("texts", 3)``; ``body``, ``path`` and tags in angle brackets are left out."""
     path = ""
     for step in place:
         if isinstance(step, int):

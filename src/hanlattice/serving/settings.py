@@ -1,4 +1,4 @@
-"""What a service can be told when it starts."""
+"""Settings of a service."""
 
 import os
 import re
@@ -10,36 +10,38 @@ from hanlattice.errors import ConfigError
 
 
 def lexicon_folder() -> Path:
-    """Where named lexicons are kept unless another folder is named: the user's own data folder."""
+    """The default folder of stored lexicons, in the data folder of the user."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "hanlattice" / "lexicons"
 
 
-READY = "ready"  # what a worker sends when it begins to answer; anything else is why it cannot
-FIGURES = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client: the folder in which workers share their metrics
+READY = "ready"  # a worker sends this when it can serve; any other message is an error
+METRICS_FOLDER = (
+    "PROMETHEUS_MULTIPROC_DIR"  # environment variable of prometheus_client: folder of the shared metrics
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every limit of a service. Times are seconds unless they say otherwise, sizes bytes.
+    """Settings of a service. Times are in seconds unless the name says otherwise, sizes in bytes.
 
     Attributes:
-        model: folder of a model; the packaged one where it is None.
-        convention: annotation convention of requests that name none; the model's default one where it is empty.
-        engine: what reads it, and trust: whether its own parts are imported, as in :func:`hanlattice.load`.
-        lexicons: folder of the named lexicons.
-        token: what clients must show as ``Authorization: Bearer …``; None lets everybody in.
-        threads: of each worker's model; 0 shares the cores out among the workers.
-        max_batch: texts that are read together; 1 reads each alone.
-        max_batch_chars: characters that are read together, so that no short text waits long for long ones.
-        max_wait_ms: how long an idle model waits for more texts before it begins.
-        max_queue: texts that may wait in a worker; requests beyond are told to come again.
-        max_texts, max_chars: of one request, and of one text.
-        max_body, max_lexicon_body: of a request, and of one that stores a lexicon.
-        max_lexicons: that are stored at once.
-        answer_timeout: for an answer, waiting included.
-        client_timeout: for a client to send its request, and to take its answer.
-        drain_timeout: for accepted requests to be answered after SIGTERM.
+        model: folder of a model; None for the packaged one.
+        convention: annotation convention of requests that name none; empty for the model's default.
+        engine, trust: as in :func:`hanlattice.load`.
+        lexicons: folder of the stored lexicons.
+        token: clients must send it as ``Authorization: Bearer …``; None for no authentication.
+        threads: threads per worker; 0 divides the cores among the workers.
+        max_batch: texts per batch.
+        max_batch_chars: characters per batch, so that short texts do not wait long for long ones.
+        max_wait_ms: how long an idle worker waits for more texts before it starts a batch.
+        max_queue: texts that may wait in a worker; further requests get status 503.
+        max_texts, max_chars: texts per request, and characters per text.
+        max_body, max_lexicon_body: bytes of a request, and of a request that stores a lexicon.
+        max_lexicons: number of stored lexicons.
+        answer_timeout: until a request without a response gets status 504, including waiting.
+        client_timeout: for a client to send its request, and to receive the response.
+        drain_timeout: for open requests to finish after SIGTERM.
 
     Raises:
         ConfigError: a setting is out of range, or two contradict each other.

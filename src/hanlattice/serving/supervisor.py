@@ -1,4 +1,4 @@
-"""The process that holds the socket: it starts the workers, replaces those that die, and stops them."""
+"""The supervisor process: holds the socket, starts the workers, replaces those that die, and stops them."""
 
 import contextlib
 import errno
@@ -18,39 +18,41 @@ from types import FrameType
 from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.model.folder import ModelFolder
 from hanlattice.serving import logs
-from hanlattice.serving.settings import FIGURES, READY, Settings
+from hanlattice.serving.settings import METRICS_FOLDER, READY, Settings
 
 NEEDED = ("fastapi", "httptools", "prometheus_client", "uvicorn")
-BACKLOG = 2048  # connections that may wait for a worker to take them
+BACKLOG = 2048  # connections that may wait until a worker accepts them
 PATIENCE = 5.0  # seconds beyond the drain time-out, after which a worker is killed
-PAUSE = 1.0  # seconds before another worker is tried after one that did not come up
+PAUSE = 1.0  # seconds before a worker that failed to start is replaced
 
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Raises:
-        ConfigError: the extra is not installed, or the address cannot be listened at.
+        ConfigError: the extra is not installed, or the address cannot be used.
         ModelError: the model cannot be loaded.
-        UnknownConvention: it did not learn the convention.
+        UnknownConvention: the model does not have this convention.
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigError(f"serving needs {', '.join(missing)}: pip install 'hanlattice[serve]'")
-    model = ModelFolder.open(settings.model)  # so that the most common mistakes end it before anything is started
+    model = ModelFolder.open(settings.model)  # reports the most common errors before anything is started
     model.vocabulary.labels_of(settings.convention or model.vocabulary.convention)
     logs.set_up()
-    with listening(settings.host, settings.port) as listener, tempfile.TemporaryDirectory() as figures:
-        os.environ[FIGURES] = figures
+    with listening(settings.host, settings.port) as listener, tempfile.TemporaryDirectory() as metrics:
+        os.environ[METRICS_FOLDER] = metrics
         os.environ.setdefault("OMP_NUM_THREADS", str(settings.threads_of_a_worker))
         host, port = listener.getsockname()[:2]
-        logs.say("listening", url=f"http://{f'[{host}]' if ':' in host else host}:{port}", workers=settings.workers)
+        logs.log_event(
+            "listening", url=f"http://{f'[{host}]' if ':' in host else host}:{port}", workers=settings.workers
+        )
         _Supervisor(settings, listener).run()
 
 
 @contextlib.contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket to which clients can connect from now on; port 0 is any that is free.
+    """A socket to which clients can connect from now on; port 0 stands for any free port.
 
     Raises:
         ConfigError: the port is taken, or this machine has no such address.
@@ -69,14 +71,15 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
             listener.listen(BACKLOG)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                mend = "is in use; choose another one with --port, or 0 for any that is free"
-                raise ConfigError(f"port {port} of {host} {mend}") from None
+                raise ConfigError(
+                    f"port {port} of {host} is in use; choose another one with --port, or 0 for any that is free"
+                ) from None
             raise ConfigError(f"port {port} of {host}: {error.strerror or error}") from None
         yield listener
 
 
 class _Worker:
-    """A child process, and what it has told."""
+    """A worker process and its message: empty while it starts, then READY or an error."""
 
     def __init__(self, settings: Settings, listener: socket.socket):
         context = multiprocessing.get_context("spawn")
@@ -84,21 +87,21 @@ class _Worker:
         self.process = context.Process(target=_work, args=(settings, listener, theirs), daemon=True)
         self.process.start()
         theirs.close()
-        self.told = ""
+        self.message = ""
 
     @property
     def is_ready(self) -> bool:
-        return self.told == READY
+        return self.message == READY
 
     def listen(self) -> None:
-        """Take in that it is ready, or why it is not going to be."""
+        """Receive the message, if it has arrived."""
         with contextlib.suppress(EOFError, OSError):
-            if not self.told and self.pipe.poll():
-                self.told = str(self.pipe.recv())
+            if not self.message and self.pipe.poll():
+                self.message = str(self.pipe.recv())
 
 
 def _work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
-    from hanlattice.serving.worker import work  # what workers need is no burden for the supervisor
+    from hanlattice.serving.worker import work  # here, because the supervisor does not need these imports
 
     work(settings, listener, parent)
 
@@ -107,7 +110,7 @@ class _Supervisor:
     def __init__(self, settings: Settings, listener: socket.socket):
         self._settings, self._listener = settings, listener
         self._stopping = False
-        self._woken, self._bell = socket.socketpair()  # signals must interrupt waiting
+        self._wakeup, self._signal = socket.socketpair()  # lets signals interrupt waiting
         self._workers: list[_Worker] = []
 
     def run(self) -> None:
@@ -121,53 +124,53 @@ class _Supervisor:
         try:
             while not self._stopping:
                 self._wait()
-                self._replace_the_dead()
+                self._replace_ended_workers()
         finally:
             self._end()
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._stopping = True
-        self._bell.send(b"!")
+        self._signal.send(b"!")
 
     def _worker(self) -> _Worker:
         return _Worker(self._settings, self._listener)
 
     def _wait(self) -> None:
-        """Until a worker tells something or dies, or somebody rings."""
-        told_all = all(worker.told for worker in self._workers)
-        pipes = [worker.pipe for worker in self._workers if not worker.told]
-        wait([self._woken, *pipes, *(worker.process.sentinel for worker in self._workers)])
+        """Wait until a worker sends a message or ends, or a signal arrives."""
+        were_all_up = all(worker.message for worker in self._workers)
+        pipes = [worker.pipe for worker in self._workers if not worker.message]
+        wait([self._wakeup, *pipes, *(worker.process.sentinel for worker in self._workers)])
         for worker in self._workers:
             worker.listen()
-        if not told_all and all(worker.is_ready for worker in self._workers):
-            logs.say("ready", workers=len(self._workers))
+        if not were_all_up and all(worker.is_ready for worker in self._workers):
+            logs.log_event("ready", workers=len(self._workers))
 
-    def _replace_the_dead(self) -> None:
+    def _replace_ended_workers(self) -> None:
         for i, worker in enumerate(self._workers):
             if self._stopping or worker.process.is_alive():
                 continue
             if not worker.is_ready:
                 if not any(other.is_ready for other in self._workers):
                     raise HanlatticeError(
-                        worker.told or f"a worker died at its start (status {worker.process.exitcode})"
+                        worker.message or f"a worker died at its start (status {worker.process.exitcode})"
                     )
                 time.sleep(PAUSE)
-            logs.say(
+            logs.log_event(
                 "worker died", level=logging.WARNING, worker=worker.process.pid, status=worker.process.exitcode
             )
             worker.pipe.close()
             self._workers[i] = self._worker()
 
     def _end(self) -> None:
-        """Nobody new; those who are here get their answers, within the drain time-out."""
+        """Accept no new connections, and let open requests finish within the drain time-out."""
         self._listener.close()
         alive = [worker.process for worker in self._workers if worker.process.is_alive()]
         for process in alive:
             process.terminate()
-        patience = time.monotonic() + self._settings.drain_timeout + PATIENCE
+        deadline = time.monotonic() + self._settings.drain_timeout + PATIENCE
         for process in alive:
-            process.join(max(0.0, patience - time.monotonic()))
+            process.join(max(0.0, deadline - time.monotonic()))
             if process.is_alive():
                 process.kill()
                 process.join()
-        logs.say("stopped")
+        logs.log_event("stopped")

@@ -1,17 +1,17 @@
-"""What requests may name: the conventions of a model, and the labels of each."""
+"""Checks that the conventions and labels in requests exist in the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hanlattice.errors import UnknownConvention
 from hanlattice.pipeline import NER
-from hanlattice.serving.errors import wrong_field
-from hanlattice.serving.schema import Edits, Explain, LabelledWord, Question
+from hanlattice.serving.errors import field_error
+from hanlattice.serving.schema import Edits, EntitiesRequest, ExplainRequest, LabelledWord
 
 
 @dataclass(frozen=True)
-class Naming:
-    """Checks the names in requests to a model; a :class:`~hanlattice.serving.errors.Refused` names the field."""
+class RequestValidator:
+    """Checks requests to a model; a :class:`~hanlattice.serving.errors.RequestError` names the invalid field."""
 
     ner: NER
 
@@ -20,27 +20,27 @@ class Naming:
         """The labels of each convention."""
         return {name: self.ner.vocabulary.labels_of(name) for name in self.ner.conventions}
 
-    def convention(self, question: Question | Explain) -> str:
-        """The convention by which a request is answered.
+    def convention(self, request: EntitiesRequest | ExplainRequest) -> str:
+        """The annotation convention of the response.
 
         Raises:
-            Refused: the model did not learn it, or it lacks a label that the request forces.
+            RequestError: the model does not have it, or it lacks a label that the request forces.
         """
-        name = question.convention or self.ner.convention
+        name = request.convention or self.ner.convention
         try:
             labels = self.ner.vocabulary.labels_of(name)
         except UnknownConvention as error:
-            raise wrong_field("convention", str(error)) from None
-        for text, label in (question.force or {}).items():
+            raise field_error("convention", str(error)) from None
+        for text, label in (request.force or {}).items():
             if label not in labels:
                 problem = f"convention {name!r} has no label {label!r}; it has {', '.join(labels)}"
-                raise wrong_field(f"force.{text}", problem)
+                raise field_error(f"force.{text}", problem)
         return name
 
     def check_words(self, lexicon: Edits | Sequence[str | LabelledWord] | None, field: str = "") -> None:
         """
         Raises:
-            Refused: a word has a label that neither a convention nor the gazetteer has.
+            RequestError: a word has a label that is in no convention and not in the gazetteer.
         """
         words: Sequence[str | LabelledWord] = ()
         if isinstance(lexicon, Edits):
@@ -51,4 +51,4 @@ class Naming:
         for i, word in enumerate(words):
             if isinstance(word, LabelledWord) and word.label is not None and word.label not in known:
                 problem = f"the model has no label {word.label!r}; it has {', '.join(sorted(known))}"
-                raise wrong_field(f"{field}[{i}].label", problem)
+                raise field_error(f"{field}[{i}].label", problem)

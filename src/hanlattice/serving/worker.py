@@ -1,4 +1,4 @@
-"""A process that answers: the application on a socket that it shares with the other workers."""
+"""A worker process: runs the application on a socket that all workers share."""
 
 import asyncio
 import contextlib
@@ -9,29 +9,29 @@ import uvicorn
 
 from hanlattice.errors import HanlatticeError
 from hanlattice.kernels.allocator import return_freed_memory
-from hanlattice.serving.app import Service, loaded
+from hanlattice.serving.app import Service, load_model
 from hanlattice.serving.connection import Connection
-from hanlattice.serving.logs import say, set_up
+from hanlattice.serving.logs import log_event, set_up
 from hanlattice.serving.settings import READY, Settings
 
 
 def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
-    """Answer until SIGTERM, or until nobody holds the other end of the pipe."""
+    """Serve until SIGTERM, or until the parent process has ended."""
     set_up()
     return_freed_memory()
     try:
-        ner = loaded(settings)
+        ner = load_model(settings)
         service = Service(settings, ner)
     except HanlatticeError as error:
         parent.send(str(error))
         raise SystemExit(1) from None
 
-    class Timely(Connection):
+    class TimedConnection(Connection):
         patience = settings.client_timeout
 
     config = uvicorn.Config(
         service.asgi,
-        http=Timely,
+        http=TimedConnection,
         ws="none",
         log_config=None,
         access_log=False,
@@ -40,11 +40,11 @@ def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
         timeout_graceful_shutdown=max(1, round(settings.drain_timeout)),
     )
     with contextlib.suppress(KeyboardInterrupt):
-        _Server(config, Timely, service, parent).run([listener])
+        _Server(config, TimedConnection, service, parent).run([listener])
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn's, and: what had connected when it was told to stop is answered; it does not outlive its parent."""
+    """Uvicorn's server. At shutdown it also serves waiting connections, and it ends with its parent process."""
 
     def __init__(self, config: uvicorn.Config, connection: type[Connection], service: Service, parent: Pipe):
         super().__init__(config)
@@ -53,7 +53,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # The parent never writes: there is something to read when it is gone.
+        # The parent never writes to the pipe, so the pipe becomes readable when the parent ends.
         asyncio.get_running_loop().add_reader(self._parent.fileno(), self._parent_left)
         self._parent.send(READY)
 
@@ -65,11 +65,11 @@ class _Server(uvicorn.Server):
         self._service.drain()
         for listener in sockets or []:
             await self._accept_the_rest(listener)
-        say("draining", connections=len(self.server_state.connections), requests=len(self.server_state.tasks))
+        log_event("draining", connections=len(self.server_state.connections), requests=len(self.server_state.tasks))
         await super().shutdown(sockets)
 
     async def _accept_the_rest(self, listener: socket.socket) -> None:
-        """Those who have connected and have not been looked at; closing the listener would throw them out."""
+        """Accept the connections in the backlog, which would be dropped when the listener closes."""
         loop = asyncio.get_running_loop()
         with contextlib.suppress(OSError):
             while True:

@@ -1,4 +1,4 @@
-// The OpenAPI description as a page to read.
+// Renders the OpenAPI description as a page.
 
 import { element } from "./marked.js";
 
@@ -6,7 +6,7 @@ const description = await (await fetch("openapi.json")).json();
 const schemas = description.components.schemas;
 const named = ($ref) => $ref.split("/").pop();
 
-// A type in a few words; those that have a name lead to it.
+// A type in a few words; named types are links.
 function kind(schema = {}) {
   if (schema.$ref) {
     const name = named(schema.$ref);
@@ -35,9 +35,9 @@ function table(rows) {
 function route(path, method, operation) {
   const card = element("section", { class: "card" }, element("h2", { textContent: `${method.toUpperCase()} ${path}` }));
   card.append(element("p", { textContent: operation.description ?? operation.summary }));
-  const asked = operation.requestBody?.content["application/json"].schema;
+  const body = operation.requestBody?.content["application/json"].schema;
   const rows = (operation.parameters ?? []).map((p) => [p.name, kind(p.schema), [p.description ?? ""]]);
-  if (asked) rows.push(["body", kind(asked), [""]]);
+  if (body) rows.push(["body", kind(body), [""]]);
   if (rows.length) card.append(table(rows));
   card.append(table(Object.entries(operation.responses).map(([status, { description: why, content = {} }]) =>
     [status, kind(Object.values(content)[0]?.schema ?? { type: "nothing" }), [why]])));

@@ -1,4 +1,4 @@
-// The text with its entities marked. Nothing becomes markup: all of it is set as text.
+// The text with its entities marked. All of it is set as text, never as markup.
 
 import { kind, say } from "./words.js";
 
@@ -13,8 +13,8 @@ export function element(name, facts = {}, ...children) {
   return made;
 }
 
-// Pieces between the borders of entities, each inside the marks of all entities over it, the longest outside.
-// An entity may be reached by the keyboard at its first piece, and shows its label at its last.
+// The text is cut at the borders of entities; each part lies inside the marks of all entities that cover it, the longest
+// outside. The first part of an entity can be focused by the keyboard, and its last part shows the label.
 export function mark(chars, entities, colours) {
   const borders = new Set([0, chars.length]);
   for (const { start, end } of entities) borders.add(start).add(end);

@@ -1,4 +1,4 @@
-// The page: what is typed is asked, what is answered is shown. Texts are set as text only, never as markup.
+// The page: sends the typed text to the service and shows the response. Texts are set as text, never as markup.
 
 import { picture } from "./lattice.js";
 import { element, mark } from "./marked.js";
@@ -23,7 +23,7 @@ const state = {
 const colours = (label) => state.model.colours[label] ?? "#999999";
 const labels = () => state.model.conventions[state.convention] ?? [];
 
-class Refusal extends Error {
+class ServiceError extends Error {
   constructor(message, status, retryAfter) {
     super(message);
     this.status = status;
@@ -31,26 +31,26 @@ class Refusal extends Error {
   }
 }
 
-async function ask(path, question, signal) {
+async function send(path, body, signal) {
   const headers = state.token ? { Authorization: `Bearer ${state.token}` } : {};
-  const options = question
-    ? { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(question), signal }
+  const options = body
+    ? { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body), signal }
     : { headers, signal };
   let response;
   try {
     response = await fetch(path, options);
   } catch (error) {
-    throw error.name === "AbortError" ? error : new Refusal(say("unreachable"), 0, 3);
+    throw error.name === "AbortError" ? error : new ServiceError(say("unreachable"), 0, 3);
   }
-  const answer = await response.json().catch(() => ({}));
+  const content = await response.json().catch(() => ({}));
   signal?.throwIfAborted();
-  if (response.ok) return answer;
-  const fields = (answer.fields ?? []).map(({ field, problem }) => `${field}: ${problem}`).join("; ");
-  const why = [answer.error ?? say("failed"), fields].filter(Boolean).join(" — ");
-  throw new Refusal(why, response.status, Number(response.headers.get("Retry-After")) || 0);
+  if (response.ok) return content;
+  const fields = (content.fields ?? []).map(({ field, problem }) => `${field}: ${problem}`).join("; ");
+  const why = [content.error ?? say("failed"), fields].filter(Boolean).join(" — ");
+  throw new ServiceError(why, response.status, Number(response.headers.get("Retry-After")) || 0);
 }
 
-function asked(text) {
+function requestOf(text) {
   const added = [...state.added];
   const words = added.map(([word, { label }]) => (label ? { text: word, label } : word));
   const forced = added.filter(([, { label, always }]) => always && labels().includes(label));
@@ -66,29 +66,29 @@ function asked(text) {
   };
 }
 
-let asking = new AbortController(), pause = 0;
+let pending = new AbortController(), pause = 0;
 
 function soon(wait = PAUSE) {
   clearTimeout(pause);
-  pause = setTimeout(answer, wait);
+  pause = setTimeout(predict, wait);
 }
 
-async function answer() {
+async function predict() {
   clearTimeout(pause);
-  asking.abort();
-  const mine = (asking = new AbortController());
+  pending.abort();
+  const mine = (pending = new AbortController());
   const text = wellFormed($("text").value);
   const chars = characters(text);
   count(chars.length);
   if (chars.length > state.model.max_chars) {
-    complain(new Refusal(say("tooLong"), 422));
+    complain(new ServiceError(say("tooLong"), 422));
     return;
   }
   $("answer").setAttribute("aria-busy", "true");
   try {
-    const began = performance.now();
-    const { entities } = await ask("v1/entities", asked(text), mine.signal);
-    Object.assign(state, { chars, entities, milliseconds: Math.round(performance.now() - began) });
+    const start = performance.now();
+    const { entities } = await send("v1/entities", requestOf(text), mine.signal);
+    Object.assign(state, { chars, entities, milliseconds: Math.round(performance.now() - start) });
     state.passages = passages(chars);
     state.passage = Math.min(state.passage, state.passages.length - 1);
     $("problem").hidden = true;
@@ -97,13 +97,13 @@ async function answer() {
   } catch (error) {
     if (error.name !== "AbortError") complain(error);
   } finally {
-    if (mine === asking) $("answer").removeAttribute("aria-busy");
+    if (mine === pending) $("answer").removeAttribute("aria-busy");
   }
 }
 
 async function explain(signal) {
   const [start, end] = state.passages[state.passage];
-  state.reading = await ask("v1/explain", asked(state.chars.slice(start, end).join("")), signal);
+  state.reading = await send("v1/explain", requestOf(state.chars.slice(start, end).join("")), signal);
   showLattice();
 }
 
@@ -112,7 +112,7 @@ function complain(error) {
   $("enter").hidden = error.status !== 401;
   $("problem").hidden = false;
   $("problem").textContent = error.status === 503 ? say("busy", error.retryAfter || 1) : error.message;
-  if (!(error instanceof Refusal)) console.error(error);
+  if (!(error instanceof ServiceError)) console.error(error);
   if (again) soon(1000 * (error.retryAfter || 1));
 }
 
@@ -156,8 +156,8 @@ function showLattice() {
   $("next").disabled = state.passage + 1 === state.passages.length;
   $("strength-title").textContent = say(`${reading.by}Short`);
   const order = reading.words.map((_, i) => i).sort((a, b) => (shares ? shares[b] - shares[a] : 0) || a - b);
-  const met = new Set();
-  const rows = order.filter((i) => !met.has(reading.words[i].text) && met.add(reading.words[i].text));
+  const seen = new Set();
+  const rows = order.filter((i) => !seen.has(reading.words[i].text) && seen.add(reading.words[i].text));
   $("words").replaceChildren(...rows.map((i) => wordRow(reading.words[i], shares && shares[i])));
 }
 
@@ -177,7 +177,7 @@ function wordRow(word, share) {
 
 const strengthOf = (word) => (state.reading.by === "attention" ? percent(word.strength) : word.strength.toFixed(3));
 
-// Take a word in ({ label, always }), or out (null); asking for the opposite of an edit undoes it.
+// Add a word ({ label, always }) or remove it (null); the opposite of an earlier edit undoes it.
 function edit(word, how) {
   if (how === null) {
     if (!state.added.delete(word)) state.removed.add(word);
@@ -186,7 +186,7 @@ function edit(word, how) {
     state.added.set(word, how);
   }
   showEdits();
-  answer();
+  predict();
 }
 
 function showEdits() {
@@ -194,7 +194,7 @@ function showEdits() {
     const made = element("button", { type: "button", textContent: "×", onclick: () => {
       from.delete(word);
       showEdits();
-      answer();
+      predict();
       $("word").focus();
     } });
     made.setAttribute("aria-label", say("undo", word));
@@ -213,7 +213,7 @@ function showEdits() {
   );
 }
 
-// The hint beside what is pointed at or focused.
+// The tooltip beside the hovered or focused element.
 function hint(target, ...lines) {
   const box = $("hint");
   box.replaceChildren(...lines.map((line, i) => element(i ? "span" : "strong", { textContent: line })));
@@ -247,9 +247,9 @@ function hintOfWord(target) {
 
 function moveTo(i) {
   state.passage = i;
-  asking.abort();
-  asking = new AbortController();
-  explain(asking.signal).catch((error) => error.name === "AbortError" || complain(error));
+  pending.abort();
+  pending = new AbortController();
+  explain(pending.signal).catch((error) => error.name === "AbortError" || complain(error));
 }
 
 function passageOf(entity) {
@@ -257,7 +257,7 @@ function passageOf(entity) {
   if (i >= 0 && i !== state.passage) moveTo(i);
 }
 
-// The choices of convention, and of labels, which are those of the convention.
+// The lists of conventions and of the labels of the chosen convention.
 function showChoices() {
   const names = Object.keys(state.model.conventions);
   $("by").hidden = names.length < 2;
@@ -272,14 +272,14 @@ function showChoices() {
   $("always").disabled = true;
 }
 
-function tongue(language) {
+function setLanguage(language) {
   speak(language);
   $("language").textContent = say("other");
   $("language").lang = language === "zh" ? "en" : "zh-CN";
   showChoices();
   try {
     localStorage.setItem("language", language);
-  } catch { /* private windows keep nothing */ }
+  } catch { /* not available in private windows */ }
   showEdits();
   show();
   showLattice();
@@ -296,9 +296,9 @@ function remembered() {
 function listen() {
   $("text").addEventListener("input", () => soon());
   $("text").addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) answer();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) predict();
   });
-  $("language").addEventListener("click", () => tongue(spoken() === "zh" ? "en" : "zh"));
+  $("language").addEventListener("click", () => setLanguage(spoken() === "zh" ? "en" : "zh"));
   $("add").addEventListener("submit", (event) => {
     event.preventDefault();
     const word = wellFormed($("word").value.trim());
@@ -311,7 +311,7 @@ function listen() {
     state.convention = $("convention").value;
     showChoices();
     showEdits();
-    answer();
+    predict();
   });
   $("label").addEventListener("change", () => ($("always").disabled = !$("label").value));
   $("threshold").addEventListener("input", () => {
@@ -336,7 +336,7 @@ function listen() {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step) walk(event.target, step);
   });
-  marked.addEventListener("mouseup", () => {  // a word that is marked in the answer is one to add
+  marked.addEventListener("mouseup", () => {  // a word selected in the result can be added
     const chosen = String(getSelection()).trim();
     if (chosen && characters(chosen).length <= 20) $("word").value = chosen;
   });
@@ -370,14 +370,14 @@ function walk(from, step) {
 
 async function begin() {
   try {
-    state.model = await ask("v1/model");
+    state.model = await send("v1/model");
     state.convention = state.model.convention;
   } catch (error) {
     complain(error);
     if (error.status === 401) return;
   }
-  tongue(spoken());
-  answer();
+  setLanguage(spoken());
+  predict();
 }
 
 speak(remembered());
@@ -386,10 +386,10 @@ for (const text of EXAMPLES) {
   $("examples").append(element("button", { type: "button", lang: "zh", textContent: first, onclick: () => {
     $("text").value = text;
     state.passage = 0;
-    answer();
+    predict();
   } }));
 }
 $("text").value ||= EXAMPLES[0];
 listen();
-tongue(spoken());
+setLanguage(spoken());
 begin();

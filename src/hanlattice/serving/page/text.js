@@ -1,14 +1,14 @@
-// Texts as the service counts them: in code points, of which JavaScript's strings may hold two units each.
+// Texts in code points, as the service counts them; in JavaScript strings, one code point can be two units.
 
 export const characters = (text) => Array.from(text);
 
-// Letters for a lone surrogate, which no service takes: it becomes U+FFFD, one code point as well.
+// Replace lone surrogates, which the service rejects, by U+FFFD, which is one code point too.
 export const wellFormed = (text) => text.toWellFormed ? text.toWellFormed() : text.replace(/\p{Cs}/gu, "\ufffd");
 
 const ENDS = new Set("。！？；!?;\n");
 const LONGEST = 100;
 
-// Stretches [start, end) of whole sentences, each short enough to be drawn; a longer sentence is cut.
+// Spans [start, end) of whole sentences, each short enough to be drawn; longer sentences are cut.
 export function passages(chars) {
   const found = [];
   let start = 0, end = 0;
@@ -25,7 +25,7 @@ export function passages(chars) {
   return found;
 }
 
-// For each code point the number of those that are drawn as one with it, counted at the first: 0 at the others.
+// The number of code points of each grapheme, at its first code point; 0 at the others.
 export function glyphs(chars) {
   const sizes = new Array(chars.length).fill(0);
   let at = 0;
