@@ -121,11 +121,11 @@ def test_the_model_lists_conventions_labels_and_colours(service: Served) -> None
     assert model["colours"] == {label: colour_of(label) for some in labels.values() for label in some}
 
 
-def test_the_description_and_the_figures_know_them(service: Served) -> None:
+def test_openapi_and_metrics_include_conventions(service: Served) -> None:
     schemas = service.client.get("/openapi.json").json()["components"]["schemas"]
     for kind in ("EntitiesRequest", "ExplainRequest"):
         assert "convention" in schemas[kind]["properties"]
-    assert "conventions" in schemas["Model"]["properties"]
+    assert "conventions" in schemas["ModelInfo"]["properties"]
     figures = service.client.get("/metrics").text
     for label in ("LOC", "ORG", "PER", "name", "place"):
         assert f'hanlattice_entities_total{{label="{label}"}}' in figures
