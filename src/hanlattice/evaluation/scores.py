@@ -1,8 +1,8 @@
 """Precision, recall and F1 of predicted spans, and a list of all errors.
 
 A prediction is correct if its label and its fragments equal those of a gold span of its sentence; for a span
-without gaps, these are start and end. Each gold span counts once. Precision, recall and F1 are fractions in [0, 1]; only
-printed tables show percentages.
+without gaps, these are start and end. Each gold span counts once. Precision, recall and F1 are fractions in [0, 1];
+only printed tables show percentages.
 """
 
 import unicodedata
