@@ -1,4 +1,4 @@
-"""Small batches of lattices, and the comparison of an encoder with a program that reads them one by one.
+"""Small batches of lattices, and the comparison of an encoder with a program that reads one sentence at a time.
 
 The slow program is given a sentence's real characters and words only, so it cannot see padding, and an encoder
 that agrees with it reads a batch as it reads a sentence alone.
@@ -37,7 +37,7 @@ BATCHES: dict[str, list[Sentence]] = {
 
 
 def batch_of(sentences: Sequence[Sentence], seed: int = 0) -> tuple[Tensor, Batch]:
-    """Character vectors, and the rest of a batch; padding holds nonsense wherever a mask hides it."""
+    """Character vectors and the rest of a batch; padding has arbitrary values wherever a mask hides it."""
     n, m = max(n for n, _ in sentences), max(len(words) for _, words in sentences)
     draw = torch.Generator().manual_seed(seed)
     head, tail = torch.zeros(2, len(sentences), m, dtype=torch.long)
@@ -54,7 +54,7 @@ def batch_of(sentences: Sequence[Sentence], seed: int = 0) -> tuple[Tensor, Batc
 
 
 def encoder_of(kind: Callable[..., Encoder], **settings: object) -> Encoder:
-    """A small one with every weight drawn at random, biases and norms too."""
+    """A small encoder whose weights, biases and norms are all random."""
     torch.manual_seed(1)
     encoder = kind(D_IN, WordEmbedding(Table(torch.randn(V, D_WORD))), **settings).double().eval()
     for parameter in encoder.parameters():
@@ -63,7 +63,7 @@ def encoder_of(kind: Callable[..., Encoder], **settings: object) -> Encoder:
 
 
 def one_by_one(slow: Slow, encoder: Encoder, x: Tensor, batch: Batch) -> Tensor:
-    """What the slow program says of all real characters, one sentence after the other."""
+    """The results of the slow program for all real characters, one sentence after another."""
     rows, table = [], encoder.words.table.weight
     for b in range(len(x)):
         n, m = int(batch.mask[b].sum()), int(batch.words.mask[b].sum())
@@ -74,7 +74,7 @@ def one_by_one(slow: Slow, encoder: Encoder, x: Tensor, batch: Batch) -> Tensor:
 
 
 def gradients(encoder: Encoder, x: Tensor, h: Tensor) -> dict[str, Tensor]:
-    """Of everything, for a loss that weighs every output differently."""
+    """The gradients of everything, for a loss that weights every output differently."""
     parameters = dict(encoder.named_parameters())
     weights = torch.linspace(-1, 1, h.numel(), dtype=h.dtype).view(h.shape)
     inputs = [x, *parameters.values()]
@@ -84,7 +84,7 @@ def gradients(encoder: Encoder, x: Tensor, h: Tensor) -> dict[str, Tensor]:
 
 
 def assert_same(slow: Slow, encoder: Encoder, sentences: Sequence[Sentence]) -> None:
-    """Values and gradients of the encoder are those of the slow program."""
+    """Values and gradients of the encoder equal those of the slow program."""
     x, batch = batch_of(sentences)
     x.requires_grad_()
     ours, theirs = encoder(x, batch)[batch.mask], one_by_one(slow, encoder, x, batch)

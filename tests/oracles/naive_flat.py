@@ -1,7 +1,7 @@
-"""FLAT as its paper writes it: every pair of nodes gets its encoding, its projection and its scores.
+"""FLAT by the formulas of its paper: every pair of nodes has its encoding, its projection and its scores.
 
 Nothing is shared, looked up or left out, so the cost is the paper's: ``B L L 4D`` numbers in the concatenation.
-The weights are those of the modules under test, read by name; only the computation is another one.
+The weights are those of the modules under test, read by name. Only the computation differs.
 """
 
 import torch
@@ -36,7 +36,7 @@ def encodings(distances: FourDistances, head: Tensor, tail: Tensor) -> Tensor:
 
 
 def weights(a: LatticeAttention, x: Tensor, r: Tensor, mask: Tensor) -> Tensor:
-    """All nodes ask: equation 11, then softmax, [B A L L]."""
+    """All nodes are queries: equation 11, then softmax, [B A L L]."""
     b, n_nodes, d = x.shape
     q, k = (f(x).view(b, n_nodes, a.heads, d // a.heads) for f in (a.query, a.key))
     r = a.position(r).view(b, n_nodes, n_nodes, a.heads, d // a.heads)

@@ -1,4 +1,4 @@
-"""The Lattice LSTM as its paper writes it: one sentence, one direction, one character and one word at a time.
+"""The Lattice LSTM by the formulas of its paper: one sentence, one direction, one character and one word at a time.
 
 The weights are those of the module under test, read by name; only the computation is another one.
 """
@@ -39,7 +39,7 @@ def word_cell(weights: Direction, vector: Tensor, h: Tensor, c: Tensor) -> Tenso
 
 
 def lattice_lstm(encoder: LatticeLSTM, x: Tensor, batch: Batch) -> list[Tensor]:
-    """The whole encoder without dropout: of each sentence [N 2H], N its own length."""
+    """The whole encoder without dropout: for each sentence ``[N 2H]``, where N is its own length."""
     forward, backward = encoder.directions
     embedded = encoder.words(x, batch.words)
     found = []

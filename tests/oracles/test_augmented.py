@@ -17,7 +17,7 @@ D_IN, D, K, V = 5, 4, 3, 11
 
 
 class Linear(Encoder):
-    """The simplest of encoders."""
+    """A linear layer as an encoder."""
 
     def __init__(self, d_in: int, d_out: int):
         super().__init__()
@@ -33,7 +33,7 @@ def batch_of(chars: Tensor, bigrams: Tensor) -> Batch:
 
 
 def encoder_of(*, d_value: int = D, **settings: object) -> Augmented:
-    """With rows 2 and 3 that have no or too few neighbours."""
+    """Neighbours where row 2 has none and row 3 too few."""
     torch.manual_seed(1)
     neighbours = torch.randint(2, V, (V, K))
     neighbours[2], neighbours[3, 1:] = 0, 0
@@ -41,7 +41,7 @@ def encoder_of(*, d_value: int = D, **settings: object) -> Augmented:
 
 
 def naive(encoder: Augmented, x: Tensor, batch: Batch) -> Tensor:
-    """Straight from the paper."""
+    """The formulas of the paper."""
     h = encoder.inner(x, batch)
     rows = []
     for b in range(len(x)):

@@ -11,7 +11,7 @@ SMALL = {"d_model": 6, "d_head": 3, "heads": 2, "d_graph": 4}
 
 
 def neighbours(graph: str, n: int, words: list[tuple[int, int]]) -> list[set[int]]:
-    """Of every node, characters then words, itself included."""
+    """The neighbours of every node, itself included; characters come before words."""
     met = [{i} for i in range(n + len(words))]
 
     def join(i: int, j: int) -> None:
@@ -40,7 +40,7 @@ def neighbours(graph: str, n: int, words: list[tuple[int, int]]) -> list[set[int
 
 
 def attended(layer: GraphAttention, nodes: list[Tensor], met: list[set[int]]) -> list[Tensor]:
-    """Every node asks its neighbours."""
+    """Every node attends to its neighbours."""
     weights = layer.project.weight.chunk(layer.heads)
     rows = []
     for i, others in enumerate(met):

@@ -1,4 +1,4 @@
-"""FLAT by look-ups against FLAT as the paper writes it, with the same weights."""
+"""FLAT with table look-ups against the formulas of the paper, with the same weights."""
 
 import math
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ BATCHES: dict[str, list[Sentence]] = {
 
 
 def batch_of(sentences: Sequence[Sentence], seed: int = 0) -> tuple[Tensor, Batch]:
-    """Character vectors, and the rest of a batch; vectors are written on padding too."""
+    """Character vectors, of padding too, and the rest of a batch."""
     n, m = max(n for n, _ in sentences), max(len(words) for _, words in sentences)
     draw = torch.Generator().manual_seed(seed)
     head, tail = torch.zeros(2, len(sentences), m, dtype=torch.long)
@@ -63,7 +63,7 @@ def batch_of(sentences: Sequence[Sentence], seed: int = 0) -> tuple[Tensor, Batc
 
 
 def encoder_of(**settings: object) -> Flat:
-    """A small one with every weight drawn at random, biases and norms too."""
+    """A small encoder whose weights, biases and norms are all random."""
     torch.manual_seed(1)
     words = WordEmbedding(Table(torch.randn(V, D_WORD)))
     encoder = (
@@ -79,7 +79,7 @@ def nodes_of(batch: Batch) -> Nodes:
 
 
 def gradients(encoder: Flat, x: Tensor, h: Tensor, mask: Tensor) -> dict[str, Tensor]:
-    """Of everything, for a loss that weighs every real output differently."""
+    """The gradients of everything, for a loss that weights every real output differently."""
     parameters = dict(encoder.named_parameters())
     weights = torch.linspace(-1, 1, h[mask].numel(), dtype=h.dtype).view(h[mask].shape)
     grads = torch.autograd.grad((h[mask] * weights).sum(), [x, *parameters.values()], allow_unused=True)
@@ -87,7 +87,7 @@ def gradients(encoder: Flat, x: Tensor, h: Tensor, mask: Tensor) -> dict[str, Te
 
 
 def assert_same(encoder: Flat, sentences: Sequence[Sentence]) -> None:
-    """Values and gradients agree with the paper's formula."""
+    """Values and gradients equal those of the paper's formulas."""
     x, batch = batch_of(sentences)
     x.requires_grad_()
     ours = encoder(x, batch)
@@ -128,7 +128,7 @@ def test_equals_the_formulas_in_every_setting(settings: dict[str, object]) -> No
 def test_recomputed_weights_are_equal(
     name: str, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the attention of long sentences is, for the backward pass."""
+    """The attention weights of long sentences are recomputed in the backward pass."""
     monkeypatch.setattr(flat, "KEPT_WEIGHTS", 0)
     assert_same(encoder_of(**settings), BATCHES[name])
 
@@ -159,7 +159,7 @@ def test_batches_have_common_and_rare_lengths() -> None:
 
 @pytest.mark.parametrize("name", BATCHES)
 def test_all_nodes_as_queries(name: str) -> None:
-    """Words' rows too, which no decoder reads but a second layer does."""
+    """The rows of words too, which no decoder reads, but a second layer does."""
     encoder = encoder_of()
     _, batch = batch_of(BATCHES[name])
     nodes, words = nodes_of(batch), batch.words
@@ -192,7 +192,7 @@ def test_a_sentence_alone_equals_it_in_a_batch(layers: int) -> None:
 
 
 def test_without_words_it_is_a_relative_transformer() -> None:
-    """One encoding for each distance between characters, pair by pair; words that are masked leave no trace."""
+    """Pair by pair, there is one encoding for each distance; masked words change nothing."""
     encoder = encoder_of()
     x, batch = batch_of([(5, [(0, 1), (1, 4)])])
     hidden = Batch(
@@ -289,7 +289,7 @@ class TestDistances:
 
 
 def test_sinusoids() -> None:
-    """Half sines, half cosines; the lowest frequency is exactly 1e-4."""
+    """First sines, then cosines; the lowest frequency is exactly 1e-4."""
     assert_close(sinusoid(torch.tensor(1), 4), torch.tensor([0.841471, 0.0001, 0.540302, 1.0]), atol=1e-6, rtol=0)
     assert_close(
         sinusoid(torch.tensor(-1), 4), torch.tensor([-0.841471, -0.0001, 0.540302, 1.0]), atol=1e-6, rtol=0

@@ -24,7 +24,7 @@ LENGTHS = (9, 4, 1)
 
 
 def batch_of() -> tuple[Tensor, Batch]:
-    """Character vectors, written on padding too."""
+    """Character vectors, of padding too."""
     torch.manual_seed(0)
     mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
     ids, none = torch.zeros_like(mask, dtype=torch.long), torch.zeros(len(LENGTHS), 0, dtype=torch.long)
@@ -41,7 +41,7 @@ def encoder_of(**settings: Any) -> IDCNN:
 
 
 def convolve(layer: nn.Conv1d, xs: Sequence[Tensor], dilation: int) -> list[Tensor]:
-    """One output a position: the tap to the left, its own, and the one to the right, where they exist."""
+    """The output of each position from its left neighbour, itself and its right neighbour, where they exist."""
     out = []
     for t in range(len(xs)):
         total = torch.zeros(D, dtype=torch.float64) if layer.bias is None else layer.bias

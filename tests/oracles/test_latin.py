@@ -1,4 +1,4 @@
-"""Latin words by their letters, against one word at a time."""
+"""Vectors of Latin words from their letters, against one word at a time."""
 
 import pytest
 import torch
@@ -35,7 +35,7 @@ def batch_of(*texts: str) -> Batch:
 
 
 def read(latin: Latin, word: str) -> Tensor:
-    """ReLU, the largest of each component over the letters, and the linear layer."""
+    """A ReLU, the maximum over the letters, and the linear layer."""
     x = latin.table.weight[torch.tensor([ROW.get(letter, 1) for letter in word[:LONGEST]])]
     if isinstance(latin.letters, Convolution):
         w, b = latin.letters.convolution.weight, latin.letters.convolution.bias

@@ -1,4 +1,4 @@
-"""The Lattice LSTM over batches against the one of the paper, word by word, with the same weights.
+"""The Lattice LSTM over batches against the formulas of the paper, word by word, with the same weights.
 
 Faults that go red here: a word that is merged one step late or begun from the state before its first character,
 gates or directions in another order, the cell state before read where words end, padding read first by the backward
@@ -43,7 +43,7 @@ BATCHES: dict[str, list[Sentence]] = {
 
 
 def batch_of(sentences: Sequence[Sentence], seed: int = 0) -> tuple[Tensor, Batch]:
-    """Character vectors, and the rest of a batch; vectors are written on padding too."""
+    """Character vectors, of padding too, and the rest of a batch."""
     n, m = max(n for n, _ in sentences), max(len(words) for _, words in sentences)
     draw = torch.Generator().manual_seed(seed)
     head, tail = torch.zeros(2, len(sentences), m, dtype=torch.long)
@@ -59,7 +59,7 @@ def batch_of(sentences: Sequence[Sentence], seed: int = 0) -> tuple[Tensor, Batc
 
 
 def encoder_of(**settings: object) -> LatticeLSTM:
-    """A small one with every weight drawn at random."""
+    """A small encoder with random weights."""
     torch.manual_seed(1)
     words = WordEmbedding(Table(torch.randn(V, D_WORD)))
     encoder = LatticeLSTM(D_IN, words, d_hidden=H, **settings).double().eval()
@@ -69,7 +69,7 @@ def encoder_of(**settings: object) -> LatticeLSTM:
 
 
 def gradients(encoder: LatticeLSTM, x: Tensor, h: Tensor) -> dict[str, Tensor]:
-    """Of everything that is read, for a loss that weighs every real output differently."""
+    """The gradients of everything that is read, for a loss that weights every real output differently."""
     parameters = dict(encoder.named_parameters())
     weights = torch.linspace(-1, 2, h.numel(), dtype=h.dtype).view_as(h)
     grads = torch.autograd.grad((h * weights).sum(), [x, *parameters.values()], allow_unused=True)
@@ -92,7 +92,7 @@ def test_equals_the_formulas_of_the_paper(name: str, coupled: bool) -> None:
 
 @pytest.mark.parametrize("coupled", [False, True])
 def test_gradient_by_finite_differences(coupled: bool) -> None:
-    """By finite differences, which no formula stands behind."""
+    """The gradient is written by hand, so it is compared with the values alone."""
     encoder = encoder_of(coupled=coupled)
     x, batch = batch_of(BATCHES["several lengths"])
     parameters = [x.requires_grad_(), *encoder.parameters()]
@@ -111,7 +111,7 @@ def test_a_sentence_alone_equals_it_in_a_batch() -> None:
 
 @pytest.mark.parametrize("coupled", [False, True])
 def test_without_words_it_is_an_lstm(coupled: bool) -> None:
-    """Uncoupled it is torch's own, gate for gate; words that are masked leave no trace."""
+    """Uncoupled, it equals torch's LSTM; masked words change nothing."""
     encoder = encoder_of(coupled=coupled)
     x, batch = batch_of([(5, [(0, 1), (1, 4)])])
     hidden = replace(batch, words=replace(batch.words, mask=batch.words.mask & False))
@@ -133,7 +133,7 @@ def test_without_words_it_is_an_lstm(coupled: bool) -> None:
 
 
 def reordered(rows: Tensor) -> Tensor:
-    """Gates o, i, f, g as torch has them: i, f, g, o."""
+    """Rows ordered by gates o, i, f, g, in torch's order i, f, g, o."""
     o, i, f, g = rows.chunk(4)
     return torch.cat([i, f, g, o])
 
@@ -154,7 +154,7 @@ def test_merging_by_hand() -> None:
 
 
 def test_the_cell_before_is_not_read_where_a_word_ends() -> None:
-    """Coupled or not: the last state of 重庆 knows of 重 by the word and by the hidden state alone."""
+    """Coupled or not, the last state of 重庆 depends on 重 through the word and the hidden state only."""
     encoder = encoder_of()
     for direction in encoder.directions:
         for state in (direction.char_state, direction.word_state):

@@ -12,8 +12,8 @@ from oracles.lattices import BATCHES, Found, assert_same, encoder_of
 SMALL = {"d_model": 4, "heads": 2, "d_head": 3, "d_place": 2, "steps": 3}
 
 
-def gathered(g: Gather, asking: Tensor, keys: list[Tensor]) -> Tensor:
-    """Attention of one state to some keys; a key's place, where it has one, stands behind it."""
+def gathered(g: Gather, query: Tensor, keys: list[Tensor]) -> Tensor:
+    """Attention of one state to some keys; the place of a key, if it has one, is concatenated to it."""
     of_key, of_value = g.key.weight, g.value.weight
     if hasattr(g, "place_key"):
         of_key = torch.cat([of_key, g.place_key.weight], 1)
@@ -21,13 +21,13 @@ def gathered(g: Gather, asking: Tensor, keys: list[Tensor]) -> Tensor:
     heads = []
     for a in range(g.heads):
         rows = slice(a * g.d_head, (a + 1) * g.d_head)
-        q = g.query.weight[rows] @ asking + g.query.bias[rows]
+        q = g.query.weight[rows] @ query + g.query.bias[rows]
         scores = [q @ (of_key[rows] @ key + g.key.bias[rows]) / math.sqrt(g.d_head) for key in keys]
         values = [of_value[rows] @ key + g.value.bias[rows] for key in keys]
         weights = torch.softmax(torch.stack(scores), 0)
         heads.append(sum((w * v for w, v in zip(weights, values, strict=True)), torch.zeros(())))
     out = g.output.weight @ torch.cat(heads) + g.output.bias
-    return normalised(g.norm, torch.where(out > 0, out, 0.01 * out) + asking)
+    return normalised(g.norm, torch.where(out > 0, out, 0.01 * out) + query)
 
 
 def normalised(norm: nn.LayerNorm, x: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ def updated(cell: Cell, kept: list[Tensor], *told: Tensor) -> Tensor:
 
 
 def steps_of(direction: DirectedGraph, encoder: LGN, nodes: list[Tensor], words: Found) -> list[Tensor]:
-    """The nodes before the first step and after each, [N D] every time."""
+    """The nodes before the first step and after each step, each ``[N D]``."""
     n, nowhere, zeros = len(nodes), encoder.no_word[0], torch.zeros_like(nodes[0])
     edges = {span: encoder.word_projection(vector) for span, vector in words.items()}
     relay = torch.stack(nodes).mean(0) + torch.stack([nowhere, *edges.values()]).mean(0)
@@ -107,7 +107,7 @@ def test_equals_the_formulas_of_the_paper(name: str, steps: int) -> None:
 
 @pytest.mark.parametrize("settings", [{"d_model": 6}, {"heads": 1}, {"d_place": 5}], ids=str)
 def test_equals_the_formulas_in_every_setting(settings: dict[str, object]) -> None:
-    """Width 6 is that of the words, which are then not projected."""
+    """With width 6, the width of the words, words are not projected."""
     assert_same(lgn, encoder_of(LGN, **{**SMALL, **settings}), BATCHES["words of all lengths"])
 
 

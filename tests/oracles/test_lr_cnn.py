@@ -11,7 +11,7 @@ SMALL = {"d_model": 4, "layers": 4}
 
 
 def merged(attention: VectorAttention, features: Tensor, word: Tensor, top: Tensor | None) -> Tensor:
-    """Input, forget and, where the top layer is fed back, a third gate; softmax of sigmoids, componentwise."""
+    """Gates for input, forget and, in rethinking, the top layer: a softmax of sigmoids for each component."""
     parts = attention.features.weight.chunk(1 + attention.gates)
     biases = attention.features.bias.chunk(1 + attention.gates)
     of_word = attention.word.weight.chunk(1 + attention.gates)

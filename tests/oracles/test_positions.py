@@ -62,7 +62,7 @@ def position_of(name: str) -> Position:
 
 
 def wave(place: int, d: int, layout: str) -> Tensor:
-    """Sines and cosines of a place, one number at a time."""
+    """Sines and cosines of a position, one number at a time."""
     half = d // 2
     vaswani = [10000.0 ** (-2 * i / d) for i in range(half)]
     tensor2tensor = [10000.0 ** (-i / (half - 1)) for i in range(half)]
@@ -175,7 +175,7 @@ def clipped(distance: int, clip: int) -> int:
 
 
 def bucket(distance: int, buckets: int = 32, max_distance: int = 128) -> int:
-    """Half for keys behind the query; of each half one half is exact, and the other logarithmic."""
+    """Half of the buckets are for keys after the query; of each half, one half is exact and one logarithmic."""
     start, half = (buckets // 2 if distance > 0 else 0), buckets // 2
     exact, apart = half // 2, abs(distance)
     if apart < exact:
@@ -192,7 +192,7 @@ def delta(i: int, j: int, span: int) -> int:
 
 
 def turned(x: Tensor, place: int) -> Tensor:
-    """Each pair of components as a complex number, times one of length 1."""
+    """Each pair of components as a complex number, multiplied by one of length 1."""
     pairs = torch.complex(x[0::2], x[1::2])
     angles = torch.tensor([place * 10000.0 ** (-2 * c / len(x)) for c in range(len(x) // 2)], dtype=x.dtype)
     after = pairs * torch.complex(angles.cos(), angles.sin())
@@ -255,7 +255,7 @@ def transformer_of(name: str, **settings: Any) -> Transformer:
 
 
 def assert_same(t: Transformer, name: str, lengths: list[int]) -> None:
-    """Values, and gradients of everything, for a batch and for its sentences one by one by definition."""
+    """Values and gradients of a batch equal those of the definition for each sentence alone."""
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     x = torch.randn(len(lengths), max(lengths), 5, dtype=torch.float64, requires_grad=True)
     ours = t.encode(x, mask)[mask]
@@ -296,7 +296,7 @@ def test_in_every_setting(name: str, settings: dict[str, Any]) -> None:
 @EACH
 @pytest.mark.parametrize("n", [1, 2, N])
 def test_scores_and_values_read(name: str, n: int) -> None:
-    """The object alone, in its second layer."""
+    """The position encoding alone, in its second layer."""
     p = position_of(name)
     q, k, v = torch.randn(3, 2, A, n, WIDTH, dtype=torch.float64)
     weights = torch.rand(2, A, n, n, dtype=torch.float64)
@@ -324,7 +324,7 @@ def test_every_encoding_is_tested() -> None:
 
 
 def test_relative_shift() -> None:
-    """Three places: row i of the columns for distances -3 to 2 is cut from column 3 - i on."""
+    """Of three positions, row i of the columns for distances -3 to 2 begins at column 3 - i."""
     raw = 10 * torch.arange(3)[:, None] + torch.arange(6).float()
     assert by_pair(raw).tolist() == [[3, 4, 5], [12, 13, 14], [21, 22, 23]]
     weights = torch.rand(2, 4, 4)
@@ -333,7 +333,7 @@ def test_relative_shift() -> None:
 
 
 def test_untied_attention_by_numbers() -> None:
-    """Two characters of width 2, content and position apart, distances from the key to the query."""
+    """Two characters of width 2, with separate terms for content and position."""
     p = POSITIONS["tener"](2, 1, 1)
     p.biases.u[0].data, p.biases.v[0].data = torch.tensor([[0.5, 0.0]]), torch.tensor([[0.0, 1.0]])
     q, k = torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([[1.0, 1.0], [2.0, 0.0]])
@@ -396,7 +396,7 @@ def test_rotary_by_numbers() -> None:
 
 
 def test_flow_solves_its_differential_equation() -> None:
-    """Two thousand straight steps go where the solver goes."""
+    """Two thousand straight steps end where the solver ends."""
     p = position_of("flow, three steps of the solver")
     found = p.encode(torch.zeros(1, 3, D, dtype=torch.float64), torch.ones(1, 3, dtype=torch.bool))[0]
     x, h = p.first, p.interval / 1000

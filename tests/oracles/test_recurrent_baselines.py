@@ -135,7 +135,7 @@ def test_equals_reading_word_by_word(characters: str) -> None:
 
 
 class TestWholeWords:
-    """A tagger of words: what it finds, and what it cannot."""
+    """A tagger of words: what it can find and what it cannot."""
 
     GOLD = (
         [Span(0, 2, "A"), Span(5, 7, "A")],

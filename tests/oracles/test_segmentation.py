@@ -1,4 +1,4 @@
-"""Segmentation into fewest words against every way there is to cut a sentence, and features that follow from it.
+"""Segmentation into the fewest words, against all segmentations of a sentence, and features computed from it.
 
 Faults that go red here: a tie decided the other way, a word that ends one character late, padding that is cut.
 """
@@ -37,7 +37,7 @@ def starts_of(batch: Batch) -> Tensor:
 
 
 def cuts(n: int, words: set[tuple[int, int]], start: int = 0) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Every way to cut the characters from ``start`` on into words and single characters."""
+    """All segmentations of the characters from ``start`` on into words and single characters."""
     if start == n:
         yield ()
     for end in range(start, n):
