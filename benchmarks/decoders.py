@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -37,9 +36,7 @@ from hanlattice.config.settings import Config
 from hanlattice.inputs.batch import collate
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.training import Silent
-from hanlattice.training.checkpoint import Progress
-from hanlattice.training.loop import one_epoch, prepare
-from hanlattice.training.optimiser import optimisers
+from hanlattice.training.prepare import prepare
 
 PAPERS = Path(hanlattice.__file__).parent / "papers" / "decoders"
 REFERENCE = "crf"
@@ -57,11 +54,9 @@ class Contender:
     """A model that has learnt a little, its texts, and the vectors of their characters."""
 
     def __init__(self, config: Config):
-        run = replace(prepare(config, "cpu", Silent()), further_rows={})
-        chosen, progress = optimisers(run.ner.tagger, config.training), Progress()
-        while progress.epoch < config.training.epochs:
-            one_epoch(run, config.training, chosen, None, progress, run.steps(config.training), Silent())
-            progress.epoch += 1
+        run = prepare(config, "cpu", Silent())
+        for _ in run.loop(config.training).epochs():
+            pass
         self.ner, self.tagger = run.ner, run.ner.tagger.eval()
         self.texts, self.n_gold = [d.text for d in run.test], sum(len(d.entities) for d in run.test)
         self.n_characters = sum(map(len, self.texts))

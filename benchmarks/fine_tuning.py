@@ -18,13 +18,13 @@ from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.settings import Config
 from hanlattice.document import Document
 from hanlattice.model.folder import CARD
-from hanlattice.training.fine_tuning import settings_to_go_on
+from hanlattice.training.fine_tuning import settings_for_fine_tuning
 
 STEPS_FROM_SCRATCH = 1_500
 
 
 def settings(start: str, train: Path, seed: int, *, scratch: bool) -> Config:
-    config = settings_to_go_on(start).with_settings(
+    config = settings_for_fine_tuning(start).with_settings(
         {"data": {"train": str(train), "dev_share": 0.2, "drop": True}, "training": {"seed": seed, "device": "cpu"}}
     )
     if not scratch:

@@ -37,9 +37,9 @@ from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.spans import Span
 from hanlattice.tagger import Tagger
 from hanlattice.training import Silent
-from hanlattice.training.data import batches
-from hanlattice.training.loop import prepare
-from hanlattice.training.optimiser import clip, initialise, optimisers, set_rate
+from hanlattice.training.examples import batches
+from hanlattice.training.optimiser import clip_gradients, initialise, optimisers, set_learning_rate
+from hanlattice.training.prepare import prepare
 
 PAPERS = Path(hanlattice.__file__).parent / "papers"
 BATCH_SIZES = (10, 16)
@@ -75,11 +75,11 @@ class Contender:
         self.tagger, self.settings = tagger.train(), config.training
         self.parameters = [p for p in tagger.parameters() if p.requires_grad]
         self.optimisers = optimisers(tagger, self.settings)
-        set_rate(self.optimisers, 1.0)
+        set_learning_rate(self.optimisers, 1.0)
 
     def step(self, batch: Batch, gold: Gold) -> None:
         self.tagger.loss(batch, gold).backward()  # type: ignore[no-untyped-call]
-        clip(self.parameters, self.settings)
+        clip_gradients(self.parameters, self.settings)
         for optimiser in self.optimisers:
             optimiser.step()
             optimiser.zero_grad()

@@ -25,7 +25,7 @@ from hanlattice import corpus
 from hanlattice.files import atomic_write
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
-from hanlattice.training.data import without_shared
+from hanlattice.training.corpora import without_shared
 from hanlattice.vectors import default_vectors
 
 LEAST, SURE, PURITY, SHARE = 2, 0.9, 0.8, 0.4

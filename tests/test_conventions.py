@@ -33,8 +33,9 @@ from hanlattice.spans import Span
 from hanlattice.tagger import Head
 from hanlattice.text.edges import trimmed
 from hanlattice.training import Silent
-from hanlattice.training.data import consistent, load_corpora
-from hanlattice.training.loop import prepare
+from hanlattice.training.corpora import consistent, load_corpora
+from hanlattice.training.prepare import prepare
+from hanlattice.training.tasks import with_heads
 
 TEXTS = [
     "李明在北京工作。",
@@ -342,7 +343,7 @@ class TestTheTagger:
         assert [task.head for task in run.tasks] == [None, *heads.values()]
         assert all(not head.shift.any() for head in heads.values())
         assert heads["word-s"].decoder.labels == ("w2", "w3", "w4")
-        assert run.learner is run.ner.tagger, "every weight that is learnt is saved"
+        assert with_heads(run.ner.tagger, run.tasks) is run.ner.tagger, "every weight that is learnt is saved"
 
     def test_the_table_of_kinds_has_rows_for_labels_of_all(self, ner: NER) -> None:
         (composition,) = (m for m in ner.tagger.modules() if isinstance(m, Composition))
@@ -446,7 +447,7 @@ class TestTraining:
         run = prepare(given, "cpu", Silent())
         more = run.tasks[-1]
         assert (more.head, more.labels, more.weight, len(more)) == (None, ("PER",), 0.3, 2)
-        assert run.learner is run.ner.tagger
+        assert with_heads(run.ner.tagger, run.tasks) is run.ner.tagger
         assert run.ner.labels == ("LOC", "ORG", "PER")
         trained = api.train(given, output=tmp_path / "run")
         assert api.load(trained.folder).conventions == ("open", "names", "word-s")

@@ -13,7 +13,8 @@ from hanlattice.document import Document, Entity
 from hanlattice.evaluation.scores import Recall
 from hanlattice.pipeline import NER
 from hanlattice.spans import Span
-from hanlattice.training.loop import Prepared, Run, Silent, evaluate, prepare, train
+from hanlattice.training import Run, Silent, evaluate, train
+from hanlattice.training.prepare import Prepared, prepare
 
 PARTS = ["上肢", "下肢", "左手", "右脚", "头部", "腰"]
 COMPLAINTS = ["疼痛", "麻木"]
@@ -163,7 +164,7 @@ class TestADecoderOfWholeEntities:
 
 
 def test_unpunctuated_text_keeps_the_pieces() -> None:
-    from hanlattice.training.data import unpunctuated
+    from hanlattice.training.examples import unpunctuated
 
     text = "他上肢、下肢，都疼痛。"
     (bare,) = unpunctuated([Document(text, (Entity(text[1:10], "SYM", 1, 10, fragments=((1, 3), (8, 10))),))])

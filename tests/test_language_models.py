@@ -31,7 +31,7 @@ from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.tagger import Tagger
-from hanlattice.training.optimiser import hold, initialise, optimisers, set_rate
+from hanlattice.training.optimiser import freeze_pretrained, initialise, optimisers, set_learning_rate
 
 PAPERS = Path(hanlattice.__path__[0]) / "papers"
 VOCABULARY = Vocabulary(tuple("重庆人和药店"), (), (), (), ("LOC", "ORG"))
@@ -54,7 +54,7 @@ def changed(t: Tagger, of: Config, steps: int = 1) -> set[str]:
     """Names of the parameters that some steps of training change."""
     before = {name: p.detach().clone() for name, p in t.named_parameters()}
     chosen = optimisers(t, of.training)
-    set_rate(chosen, 1.0)
+    set_learning_rate(chosen, 1.0)
     batch = collate(encoded("重庆人和药店", "hello 重庆"))
     for _ in range(steps):
         t.loss(batch, [[], []]).backward()
@@ -117,7 +117,7 @@ class TestWhatLearns:
         c = config({"learning_rate": 0.1, "momentum": 0.9, "pretrained_from": 3})
         t = tagger(c)
         for epoch, learns in ((1, False), (2, False), (3, True)):
-            hold(t, c.training, epoch)
+            freeze_pretrained(t, c.training, epoch)
             t.train()
             assert t.embedding.language_model.training == learns
             assert any("language_model" in name for name in changed(t, c)) == learns

@@ -36,10 +36,10 @@ def test_rows_hold_the_vectors_of_their_names(text: str):
     (read,) = Reader(VOCABULARY).read([text], lexicon)
     words = [text[head : tail + 1] for head, tail in zip(read.head, read.tail, strict=True)]
     assert set(words) == {word for word in tiny.WORDS if word in text}
-    assert np.array_equal(TABLES.words.numpy()[read.words], expected(VECTORS.words, words))
-    assert np.array_equal(TABLES.chars.numpy()[read.chars], expected(VECTORS.chars, list(text)))
+    assert np.array_equal(TABLES.words.values.numpy()[read.words], expected(VECTORS.words, words))
+    assert np.array_equal(TABLES.chars.values.numpy()[read.chars], expected(VECTORS.chars, list(text)))
     pairs = [pair.replace(END, "<end>") for pair in bigrams_of(text)]
-    assert np.array_equal(TABLES.bigrams.numpy()[read.bigrams], expected(VECTORS.bigrams, pairs))
+    assert np.array_equal(TABLES.bigrams.values.numpy()[read.bigrams], expected(VECTORS.bigrams, pairs))
 
 
 def test_what_has_no_name_is_unknown_and_a_word_without_a_vector_has_row_0():
@@ -58,7 +58,7 @@ def test_rows_follow_an_edited_lexicon():
     lexicon.add("工作")
     lexicon.remove("北京")
     (read,) = reader.read(["在北京工作"], lexicon)
-    assert np.array_equal(TABLES.words.numpy()[read.words], expected(VECTORS.words, ["工作"]))
+    assert np.array_equal(TABLES.words.values.numpy()[read.words], expected(VECTORS.words, ["工作"]))
 
 
 def test_labels_that_other_threads_add_meanwhile_do_no_harm():

@@ -5,6 +5,7 @@ parameter that nothing reads; a weight that is not saved; an encoder that ignore
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -34,7 +35,8 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.model.weights import load_weights, save_weights
 from hanlattice.tagger import Tagger
 from hanlattice.text.normalise import Normaliser
-from hanlattice.training import data
+from hanlattice.training.examples import annotated_windows, examples, labels_of
+from hanlattice.training.vocabularies import vocabularies
 
 EMBEDDINGS: dict[str, Part] = {
     "characters": Part("characters"),
@@ -166,17 +168,17 @@ class World:
         documents = [*tiny.documents()[:9], tiny.documents()[4], Document("昨天NBA的李明去了上海", names)]
         config = Config()
         self.lexicon = Lexicon([(w, "LOC" if w in tiny.PLACES else None, None) for w in tiny.WORDS[::2]])
-        pieces, _ = data.pieces(documents, config, Normaliser())
+        windows, _ = annotated_windows(documents, config.text, Normaliser())
         vectors = tiny.vectors()
-        labels = data.labels_of(pieces)
-        self.vocabulary = data.vocabularies(pieces, [], labels, {}, self.lexicon, vectors, config).seen
+        labels = labels_of(windows)
+        self.vocabulary = vocabularies(windows, [], labels, {}, self.lexicon, vectors, config).seen
         self.tables = Tables.from_vectors(self.vocabulary, vectors, normalise=True, seed=0)
-        examples = data.examples(pieces, Reader(self.vocabulary), self.lexicon)
-        self.encoded, self.gold = [e.encoded for e in examples], [e.spans for e in examples]
+        found = examples(windows, Reader(self.vocabulary), self.lexicon)
+        self.encoded, self.gold = [e.encoded for e in found], [e.spans for e in found]
 
     def tagger(self, config: Config) -> Tagger:
         torch.manual_seed(0)
-        tagger = build(config, self.tables.first(self.vocabulary), self.vocabulary.labels)
+        tagger = build(config, deepcopy(self.tables), self.vocabulary.labels)
         randomise(tagger)
         quieten(tagger)
         return tagger

@@ -19,7 +19,7 @@ from hanlattice.inputs.batch import collate
 from hanlattice.model.folder import GRAPH, WEIGHTS
 from hanlattice.model.weights import save_weights
 from hanlattice.training import Silent
-from hanlattice.training.loop import prepare
+from hanlattice.training.prepare import prepare
 
 TEXTS = [
     "李明在北京工作。",

@@ -25,7 +25,7 @@ from hanlattice.model.weights import save_weights
 from hanlattice.pipeline import NER
 from hanlattice.spans import ScoredSpan
 from hanlattice.training import Silent
-from hanlattice.training.loop import prepare
+from hanlattice.training.prepare import prepare
 
 LEVELS = library.levels()
 TEXTS = [

@@ -23,7 +23,7 @@ CHAIN, DECODING = "decoders/structs/linear_chain.py", "decoders/structs/decoding
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
 AUGMENTED, AUGMENTED_TEST = "encoders/augmented.py", "tests/oracles/test_augmented.py"
 PIECES = "tests/oracles/test_pretrained.py"
-AUXILIARY, LEXICON = "tests/test_auxiliary.py", "tests/lexicon/test_lexicon.py"
+AUXILIARY, LEXICON = "tests/training/test_tasks.py", "tests/lexicon/test_lexicon.py"
 POSITIONS, TENER = "tests/oracles/test_positions.py", "tests/parity/test_tener.py"
 LATIN, EXPLAIN = "tests/oracles/test_latin.py", "tests/test_explain.py"
 RELATIVE, TRANSFORMER = "encoders/positions/relative.py", "encoders/transformer.py"
@@ -439,10 +439,13 @@ FAULTS = {
         "tests/annotation/test_annotation_run.py",
     ),
     "gradients of the other processes left out": Fault(
-        "training/distributed.py", "        dist.all_reduce(flat)\n", "", "tests/test_distributed.py"
+        "training/distributed.py", "        dist.all_reduce(flat)\n", "", "tests/training/test_distributed.py"
     ),
     "a step of the sentences of one process": Fault(
-        "training/loop.py", "len(piece) / len(step.examples)", "len(piece) / len(own)", "tests/test_distributed.py"
+        "training/loop.py",
+        "len(examples) / len(step.examples)",
+        "len(examples) / len(own)",
+        "tests/training/test_distributed.py",
     ),
     "tags of a span end early": Fault(
         "spans.py", "tags[span.end - 1] =", "tags[max(span.end - 2, 0)] =", "tests/test_spans.py"
@@ -503,16 +506,16 @@ FAULTS = {
         "serving/handlers.py", "            request.threshold,\n", "            None,\n", SERVICE
     ),
     "an auxiliary corpus read an epoch too long": Fault(
-        "training/auxiliary.py", "0 < self.epochs <= epoch", "0 < self.epochs < epoch", AUXILIARY
+        "training/tasks.py", "0 < self.epochs <= epoch", "0 < self.epochs < epoch", AUXILIARY
     ),
     "an auxiliary loss without its weight": Fault(
-        "training/loop.py", "step.task.weight * len(piece)", "len(piece)", AUXILIARY
+        "training/loop.py", "step.task.weight * len(examples)", "len(examples)", AUXILIARY
     ),
     "an auxiliary corpus may hold what dev holds": Fault(
-        "training/data.py", "    if data.train[1:] or further:\n", "    if data.train[1:]:\n", AUXILIARY
+        "training/corpora.py", "    if data.train[1:] or settings:\n", "    if data.train[1:]:\n", AUXILIARY
     ),
     "steps of one corpus after those of another": Fault(
-        "training/auxiliary.py", "(found[i] for i in draw.permutation(len(found)))", "iter(found)", AUXILIARY
+        "training/tasks.py", "(found[i] for i in draw.permutation(len(found)))", "iter(found)", AUXILIARY
     ),
     "words that are listed twice are two": Fault(
         "lexicon/layers.py", "if layer.trie.n_words < len(listed.words):", "if not len(listed.words):", LEXICON
@@ -529,8 +532,8 @@ FAULTS = {
 }
 
 BROKEN, HOSTILE = "tests/model/test_broken_models.py", "tests/lexicon/test_hostile_lexicons.py"
-RANGES = "tests/test_ranges.py"
-RESUMING, LIMITS = "tests/test_resuming.py", "tests/serving/test_limits.py"
+RANGES = "tests/config/test_ranges.py"
+RESUMING, LIMITS = "tests/training/test_resume.py", "tests/serving/test_limits.py"
 ANY_FILE = f"{HOSTILE}::test_no_file_crashes_a_search_or_keeps_it_for_ever"
 FAULTS |= {
     "a model too large for the stack is read": Fault(
@@ -629,10 +632,10 @@ FAULTS |= {
         "training/resume.py", "        _refuse_changes(output, config)\n", "", f"{RESUMING}::TestChangedSettings"
     ),
     "of equal epochs the first is kept": Fault(
-        "training/loop.py", "if f1 >= progress.best_f1:", "if f1 > progress.best_f1:", f"{RESUMING}::TestTies"
+        "training/selection.py", "if f1 >= progress.best_f1:", "if f1 > progress.best_f1:", f"{RESUMING}::TestTies"
     ),
     "a skipped step counts": Fault(
-        "training/loop.py", "if is_own and not skipped:", "if is_own:", f"{RESUMING}::TestFloat16"
+        "training/loop.py", "self.tasks[0] and was_taken:", "self.tasks[0]:", f"{RESUMING}::TestFloat16"
     ),
     "a request with any number of words": Fault(
         "serving/handlers.py",

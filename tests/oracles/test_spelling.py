@@ -6,25 +6,26 @@ import torch
 import tiny
 from hanlattice.build import build
 from hanlattice.config.settings import Config
-from hanlattice.embeddings.initial_weights import Tables
+from hanlattice.embeddings.initial_weights import Tables, state_with_all_rows
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.inputs.batch import collate
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.tagger import Tagger
-from hanlattice.training.word_composition import RIDGE, spell
+from hanlattice.training.word_composition import RIDGE, fit_compositions
 
 WORDS = tuple(tiny.WORDS)
 
 
-def taggers() -> tuple[Tagger, Tagger, Vocabulary]:
+def tagger_and_vocabulary() -> tuple[Tagger, Vocabulary]:
+    """A tagger whose table of words trains the first 5, and the vocabulary of all its rows."""
     vectors = tiny.vectors()
     pairs = tuple(name for name in vectors.bigrams.names if len(name) == 2)
     vocabulary = Vocabulary(vectors.chars.names, pairs, WORDS, (), ("PER",))
     tables = Tables.from_vectors(vocabulary, vectors, normalise=True, seed=0)
-    few = tables.first(vocabulary.first(len(vocabulary.chars), len(pairs), 5))
-    return build(Config(), few, ("PER",)), build(Config(), tables, ("PER",)), vocabulary
+    tables = tables.trained_on(vocabulary.first(len(vocabulary.chars), len(pairs), 5))
+    return build(Config(), tables, ("PER",)), vocabulary
 
 
 def features(tagger: Tagger, vocabulary: Vocabulary, word: str) -> torch.Tensor:
@@ -37,18 +38,22 @@ def features(tagger: Tagger, vocabulary: Vocabulary, word: str) -> torch.Tensor:
     return torch.cat([x[0], x[-1], x.mean(0)]).detach()
 
 
+def all_rows(words: WordEmbedding) -> torch.Tensor:
+    return state_with_all_rows(words.table)["weight"].detach().clone()
+
+
 def words_of(tagger: Tagger) -> WordEmbedding:
     return next(m for m in tagger.modules() if isinstance(m, WordEmbedding))
 
 
 def test_table_and_spelling_sum_to_the_vector_and_the_fit_is_the_best() -> None:
-    tagger, whole, vocabulary = taggers()
-    before = words_of(whole).table.weight.detach().clone()
-    spell(tagger, whole, vocabulary, seed=0)
-    x = torch.stack([features(whole, vocabulary, word) for word in WORDS])
-    project = words_of(whole).composition.project
+    tagger, vocabulary = tagger_and_vocabulary()
+    before = all_rows(words_of(tagger))
+    fit_compositions(tagger, vocabulary, seed=0)
+    x = torch.stack([features(tagger, vocabulary, word) for word in WORDS])
+    project = words_of(tagger).composition.project
     spelled = project(x)
-    torch.testing.assert_close(words_of(whole).table.weight[1:] + spelled, before[1:])
+    torch.testing.assert_close(all_rows(words_of(tagger))[1:] + spelled, before[1:])
     padded = np.concatenate([x.numpy(), np.ones((len(x), 1))], 1)
     penalty = np.sqrt(RIDGE) * np.eye(padded.shape[1])
     best, *_ = np.linalg.lstsq(
@@ -60,19 +65,21 @@ def test_table_and_spelling_sum_to_the_vector_and_the_fit_is_the_best() -> None:
     np.testing.assert_allclose(project.bias.detach().numpy(), best[-1], atol=1e-4)
 
 
-def test_the_smaller_tagger_gets_the_same_first_rows() -> None:
-    tagger, whole, vocabulary = taggers()
-    spell(tagger, whole, vocabulary, seed=0)
-    assert torch.equal(words_of(tagger).table.weight, words_of(whole).table.weight[:6])
-    assert torch.equal(words_of(tagger).composition.project.weight, words_of(whole).composition.project.weight)
-    assert torch.equal(words_of(whole).table.weight[0], torch.zeros(8))
+def test_training_still_uses_the_first_rows_only() -> None:
+    tagger, vocabulary = tagger_and_vocabulary()
+    fit_compositions(tagger, vocabulary, seed=0)
+    table = words_of(tagger).table
+    assert table.weight.shape == (6, 8)
+    assert table.further_rows["weight"].shape == (len(WORDS) - 5, 8)
+    assert torch.equal(table.weight[0], torch.zeros(8))
+    assert tagger.training
 
 
 def test_words_in_a_sentence_are_read_as_alone() -> None:
     """The composition in a batch is the one that was fitted, up to the bigram that goes on after the word."""
-    _, whole, vocabulary = taggers()
+    tagger, vocabulary = tagger_and_vocabulary()
     encoded = Reader(vocabulary).read(["工作"], Lexicon(["工作"]))
     batch = collate(encoded)
-    found = words_of(whole).eval().composition.features(whole.embedding.eval()(batch), batch.words)[0, 0]
+    found = words_of(tagger).eval().composition.features(tagger.embedding.eval()(batch), batch.words)[0, 0]
     d = len(found) // 3
-    torch.testing.assert_close(found[:d], features(whole, vocabulary, "工作")[:d])
+    torch.testing.assert_close(found[:d], features(tagger, vocabulary, "工作")[:d])

@@ -29,7 +29,7 @@ from hanlattice.text.tidy import (
     needs_tidying,
     tidy,
 )
-from hanlattice.training import data
+from hanlattice.training.examples import annotated_windows
 
 BLANKS = " \t\n\r\u3000\u00a0\u2028\x85"
 INVISIBLE = "\u200b\u200d\ufeff\ufe0f\x00\x7f\xad"
@@ -357,17 +357,17 @@ def test_spans_of_training_data_go_through_it_nested_or_in_pieces() -> None:
     apart = Entity(text[ends[0][0] : ends[1][1]], "SYM", ends[0][0], ends[1][1], fragments=ends)
     config = Config().with_settings({"text": {"tidy": True}})
     normaliser = Normaliser.of(config.text)
-    (piece,), lost = data.pieces([Document(text, (apart, whole, inner))], config, normaliser)
-    said = {("".join(piece.text[a:b] for a, b in span.fragments), span.label) for span in piece.spans}
+    (window,), lost = annotated_windows([Document(text, (apart, whole, inner))], config.text, normaliser)
+    said = {("".join(window.text[a:b] for a, b in span.fragments), span.label) for span in window.spans}
     assert said == {("上 肢疼\n痛", "SYM"), (f"下肢都{SYMBOL}疼\n痛", "SYM"), ("下肢", "BODY")}
     assert lost == 0
     normal = normaliser(text)
-    back = {span.mapped(normal.original) for span in piece.spans}
+    back = {span.mapped(normal.original) for span in window.spans}
     assert back == {Span.of(ends, "SYM"), Span(whole.start, whole.end, "SYM"), Span(inner.start, inner.end, "BODY")}
 
 
 def test_an_entity_of_nothing_but_dropped_characters_is_counted_as_lost() -> None:
     config = Config().with_settings({"text": {"tidy": True}})
     document = Document("李\u200b明", (Entity("\u200b", "PER", 1, 2),))
-    (piece,), lost = data.pieces([document], config, Normaliser.of(config.text))
-    assert (piece.spans, lost) == ((), 1)
+    (window,), lost = annotated_windows([document], config.text, Normaliser.of(config.text))
+    assert (window.spans, lost) == ((), 1)

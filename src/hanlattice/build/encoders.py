@@ -9,9 +9,9 @@ import torch
 from hanlattice.build.embeddings import word_embedding
 from hanlattice.build.settings import construct, select, with_settings_of
 from hanlattice.config.parts import Part
-from hanlattice.embeddings.initial_weights import Tables
+from hanlattice.embeddings.initial_weights import Rows, Tables
 from hanlattice.embeddings.table import Table
-from hanlattice.encoders.augmented import Augmented, nearest
+from hanlattice.encoders.augmented import Augmented, nearest_rows
 from hanlattice.encoders.base import Encoder, WordEncoder
 from hanlattice.encoders.bilstm import BiLSTM
 from hanlattice.encoders.cgn import build_cgn
@@ -75,10 +75,18 @@ def augmented(
     if isinstance(encoder, WordEncoder):
         raise ValueError(f"encoder.inner {inner.name!r} gives a vector a word, not a character; name another")
     vectors = tables.bigrams if of == "bigrams" else tables.chars
-    bound = (3.0 / encoder.d_out) ** 0.5
-    random = torch.empty(len(vectors), encoder.d_out).uniform_(-bound, bound)
+    random = _random_rows(vectors, encoder.d_out)
     table = Table(vectors.clone() if values == "pretrained" else random)
-    return Augmented(encoder, nearest(vectors, neighbours), table, of=of, **settings)
+    return Augmented(encoder, nearest_rows(vectors, neighbours), table, of=of, **settings)
+
+
+def _random_rows(like: Rows, width: int) -> Rows:
+    """As many uniform random rows; the draws of the trained ones do not depend on how many others there are."""
+    bound = (3.0 / width) ** 0.5
+    trained = torch.empty(like.n_trained, width).uniform_(-bound, bound)
+    with torch.random.fork_rng(devices=[]):
+        further = torch.empty(len(like.further), width).uniform_(-bound, bound)
+    return Rows(torch.cat([trained, further]), like.n_trained)
 
 
 ENCODERS: dict[str, Callable[..., Encoder]] = {

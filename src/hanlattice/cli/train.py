@@ -59,13 +59,13 @@ def train(
     from hanlattice.config.files import load_config, overridden
 
     need_torch("training")
-    from hanlattice.training.distributed import is_first, leave
-    from hanlattice.training.fine_tuning import settings_to_go_on
-    from hanlattice.training.loop import train as run_training
+    from hanlattice.training.distributed import exit_process, is_first_process
+    from hanlattice.training.fine_tuning import settings_for_fine_tuning
+    from hanlattice.training.run import train as run_training
 
     file = _settings_file(config, paper, output if resume else None)
     if start is not None and file is None:
-        base = overridden(settings_to_go_on(start, trust=trust), ctx.meta["settings"])
+        base = overridden(settings_for_fine_tuning(start, trust=trust), ctx.meta["settings"])
         lexicon = [*base.lexicon.files, *(lexicon or [])]
     else:
         base = load_config(file, ctx.meta["settings"])
@@ -81,9 +81,9 @@ def train(
             run = run_training(settings, output, resume=resume, watcher=watcher)
     except KeyboardInterrupt:
         raise Interrupted(_how_to_resume(output)) from None
-    if is_first():
+    if is_first_process():
         _print_scores(run, quiet)
-    leave()
+    exit_process()
 
 
 def _settings_file(config: Path | None, paper: str | None, resumed: Path | None) -> Path | None:

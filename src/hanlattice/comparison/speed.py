@@ -16,8 +16,8 @@ from hanlattice.config.settings import Config
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.training import Silent
 from hanlattice.training.checkpoint import Progress
-from hanlattice.training.loop import Prepared, device_of, one_epoch, prepare
-from hanlattice.training.optimiser import Average, optimisers
+from hanlattice.training.device import device_of
+from hanlattice.training.prepare import Prepared, prepare
 
 Item = TypeVar("Item")
 
@@ -64,18 +64,15 @@ class _Contestant:
     def __init__(self, config: Config, sentences: int):
         run = prepare(config, device_of(config.training), Silent())
         task = replace(run.tasks[0], examples=_drawn(run.tasks[0].examples, sentences))
-        self.run: Prepared = replace(run, tasks=[task], further_rows={})
+        self.run: Prepared = replace(run, tasks=[task])
         self.texts = _drawn([d.text for d in run.test or run.dev], sentences)
-        self.config = config.training
-        tagger = run.ner.tagger
-        self.optimisers = optimisers(tagger, self.config)
-        self.average = Average(tagger, self.config.average) if self.config.average else None
+        self.loop = self.run.loop(config.training)
 
     def train(self) -> float:
         """Characters a second."""
         began = time.perf_counter()
-        total = self.run.steps(self.config)
-        one_epoch(self.run, self.config, self.optimisers, self.average, Progress(), total, Silent())
+        self.loop.progress = Progress()
+        self.loop.epoch()
         return sum(len(e.encoded) for e in self.run.tasks[0].examples) / (time.perf_counter() - began)
 
     def predict(self) -> float:

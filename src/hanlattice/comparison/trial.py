@@ -21,8 +21,9 @@ from hanlattice.model import weights
 from hanlattice.model.digests import CHECKPOINT, record
 from hanlattice.model.folder import CARD, CONFIG, LOG
 from hanlattice.tagger import Tagger
-from hanlattice.training import Watcher, data, train
-from hanlattice.training.loop import device_of
+from hanlattice.training import Watcher, train
+from hanlattice.training.corpora import load_corpora
+from hanlattice.training.device import device_of
 
 RESULT = "result.json"
 
@@ -122,7 +123,7 @@ class Trial:
 
     def _scored(self) -> Result:
         ner = weights.load_model(self.folder, device=device_of(self.config.training), trust=True)
-        corpora = data.load_corpora(self.config)
+        corpora = load_corpora(self.config)
         parts = corpora.dev, corpora.test
         last = corpora.test or corpora.dev
         evaluations = [Evaluation.run(ner, part, upper_bound=part is last) for part in parts]

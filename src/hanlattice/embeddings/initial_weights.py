@@ -1,30 +1,67 @@
-"""First weights of the embedding tables, and what else a builder of parts is given of a vocabulary."""
+"""Initial weights of the embedding tables, and what else the builder of a part gets from a vocabulary."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hanlattice.inputs.vocabulary import END, Vocabulary
 from hanlattice.vectors import Vectors, VectorSet
 
 
 @dataclass(frozen=True)
-class Tables:
-    """First weights of the embedding tables, in the rows of a vocabulary, and how often each word occurs.
+class Rows:
+    """The initial rows of a table, ``values [V …]``; training uses only the first ``n_trained``.
 
-    ``n_word_kinds`` are the rows of the table of gazetteer labels.
+    The names of the other rows do not occur in the corpora, so training could not change them. A module keeps them
+    in its dictionary ``further_rows``, by the name of the parameter or buffer that they continue. They are saved
+    below the trained rows::
 
-    For a part whose weights are about to be loaded, ``files`` is where it left what else it needs.
+        values   | padding, unknown, names in the corpora | names that only the vectors have |
+                 0                                 n_trained                                 V
+        module   |        module.weight                   | module.further_rows["weight"]    |
     """
 
-    chars: Tensor
-    bigrams: Tensor
-    words: Tensor
-    word_counts: Tensor
+    values: Tensor
+    n_trained: int
+
+    @classmethod
+    def of(cls, rows: "Rows | Tensor") -> "Rows":
+        """The rows themselves; a tensor is trained as a whole."""
+        return rows if isinstance(rows, Rows) else cls(rows, len(rows))
+
+    @property
+    def trained(self) -> Tensor:
+        """The trained rows; a copy where there are further ones, so that these do not stay in memory twice."""
+        return self.values if self.n_trained == len(self.values) else self.values[: self.n_trained].clone()
+
+    @property
+    def further(self) -> Tensor:
+        """A copy of the rows below the trained ones."""
+        return self.values[self.n_trained :].clone()
+
+    def clone(self) -> "Rows":
+        """The same rows in memory of their own, for a second table."""
+        return Rows(self.values.clone(), self.n_trained)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Initial rows of the embedding tables, in the order of a vocabulary, and how often each word occurs.
+
+    ``chars``, ``bigrams`` and ``words`` are ``[V D]``, each with its own V and D; ``word_counts [V]``.
+    ``n_word_kinds`` is the number of rows of the table of gazetteer labels. When a saved model is loaded, ``files``
+    is the folder with the other files that a part saved.
+    """
+
+    chars: Rows
+    bigrams: Rows
+    words: Rows
+    word_counts: Rows
     n_word_kinds: int
     files: Path | None = None
 
@@ -45,10 +82,10 @@ class Tables:
         draw = np.random.default_rng(seed)
         bigrams = [pair.replace(END, "<end>") for pair in vocabulary.bigrams]
         return cls(
-            _rows(vectors.chars, vocabulary.chars, 2, normalise, draw),
-            _rows(vectors.bigrams, bigrams, 2, normalise, draw),
-            _rows(vectors.words, vocabulary.words, 1, normalise, draw),
-            torch.tensor([1, *word_counts, *[1] * (len(vocabulary.words) - len(word_counts))]),
+            Rows.of(_rows(vectors.chars, vocabulary.chars, 2, normalise, draw)),
+            Rows.of(_rows(vectors.bigrams, bigrams, 2, normalise, draw)),
+            Rows.of(_rows(vectors.words, vocabulary.words, 1, normalise, draw)),
+            Rows.of(torch.tensor([1, *word_counts, *[1] * (len(vocabulary.words) - len(word_counts))])),
             vocabulary.n_word_kinds,
         )
 
@@ -56,10 +93,10 @@ class Tables:
     def empty(cls, vocabulary: Vocabulary, dimensions: Mapping[str, int], files: Path | None = None) -> "Tables":
         """Zeros of the right shape, for weights that are about to be loaded."""
         return cls(
-            torch.zeros(len(vocabulary.chars) + 2, dimensions["chars"]),
-            torch.zeros(len(vocabulary.bigrams) + 2, dimensions["bigrams"]),
-            torch.zeros(len(vocabulary.words) + 1, dimensions["words"]),
-            torch.ones(len(vocabulary.words) + 1, dtype=torch.long),
+            Rows.of(torch.zeros(len(vocabulary.chars) + 2, dimensions["chars"])),
+            Rows.of(torch.zeros(len(vocabulary.bigrams) + 2, dimensions["bigrams"])),
+            Rows.of(torch.zeros(len(vocabulary.words) + 1, dimensions["words"])),
+            Rows.of(torch.ones(len(vocabulary.words) + 1, dtype=torch.long)),
             vocabulary.n_word_kinds,
             files,
         )
@@ -68,15 +105,55 @@ class Tables:
         """The same for a part of a part: its files are in a folder of its name."""
         return self if self.files is None else replace(self, files=self.files.joinpath(*names))
 
-    def first(self, vocabulary: Vocabulary) -> "Tables":
-        """Copies of the rows of a vocabulary with which that of these tables begins."""
-        return Tables(
-            self.chars[: len(vocabulary.chars) + 2].clone(),
-            self.bigrams[: len(vocabulary.bigrams) + 2].clone(),
-            self.words[: len(vocabulary.words) + 1].clone(),
-            self.word_counts[: len(vocabulary.words) + 1].clone(),
-            self.n_word_kinds,
+    def trained_on(self, seen: Vocabulary) -> "Tables":
+        """The same tables, of which training uses only the rows of ``seen``, with which their vocabulary begins."""
+        n_words = len(seen.words) + 1
+        return replace(
+            self,
+            chars=replace(self.chars, n_trained=len(seen.chars) + 2),
+            bigrams=replace(self.bigrams, n_trained=len(seen.bigrams) + 2),
+            words=replace(self.words, n_trained=n_words),
+            word_counts=replace(self.word_counts, n_trained=n_words),
         )
+
+
+def keep_further_rows(module: nn.Module, **parameters: Rows) -> None:
+    """Give a module its ``further_rows``, by the names of its parameters and buffers."""
+    module.further_rows = {name: r.further for name, r in parameters.items() if r.n_trained < len(r.values)}
+
+
+def further_rows(part: nn.Module) -> dict[str, Tensor]:
+    """The rows that are saved below those of parameters and buffers, by the names that ``state_dict`` has."""
+    return {
+        f"{path}.{name}" if path else name: rows
+        for path, module in part.named_modules()
+        for name, rows in getattr(module, "further_rows", {}).items()
+    }
+
+
+def state_with_all_rows(part: nn.Module) -> dict[str, Tensor]:
+    """The ``state_dict`` to save: the rows of every table, trained or not."""
+    further = further_rows(part)
+    state = part.state_dict()
+    return {name: torch.cat([w.cpu(), further[name]]) if name in further else w for name, w in state.items()}
+
+
+@contextmanager
+def with_all_rows(part: nn.Module) -> Iterator[None]:
+    """While it is entered, all rows of every table are in the parameters and buffers of ``part``."""
+    extended: list[tuple[dict[str, Tensor], str, Tensor, int]] = []
+    for module in part.modules():
+        rows: dict[str, Tensor] = getattr(module, "further_rows", {})
+        for name, further in rows.items():
+            tensor: Tensor = getattr(module, name)
+            extended.append((rows, name, tensor, len(tensor)))
+            tensor.data = torch.cat([tensor.data, further.to(tensor.device)])
+    try:
+        yield
+    finally:
+        for rows, name, tensor, n_trained in extended:
+            rows[name] = tensor.data[n_trained:].cpu().clone()
+            tensor.data = tensor.data[:n_trained].clone()
 
 
 def _rows(

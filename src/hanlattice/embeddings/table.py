@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from hanlattice.embeddings.initial_weights import Rows, keep_further_rows
 from hanlattice.inputs.vocabulary import PAD, UNKNOWN
 
 
@@ -16,14 +17,17 @@ class Table(nn.Module):
 
     def __init__(
         self,
-        weight: Float[Tensor, "V D"],
+        rows: Rows | Float[Tensor, "V D"],
         *,
         unknown_rate: float = 0.0,
         trainable: bool = True,
         sparse: bool = False,
     ):
         super().__init__()
+        rows = Rows.of(rows)
+        weight = rows.trained
         self.d_out = weight.shape[1]
+        keep_further_rows(self, weight=rows)
         self.unknown_rate, self.sparse = unknown_rate, sparse
         self.weight = nn.Parameter(weight, requires_grad=trainable)
         with torch.no_grad():

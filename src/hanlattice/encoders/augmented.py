@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from hanlattice.embeddings.initial_weights import Rows, keep_further_rows
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders.base import Encoder
 from hanlattice.inputs.batch import Batch
@@ -54,6 +55,14 @@ def nearest(vectors: Float[Tensor, "V D"], k: int) -> Int[Tensor, "V K"]:
     return found
 
 
+def nearest_rows(rows: Rows, k: int) -> Rows:
+    """The :func:`nearest` rows of each row: of a trained one among the trained ones, of another among all."""
+    among_trained = nearest(rows.trained, k)
+    if rows.n_trained == len(rows.values):
+        return Rows.of(among_trained)
+    return Rows(torch.cat([among_trained, nearest(rows.values, k)[rows.n_trained :]]), rows.n_trained)
+
+
 class Augmented(Encoder):
     """The result of ``inner`` for each character, fused with an attention over its neighbours.
 
@@ -74,7 +83,7 @@ class Augmented(Encoder):
     def __init__(
         self,
         inner: Encoder,
-        neighbours: Int[Tensor, "V K"],
+        neighbours: Rows | Int[Tensor, "V K"],
         values: Table,
         *,
         of: Literal["chars", "bigrams"] = "chars",
@@ -85,7 +94,9 @@ class Augmented(Encoder):
     ):
         super().__init__()
         self.inner, self.values, self.of, self.fusion = inner, values, of, fusion
-        self.register_buffer("neighbours", neighbours)
+        neighbours = Rows.of(neighbours)
+        self.register_buffer("neighbours", neighbours.trained)
+        keep_further_rows(self, neighbours=neighbours)
         d_model = inner.d_out
         self.project = nn.Linear(values.d_out, d_model, bias=False) if values.d_out != d_model else None
         self.gate = nn.Linear(2 * d_model, d_model) if fusion.startswith("gate") else None

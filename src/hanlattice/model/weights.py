@@ -181,13 +181,3 @@ def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:
         for kind, end in ends.items()
     }
     return {kind: found[0] if found else 1 for kind, found in widths.items()}
-
-
-def further_rows(few: Mapping[str, Tensor], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What the weights ``more`` have beyond ``few``: of one tagger, built on larger and on smaller tables."""
-    return {name: rows[len(few[name]) :] for name, rows in more.items() if rows.shape != few[name].shape}
-
-
-def extended(weights: Mapping[str, Tensor], further: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights with further rows below theirs."""
-    return {name: torch.cat([w.cpu(), further[name]]) if name in further else w for name, w in weights.items()}

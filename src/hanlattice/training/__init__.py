@@ -1,5 +1,7 @@
-"""Training: corpora to examples, the loop, checkpoints."""
+"""Training: from settings and corpora to a model folder."""
 
-from hanlattice.training.loop import Run, Silent, Watcher, evaluate, train
+from hanlattice.training.run import Run, train
+from hanlattice.training.selection import evaluate
+from hanlattice.training.watcher import Silent, Watcher
 
 __all__ = ["Run", "Silent", "Watcher", "evaluate", "train"]

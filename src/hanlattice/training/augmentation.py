@@ -1,4 +1,4 @@
-"""What is read in one epoch: the examples of a task, some with noise, without punctuation, with user words."""
+"""Data augmentation: in each epoch some examples get noise, lose punctuation, or have user words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,17 +8,17 @@ import numpy as np
 from hanlattice.config.settings import DataConfig
 from hanlattice.inputs.reader import Reader
 from hanlattice.lexicon import Lexicon
-from hanlattice.training import data
+from hanlattice.training.examples import Example, examples
 from hanlattice.training.noise import noisy, without_punctuation
 from hanlattice.training.user_words import UserWords
-from hanlattice.training.window import Piece
+from hanlattice.training.window import AnnotatedWindow
 
 
 @dataclass(frozen=True)
 class Variation:
     """Draws the form of every example for an epoch: see :class:`hanlattice.config.settings.DataConfig`.
 
-    ``has_user_words`` says whether the tagger distinguishes them.
+    ``has_user_words``: the tagger distinguishes user words from others.
     """
 
     settings: DataConfig
@@ -27,10 +27,10 @@ class Variation:
     has_user_words: bool
 
     def __call__(
-        self, examples: Sequence[data.Example], labels: Sequence[str], share: float, draw: np.random.Generator
-    ) -> list[data.Example]:
-        """The examples of one epoch, of a task with these entity ``labels``; a ``share`` of them if below 1."""
-        chosen = list(examples)
+        self, given: Sequence[Example], labels: Sequence[str], share: float, draw: np.random.Generator
+    ) -> list[Example]:
+        """The examples of one epoch of a task with these entity ``labels``; a random ``share`` of them."""
+        chosen = list(given)
         if share < 1:
             chosen = [chosen[i] for i in draw.permutation(len(chosen))[: share_of(len(chosen), share)].tolist()]
         if self.settings.unpunctuated or self.settings.noise:
@@ -44,22 +44,22 @@ class Variation:
             ]
         return chosen
 
-    def _changed(self, chosen: list[data.Example], draw: np.random.Generator) -> list[data.Example]:
+    def _changed(self, chosen: list[Example], draw: np.random.Generator) -> list[Example]:
         bare, noise = self.settings.unpunctuated, self.settings.noise
-        others = [e.piece for e in chosen] if noise else []
-        changed: dict[int, Piece] = {}
+        others = [e.window for e in chosen] if noise else []
+        changed: dict[int, AnnotatedWindow] = {}
         for i, chance in enumerate(draw.random(len(chosen)).tolist()):
             if chance < bare:
-                changed[i] = without_punctuation(chosen[i].piece)
+                changed[i] = without_punctuation(chosen[i].window)
             elif chance < bare + noise:
                 changed[i] = noisy(others[i], others, draw)
-        changed = {i: piece for i, piece in changed.items() if piece.text}
-        read = data.examples(changed.values(), self.reader, self.lexicon)
+        changed = {i: window for i, window in changed.items() if window.text}
+        read = examples(changed.values(), self.reader, self.lexicon)
         for i, example in zip(changed, read, strict=True):
             chosen[i] = example
         return chosen
 
 
 def share_of(n: int, share: float) -> int:
-    """How many of ``n`` examples a share of them is, at least one."""
+    """The size of a ``share`` of ``n`` examples, at least 1."""
     return max(1, round(n * share)) if n else 0

@@ -1,4 +1,4 @@
-"""The model card that training writes: how the model was made and what it scores."""
+"""The model card that training writes: how the model was trained, and its scores."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from hanlattice.training.checkpoint import Progress
 
 
 def card(config: Config, ner: NER, progress: Progress, dev: Report, test: Report | None) -> str:
-    """Markdown; names of files, not where they lay."""
+    """The card as Markdown; it has the names of files but not their folders."""
     data = config.data
     corpora = ", ".join(Path(path).name for path in data.train)
     dev_name = Path(data.dev).name if data.dev else f"{data.dev_share:.0%} of train, by seed {config.training.seed}"
@@ -34,7 +34,7 @@ def card(config: Config, ner: NER, progress: Progress, dev: Report, test: Report
 
 
 def _lost(report: Report) -> list[str]:
-    """Overlapping entities for a decoder of flat ones, entities inside the words that an encoder reads whole."""
+    """How many gold entities the model can never find, such as nested ones with a flat decoder."""
     if "reachable" not in report.forms:
         return []
     gold, within = report.forms["reachable"]

@@ -1,4 +1,4 @@
-"""Everything a run needs to go on as if it had never stopped, in one safetensors file."""
+"""Checkpoints: everything that a stopped run needs to reach the result it would have had."""
 
 import json
 from collections.abc import Sequence
@@ -14,13 +14,21 @@ from torch.optim import Optimizer
 
 from hanlattice.errors import ModelError
 from hanlattice.files import atomic_write
-from hanlattice.training.optimiser import Average
+from hanlattice.training.optimiser import MovingAverage
 
 
 @dataclass
 class Progress:
-    """How far a run is: ``epoch`` epochs and ``step`` steps done; the best dev F1 and the last epoch that had it,
-    whose weights are kept. The first that had it is ``improved``, from which patience counts."""
+    """How far a run is.
+
+    Attributes:
+        epoch: finished epochs.
+        step: finished steps, over all epochs.
+        best_f1: the best dev F1 so far, from 0 to 1.
+        best_epoch: the last epoch with that F1, whose weights are kept.
+        improved: the first epoch with that F1, from which patience counts.
+        seconds: time spent on training.
+    """
 
     epoch: int = 0
     step: int = 0
@@ -29,11 +37,20 @@ class Progress:
     improved: int = 0
     seconds: float = 0.0
 
+    def out_of_patience(self, patience: int) -> bool:
+        """Whether dev F1 has not improved for ``patience`` epochs; never with a patience of 0."""
+        improved = self.improved or self.best_epoch  # older checkpoints have only the latter
+        return improved > 0 and self.epoch - improved >= patience > 0
+
 
 def save_checkpoint(
-    path: Path, learner: nn.Module, optimisers: Sequence[Optimizer], average: Average | None, progress: Progress
+    path: Path,
+    learner: nn.Module,
+    optimisers: Sequence[Optimizer],
+    average: MovingAverage | None,
+    progress: Progress,
 ) -> None:
-    """Write weights, optimiser states, average and random state, whole or not at all."""
+    """Write weights, optimiser states, average and random state; the file appears complete or not at all."""
     tensors = {f"model/{name}": tensor for name, tensor in learner.state_dict().items()}
     for i, optimiser in enumerate(optimisers):
         for index, state in optimiser.state_dict()["state"].items():
@@ -51,7 +68,7 @@ def save_checkpoint(
 
 
 def read_progress(path: Path) -> Progress:
-    """How far the run of a checkpoint was.
+    """The progress of the run in a checkpoint.
 
     Raises:
         ModelError: the file is broken.
@@ -64,9 +81,9 @@ def read_progress(path: Path) -> Progress:
 
 
 def load_checkpoint(
-    path: Path, learner: nn.Module, optimisers: Sequence[Optimizer], average: Average | None
+    path: Path, learner: nn.Module, optimisers: Sequence[Optimizer], average: MovingAverage | None
 ) -> Progress:
-    """Bring everything back to where the checkpoint was written.
+    """Restore weights, optimisers, average and random state; the progress of the run.
 
     Raises:
         ModelError: the file is broken, or from a run with other settings.

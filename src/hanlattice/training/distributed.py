@@ -1,7 +1,7 @@
-"""Several processes that train one model, as ``torchrun`` starts them.
+"""Distributed training: several processes, started by ``torchrun``, train one model.
 
-Each reads its share of the sentences of every step, and gradients are summed over all processes before anything is
-done with them, so that every process takes the step that one alone would. Sparse gradients travel as their rows.
+Each process reads its share of the sentences of every step. Gradients are summed over all processes before they are
+clipped, so every process takes the step that a single one would take. Sparse gradients are sent as their rows.
 """
 
 import gc
@@ -21,47 +21,47 @@ from hanlattice.errors import ConfigError
 
 T = TypeVar("T")
 
-PATIENCE = timedelta(hours=4)  # while the writer scores the dev corpus, the others wait
+TIMEOUT = timedelta(hours=4)  # the other processes wait while the first one evaluates on dev
 DENSE, SPARSE = 1, 2
 
 
 @dataclass(frozen=True)
 class Group:
-    """The processes of a run, of which this is the one with the number ``rank``."""
+    """The ``size`` processes of a run; this one has the number ``rank``."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def is_writer(self) -> bool:
-        """Whether it is this process that scores, tells and writes."""
+        """Whether this process evaluates, reports progress and writes files."""
         return self.rank == 0
 
     def share(self, items: Sequence[T]) -> Sequence[T]:
-        """What this process reads of the sentences of a step; in a row by length, so all have as much to do."""
+        """The sentences of a step that this process reads; every ``size``-th one, as they are sorted by length."""
         return items[self.rank :: self.size]
 
-    def told(self, what: T | None) -> T:
-        """What the writer says, which everybody waits for."""
-        box: list[Any] = [what]
+    def broadcast(self, value: T | None) -> T:
+        """The ``value`` of the first process, in all of them; they wait for it."""
+        box: list[Any] = [value]
         if self.size > 1:
             dist.broadcast_object_list(box)
         return box[0]
 
-    def summed(self, value: Tensor) -> Tensor:
-        """Over all processes, in place."""
+    def sum(self, value: Tensor) -> Tensor:
+        """The sum over all processes, in place."""
         if self.size > 1:
             dist.all_reduce(value)
         return value
 
     def seed(self, seed: int, epoch: int) -> None:
-        """Have the others draw what they forget by themselves, and anew in an epoch that is done again."""
+        """Give the other processes a random state of their own, the same if the epoch is repeated after a crash."""
         if not self.is_writer:
             torch.manual_seed(hash((seed, self.rank, epoch)))
 
     @torch.no_grad()
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Each parameter's gradient over all processes; none, where none of them has one."""
+        """Sum the gradients over all processes; a parameter without a gradient in any of them keeps none."""
         if self.size == 1 or not parameters:
             return
         kinds = torch.tensor([_kind(p) for p in parameters], device=parameters[0].device)
@@ -72,19 +72,19 @@ class Group:
             self._sum_sparse(p)
 
     def _sum_dense(self, parameters: Sequence[nn.Parameter]) -> None:
-        """In one go."""
+        """Sum all dense gradients as one flat tensor."""
         if not parameters:
             return
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         dist.all_reduce(flat)
-        place = 0
+        offset = 0
         for p in parameters:
-            p.grad = flat[place : place + p.numel()].view_as(p)
-            place += p.numel()
+            p.grad = flat[offset : offset + p.numel()].view_as(p)
+            offset += p.numel()
 
     def _sum_sparse(self, p: nn.Parameter) -> None:
-        """The rows of all, padded to the most of one."""
+        """Sum a sparse gradient: all processes send their rows, padded to the largest number of rows."""
         if p.grad is None:
             p.grad = torch.sparse_coo_tensor(
                 torch.empty(1, 0, dtype=torch.long, device=p.device), p.new_empty(0, *p.shape[1:]), p.shape
@@ -114,11 +114,11 @@ ALONE = Group()
 
 
 @contextmanager
-def joined() -> Iterator[Group]:
+def join_group() -> Iterator[Group]:
     """The group that ``torchrun`` started this process in, or this process alone.
 
     Raises:
-        ConfigError: the others cannot be reached.
+        ConfigError: the other processes cannot be reached.
     """
     size = _size()
     if size == 1:
@@ -128,28 +128,28 @@ def joined() -> Iterator[Group]:
     if local < torch.cuda.device_count():
         torch.cuda.set_device(local)
     try:
-        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=TIMEOUT)
     except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"the other processes cannot be reached ({reason}); start them with torchrun") from None
     try:
         yield Group(dist.get_rank(), size)
-        dist.barrier()  # whoever leaves first would pull the connection from under the others
+        dist.barrier()  # the first process to leave would close the connection of the others
     finally:
         dist.destroy_process_group()
-        gc.collect()  # threads of gloo that outlive the group must not meet an interpreter that is going down
+        gc.collect()  # threads of gloo that outlive the group must end before the interpreter does
 
 
-def is_first() -> bool:
-    """Whether this process is alone, or the first of those that ``torchrun`` started."""
+def is_first_process() -> bool:
+    """Whether this process is the only one, or the first one that ``torchrun`` started."""
     return os.environ.get("RANK", "0") == "0"
 
 
-def leave() -> None:
-    """End a process of several whose work is done, at once.
+def exit_process() -> None:
+    """End this process at once, if it is one of several.
 
-    A thread of gloo or autograd that lets go of a tensor while the interpreter is going down would abort it
-    (https://github.com/pytorch/pytorch/issues/190489). A process that is alone goes on.
+    A thread of gloo or autograd that frees a tensor while the interpreter shuts down would abort it
+    (https://github.com/pytorch/pytorch/issues/190489). A single process returns.
     """
     if _size() > 1:
         sys.stdout.flush()
@@ -157,13 +157,13 @@ def leave() -> None:
         os._exit(0)
 
 
-def own_gpu() -> str:
-    """The GPU of this process among those that ``torchrun`` started on this machine."""
+def local_gpu() -> str:
+    """The GPU of this process: each process that ``torchrun`` starts on a machine has its own."""
     return f"cuda:{os.environ['LOCAL_RANK']}" if "LOCAL_RANK" in os.environ else "cuda"
 
 
 def _size() -> int:
-    """Of the group that this process was started in."""
+    """The number of processes that ``torchrun`` started."""
     return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
 
 

@@ -1,4 +1,4 @@
-"""Training that begins with the weights of another model, as far as the two agree."""
+"""Fine-tuning: training starts from the weights of another model, as far as the two agree."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,16 +12,17 @@ from hanlattice.config.files import load_config, located
 from hanlattice.config.settings import Config, DataConfig
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.tagging import CRF, Softmax
+from hanlattice.embeddings.initial_weights import further_rows, with_all_rows
 from hanlattice.errors import ConfigError
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.model.folder import CONFIG, DEFAULT, LEXICON
 from hanlattice.pipeline import NER
 from hanlattice.tagger import Tagger
 
-# Unless the caller says otherwise: a model that knows its task needs fewer and smaller steps, but enough of them.
+# Defaults of fine-tuning: a trained model needs fewer and smaller steps, but enough of them.
 EPOCHS, BATCH_SIZE, LEAST_STEPS, RATE_SHARE = 10, 8, 400, 0.5
 
-# Parameters whose rows stand for names: how they end, whose names, and how many rows come before the first.
+# Parameters with a row per name: the end of their path, the field of the vocabulary, and its first row.
 NAMED_ROWS = (
     (".chars.weight", "chars", 2),
     (".bigrams.weight", "bigrams", 2),
@@ -30,13 +31,15 @@ NAMED_ROWS = (
 )
 
 
-def settings_to_go_on(start: str, *, trust: bool = False) -> Config:
-    """The settings of a trained model, its lexicon and its weights, to train on with other corpora.
+def settings_for_fine_tuning(start: str, *, trust: bool = False) -> Config:
+    """The settings of a trained model with its lexicon and its weights, to be fine-tuned on other corpora.
+
+    ``start`` is a model folder, or ``default`` for the model in the package.
 
     Raises:
-        ConfigError: ``start`` is no folder of a model, or names parts of its own and is not trusted.
+        ConfigError: ``start`` is not a model folder, or it names code from outside this library without ``trust``.
     """
-    folder = folder_of(start)
+    folder = model_folder(start)
     settings = load_config(folder / CONFIG)
     data, training = settings.data, settings.training
     if (own := own_parts(settings)) and not trust:
@@ -62,49 +65,53 @@ def settings_to_go_on(start: str, *, trust: bool = False) -> Config:
     )
 
 
-def folder_of(start: str) -> Path:
-    """The folder of a model, or that of the packaged one where ``start`` is ``default``."""
+def model_folder(start: str) -> Path:
+    """The model folder that ``training.start`` names; ``default`` is the model in the package."""
     return DEFAULT if start == "default" else Path(located(start))
 
 
 @torch.no_grad()
-def begin_with(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Take the weights of ``start`` over into ``tagger``, rows of tables by their names.
+def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Copy the weights of ``start`` into ``tagger``, rows of tables by their names.
 
-    Names that ``start`` does not know keep what they have. Tags of entity labels that both know take over their
-    scores where both decode by tags of one scheme; another decoder starts afresh unless all labels are the same.
+    ``vocabulary`` has the names of all rows of the tagger, trained or not. Names that ``start`` does not have keep
+    their rows. If both models decode by tags of the same scheme, the scores of the tags of shared entity labels are
+    copied. Any other decoder keeps its initial weights, unless all labels are the same.
 
     Returns:
-        The entity labels whose weights in the decoder were taken over.
+        The entity labels whose weights in the decoder were copied.
 
     Raises:
-        ConfigError: the two are not of one kind and size.
+        ConfigError: the models differ in kind or size.
     """
-    given, labels = start.tagger.state_dict(), start.vocabulary.labels
-    same_labels = labels == vocabulary.labels
-    for name, weight in tagger.state_dict().items():
-        if name.startswith(("conventions.", "decoder.")) and (name.startswith("c") or not same_labels):
-            continue
-        if name not in given:
-            raise ConfigError(f"training.start: that model has no weight {name!r}; take its settings over too")
-        rows = next((kind for kind in NAMED_ROWS if name.endswith(kind[0])), None)
-        if rows is None and weight.shape == given[name].shape:
-            weight.copy_(given[name])
-        elif rows is not None and weight.shape[1:] == given[name].shape[1:]:
-            _, field, first = rows
-            _copy_rows(weight, getattr(vocabulary, field), given[name], getattr(start.vocabulary, field), first)
-        else:
-            raise ConfigError(
-                f"training.start: {name!r} has the shape {tuple(given[name].shape)} in that model and"
-                f" {tuple(weight.shape)} here; take its settings over too"
-            )
+    same_labels = start.vocabulary.labels == vocabulary.labels
+    given, untrained = start.tagger.state_dict(), further_rows(tagger).keys()
+    with with_all_rows(tagger):
+        for name, weight in tagger.state_dict().items():
+            is_head = name.startswith("conventions.") or (name.startswith("decoder.") and not same_labels)
+            if is_head:
+                continue
+            if name not in given:
+                raise ConfigError(f"training.start: that model has no weight {name!r}; use its settings too")
+            rows = next((kind for kind in NAMED_ROWS if name.endswith(kind[0])), None)
+            if rows is None and weight.shape == given[name].shape and name not in untrained:
+                weight.copy_(given[name])
+            elif rows is not None and weight.shape[1:] == given[name].shape[1:]:
+                _, field, first = rows
+                names, given_names = getattr(vocabulary, field), getattr(start.vocabulary, field)
+                _copy_rows(weight, names, given[name], given_names, first)
+            else:
+                raise ConfigError(
+                    f"training.start: {name!r} has the shape {tuple(given[name].shape)} in that model and"
+                    f" {tuple(weight.shape)} here; use its settings too"
+                )
     if same_labels:
-        return labels
+        return vocabulary.labels
     return _copy_tags(start.tagger.decoder, tagger.decoder)
 
 
 def _copy_tags(given: Decoder, decoder: Decoder) -> tuple[str, ...]:
-    """Take the scores of tags over that two decoders share; the labels of these tags."""
+    """Copy the scores of the tags that both decoders have; the labels of these tags."""
     shared = tuple(label for label in decoder.labels if label in given.labels)
     if not isinstance(given, CRF | Softmax) or not isinstance(decoder, type(given)) or not shared:
         return ()
@@ -121,7 +128,7 @@ def _copy_tags(given: Decoder, decoder: Decoder) -> tuple[str, ...]:
 
 
 def _copy_rows(weight: Tensor, names: Sequence[str], given: Tensor, given_names: Sequence[str], first: int) -> None:
-    """The rows before the first name, and those of all names that both know."""
+    """Copy the rows before the first name, and the rows of the names that both have."""
     weight[:first] = given[:first]
     row_of = {name: row for row, name in enumerate(given_names, first)}
     known = [(row, row_of[name]) for row, name in enumerate(names, first) if name in row_of]

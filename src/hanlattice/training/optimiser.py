@@ -1,8 +1,9 @@
-"""Optimisers, learning-rate schedules and clipping, for dense and for sparse gradients."""
+"""Optimisers, learning-rate schedules, gradient clipping and averaging, for dense and sparse gradients."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import cos, pi
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,10 +21,39 @@ from hanlattice.tagger import Tagger
 
 
 def optimisers(learner: nn.Module, config: TrainingConfig) -> list[Optimizer]:
-    """One optimiser, and another beside it for the tables that have sparse gradients.
+    """One optimiser, and a second one if there are tables with sparse gradients.
 
     Raises:
-        ConfigError: the optimiser is unknown, or cannot take sparse gradients.
+        ConfigError: the optimiser is unknown, or does not support sparse gradients.
+    """
+    groups, sparse_tables = _parameter_groups(learner, config)
+    if config.optimiser == "adamw":
+        dense: Optimizer = AdamW(groups, lr=0.0, fused=True)
+        sparse = [{"params": sparse_tables, "rate": config.learning_rate * config.table_rate}]
+        return [dense, SparseAdam(sparse, lr=1e-9)] if sparse_tables else [dense]
+    if config.optimiser not in ("sgd", "adamax"):
+        raise ConfigError(f"training.optimiser must be 'sgd', 'adamw' or 'adamax', not {config.optimiser!r}")
+    if sparse_tables:
+        name = "sgd with momentum" if config.optimiser == "sgd" else config.optimiser
+        raise ConfigError(f"{name} does not support sparse gradients: set sparse = false, or use adamw")
+    if config.optimiser == "adamax":
+        return [Adamax(groups, lr=0.0)]
+    sgd = SGD(groups, lr=0.0, momentum=config.momentum, fused=True)
+    if config.momentum:
+        # A fused step needs the buffers of all parameters or of none, but parameters that belong to another task
+        # have no gradient in the first step.
+        for parameter in (p for group in sgd.param_groups for p in group["params"]):
+            sgd.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return [sgd]
+
+
+def _parameter_groups(
+    learner: nn.Module, config: TrainingConfig
+) -> tuple[list[dict[str, Any]], list[nn.Parameter]]:
+    """Groups of dense parameters with their learning rate and weight decay, and tables with sparse gradients.
+
+    Neither tables nor CRF transitions are decayed. The rate of a language model falls with the distance of a layer
+    from the last one.
     """
     tables = {id(m.weight): m for m in learner.modules() if isinstance(m, Table)}
     depths = {id(p): depth for m in learner.modules() if isinstance(m, Pretrained | Own) for p, depth in m.depths()}
@@ -56,28 +86,11 @@ def optimisers(learner: nn.Module, config: TrainingConfig) -> list[Optimizer]:
             for (depth, is_matrix), parameters in sorted(pretrained.items())
         ),
     ]
-    groups = [group for group in groups if group["params"]]
-    sparse = [{"params": sparse_tables, "rate": config.learning_rate * config.table_rate}]
-    if config.optimiser == "adamw":
-        dense: Optimizer = AdamW(groups, lr=0.0, fused=True)
-        return [dense, SparseAdam(sparse, lr=1e-9)] if sparse_tables else [dense]
-    if config.optimiser not in ("sgd", "adamax"):
-        raise ConfigError(f"training.optimiser must be 'sgd', 'adamw' or 'adamax', not {config.optimiser!r}")
-    if sparse_tables:
-        name = "sgd with momentum" if config.optimiser == "sgd" else config.optimiser
-        raise ConfigError(f"{name} takes no sparse gradients: set sparse = false, or use adamw")
-    if config.optimiser == "adamax":
-        return [Adamax(groups, lr=0.0)]
-    sgd = SGD(groups, lr=0.0, momentum=config.momentum, fused=True)
-    if config.momentum:
-        # A fused step wants them of all or of none, and what another task has no part in has no gradient at first.
-        for parameter in (p for group in sgd.param_groups for p in group["params"]):
-            sgd.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
-    return [sgd]
+    return [group for group in groups if group["params"]], sparse_tables
 
 
-def rate(config: TrainingConfig, progress: float) -> float:
-    """The share of the learning rate at a share ``progress`` of all steps: linear warm-up, then the schedule.
+def learning_rate_factor(config: TrainingConfig, progress: float) -> float:
+    """The factor of the learning rate after the share ``progress`` of all steps: linear warm-up, then the schedule.
 
     Raises:
         ConfigError: the schedule is unknown.
@@ -95,21 +108,22 @@ def rate(config: TrainingConfig, progress: float) -> float:
     raise ConfigError(f"training.schedule must be 'constant', 'linear' or 'cosine', not {config.schedule!r}")
 
 
-def hold(tagger: Tagger, config: TrainingConfig, epoch: int) -> None:
-    """Have language models learn in an epoch, counted from 1, or leave them as they are."""
+def freeze_pretrained(tagger: Tagger, config: TrainingConfig, epoch: int) -> None:
+    """Freeze language models in epochs before ``training.pretrained_from``; ``epoch`` counts from 1."""
     for part in tagger.modules():
         if isinstance(part, Pretrained | Own):
             part.held = epoch < config.pretrained_from
 
 
-def set_rate(chosen: Iterable[Optimizer], share: float) -> None:
+def set_learning_rate(chosen: Iterable[Optimizer], factor: float) -> None:
+    """Set the rate of every parameter group to ``factor`` times its own full rate."""
     for optimiser in chosen:
         for group in optimiser.param_groups:
-            group["lr"] = group["rate"] * share
+            group["lr"] = group["rate"] * factor
 
 
-def clip(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> None:
-    """Clip every gradient component to ``clip_value``, then all together to the length ``clip_norm``."""
+def clip_gradients(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> None:
+    """Clip every gradient component to ``clip_value``, then the norm of all to ``clip_norm``; 0 does not clip."""
     for p in parameters:
         if p.grad is not None and p.grad.is_sparse:
             p.grad = p.grad.coalesce()
@@ -125,7 +139,10 @@ def clip(parameters: Sequence[nn.Parameter], config: TrainingConfig) -> None:
 
 
 def initialise(part: nn.Module, how: str) -> None:
-    """``xavier``: uniform Xavier for every matrix, as TENER and FLAT do, but tables, transitions, language models.
+    """Initialise the weights of a tagger or a head.
+
+    ``xavier`` draws every matrix from the uniform Xavier distribution, as TENER and FLAT do, except tables,
+    transitions and language models. ``default`` leaves torch's initial weights.
 
     It also leaves the parameters that a decoder names in ``own_initialisation``.
 
@@ -142,22 +159,15 @@ def initialise(part: nn.Module, how: str) -> None:
     decoders = [m for m in part.modules() if isinstance(m, Decoder)]
     own |= {id(p) for m in decoders for name, p in m.named_parameters() if name in m.own_initialisation}
     for name, parameter in part.named_parameters():
-        kept = (
-            "table",
-            "transitions",
-            "distances",
-            "length",
-            "label",
-            "language_model",
-        )
+        kept = ("table", "transitions", "distances", "length", "label", "language_model")
         if parameter.dim() > 1 and id(parameter) not in own and not any(word in name for word in kept):
             nn.init.xavier_uniform_(parameter)
 
 
-class Average:
-    """A moving average of the weights, with a warm-up so that early weights are soon forgotten.
+class MovingAverage:
+    """A moving average of the weights; during the first steps ``decay`` is smaller, so that early weights fade.
 
-    Tables with sparse gradients are left out: averaging all their rows would undo what sparseness saves.
+    Tables with sparse gradients are left out: averaging all their rows would cost the time that sparsity saves.
     """
 
     def __init__(self, tagger: Tagger, decay: float):
@@ -171,6 +181,7 @@ class Average:
 
     @torch.no_grad()
     def update(self, tagger: Tagger) -> None:
+        """Add the current weights, after a step."""
         self.steps += 1
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         for name, parameter in tagger.named_parameters():
@@ -178,17 +189,19 @@ class Average:
                 self.weights[name].lerp_(parameter, 1 - decay)
 
     def swap(self, tagger: Tagger) -> None:
-        """Exchange the averaged and the present weights."""
+        """Exchange the averaged and the current weights."""
         with torch.no_grad():
             for name, parameter in tagger.named_parameters():
                 if name in self.weights:
-                    present = parameter.detach().clone()
+                    current = parameter.detach().clone()
                     parameter.copy_(self.weights[name])
-                    self.weights[name] = present
+                    self.weights[name] = current
 
     def state(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps."""
         return {**self.weights, "steps": torch.tensor(self.steps)}
 
     def load(self, state: dict[str, Tensor]) -> None:
+        """Restore a :meth:`state`."""
         self.steps = int(state["steps"])
         self.weights = {name: state[name].clone() for name in self.weights}

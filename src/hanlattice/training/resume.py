@@ -1,4 +1,4 @@
-"""Whether a folder can hold a run, the one in it can be resumed, and with these settings."""
+"""Checks whether a folder can be used for a run, and whether the run in it can be resumed with these settings."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -12,9 +12,9 @@ from hanlattice.config.settings import Config, TrainingConfig
 from hanlattice.errors import ConfigError
 from hanlattice.model.digests import CHECKPOINT
 from hanlattice.model.folder import CARD, CONFIG
-from hanlattice.training.checkpoint import Progress, read_progress
+from hanlattice.training.checkpoint import read_progress
 
-# Settings that may change: how long a run is, and what leaves its weights as they are.
+# Settings that may change: the length of a run, and what does not affect its weights.
 CHANGEABLE = (
     *("training.epochs", "training.least_steps", "training.patience"),
     *("training.device", "training.tensorboard"),
@@ -22,9 +22,11 @@ CHANGEABLE = (
 
 
 def check_output(output: Path, config: Config, resume: bool) -> None:
-    """
+    """Check the folder of a run before anything is read.
+
     Raises:
-        ConfigError: the folder holds a run that is not to be resumed, or that cannot be, or not by these settings.
+        ConfigError: the folder already holds a run and ``resume`` is not set, or the run in it cannot be resumed
+            with these settings.
     """
     if output.exists() and not output.is_dir():
         raise ConfigError(f"{output} is a file; name a folder for the run")
@@ -41,16 +43,10 @@ def check_output(output: Path, config: Config, resume: bool) -> None:
         )
 
 
-def patience_over(progress: Progress, config: TrainingConfig) -> bool:
-    """Whether so many epochs brought no better dev F1 that the run ends."""
-    improved = progress.improved or progress.best_epoch  # which is all that older checkpoints know
-    return improved > 0 and progress.epoch - improved >= config.patience > 0
-
-
 def _refuse_changes(output: Path, config: Config) -> None:
     """
     Raises:
-        ConfigError: settings that the weights so far depend on are others than those of the run.
+        ConfigError: settings that affect the weights differ from the settings of the run.
     """
     before, now = _written(load_config(output / CONFIG)), _written(config)
     keys = [key for key in sorted(before | now) if key not in CHANGEABLE]
@@ -65,18 +61,18 @@ def _refuse_changes(output: Path, config: Config) -> None:
 def _refuse_nothing_to_do(output: Path, config: TrainingConfig) -> None:
     """
     Raises:
-        ConfigError: the run has all its epochs, or ended early.
+        ConfigError: the run is finished.
     """
     progress = read_progress(output / CHECKPOINT)
-    if (output / CARD).exists() and (progress.epoch >= config.epochs or patience_over(progress, config)):
+    if (output / CARD).exists() and (progress.epoch >= config.epochs or progress.out_of_patience(config.patience)):
         raise ConfigError(
-            f"{output} holds a finished run of {progress.epoch} epochs: there is nothing to resume; prolong it with"
-            " a larger --training.epochs, and --training.patience if it has one, or name another folder"
+            f"{output} holds a finished run of {progress.epoch} epochs: there is nothing to resume; extend it with"
+            " a larger --training.epochs, and a larger --training.patience if that is set, or name another folder"
         )
 
 
 def _written(config: Config) -> dict[str, Any]:
-    """The settings by dotted names, as a file has them."""
+    """The settings by dotted names, as they are written to a file."""
     return dict(_flat(tomllib.loads(tomli_w.dumps(to_dict(config)))))
 
 

@@ -1,9 +1,8 @@
-"""User dictionaries as training simulates them.
+"""Simulates user dictionaries during training.
 
-Names of the gold annotation are taken out of the lexicon and its vectors and stand in the lattice as words that a
-user added: mostly without a label, some with theirs, a few with a wrong one, a few cut wrongly. Some ordinary words
-are made user words too, in some sentences many of them. So the model learns what a word that is added tomorrow
-says, and what it does not.
+Some gold names become words in the lattice that a user added, most of them without their vector. Most have no
+label, some have their own, a few have a wrong label or wrong boundaries. Some ordinary words become user words too,
+in some sentences many of them. So the model learns how far it can rely on words that users add later.
 """
 
 from collections.abc import Sequence
@@ -15,27 +14,27 @@ from hanlattice.inputs.encoded import Encoded
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.spans import Span
 
-CHOSEN = 0.7  # of the names of a sentence that is chosen
-UNLABELLED, LABELLED, MISLABELLED = 0.6, 0.36, 0.005  # of these names; the others are cut wrongly
-ORDINARY = 0.35  # sentences in which one ordinary word is made a user word
-FORGOTTEN = 0.85  # names that lose their own vector
-LARGE = 0.2  # sentences that are read by a large user dictionary, of ordinary words above all
-LONGEST = 24  # characters of a name
+CHOSEN = 0.7  # names that become user words
+UNLABELLED, LABELLED, MISLABELLED = 0.6, 0.36, 0.005  # shares of these names; the others get wrong boundaries
+ORDINARY = 0.35  # sentences in which one ordinary word becomes a user word
+FORGOTTEN = 0.85  # names that lose their vector
+LARGE = 0.2  # sentences with a large user dictionary, mostly of ordinary words
+LONGEST = 24  # characters of a user word
 
 
 @dataclass(frozen=True)
 class UserWords:
-    """Simulates user words in encoded sentences; ``labels`` are those of the annotation convention."""
+    """Simulates user words in encoded sentences; ``labels`` are the entity labels of the annotation convention."""
 
     vocabulary: Vocabulary
     labels: Sequence[str]
     min_word_length: int = 2
 
     def __call__(self, sentence: Encoded, gold: Sequence[Span], draw: np.random.Generator) -> Encoded:
-        """The sentence with some of its names, and perhaps ordinary words, as user words."""
+        """The sentence, in which some names and perhaps ordinary words have become user words."""
         if draw.random() < LARGE:
             return self._from_large_dictionary(sentence, draw)
-        added: dict[tuple[int, int], tuple[int, bool]] = {}  # span -> kind, whether its vector is forgotten
+        added: dict[tuple[int, int], tuple[int, bool]] = {}  # span -> kind, whether its vector is left out
         for span in gold:
             if not self._is_word(span.start, span.end) or span.gaps or draw.random() > CHOSEN:
                 continue
@@ -49,7 +48,7 @@ class UserWords:
         return _with_words(sentence, added) if added else sentence
 
     def _from_large_dictionary(self, sentence: Encoded, draw: np.random.Generator) -> Encoded:
-        """Any share of the words, names or not, become user words without a label or a vector."""
+        """The sentence, in which a random share of all words has become user words without label and vector."""
         chosen = draw.random(len(sentence.words)) < draw.random()
         return replace(
             sentence,
@@ -80,7 +79,7 @@ class UserWords:
 
 
 def _with_words(sentence: Encoded, added: dict[tuple[int, int], tuple[int, bool]]) -> Encoded:
-    """Words of the sentence, by (start, end), with the kind of those added, which are put in where they are not."""
+    """The sentence with words at the spans of ``added``; each has a kind, and whether its vector is left out."""
     rows = {
         (start, end): (word, kind)
         for start, end, word, kind in zip(

@@ -6,7 +6,7 @@ from hanlattice.spans import Span
 
 
 @dataclass(frozen=True)
-class Piece:
+class AnnotatedWindow:
     """A window of a normalised text with the gold spans in it."""
 
     text: str

@@ -1,4 +1,4 @@
-"""Word vectors split into what their characters tell and what only the word itself does."""
+"""Splits word vectors into a part that follows from their characters and a rest that stays in the table."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from hanlattice.embeddings.initial_weights import with_all_rows
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.inputs.batch import Batch, Words, collate
 from hanlattice.inputs.reader import Reader
@@ -14,35 +15,34 @@ from hanlattice.inputs.vocabulary import UNKNOWN, Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.tagger import Tagger
 
-SAMPLE = 50_000  # words that the regression is fitted to
-BLOCK = 5_000  # words that are composed at a time
+SAMPLE = 50_000  # words to which the regression is fitted
+BLOCK = 5_000  # words per batch
 RIDGE = 0.1
 
 
 @torch.no_grad()
-def spell(tagger: Tagger, whole: Tagger, vocabulary: Vocabulary, seed: int) -> None:
-    """Fit every composition to the word vectors, and take its part away from their table.
+def fit_compositions(tagger: Tagger, vocabulary: Vocabulary, seed: int) -> None:
+    """Fit every composition of words to the word vectors, and subtract its result from their table.
 
-    ``whole`` holds the tables of the whole ``vocabulary``, ``tagger`` their first rows; both are changed.
-
-    The sum of both, which is what an encoder reads, stays the word's vector; a word without a row in the table gets
-    the vector that words with such characters have, instead of a random one. Least squares, from the pretrained
-    character and bigram vectors, over a sample of the vocabulary (compare Pinter et al. 2017,
-    https://aclanthology.org/D17-1010, who train a network to the same end).
+    The sum of both, which an encoder reads, is still the vector of the word. A word without a row in the table gets
+    the vector that is typical of its characters, not a random one. The composition is fitted by ridge regression on
+    pretrained character and bigram vectors, over a sample of ``vocabulary``, which names all rows of the tagger
+    (compare Pinter et al. 2017, https://aclanthology.org/D17-1010, who train a network for this).
     """
     if not vocabulary.words:
         return
-    whole.eval()
+    device, was_training = tagger.device, tagger.training
     reader = Reader(vocabulary)
     chosen = np.random.default_rng(seed).permutation(len(vocabulary.words))[:SAMPLE]
-    for words, begun in zip(_composed(whole), _composed(tagger), strict=True):
-        sample = [vocabulary.words[i] for i in chosen]
-        project = _fit(words, whole.embedding, reader, sample, words.table.weight[chosen + 1])
-        for first in range(0, len(vocabulary.words), BLOCK):
-            spelled = project(_features(words, whole.embedding, reader, vocabulary.words[first : first + BLOCK]))
-            words.table.weight[first + 1 : first + 1 + BLOCK] -= spelled
-        _projection(begun).load_state_dict(project.state_dict())
-        begun.table.weight.copy_(words.table.weight[: len(begun.table.weight)])
+    with with_all_rows(tagger.cpu().eval()):
+        for words in _composed(tagger):
+            sample = [vocabulary.words[i] for i in chosen]
+            project = _fit(words, tagger.embedding, reader, sample, words.table.weight[chosen + 1])
+            for first in range(0, len(vocabulary.words), BLOCK):
+                block = vocabulary.words[first : first + BLOCK]
+                spelled = project(_features(words, tagger.embedding, reader, block))
+                words.table.weight[first + 1 : first + 1 + BLOCK] -= spelled
+    tagger.to(device).train(was_training)
 
 
 def _composed(tagger: Tagger) -> list[WordEmbedding]:
@@ -65,7 +65,7 @@ def _features(
 def _fit(
     words: WordEmbedding, embedding: nn.Module, reader: Reader, chosen: Sequence[str], vectors: Float[Tensor, "W D"]
 ) -> nn.Linear:
-    """Ridge regression of the vectors on the features of the composition, whose projection it becomes."""
+    """Ridge regression of the vectors on the features; it becomes the projection of the composition."""
     project = _projection(words)
     n = project.in_features + 1
     gram, moment = torch.zeros(n, n, dtype=torch.float64), torch.zeros(n, project.out_features, dtype=torch.float64)
@@ -81,7 +81,7 @@ def _fit(
 
 
 def _alone(reader: Reader, words: Sequence[str]) -> Batch:
-    """Each word as a text of its own, in which it is the one word; what follows it is unknown."""
+    """Each word as a separate text, in which it is the only match; its last bigram is unknown."""
     batch = collate(reader.read(words, Lexicon()))
     n = batch.mask.sum(1, keepdim=True)
     zeros = torch.zeros_like(n)

@@ -29,9 +29,13 @@ from hanlattice.model.digests import CHECKPOINT, RECORD
 from hanlattice.model.folder import LOG
 from hanlattice.model.weights import load_weights, save_weights
 from hanlattice.spans import Span
-from hanlattice.training import Silent, data
+from hanlattice.training import Silent
 from hanlattice.training.augmentation import Variation
-from hanlattice.training.optimiser import rate
+from hanlattice.training.corpora import load_corpora
+from hanlattice.training.examples import examples
+from hanlattice.training.noise import without_punctuation
+from hanlattice.training.vocabularies import vocabularies
+from hanlattice.training.window import AnnotatedWindow
 
 WEIGHTS = "model.safetensors"
 
@@ -68,7 +72,7 @@ KILLED = """
 import os, sys, tiny
 from hanlattice import api
 from hanlattice.spans import Span
-from hanlattice.training import Silent, data
+from hanlattice.training import Silent
 
 class Killer(Silent):
     def epoch(self, row):
@@ -195,7 +199,7 @@ def test_a_seed_repeats_and_another_does_not(tmp_path: Path):
 )
 def test_the_learning_rate_warms_up_and_follows_its_schedule(schedule: str, shares: list[float]):
     config = tiny.config(schedule=schedule, warmup=0.2).training
-    found = [rate(config, progress) for progress in (0, 0.1, 0.2, 0.4, 0.6, 1)]
+    found = [learning_rate_factor(config, progress) for progress in (0, 0.1, 0.2, 0.4, 0.6, 1)]
     assert found == pytest.approx(shares)
 
 
@@ -464,10 +468,10 @@ def test_dev_and_test_keep_the_entities_that_train_leaves_out(tmp_path: Path):
     path = str(tmp_path / "nested.jsonl")
     corpus.write([nested] * 3, path, "jsonl")
     config = Config().with_settings({"data": {"train": path, "dev": path, "test": path, "outermost": True}})
-    corpora = data.load_corpora(config)
+    corpora = load_corpora(config)
     assert [d.spans for d in corpora.train] == [[Span(0, 4, "ORG")]] * 3
     assert [len(d.spans) for d in (*corpora.dev, *corpora.test)] == [2] * 6
-    assert corpora.inner == 3
+    assert corpora.n_nested == 3
 
 
 def test_defects_are_passed_over_if_asked_to_and_told(tmp_path: Path):
@@ -489,9 +493,9 @@ def test_defects_are_passed_over_if_asked_to_and_told(tmp_path: Path):
 def test_words_are_counted_where_no_longer_one_holds_them(where: str, shop: int, firm: int):
     """公司 is never met in train, hence 1, and in test only within a longer word, hence 0."""
     texts = ["去药店,人和药店。药店", "人和药店"], ["药店和东方公司"]
-    train, test = ([data.Piece(text, ()) for text in split] for split in texts)
+    train, test = ([AnnotatedWindow(text, ()) for text in split] for split in texts)
     config = Config().with_settings({"lexicon": {"counts": where}})
-    found = data.vocabularies(train, test, (), {}, Lexicon(tiny.WORDS), tiny.vectors(), config)
+    found = vocabularies(train, test, (), {}, Lexicon(tiny.WORDS), tiny.vectors(), config)
     counts = dict(zip(found.seen.words, found.word_counts.tolist(), strict=True))
     assert counts == {"药店": shop, "人和药店": 2, "东方公司": 1, "公司": firm}
 
@@ -539,7 +543,7 @@ def test_text_without_punctuation_keeps_its_entities() -> None:
     text = "委员：李鹏、乔石 李瑞环，阿·旺在上海。"
     names = ("李鹏", "乔石", "李瑞环", "阿·旺", "上海")
     spans = tuple(Span(text.index(name), text.index(name) + len(name), "X") for name in names)
-    bare = data.without_punctuation(data.Piece(text, spans))
+    bare = without_punctuation(AnnotatedWindow(text, spans))
     assert bare.text == "委员李鹏乔石李瑞环阿·旺在上海"
     assert tuple(bare.text[s.start : s.end] for s in bare.spans) == names
 
@@ -547,7 +551,7 @@ def test_text_without_punctuation_keeps_its_entities() -> None:
 def test_the_share_of_unpunctuated_text_is_drawn_anew_in_each_epoch() -> None:
     """What else varies is in test_noise.py."""
     lexicon, reader = Lexicon(), Reader(Vocabulary(tuple("北京好"), (), (), (), ()))
-    (example,) = data.examples([data.Piece("北京,好。", ())], reader, lexicon)
+    (example,) = examples([AnnotatedWindow("北京,好。", ())], reader, lexicon)
     vary = Variation(DataConfig(unpunctuated=0.3), reader, lexicon, has_user_words=False)
     lengths = [[len(e.encoded) for e in vary([example] * 1000, (), 1.0, np.random.default_rng(i))] for i in (0, 1)]
     assert lengths[0] != lengths[1]

@@ -11,7 +11,7 @@ from hanlattice import api, corpus, training
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError
-from hanlattice.training.fine_tuning import begin_with, settings_to_go_on
+from hanlattice.training.fine_tuning import copy_weights, settings_for_fine_tuning
 
 
 def further(place: Path) -> Path:
@@ -29,7 +29,7 @@ def further(place: Path) -> Path:
 
 def going_on(place: Path, **settings: object) -> Config:
     path = str(further(place))
-    config = settings_to_go_on(str(tiny.trained()))
+    config = settings_for_fine_tuning(str(tiny.trained()))
     return config.with_settings({"data": {"train": path, "dev": path}, "training": {"epochs": 1, **settings}})
 
 
@@ -55,7 +55,7 @@ def test_other_types_begin_with_a_decoder_of_their_own(tmp_path: Path, capsys: p
     texts = [Document("李明在北京", (Entity("李明", "名", 0, 2),))] * 4
     corpus.write(texts, tmp_path / "names.jsonl", "jsonl")
     data = {"train": str(tmp_path / "names.jsonl"), "dev": str(tmp_path / "names.jsonl")}
-    config = settings_to_go_on(str(tiny.trained())).with_settings({"data": data, "training": {"epochs": 8}})
+    config = settings_for_fine_tuning(str(tiny.trained())).with_settings({"data": data, "training": {"epochs": 8}})
 
     class Listening(training.Silent):
         said: list[str] = []  # noqa: RUF012
@@ -75,7 +75,7 @@ def test_rows_follow_their_names(tmp_path: Path) -> None:
     start, other = tiny.ner(), tiny.ner()
     vocabulary = replace(other.vocabulary, chars=tuple(reversed(other.vocabulary.chars)))
     before = start.tagger.embedding.chars.weight.clone()
-    assert begin_with(start, other.tagger, vocabulary) == vocabulary.labels
+    assert copy_weights(start, other.tagger, vocabulary) == vocabulary.labels
     assert torch.equal(other.tagger.embedding.chars.weight[2:], before[2:].flip(0))
     assert torch.equal(other.tagger.embedding.chars.weight[:2], before[:2])
 

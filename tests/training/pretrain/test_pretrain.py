@@ -32,7 +32,7 @@ from hanlattice.inputs.batch import collate
 from hanlattice.inputs.reader import Reader
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.weights import load_weights
-from hanlattice.training.optimiser import hold, optimisers
+from hanlattice.training.optimiser import freeze_pretrained, optimisers
 from hanlattice.training.pretrain import Settings, Silent, Stopped, finish, pretrain
 from hanlattice.training.pretrain import loop as loop_module
 from hanlattice.training.pretrain.batches import Batches, in_order
@@ -502,7 +502,7 @@ class TestOwn:
     def test_a_held_body_does_not_learn(self):
         chosen = own(mode="tuned").with_settings({"training": {"pretrained_from": 2}})
         tagger = blank(chosen)
-        hold(tagger, chosen.training, 1)
+        freeze_pretrained(tagger, chosen.training, 1)
         batch = collate(Reader(tiny.ner().vocabulary).read(["李明在北京"], Lexicon()))
         tagger.loss(batch, [[]]).backward()
         assert all(p.grad is None for p in tagger.embedding.language_model.parameters())

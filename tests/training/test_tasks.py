@@ -17,10 +17,8 @@ from hanlattice.errors import ConfigError, DataError
 from hanlattice.inputs.batch import collate
 from hanlattice.model.weights import load_weights
 from hanlattice.training import Silent
-from hanlattice.training.auxiliary import n_steps, steps
-from hanlattice.training.checkpoint import Progress
-from hanlattice.training.loop import one_epoch, prepare
-from hanlattice.training.optimiser import optimisers
+from hanlattice.training.prepare import prepare
+from hanlattice.training.tasks import n_steps, steps, total_steps, with_heads
 
 WEIGHTS = "model.safetensors"
 
@@ -70,7 +68,7 @@ def test_it_moves_the_encoder_and_leaves_nothing_else(tmp_path: Path):
     assert found.keys() == plain.keys()
     moved = [name for name in found if name.startswith("encoder.") and not torch.equal(found[name], plain[name])]
     assert len(moved) > 10
-    assert "beside them 4 documents of 'words' in 4 pieces, " in "\n".join(memory.said)
+    assert "also 4 documents of 'words' in 4 windows, " in "\n".join(memory.said)
     assert api.load(run.folder).labels == ("LOC", "ORG", "PER")
 
 
@@ -112,7 +110,7 @@ def test_the_weight_multiplies_what_they_teach(tmp_path: Path):
         run.tasks[0] = replace(run.tasks[0], weight=0.0)
         before = next(run.ner.tagger.encoder.parameters()).detach().clone()
         config = with_words(tmp_path).with_settings(settings).training
-        one_epoch(run, config, optimisers(run.learner, config), None, Progress(), run.steps(config), Silent())
+        run.loop(config).epoch()
         return next(run.ner.tagger.encoder.parameters()).detach() - before
 
     assert moved(1.0).abs().sum() > 0
@@ -125,12 +123,12 @@ def test_steps_hold_every_example_once_and_end_with_its_epochs(tmp_path: Path):
     own, words = run.tasks
     draw = np.random.default_rng(0)
     for size in (1, 3, 100):
-        found = list(steps(run.tasks, 0, size, 50, run.vary, draw))
+        found = list(steps(run.tasks, 0, size, 50, run.variation, draw))
         assert len(found) == n_steps(run.tasks, 0, size)
         for task in run.tasks:
             read = [id(e) for step in found if step.task is task for e in step.examples]
             assert sorted(read) == sorted(map(id, task.examples))
-    order = [step.task is own for step in steps(run.tasks, 0, 1, 50, run.vary, draw)]
+    order = [step.task is own for step in steps(run.tasks, 0, 1, 50, run.variation, draw)]
     assert order != sorted(order)
     assert order != sorted(order, reverse=True)
     assert len(words.examples) == 4
@@ -141,7 +139,7 @@ def test_they_are_read_in_the_first_epochs_only(tmp_path: Path):
     run = prepare(config, "cpu", Silent())
     counts = [n_steps(run.tasks, epoch, 6) for epoch in range(5)]
     assert counts == [6, 6, 5, 5, 5]
-    assert run.steps(config.training) == sum(counts)
+    assert total_steps(run.tasks, 5, config.training.batch_size) == sum(counts)
 
 
 def test_a_run_with_them_that_was_stopped_goes_on_to_the_same_result(tmp_path: Path):
@@ -214,8 +212,8 @@ def test_a_corpus_of_the_same_convention_teaches_the_models_own_head(tmp_path: P
     own, more = run.tasks
     assert more.head is None
     assert len(more) == 2
-    assert run.learner is run.ner.tagger
-    assert len(list(steps(run.tasks, 0, 1, 0, run.vary, np.random.default_rng(0)))) == len(own) + 2
+    assert with_heads(run.ner.tagger, run.tasks) is run.ner.tagger
+    assert len(list(steps(run.tasks, 0, 1, 0, run.variation, np.random.default_rng(0)))) == len(own) + 2
 
 
 def test_a_corpus_of_the_same_convention_has_no_labels_of_its_own(tmp_path: Path):

@@ -14,14 +14,14 @@ from torch import Tensor, nn
 
 import hanlattice
 import tiny
-from hanlattice import api
+from hanlattice import api, training
 from hanlattice.config.files import load_config
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
 from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.model.digests import CHECKPOINT, RECORD, faults
 from hanlattice.model.folder import CARD, CONFIG, LOG, WEIGHTS
-from hanlattice.training import Silent, loop
+from hanlattice.training import Silent
 from hanlattice.training.checkpoint import read_progress
 
 
@@ -273,4 +273,4 @@ def test_scores_need_no_torch(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[1] == "False"
     ner, documents = hanlattice.load(tiny.trained(), engine="torch"), tiny.documents()
-    assert hanlattice.evaluate(ner, documents) == loop.evaluate(ner, documents)
+    assert hanlattice.evaluate(ner, documents) == training.evaluate(ner, documents)

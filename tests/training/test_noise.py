@@ -19,12 +19,13 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser
 from hanlattice.text.tidy import SYMBOL
-from hanlattice.training import data, noise
+from hanlattice.training import noise
 from hanlattice.training.augmentation import Variation, share_of
+from hanlattice.training.examples import Example, annotated_windows, examples
 from hanlattice.training.noise import KINDS, WEIGHTS, joined, noisy, without_punctuation
-from hanlattice.training.window import Piece
+from hanlattice.training.window import AnnotatedWindow
 
-Kind = Callable[[Piece, np.random.Generator], Piece]
+Kind = Callable[[AnnotatedWindow, np.random.Generator], AnnotatedWindow]
 
 INTO_NAMES = (noise.scattered_blanks, noise.wrapped)  # which may put a blank into a name
 RECASED = (noise.recased,)
@@ -32,8 +33,8 @@ LETTERS = "李明北京工作人和Ab1，。,.“”() \n"
 PUNCTUATION = "，。,.“”()"
 
 
-def said(piece: Piece) -> list[tuple[tuple[str, ...], str]]:
-    return [(tuple(piece.text[a:b] for a, b in span.fragments), span.label) for span in piece.spans]
+def said(window: AnnotatedWindow) -> list[tuple[tuple[str, ...], str]]:
+    return [(tuple(window.text[a:b] for a, b in span.fragments), span.label) for span in window.spans]
 
 
 def flat(parts: Sequence[str]) -> str:
@@ -42,7 +43,7 @@ def flat(parts: Sequence[str]) -> str:
 
 
 @st.composite
-def pieces(draw: st.DrawFn, gaps: bool = False) -> Piece:
+def windows(draw: st.DrawFn, gaps: bool = False) -> AnnotatedWindow:
     """A text without idle blanks, as it is after tidying, and spans in it: some nested, none crossing another."""
     raw = draw(st.text(st.sampled_from(LETTERS), max_size=40)).strip()
     text = "".join(
@@ -58,66 +59,67 @@ def pieces(draw: st.DrawFn, gaps: bool = False) -> Piece:
     spans = {Span(a, b, draw(st.sampled_from("PL"))) for a, b in found}
     if gaps and n >= 3:
         spans.add(Span(0, n, "G", ((1, n - 1),)))
-    return Piece(text, tuple(sorted(spans)))
+    return AnnotatedWindow(text, tuple(sorted(spans)))
 
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def is_sound(piece: Piece) -> None:
-    for span in piece.spans:
-        assert 0 <= span.start < span.end <= len(piece.text)
+def is_sound(window: AnnotatedWindow) -> None:
+    for span in window.spans:
+        assert 0 <= span.start < span.end <= len(window.text)
         assert all(a < b for a, b in span.fragments)
-        ends = piece.text[span.start], piece.text[span.end - 1]
+        ends = window.text[span.start], window.text[span.end - 1]
         assert not any(end.isspace() or end == SYMBOL for end in ends), "a name begins or ends with noise"
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(max_examples=150)
-@given(piece=pieces(), seed=seeds)
-def test_names_say_what_they_said(kind: Kind, piece: Piece, seed: int) -> None:
-    found = kind(piece, np.random.default_rng(seed))
+@given(window=windows(), seed=seeds)
+def test_names_say_what_they_said(kind: Kind, window: AnnotatedWindow, seed: int) -> None:
+    found = kind(window, np.random.default_rng(seed))
     is_sound(found)
-    before, after = said(piece), said(found)
+    before, after = said(window), said(found)
     if kind is noise.latinised:  # these names have labels that it knows nothing of
-        assert found == piece
+        assert found == window
     if kind in RECASED:
         before, after = ([(tuple(p.lower() for p in parts), x) for parts, x in side] for side in (before, after))
     if kind in INTO_NAMES or kind is noise.blanks_for_punctuation:  # two blanks that meet become one
         before, after = ([((flat(parts),), x) for parts, x in side] for side in (before, after))
     if kind is noise.cut:
         assert not Counter(after) - Counter(before)
-        assert found.text in piece.text
+        assert found.text in window.text
     else:
         assert after == before
 
 
 @settings(max_examples=100)
-@given(piece=pieces(), seed=seeds)
-def test_names_in_latin_letters_take_the_place_of_others(piece: Piece, seed: int) -> None:
+@given(window=windows(), seed=seeds)
+def test_names_in_latin_letters_take_the_place_of_others(window: AnnotatedWindow, seed: int) -> None:
     labels = {"P": "PER", "L": "LOC"}
-    piece = Piece(piece.text, tuple(span._replace(label=labels[span.label]) for span in piece.spans))
-    found = noise.latinised(piece, np.random.default_rng(seed))
+    window = AnnotatedWindow(window.text, tuple(span._replace(label=labels[span.label]) for span in window.spans))
+    found = noise.latinised(window, np.random.default_rng(seed))
     is_sound(found)
-    assert [span.label for span in found.spans] == [span.label for span in piece.spans]
+    assert [span.label for span in found.spans] == [span.label for span in window.spans]
     outside = [
-        "".join(c for c, is_name in zip(p.text, noise.named(p), strict=True) if not is_name) for p in (piece, found)
+        "".join(c for c, is_name in zip(p.text, noise.named(p), strict=True) if not is_name)
+        for p in (window, found)
     ]
     assert outside[0] == outside[1]
-    for (before, _), (after, _) in zip(said(piece), said(found), strict=True):
+    for (before, _), (after, _) in zip(said(window), said(found), strict=True):
         assert after == before or all(c.isascii() or c.isalpha() for c in after[0])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(max_examples=60)
-@given(piece=pieces(), seed=seeds)
-def test_spans_inside_spans_stay_there(kind: Kind, piece: Piece, seed: int) -> None:
-    found = kind(piece, np.random.default_rng(seed))
-    if len(found.spans) != len(piece.spans):
+@given(window=windows(), seed=seeds)
+def test_spans_inside_spans_stay_there(kind: Kind, window: AnnotatedWindow, seed: int) -> None:
+    found = kind(window, np.random.default_rng(seed))
+    if len(found.spans) != len(window.spans):
         assert kind is noise.cut
         return
     for (a, b), (c, d) in zip(
-        [(x, y) for x in piece.spans for y in piece.spans],
+        [(x, y) for x in window.spans for y in window.spans],
         [(x, y) for x in found.spans for y in found.spans],
         strict=True,
     ):
@@ -126,69 +128,71 @@ def test_spans_inside_spans_stay_there(kind: Kind, piece: Piece, seed: int) -> N
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(max_examples=60)
-@given(piece=pieces(gaps=True), seed=seeds)
-def test_spans_with_gaps_do_no_harm(kind: Kind, piece: Piece, seed: int) -> None:
-    is_sound(kind(piece, np.random.default_rng(seed)))
-    if any(span.gaps for span in piece.spans):
-        assert noisy(piece, [piece], np.random.default_rng(seed)) is piece
+@given(window=windows(gaps=True), seed=seeds)
+def test_spans_with_gaps_do_no_harm(kind: Kind, window: AnnotatedWindow, seed: int) -> None:
+    is_sound(kind(window, np.random.default_rng(seed)))
+    if any(span.gaps for span in window.spans):
+        assert noisy(window, [window], np.random.default_rng(seed)) is window
 
 
 @settings(max_examples=150)
-@given(pieces(), pieces(), seeds)
-def test_several_kinds_at_once(piece: Piece, other: Piece, seed: int) -> None:
-    found = noisy(piece, [other], np.random.default_rng(seed))
+@given(windows(), windows(), seeds)
+def test_several_kinds_at_once(window: AnnotatedWindow, other: AnnotatedWindow, seed: int) -> None:
+    found = noisy(window, [other], np.random.default_rng(seed))
     is_sound(found)
-    assert found == noisy(piece, [other], np.random.default_rng(seed))
+    assert found == noisy(window, [other], np.random.default_rng(seed))
     names = Counter(flat(parts).lower() for parts, _ in said(found))
-    assert not names - Counter(flat(parts).lower() for side in (piece, other) for parts, _ in said(side))
+    assert not names - Counter(flat(parts).lower() for side in (window, other) for parts, _ in said(side))
 
 
 @settings(max_examples=100)
-@given(pieces(gaps=True), pieces(gaps=True), seeds)
-def test_two_texts_that_are_joined_keep_the_names_of_both(piece: Piece, other: Piece, seed: int) -> None:
-    found = joined(piece, other, np.random.default_rng(seed))
+@given(windows(gaps=True), windows(gaps=True), seeds)
+def test_two_texts_that_are_joined_keep_the_names_of_both(
+    window: AnnotatedWindow, other: AnnotatedWindow, seed: int
+) -> None:
+    found = joined(window, other, np.random.default_rng(seed))
     is_sound(found)
-    assert found == piece or said(found) == [*said(piece), *said(other)]
-    assert (found == piece) == (not piece.text or not other.text)
-    long = Piece("长" * noise.JOINED_LENGTH, ())
+    assert found == window or said(found) == [*said(window), *said(other)]
+    assert (found == window) == (not window.text or not other.text)
+    long = AnnotatedWindow("长" * noise.JOINED_LENGTH, ())
     assert joined(long, other, np.random.default_rng(seed)) == long
 
 
-@given(pieces(gaps=True))
-def test_without_punctuation_none_is_left_outside_names(piece: Piece) -> None:
-    found = without_punctuation(piece)
-    assert said(found) == said(piece) or any(span.gaps for span in piece.spans)
+@given(windows(gaps=True))
+def test_without_punctuation_none_is_left_outside_names(window: AnnotatedWindow) -> None:
+    found = without_punctuation(window)
+    assert said(found) == said(window) or any(span.gaps for span in window.spans)
     outside = noise.named(found)
     assert not [
         c for c, is_name in zip(found.text, outside, strict=True) if not is_name and c in f"{PUNCTUATION} \n"
     ]
     assert [c for c in found.text if c not in f"{PUNCTUATION} \n"] == [
-        c for c in piece.text if c not in f"{PUNCTUATION} \n"
+        c for c in window.text if c not in f"{PUNCTUATION} \n"
     ]
 
 
 @pytest.mark.parametrize(
-    "piece",
+    "window",
     [
-        Piece("", ()),
-        Piece("李", (Span(0, 1, "PER"),)),
-        Piece("李明", (Span(0, 2, "PER"),)),
-        Piece("Yahoo!", (Span(0, 6, "ORG"),)),
-        Piece("，", ()),
-        Piece("。。。", (Span(0, 3, "ORG"),)),
-        Piece(SYMBOL, ()),
-        Piece("重庆大学", (Span(0, 2, "LOC"), Span(0, 4, "ORG"))),
+        AnnotatedWindow("", ()),
+        AnnotatedWindow("李", (Span(0, 1, "PER"),)),
+        AnnotatedWindow("李明", (Span(0, 2, "PER"),)),
+        AnnotatedWindow("Yahoo!", (Span(0, 6, "ORG"),)),
+        AnnotatedWindow("，", ()),
+        AnnotatedWindow("。。。", (Span(0, 3, "ORG"),)),
+        AnnotatedWindow(SYMBOL, ()),
+        AnnotatedWindow("重庆大学", (Span(0, 2, "LOC"), Span(0, 4, "ORG"))),
     ],
-    ids=lambda piece: piece.text or "empty",
+    ids=lambda window: window.text or "empty",
 )
-def test_small_texts(piece: Piece) -> None:
+def test_small_texts(window: AnnotatedWindow) -> None:
     for seed in range(200):
         for kind in (*KINDS, lambda p, draw: noisy(p, [p], draw), lambda p, draw: noisy(p, [], draw)):
-            found = kind(piece, np.random.default_rng(seed))
+            found = kind(window, np.random.default_rng(seed))
             is_sound(found)
 
 
-SENTENCE = Piece(
+SENTENCE = AnnotatedWindow(
     "昨天,李明从IBM去了重庆市渝中区的“人和药店”,他说:天气很好!后来New York的朋友也来了。",
     (Span(3, 5, "PER"), Span(6, 9, "ORG"), Span(11, 14, "LOC"), Span(11, 17, "LOC"), Span(19, 23, "ORG"),
      Span(35, 43, "LOC")),
@@ -230,10 +234,10 @@ def test_noise_looks_as_it_says() -> None:
     assert widths[-1] <= widths[0]
 
 
-@given(pieces(), seeds)
-def test_blanks_have_the_forms_of_tidied_text(piece: Piece, seed: int) -> None:
+@given(windows(), seeds)
+def test_blanks_have_the_forms_of_tidied_text(window: AnnotatedWindow, seed: int) -> None:
     for kind in (noise.blanks_for_punctuation, noise.scattered_blanks, noise.wrapped):
-        text = kind(piece, np.random.default_rng(seed)).text
+        text = kind(window, np.random.default_rng(seed)).text
         assert text == text.strip(" \n")
         assert not any(a in " \n" and b in " \n" for a, b in pairwise(text))
 
@@ -244,16 +248,16 @@ class World:
     def __init__(self) -> None:
         config = tiny.config()
         self.lexicon = Lexicon(tiny.WORDS)
-        self.pieces, _ = data.pieces(tiny.documents(), config, Normaliser())
+        self.windows, _ = annotated_windows(tiny.documents(), config.text, Normaliser())
         labels = ("LOC", "ORG", "PER")
-        chars = tuple(sorted(set("".join(p.text for p in self.pieces))))
+        chars = tuple(sorted(set("".join(p.text for p in self.windows))))
         self.reader = Reader(Vocabulary(chars, (), tuple(tiny.WORDS), labels, labels, True))
-        self.examples = data.examples(self.pieces, self.reader, self.lexicon)
+        self.examples = examples(self.windows, self.reader, self.lexicon)
         self.labels = labels
 
     def drawn(
         self, seed: int = 0, share: float = 1.0, *, has_user_words: bool = True, **settings: float
-    ) -> list[data.Example]:
+    ) -> list[Example]:
         chosen = DataConfig(**{"user_words": 0.0, **settings})
         vary = Variation(chosen, self.reader, self.lexicon, has_user_words)
         return vary(self.examples, self.labels, share, np.random.default_rng(seed))
@@ -264,7 +268,7 @@ def world() -> World:
     return World()
 
 
-def rows(examples: Sequence[data.Example]) -> list[tuple[object, ...]]:
+def rows(examples: Sequence[Example]) -> list[tuple[object, ...]]:
     return [
         (
             e.encoded.text,
@@ -320,7 +324,7 @@ class TestVariation:
 
     def test_changed_examples_are_read_as_others_are(self, world: World) -> None:
         for example in world.drawn(noise=1.0):
-            (again,) = data.examples([example.piece], world.reader, world.lexicon)
+            (again,) = examples([example.window], world.reader, world.lexicon)
             assert rows([again]) == rows([example])
 
     def test_user_words_are_for_taggers_that_tell_them_apart(self, world: World) -> None:
@@ -328,17 +332,17 @@ class TestVariation:
         assert all(a is b for a, b in zip(found, world.examples, strict=True))
 
     def test_an_example_of_which_nothing_would_be_left_stays(self, world: World) -> None:
-        marks = data.examples([Piece("，。", ())], world.reader, world.lexicon)
+        marks = examples([AnnotatedWindow("，。", ())], world.reader, world.lexicon)
         vary = Variation(DataConfig(unpunctuated=1.0, user_words=0.0), world.reader, world.lexicon, True)
         assert vary(marks, world.labels, 1.0, np.random.default_rng(0)) == marks
         assert vary([], world.labels, 0.5, np.random.default_rng(0)) == []
 
     def test_spans_keep_their_names_through_all_of_it(self, world: World) -> None:
-        known = {flat(parts).lower() for e in world.examples for parts, _ in said(e.piece)}
+        known = {flat(parts).lower() for e in world.examples for parts, _ in said(e.window)}
         for seed in range(20):
             for example in world.drawn(seed, noise=0.7, unpunctuated=0.3, user_words=0.5):
-                is_sound(example.piece)
-                names = {flat(parts).lower() for parts, _ in said(example.piece)}
+                is_sound(example.window)
+                names = {flat(parts).lower() for parts, _ in said(example.window)}
                 assert {name for name in names if not name.isascii()} <= known
 
 

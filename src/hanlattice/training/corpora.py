@@ -1,0 +1,236 @@
+"""The corpora of a run: read, split, and without documents that dev or an excluded corpus shares."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from hanlattice import corpus
+from hanlattice.config.files import located
+from hanlattice.config.settings import AuxiliaryConfig, Config
+from hanlattice.corpus.defects import Defect
+from hanlattice.document import Document, Entity
+from hanlattice.errors import ConfigError, DataError
+from hanlattice.spans import Span
+from hanlattice.text.normalise import Normaliser
+
+SHARED_LENGTH = 20  # characters that two texts must share to count as leaked
+
+
+@dataclass
+class Corpora:
+    """The documents of a run.
+
+    Attributes:
+        train: of the default convention.
+        further: of other conventions and of auxiliary corpora, by the names that the settings give them.
+        n_leaked: documents left out of ``train`` and ``further`` because they share 20 characters with an excluded
+            corpus or with dev.
+        n_nested: entities left out because another one contains them.
+        defects: those of all corpora that were skipped.
+        contradictions: documents left out because an earlier one of their convention has the same text with other
+            entities.
+    """
+
+    train: list[Document]
+    dev: list[Document]
+    test: list[Document]
+    further: dict[str, list[Document]] = field(default_factory=dict)
+    n_leaked: int = 0
+    n_nested: int = 0
+    defects: list[Defect] = field(default_factory=list)
+    contradictions: list[Document] = field(default_factory=list)
+
+
+def load_corpora(config: Config) -> Corpora:
+    """Read train, dev, test and further corpora. Without a dev file a share of the first training corpus is dev.
+
+    Documents that share 20 characters with an excluded corpus are left out of train. Documents of the second and
+    later training corpora, of other conventions and of auxiliary corpora are also left out if they share them with
+    dev. Dev and test keep nested entities, even if train does not, so that scores include what a flat decoder
+    misses.
+
+    Raises:
+        ConfigError: no training corpus is named.
+        DataError: a corpus is empty or cannot be read, or a training corpus has no entity.
+    """
+    data, settings = config.data, further_corpora(config)
+    _check_names(config, settings)
+    defects: list[Defect] = []
+    read = partial(_read, config=config, defects=defects)
+    banned = _shared(document for path in data.exclude for document in read(path))
+    train, n_leaked = _without(banned, read(data.train[0]))
+    dev = read(data.dev) if data.dev else []
+    test = read(data.test) if data.test else []
+    if not dev:
+        train, dev = _split(train, data.dev_share, config.training.seed)
+    found = Corpora(train, dev, test, {name: [] for name in settings}, n_leaked, defects=defects)
+    if data.train[1:] or settings:
+        banned = banned | _shared(dev)
+    for path in data.train[1:]:
+        kept, n_shared = _without(banned, read(path))
+        found.train, found.n_leaked = [*found.train, *kept], found.n_leaked + n_shared
+    for name, kind in settings.items():
+        for path in kind.corpus:
+            kept, n_shared = _without(banned, _relabelled(read(path), kind.labels))
+            found.further[name], found.n_leaked = [*found.further[name], *kept], found.n_leaked + n_shared
+    if data.outermost:
+        _keep_outermost(found)
+    _leave_out_contradictions(found, config, settings)
+    _check_entities(found, config, settings)
+    return found
+
+
+def further_corpora(config: Config) -> dict[str, AuxiliaryConfig]:
+    """The settings of other conventions and of auxiliary corpora, by their names.
+
+    Raises:
+        ConfigError: two of them, or one of them and the default convention, have the same name.
+    """
+    twice = (config.conventions.keys() & config.auxiliary.keys()) | (
+        {config.data.convention} & {*config.conventions, *config.auxiliary}
+    )
+    if twice:
+        raise ConfigError(f"{min(twice)!r} names two conventions or auxiliary corpora; rename one of them")
+    return {**config.conventions, **config.auxiliary}
+
+
+def _check_names(config: Config, settings: Mapping[str, AuxiliaryConfig]) -> None:
+    """
+    Raises:
+        ConfigError: the settings name no file for train or for a further corpus.
+    """
+    if not config.data.train:
+        raise ConfigError("no training corpus: give --train FILE, or data.train in the settings")
+    for name, kind in settings.items():
+        if not kind.corpus:
+            table = "conventions" if name in config.conventions else "auxiliary"
+            raise ConfigError(f"{table}.{name}.corpus is empty: name a file, or remove {name!r}")
+
+
+def _check_entities(found: Corpora, config: Config, settings: Mapping[str, AuxiliaryConfig]) -> None:
+    """
+    Raises:
+        DataError: there is no document for train or dev, or no entity in train or in a further corpus.
+    """
+    first = config.data.train[0]
+    if not found.train or not found.dev:
+        raise DataError("too few documents for training and development; name more files", first)
+    if not any(document.entities for document in found.train):
+        raise DataError("has no entity to learn from; name an annotated corpus", first)
+    for name, documents in found.further.items():
+        if not any(document.entities for document in documents):
+            reason = f"{name!r} is left with no entity to learn from; name an annotated corpus, or remove {name!r}"
+            raise DataError(reason, settings[name].corpus[0])
+
+
+def _read(path: str, config: Config, defects: list[Defect]) -> list[Document]:
+    data, path = config.data, located(path)
+
+    def collect(defect: Defect) -> None:
+        if defect.lossy:
+            defects.append(defect)
+
+    on_defect = collect if data.drop else None
+    read = corpus.read(path, format=data.format or None, scheme=data.scheme or None, on_defect=on_defect)
+    documents = [replace(document, meta={"@file": path, **document.meta}) for document in read]
+    if not documents:
+        raise DataError("has no document", path)
+    return documents
+
+
+def _split(documents: Sequence[Document], share: float, seed: int) -> tuple[list[Document], list[Document]]:
+    """Train and dev: each document is in dev with the probability ``share``."""
+    chosen = np.random.default_rng(seed).random(len(documents)) < share
+    rows = list(zip(documents, chosen, strict=True))
+    return [d for d, is_dev in rows if not is_dev], [d for d, is_dev in rows if is_dev]
+
+
+def _relabelled(documents: Iterable[Document], labels: Mapping[str, str]) -> list[Document]:
+    if not labels:
+        return list(documents)
+    return [
+        replace(d, entities=tuple(replace(e, label=labels.get(e.label, e.label)) for e in d.entities))
+        for d in documents
+    ]
+
+
+def _keep_outermost(found: Corpora) -> None:
+    """Leave nested entities out of train and further corpora, and count them."""
+
+    def outermost(documents: list[Document]) -> list[Document]:
+        kept = list(map(_outermost, documents))
+        found.n_nested += sum(len(d.entities) for d in documents) - sum(len(d.entities) for d in kept)
+        return kept
+
+    found.train = outermost(found.train)
+    found.further = {name: outermost(documents) for name, documents in found.further.items()}
+
+
+def _outermost(document: Document) -> Document:
+    """The document without entities that overlap an earlier or a longer one."""
+    kept: list[Entity] = []
+    for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
+        if not kept or kept[-1].end <= entity.start:
+            kept.append(entity)
+    return replace(document, entities=tuple(kept))
+
+
+def _leave_out_contradictions(found: Corpora, config: Config, settings: Mapping[str, AuxiliaryConfig]) -> None:
+    """Check conventions of several files for texts that an earlier file annotates differently."""
+    if len(config.data.train) > 1:
+        found.train, found.contradictions = consistent(found.train)
+    for name, documents in found.further.items():
+        if len(settings[name].corpus) > 1:
+            found.further[name], contradicting = consistent(documents)
+            found.contradictions += contradicting
+
+
+def consistent(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
+    """Split documents into those to keep, and those whose text an earlier one has with other entities."""
+    first: dict[str, list[Span]] = {}
+    kept: list[Document] = []
+    contradicting: list[Document] = []
+    for document in documents:
+        spans = sorted(document.spans)
+        same = first.setdefault(document.text, spans) == spans
+        (kept if same else contradicting).append(document)
+    return kept, contradicting
+
+
+def refuse_overlaps(documents: Iterable[Document]) -> None:
+    """Check the corpus of a decoder that cannot learn nested entities.
+
+    Raises:
+        DataError: two entities overlap; file and line of their text are named.
+    """
+    for document in documents:
+        for first, second in pairwise(sorted(span for span in document.spans if not span.gaps)):
+            if second.start < first.end:
+                names = " and ".join(f"{s.label} {document.text[s.start : s.end]!r}" for s in (first, second))
+                raise DataError(
+                    f"{names} overlap, which this decoder cannot learn; keep only the outermost of such entities"
+                    " with data.outermost = true",
+                    document.meta["@file"],
+                    document.meta.get("@line"),
+                )
+
+
+def without_shared(banned: Iterable[Document], documents: list[Document]) -> list[Document]:
+    """The documents that share no 20 successive characters with the banned ones."""
+    return _without(_shared(banned), documents)[0]
+
+
+def _without(banned: set[str], documents: list[Document]) -> tuple[list[Document], int]:
+    """The documents that contain none of the ``banned`` substrings, and the number of the others."""
+    kept = [d for d in documents if not _shared([d]) & banned] if banned else documents
+    return kept, len(documents) - len(kept)
+
+
+def _shared(documents: Iterable[Document]) -> set[str]:
+    """All substrings of 20 characters, in lower case."""
+    plain = Normaliser(lower=True)
+    texts = (plain(document.text).text for document in documents)
+    return {text[i : i + SHARED_LENGTH] for text in texts for i in range(len(text) - SHARED_LENGTH + 1)}

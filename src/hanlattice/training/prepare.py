@@ -1,0 +1,268 @@
+"""Everything that a run needs before its first step: corpora are read, and the vocabulary and the tagger built."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import cast
+
+import numpy as np
+
+from hanlattice.build import build, build_head, own_parts
+from hanlattice.config.settings import Config, TrainingConfig
+from hanlattice.document import Document
+from hanlattice.embeddings.initial_weights import Tables
+from hanlattice.embeddings.words import Composition
+from hanlattice.errors import DataError
+from hanlattice.evaluation.reach import named, out_of_reach
+from hanlattice.inputs.batch import collate
+from hanlattice.inputs.reader import Reader
+from hanlattice.lexicon import Lexicon
+from hanlattice.model import weights
+from hanlattice.model.folder import ModelFolder
+from hanlattice.pipeline import BATCH, NER
+from hanlattice.tagger import Head, Tagger
+from hanlattice.text.normalise import Normaliser
+from hanlattice.training.augmentation import Variation
+from hanlattice.training.corpora import Corpora, further_corpora, load_corpora, refuse_overlaps
+from hanlattice.training.distributed import ALONE, Group
+from hanlattice.training.examples import Example, annotated_windows, examples, labels_of
+from hanlattice.training.fine_tuning import copy_weights, model_folder
+from hanlattice.training.loop import Loop
+from hanlattice.training.noise import noisy, without_punctuation
+from hanlattice.training.optimiser import initialise
+from hanlattice.training.tasks import Task
+from hanlattice.training.vocabularies import Vocabularies, load_lexicon, load_vectors, vocabularies
+from hanlattice.training.watcher import Watcher
+from hanlattice.training.window import AnnotatedWindow
+from hanlattice.training.word_composition import fit_compositions
+from hanlattice.vectors import VectorSet
+
+N_EXAMPLES = 3  # defects, and entities that cannot be found, that are reported; all of them are counted
+
+
+@dataclass
+class Prepared:
+    """The model to train, what it learns from, and what it is scored on.
+
+    The first of the ``tasks`` is the model's own.
+    """
+
+    ner: NER
+    tasks: list[Task]
+    variation: Variation
+    vocabularies: Vocabularies
+    dev: list[Document]
+    test: list[Document]
+
+    def loop(self, config: TrainingConfig, *, watcher: Watcher | None = None, group: Group = ALONE) -> Loop:
+        """The training loop of the model, before its first epoch."""
+        return Loop(self.ner.tagger, self.tasks, self.variation, config, watcher=watcher, group=group)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Windows of all corpora.
+
+    ``train`` is of the default convention, ``further`` of other conventions and auxiliary corpora by name;
+    ``n_cut`` is the number of entities in ``train`` that no window contains completely. All names in ``learned``
+    get a row in the tables, those in ``read`` only if they have a vector.
+    """
+
+    train: list[AnnotatedWindow]
+    further: dict[str, list[AnnotatedWindow]]
+    n_cut: int
+    learned: list[AnnotatedWindow] = field(repr=False)
+    read: list[AnnotatedWindow] = field(repr=False)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The entity labels of the default convention."""
+        return labels_of(self.train)
+
+    def labels_by(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The entity labels of further corpora."""
+        return {name: labels_of(self.further[name]) for name in names}
+
+
+def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
+    """Read corpora, vectors and lexicon, and build the tagger to train.
+
+    Raises:
+        ConfigError, DataError: see :func:`hanlattice.training.train`.
+    """
+    corpora = load_corpora(config)
+    vectors = load_vectors(config)
+    normaliser = Normaliser.of(config.text)
+    lexicon = load_lexicon(config, vectors, normaliser)
+    windows = _windows_of(corpora, config, normaliser)
+    labels, conventions = windows.labels, windows.labels_by([*config.conventions])
+    names = vocabularies(windows.learned, windows.read, labels, conventions, lexicon, vectors, config)
+    tagger = _built(config, names, vectors, device)
+    heads = _heads(config, tagger, windows, device)
+    _check_overlaps(corpora, tagger, heads)
+    own = {id(head) for head in tagger.conventions.values()}
+    for module in (tagger, *(head for head in heads.values() if head is not None and id(head) not in own)):
+        initialise(module, config.training.initialisation)
+    if config.vectors.spelled:
+        fit_compositions(tagger, names.full, config.training.seed)
+    if config.training.start:
+        _start_from(config.training.start, config, tagger, names, watcher)
+    reader = Reader(names.seen, min_word_length=config.lexicon.min_word_length)
+    ner = NER(tagger, names.seen, lexicon, config)
+    tasks = _tasks(config, windows, heads, reader, lexicon)
+    _report(watcher, corpora, ner, tasks, windows)
+    composes = any(isinstance(module, Composition) for module in tagger.modules())
+    variation = Variation(config.data, reader, lexicon, has_user_words=composes)
+    return Prepared(ner, tasks, variation, names, corpora.dev, corpora.test)
+
+
+def _windows_of(corpora: Corpora, config: Config, normaliser: Normaliser) -> _Windows:
+    train, n_cut = annotated_windows(corpora.train, config.text, normaliser)
+    further = {
+        name: annotated_windows(documents, config.text, normaliser)[0]
+        for name, documents in corpora.further.items()
+    }
+    learned = [*train, *chain.from_iterable(further.values())]
+    read, _ = annotated_windows([*corpora.dev, *corpora.test], config.text, normaliser)
+    if config.data.unpunctuated:
+        read += map(without_punctuation, learned)
+    if config.data.noise:
+        draw = np.random.default_rng((config.training.seed, 0))
+        learned += [noisy(window, learned, draw) for window in learned]
+    return _Windows(train, further, n_cut, learned, read)
+
+
+def _built(config: Config, names: Vocabularies, vectors: VectorSet, device: str) -> Tagger:
+    """The tagger, whose tables train the names in the corpora and keep the rows of the others."""
+    tables = Tables.from_vectors(
+        names.full,
+        vectors,
+        normalise=config.vectors.normalise,
+        seed=config.training.seed,
+        word_counts=names.word_counts,
+    )
+    seen = names.seen
+    return build(config, tables.trained_on(seen), seen.labels, seen.conventions).to(device)
+
+
+def _heads(config: Config, tagger: Tagger, windows: _Windows, device: str) -> dict[str, Head | None]:
+    """The head of each further corpus; None where the tagger's own decoder learns from it.
+
+    Raises:
+        DataError: an auxiliary corpus of the default convention has labels that train does not have.
+    """
+    heads: dict[str, Head | None] = {name: cast(Head, tagger.conventions[name]) for name in config.conventions}
+    for name, settings in config.auxiliary.items():
+        labels = labels_of(windows.further[name])
+        if settings.same_convention:
+            _refuse_other_labels(name, labels, windows.labels, settings.corpus[0])
+            heads[name] = None
+            continue
+        d_in = cast(int, tagger.embedding.d_out)
+        heads[name] = build_head(f"auxiliary.{name}", settings.decoder, d_in, tagger.encoder, labels).to(device)
+    return heads
+
+
+def _refuse_other_labels(name: str, labels: Sequence[str], known: Sequence[str], path: str) -> None:
+    """
+    Raises:
+        DataError: an auxiliary corpus of the default convention has labels that train does not have.
+    """
+    if others := [label for label in labels if label not in known]:
+        raise DataError(
+            f"has {', '.join(others)}, which data.train lacks; rename them with auxiliary.{name}.labels, or set"
+            f" auxiliary.{name}.same_convention = false",
+            path,
+        )
+
+
+def _check_overlaps(corpora: Corpora, tagger: Tagger, heads: Mapping[str, Head | None]) -> None:
+    """
+    Raises:
+        DataError: entities overlap in a corpus whose decoder cannot learn that.
+    """
+    for name, documents in (("", corpora.train), *corpora.further.items()):
+        head = heads.get(name)
+        if not (tagger.decoder if head is None else head.decoder).nested:
+            refuse_overlaps(documents)
+
+
+def _start_from(start: str, config: Config, tagger: Tagger, names: Vocabularies, watcher: Watcher) -> None:
+    """Initialise the tagger with the weights of the model ``start``."""
+    folder = model_folder(start)
+    # The user trusts the parts that these settings name, and no others.
+    trust = own_parts(ModelFolder.open(folder).config) <= own_parts(config)
+    kept = copy_weights(weights.load_model(folder, trust=trust), tagger, names.full)
+    if kept != names.seen.labels:
+        new = [label for label in names.seen.labels if label not in kept]
+        watcher.say(
+            f"starts from {start}; its decoder learns {', '.join(new)} from scratch, as {start} does not know them"
+        )
+
+
+def _tasks(
+    config: Config, windows: _Windows, heads: Mapping[str, Head | None], reader: Reader, lexicon: Lexicon
+) -> list[Task]:
+    """The model's own task, and one for each further corpus."""
+    tasks = [Task(None, windows.labels, examples(windows.train, reader, lexicon))]
+    for name, settings in further_corpora(config).items():
+        found = windows.further[name]
+        read = examples(found, reader, lexicon)
+        tasks.append(Task(heads[name], labels_of(found), read, settings.weight, settings.epochs, settings.share))
+    return tasks
+
+
+def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task], windows: _Windows) -> None:
+    """Report what there is to learn from, what of it cannot be learned, and how large the model is."""
+    own = tasks[0].examples
+    n_lost = _n_out_of_reach(ner.tagger, own)
+    watcher.say(_summary(corpora, len(ner.labels), own, windows.n_cut, n_lost))
+    for document in corpora.contradictions[:N_EXAMPLES]:
+        where = f"{document.meta['@file']}:{document.meta.get('@line', '?')}"
+        watcher.say(f"left out: {where}: an earlier file has this text with other entities: {document.text[:30]}")
+    for defect in corpora.defects[:N_EXAMPLES]:
+        watcher.say(f"skipped: {defect.where}: {defect.message}")
+    if n_lost:
+        lost = out_of_reach(ner, [d.text for d in corpora.train], [d.spans for d in corpora.train])
+        for entity in islice(named(corpora.train, lost), N_EXAMPLES):
+            watcher.say(f"this tagger can never find {entity}")
+    watcher.say(
+        f"{len(ner.lexicon):,} words in the lexicon; {len(ner.vocabulary.words):,} of those in the corpora have a"
+        f" vector; {sum(p.numel() for p in ner.tagger.parameters()):,} parameters while training"
+    )
+    for name, task in zip(windows.further, tasks[1:], strict=True):
+        watcher.say(
+            f"also {len(corpora.further[name]):,} documents of {name!r} in {len(task.examples):,} windows,"
+            f" {sum(len(e.spans) for e in task.examples):,} spans of {len(task.labels)} types"
+        )
+
+
+def _summary(corpora: Corpora, n_types: int, own: Sequence[Example], n_cut: int, n_lost: int) -> str:
+    """Sizes of the corpora, and the number of everything that is not used."""
+    left_out = (
+        (corpora.n_leaked, "documents left out that dev or an excluded corpus shares"),
+        (corpora.n_nested, "nested entities left out"),
+        (len(corpora.defects), "defects skipped"),
+        (
+            len(corpora.contradictions),
+            "texts left out that an earlier file of their convention annotates differently",
+        ),
+        (n_cut, "entities cross the border of a window and are not trained on"),
+        (n_lost, "entities that this tagger can never find"),
+    )
+    return (
+        f"{len(corpora.train):,} documents in {len(own):,} windows,"
+        f" {sum(len(e.spans) for e in own):,} entities of {n_types} types;"
+        f" dev {len(corpora.dev):,}, test {len(corpora.test):,}"
+        + "".join(f"; {n:,} {what}" for n, what in left_out if n)
+    )
+
+
+def _n_out_of_reach(tagger: Tagger, found: Sequence[Example]) -> int:
+    """The number of gold spans that the tagger can never find, such as spans within words that it reads as one."""
+    lost = 0
+    for i in range(0, len(found), BATCH):
+        chosen = found[i : i + BATCH]
+        batch = collate([e.encoded for e in chosen]).to(tagger.device)
+        lost += sum(map(len, tagger.unreachable(batch, [e.spans for e in chosen])))
+    return lost

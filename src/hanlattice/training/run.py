@@ -1,0 +1,154 @@
+"""A training run: from settings to a model folder, and its resumption."""
+
+import math
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hanlattice.build import check
+from hanlattice.config.files import save_config
+from hanlattice.config.settings import Config
+from hanlattice.evaluation.scores import Report
+from hanlattice.files import atomic_write
+from hanlattice.kernels.allocator import keep_freed_memory
+from hanlattice.model import weights
+from hanlattice.model.digests import CHECKPOINT, forget, record
+from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS
+from hanlattice.training.card import card
+from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from hanlattice.training.device import check_precision, device_of
+from hanlattice.training.distributed import Group, join_group
+from hanlattice.training.log import Log
+from hanlattice.training.prepare import Prepared, prepare
+from hanlattice.training.resume import check_output
+from hanlattice.training.selection import Selection, evaluate
+from hanlattice.training.tasks import total_steps
+from hanlattice.training.watcher import Silent, Watcher
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its folder, and the scores of the best epoch on dev and, if there is one, on test."""
+
+    folder: Path
+    progress: Progress
+    dev: Report
+    test: Report | None
+
+
+def train(config: Config, output: str | Path, *, resume: bool = False, watcher: Watcher | None = None) -> Run:
+    """Train a model and leave the weights of the epoch with the best dev F1 in the folder ``output``.
+
+    With ``resume`` a run that was stopped, even by a crash, continues after its last complete epoch and reaches the
+    result that it would have had. A finished run is extended by more epochs; from then on its learning rate is that
+    of the longer run. ``output`` also holds ``checkpoint.safetensors``, which only resumption needs, and
+    ``log.jsonl``, one line per epoch. Several processes that ``torchrun`` started train one model together; the
+    first of them evaluates and writes.
+
+    Raises:
+        ConfigError: a setting does not fit, the folder already holds a run and ``resume`` is not set, or settings
+            of a resumed run were changed.
+        DataError: a corpus, lexicon or vectors cannot be read.
+    """
+    with join_group() as group:
+        watcher = watcher if watcher is not None and group.is_writer else Silent()
+        if group.is_writer:
+            check_output(Path(output), config, resume)
+        return _train(config, Path(output), resume, watcher, group)
+
+
+def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: Group) -> Run:
+    check(config)
+    keep_freed_memory()
+    device = device_of(config.training)
+    torch.manual_seed(config.training.seed)
+    prepared = prepare(config, device, watcher)
+    config = _with_enough_epochs(config, prepared, watcher)
+    if not group.is_writer:
+        _fit(prepared, config, output, resume, watcher, group)
+        return group.broadcast(None)
+    output.mkdir(parents=True, exist_ok=True)
+    with _cleaned_up_without_checkpoint(output):
+        forget(output)
+        (output / CARD).unlink(missing_ok=True)  # the card of the shorter run, if this one extends it
+        save_config(config, output / CONFIG)
+        prepared.vocabularies.full.save(output / VOCABULARY)
+        weights.save_lexicon(prepared.ner.lexicon, output / LEXICON)
+        weights.save_files(prepared.ner.tagger, output)
+        progress = _fit(prepared, config, output, resume, watcher, group)
+    best = weights.load_model(output, device=str(prepared.ner.tagger.device), trust=True)
+    dev, test = (evaluate(best, documents) if documents else None for documents in (prepared.dev, prepared.test))
+    assert dev is not None
+    with atomic_write(output / CARD) as stream:
+        stream.write(card(config, best, progress, dev, test))
+    record(output)
+    return group.broadcast(Run(output, progress, dev, test))
+
+
+def _with_enough_epochs(config: Config, prepared: Prepared, watcher: Watcher) -> Config:
+    """More epochs, if the epochs of a small corpus have fewer than ``training.least_steps`` steps."""
+    training = config.training
+    steps = total_steps(prepared.tasks, training.epochs, training.batch_size)
+    if steps >= training.least_steps:
+        return config
+    epochs = math.ceil(training.epochs * training.least_steps / max(steps, 1))
+    watcher.say(f"{epochs} epochs instead of {training.epochs}, for {training.least_steps} steps at least")
+    return replace(config, training=replace(training, epochs=epochs))
+
+
+@contextmanager
+def _cleaned_up_without_checkpoint(output: Path) -> Iterator[None]:
+    """Removes the run's files if it stops before its first checkpoint."""
+    files = output / "embedding"
+    existed_before = files.exists()
+    try:
+        yield
+    except BaseException:
+        if not (output / CHECKPOINT).exists():
+            for name in (CONFIG, VOCABULARY, LEXICON, WEIGHTS, LOG):
+                (output / name).unlink(missing_ok=True)
+            if not existed_before:
+                shutil.rmtree(files, ignore_errors=True)
+            with suppress(OSError):  # the folder may hold other files
+                output.rmdir()
+        raise
+
+
+def _fit(
+    prepared: Prepared, config: Config, output: Path, resume: bool, watcher: Watcher, group: Group
+) -> Progress:
+    """Run the epochs; the first process evaluates after each of them and writes log, weights and checkpoint."""
+    training, ner = config.training, prepared.ner
+    loop = prepared.loop(training, watcher=watcher, group=group)
+    if resume and (output / CHECKPOINT).exists():
+        loop.progress = load_checkpoint(output / CHECKPOINT, loop.learner, loop.optimisers, loop.average)
+        watcher.say(f"resumes after epoch {loop.progress.epoch}")
+    check_precision(loop.learner, training, ner.tagger.device)
+    if not group.is_writer:
+        for _ in loop.epochs():
+            pass
+        return loop.progress
+    log = Log(output / LOG, training.tensorboard)
+    selection = Selection(
+        ner, prepared.dev, output / WEIGHTS, loop.average, read_unpunctuated=config.data.unpunctuated > 0
+    )
+    for loss in loop.epochs():
+        progress = loop.progress
+        row: dict[str, Any] = {
+            "epoch": progress.epoch,
+            "loss": round(loss, 4),
+            "seconds": round(progress.seconds, 1),
+        }
+        if progress.epoch >= min(training.evaluate_from, training.epochs):
+            row |= selection.after_epoch(progress)
+        log.write(row, loss)
+        save_checkpoint(output / CHECKPOINT, loop.learner, loop.optimisers, loop.average, progress)
+        watcher.epoch(row)
+    if loop.progress.best_f1 == 0:
+        watcher.say("dev F1 was 0 in every epoch, so the last one is kept: do the labels of dev occur in train?")
+    return loop.progress

@@ -1,0 +1,129 @@
+"""The lexicon, the vectors and the vocabulary of a run."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from hanlattice.config.files import located
+from hanlattice.config.settings import Config
+from hanlattice.errors import ConfigError
+from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of, merged
+from hanlattice.lexicon import BatchMatches, Lexicon
+from hanlattice.text.normalise import Normaliser
+from hanlattice.training.window import AnnotatedWindow
+from hanlattice.vectors import VectorSet, default_vectors
+
+
+def load_vectors(config: Config) -> VectorSet:
+    """The vectors that the settings name, or those in the package."""
+    return VectorSet.load(located(config.vectors.path)) if config.vectors.path else default_vectors()
+
+
+def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> Lexicon:
+    """The words of the vectors and of the word lists in the settings, normalised as texts are.
+
+    A single compiled lexicon is used as it is.
+
+    Raises:
+        ConfigError: the settings name neither, so there would be no words.
+    """
+    settings = config.lexicon
+    if not settings.files and not settings.vector_words:
+        raise ConfigError("no lexicon: name lexicon.files, or set lexicon.vector_words = true")
+    if len(settings.files) == 1 and not settings.vector_words and "=" not in settings.files[0]:
+        return Lexicon.open(located(settings.files[0]))
+    lexicon = Lexicon(vectors.words.names if settings.vector_words else (), normaliser.words)
+    for name in settings.files:
+        path, _, label = name.partition("=")
+        listed = Lexicon.open(located(path))
+        lexicon.update((word.text, label or word.label, word.weight) for word in listed.entries())
+    return lexicon
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """The vocabulary of a run: ``full`` is saved, ``seen`` are the names in the corpora, with which it begins.
+
+    Only ``seen`` names have a row while the model is trained. The other names of ``full`` come from the vectors;
+    training would not change their rows. ``word_counts`` is the number of occurrences of each word of ``seen``.
+    """
+
+    seen: Vocabulary
+    full: Vocabulary
+    word_counts: np.ndarray
+
+
+def vocabularies(
+    train: Sequence[AnnotatedWindow],
+    others: Sequence[AnnotatedWindow],
+    labels: tuple[str, ...],
+    conventions: Mapping[str, tuple[str, ...]],
+    lexicon: Lexicon,
+    vectors: VectorSet,
+    config: Config,
+) -> Vocabularies:
+    """The names of a model's tables.
+
+    First come names in ``train`` that have a vector, or are frequent enough to learn one, then names in ``others``
+    that have a vector, then the other names of the vectors, up to the limits in the settings.
+
+    Args:
+        train: what the model is trained on.
+        others: other texts that it will read, such as those of dev and test.
+        labels: entity labels of the default convention.
+        conventions: entity labels of the other conventions, by name.
+    """
+    limit, least = config.vectors, config.vectors.min_frequency
+    texts, other_texts = [w.text for w in train], [w.text for w in others]
+    pairs = [pair for name in vectors.bigrams.names if len(pair := name.replace("<end>", END)) == 2]
+    known_words = set(vectors.words.names)
+    chars = _seen(chain.from_iterable(texts), chain.from_iterable(other_texts), set(vectors.chars.names), least)
+    bigrams = _seen(_bigrams(texts), _bigrams(other_texts), set(pairs), least)
+    matches = lexicon.match_batch([*texts, *other_texts], config.lexicon.min_word_length)
+    word_ids = [word for word in np.unique(matches.word).tolist() if lexicon.word(word) in known_words]
+    words = tuple(map(lexicon.word, word_ids))
+    n_counted = len(texts) if config.lexicon.counts == "train" else len(matches)
+    full = Vocabulary(
+        merged(chars, [c for c in vectors.chars.names if len(c) == 1]),
+        merged(bigrams, pairs[: limit.bigrams or None]),
+        merged(words, vectors.words.names[: limit.words or None]),
+        merged(lexicon.labels, labels, *conventions.values()) if config.data.user_words else lexicon.labels,
+        labels,
+        config.data.user_words > 0,
+        config.data.convention,
+        conventions,
+    )
+    seen = full.first(len(chars), len(bigrams), len(words))
+    return Vocabularies(seen, full, _occurrences(matches, n_counted, lexicon.id_count)[word_ids])
+
+
+def _occurrences(matches: BatchMatches, n_texts: int, n_words: int) -> np.ndarray:
+    """``[n_words]``: how often each word occurs in the first texts outside longer words; 1 if it never occurs.
+
+    SoftLexicon counts words in this way (Ma et al. 2020). A word that occurs only within longer ones has 0.
+    """
+    among = slice(matches.offsets[n_texts])
+    word = matches.word[among]
+    counts = np.bincount(word[matches.outermost()[among]], minlength=n_words)
+    return np.where(np.bincount(word, minlength=n_words) > 0, counts, 1)
+
+
+def _seen(train: Iterable[str], others: Iterable[str], known: Set[str], least: int) -> tuple[str, ...]:
+    """Names of ``train`` that are ``known`` or occur ``least`` times, then the known names of ``others``.
+
+    A name in ``train`` counts for its lower case too, which is looked up next.
+    """
+    counts = Counter(train)
+    often = [
+        name for name in sorted(counts, key=lambda n: (-counts[n], n)) if name in known or counts[name] >= least
+    ]
+    lower = [name.lower() for name in sorted(counts)]
+    elsewhere = [form for name in sorted(set(others)) for form in (name, name.lower())]
+    return merged(often, [name for name in (*lower, *elsewhere) if name in known])
+
+
+def _bigrams(texts: Iterable[str]) -> Iterator[str]:
+    return chain.from_iterable(map(bigrams_of, texts))
