@@ -435,8 +435,8 @@ class TestTraining:
         memory = Memory()
         api.train(config(tmp_path, run=1), output=tmp_path / "run", watcher=memory)
         said = "\n".join(memory.said)
-        assert "beside them 30 documents of 'names' in 30 pieces, 40 spans of 2 types" in said
-        assert "beside them 3 documents of 'word-s' in 3 pieces" in said
+        assert "also 30 documents of 'names' in 30 windows, 40 spans of 2 types" in said
+        assert "also 3 documents of 'word-s' in 3 windows" in said
 
     def test_a_corpus_of_the_same_convention_teaches_its_head(self, tmp_path: Path) -> None:
         table = {"corpus": str(tmp_path / "more.jsonl"), "same_convention": True, "weight": 0.3, "share": 0.5}
@@ -470,7 +470,7 @@ class TestTraining:
         run = prepare(given, "cpu", memory)
         assert len(run.tasks[1].examples) == 31
         said = "\n".join(memory.said)
-        assert "; 1 texts left out that an earlier file of their convention annotates otherwise" in said
+        assert "; 1 texts left out that an earlier file of their convention annotates differently" in said
         assert (
             f"left out: {tmp_path / 'b.jsonl'}:2: an earlier file has this text with other entities: {text}" in said
         )

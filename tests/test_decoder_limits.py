@@ -56,7 +56,7 @@ class TestCrossingSpans:
         line = error_of(capsys, *trained(crossing, tmp_path / "run", "--decoder.name", name, *flat))
         assert line == (
             f"error: {crossing}:2: ORG '北京大学' and ORG '大学附属医院' overlap, which this decoder cannot learn;"
-            " keep the outermost of such entities with data.outermost = true"
+            " keep only the outermost of such entities with data.outermost = true"
         )
         assert not (tmp_path / "run").exists()
 

@@ -389,7 +389,7 @@ class TestTrain:
         assert (out / CHECKPOINT).exists()
         resumed = run("train", "--output", out, "--resume")
         assert resumed.code == 0
-        assert "going on after epoch" in resumed.err
+        assert "resumes after epoch" in resumed.err
         assert re.findall(r"^epoch (\d+)", resumed.err, re.MULTILINE)[-1] == "8"
         whole = run("train", *world, "--training.epochs", 8, "--output", tmp_path / "whole", "--quiet")
         assert whole.out == resumed.out

@@ -65,7 +65,7 @@ def test_other_types_begin_with_a_decoder_of_their_own(tmp_path: Path, capsys: p
 
     run = api.train(config, output=tmp_path / "model", watcher=Listening())
     assert any(
-        message.endswith("learns 名 afresh, as " + str(tiny.trained()) + " does not know them")
+        message.endswith("learns 名 from scratch, as " + str(tiny.trained()) + " does not know them")
         for message in Listening.said
     )
     assert [e.label for e in api.load(run.folder)("李明在北京").entities] == ["名"]
@@ -82,8 +82,6 @@ def test_rows_follow_their_names(tmp_path: Path) -> None:
 
 def test_a_model_of_another_size_is_refused(tmp_path: Path) -> None:
     config = going_on(tmp_path).with_settings({"encoder": {"d_model": 24}})
-    with pytest.raises(
-        ConfigError, match=r"training.start: 'encoder\.\S+' has the shape .* take its settings over"
-    ):
+    with pytest.raises(ConfigError, match=r"training.start: 'encoder\.\S+' has the shape .* use its settings"):
         api.train(config, output=tmp_path / "model")
     assert not (tmp_path / "model").exists()

@@ -1,4 +1,4 @@
-"""Runs that are resumed and prolonged, what ends them, and precisions that a processor does not have."""
+"""Runs that are resumed and extended, what ends them, and precisions that a processor does not have."""
 
 import json
 import math
@@ -176,7 +176,7 @@ class TestTies:
         assert api.train(tiny.config(epochs=3, patience=2), output=run.folder, resume=True).progress.epoch == 3
 
 
-HALF = "training.precision 'float16' has no LSTM on this processor; take 'bfloat16' or 'float32', or a GPU"
+HALF = "training.precision 'float16' has no LSTM on this processor; use 'bfloat16' or 'float32', or a GPU"
 RECURRENT: dict[str, dict[str, Any]] = {
     "bilstm": {"d_hidden": 8},
     "cgn": {"d_model": 8, "d_head": 4, "d_graph": 8},
@@ -222,7 +222,7 @@ class TestFloat16:
     def test_an_epoch_of_nothing_else_is_an_error(self, tmp_path: Path, value: float) -> None:
         with _losses(dict.fromkeys(range(100), value)), pytest.raises(HanlatticeError) as error:
             api.train(tiny.config(epochs=3, precision="float16"), output=tmp_path / "run")
-        assert "the loss of epoch 1 is nan, so nothing more is learnt" in str(error.value)
+        assert "the loss of epoch 1 is nan, so training cannot continue" in str(error.value)
         assert "in another training.precision than float16" in str(error.value)
 
     def test_a_loss_that_is_none_though_its_gradients_are_some(self, tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ class Loop:
                 other = " or in another training.precision than float16" if config.precision == "float16" else ""
                 raise HanlatticeError(
                     f"the loss of epoch {self.progress.epoch + 1} is {loss}, so training cannot continue; train"
-                    f" into another folder with a smaller training.learning_rate than {config.learning_rate:g}{other}"
+                    " into another folder with a smaller training.learning_rate than"
+                    f" {config.learning_rate:g}{other}"
                 )
             self.progress.epoch += 1
             self.progress.seconds += time.perf_counter() - began
