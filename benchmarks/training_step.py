@@ -29,7 +29,7 @@ from flat_layer import Lattices, ratio
 from hanlattice.build import build
 from hanlattice.config.files import load_config
 from hanlattice.config.settings import Config
-from hanlattice.embeddings.initial_weights import Tables
+from hanlattice.embeddings.initial_weights import Rows, Tables
 from hanlattice.encoders.base import Encoder
 from hanlattice.encoders.flat import Flat, FlatLayer
 from hanlattice.inputs.batch import Batch, Words, collate
@@ -96,7 +96,7 @@ def contenders(tagger: Tagger, config: Config) -> dict[str, Contender]:
 
 def invented(config: Config) -> Tagger:
     chars, bigrams, words = (torch.randn(n, WIDTH) for n in (N_CHARS, N_BIGRAMS, N_WORDS))
-    tables = Tables(chars, bigrams, words, torch.ones(N_WORDS, dtype=torch.long), 0)
+    tables = Tables(*map(Rows.of, (chars, bigrams, words, torch.ones(N_WORDS, dtype=torch.long))), 0)
     tagger = build(config, tables, LABELS)
     initialise(tagger, config.training.initialisation)
     return tagger

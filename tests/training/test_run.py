@@ -34,6 +34,7 @@ from hanlattice.training.augmentation import Variation
 from hanlattice.training.corpora import load_corpora
 from hanlattice.training.examples import examples
 from hanlattice.training.noise import without_punctuation
+from hanlattice.training.optimiser import learning_rate_factor
 from hanlattice.training.vocabularies import vocabularies
 from hanlattice.training.window import AnnotatedWindow
 

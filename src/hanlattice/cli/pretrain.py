@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 SHAPE = ("layers", "width", "heads", "window")
-SETTINGS = ("batch", "epochs", "hours", "learning_rate", "warmup", "mask", "seed", "precision", "held_out")
+SETTINGS = ("batch", "epochs", "hours", "learning_rate", "warmup", "mask", "seed", "precision", "held_out", "start")
 MAY_CHANGE = {"epochs", "hours"}  # when a run is resumed
 
 
@@ -69,6 +69,10 @@ def pretrain(
         Path | None,
         typer.Option(help="Python file with a class HeldOut; lines that it reports are left out."),
     ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(help="Start from the weights of this body or export, with its shape and vocabulary."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume a run that was stopped, or prolong a finished one.")
@@ -78,6 +82,10 @@ def pretrain(
         typer.Option(
             help="Decay the rate from the last checkpoint over this share of its steps, and write the result."
         ),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Write the weights of the last checkpoint here, in 16 bits, for --start elsewhere."),
     ] = None,
     threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 for its default.")] = 0,
     device: Annotated[Device, typer.Option(help="Where to compute.")] = Device.cpu,
@@ -90,26 +98,33 @@ def pretrain(
     """Train a character Transformer on raw text, for the embedding `own`.
 
     If a run was stopped, even by a crash, --resume continues it to the same weights. --finish makes a usable model
-    of the last checkpoint; the run can still be resumed.
+    of the last checkpoint; the run can still be resumed. With --export and --start
+    the weights of a run are moved to another machine and trained further there.
     """
     from hanlattice.api import need_torch
 
     need_torch("pretraining")
     from hanlattice.training import pretrain as training
-    from hanlattice.training.pretrain.loop import Place
 
+    if export is not None:
+        step = training.export(output, export)
+        if not quiet:
+            typer.echo(
+                f"weights of step {step:,}; use them with: hanlattice pretrain TEXT --start {export}", err=True
+            )
+        return
     given = {name: _plain(ctx.params[name]) for name in (*SHAPE, *SETTINGS)}
     sources = {name: ctx.get_parameter_source(name) for name in given}
     named = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-    place = Place(device.value, threads, half)
+    options = training.RunOptions(device.value, threads, half)
     continues = resume or finish is not None
-    settings = _of_run(output, given, named, texts or []) if continues else _new(given, texts or [])
+    settings = _of_run(output, given, named, texts or []) if continues else _new(given, named, texts or [])
     try:
         with _progress(quiet) as watcher:
             if finish is not None:
-                training.finish(settings, output, finish, place=place, watcher=watcher)
+                training.finish(settings, output, finish, options=options, watcher=watcher)
             else:
-                training.pretrain(settings, output, resume=resume, place=place, watcher=watcher)
+                training.pretrain(settings, output, resume=resume, options=options, watcher=watcher)
     except training.Stopped as stopped:
         raise Interrupted(str(stopped)) from None
     if not quiet:
@@ -120,15 +135,19 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, StrEnum) else "" if value is None else value
 
 
-def _new(given: dict[str, Any], texts: list[Path]) -> "Settings":
+def _new(given: dict[str, Any], named: set[str], texts: list[Path]) -> "Settings":
     from hanlattice.embeddings.body import Shape
+    from hanlattice.embeddings.body_folder import stored_shape
     from hanlattice.training.pretrain import Settings
 
     if not texts:
         raise typer.BadParameter("name text files to learn from, or --resume")
-    rest = {name: given[name] for name in SETTINGS if name != "held_out"}
+    paths = {name: str(given[name]) for name in ("held_out", "start")}
+    rest = {name: given[name] for name in SETTINGS if name not in paths}
     shape = Shape(**{name: given[name] for name in SHAPE})
-    return Settings(texts=tuple(map(str, texts)), held_out=str(given["held_out"]), shape=shape, **rest)
+    if given["start"]:
+        shape = replace(stored_shape(given["start"]), **{name: given[name] for name in named & {*SHAPE}})
+    return Settings(texts=tuple(map(str, texts)), shape=shape, **paths, **rest)
 
 
 def _of_run(output: Path, given: dict[str, Any], named: set[str], texts: list[Path]) -> "Settings":

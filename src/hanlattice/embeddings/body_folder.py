@@ -95,7 +95,7 @@ def open_body(folder: Path, *, weights: bool = True) -> tuple[Body, Characters]:
     characters = Characters.load(folder / VOCABULARY)
     body = Body(stored_shape(folder), len(characters))
     if weights:
-        _load_weights(body, folder / WEIGHTS)
+        load_weights(body, folder / WEIGHTS)
     return body, characters
 
 
@@ -111,7 +111,12 @@ def stored_shape(folder: Path) -> Shape:
     return Shape(**table)
 
 
-def _load_weights(body: Body, path: Path) -> None:
+def load_weights(body: Body, path: Path) -> None:
+    """Load ``body.safetensors`` into a body.
+
+    Raises:
+        ConfigError: the file is missing, broken, or of a body with another shape or vocabulary.
+    """
     if not path.is_file():
         raise ConfigError(
             f"{path}: missing; finish the run with: hanlattice pretrain --output {path.parent} --finish 0.1"

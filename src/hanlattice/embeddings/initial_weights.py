@@ -117,9 +117,9 @@ class Tables:
         )
 
 
-def keep_further_rows(module: nn.Module, **parameters: Rows) -> None:
-    """Give a module its ``further_rows``, by the names of its parameters and buffers."""
-    module.further_rows = {name: r.further for name, r in parameters.items() if r.n_trained < len(r.values)}
+def rows_to_keep(**parameters: Rows) -> dict[str, Tensor]:
+    """The ``further_rows`` of a module, by the names of its parameters and buffers."""
+    return {name: rows.further for name, rows in parameters.items() if rows.n_trained < len(rows.values)}
 
 
 def further_rows(part: nn.Module) -> dict[str, Tensor]:

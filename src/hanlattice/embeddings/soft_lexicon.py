@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from hanlattice.embeddings.characters import Characters
-from hanlattice.embeddings.initial_weights import Rows, keep_further_rows
+from hanlattice.embeddings.initial_weights import Rows, rows_to_keep
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.inputs.batch import Batch
 
@@ -67,7 +67,7 @@ class SoftLexicon(nn.Module):
         counts = Rows.of(counts)
         self.characters, self.words = characters, words
         self.register_buffer("counts", counts.trained)
-        keep_further_rows(self, counts=counts)
+        self.further_rows = rows_to_keep(counts=counts)
         self.none = nn.Parameter(0.1 * torch.randn(words.d_out)) if none else None
         self.d_out = characters.d_out + SETS * words.d_out
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from hanlattice.embeddings.initial_weights import Rows, keep_further_rows
+from hanlattice.embeddings.initial_weights import Rows, rows_to_keep
 from hanlattice.inputs.vocabulary import PAD, UNKNOWN
 
 
@@ -27,7 +27,7 @@ class Table(nn.Module):
         rows = Rows.of(rows)
         weight = rows.trained
         self.d_out = weight.shape[1]
-        keep_further_rows(self, weight=rows)
+        self.further_rows = rows_to_keep(weight=rows)
         self.unknown_rate, self.sparse = unknown_rate, sparse
         self.weight = nn.Parameter(weight, requires_grad=trainable)
         with torch.no_grad():

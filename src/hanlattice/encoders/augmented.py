@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from hanlattice.embeddings.initial_weights import Rows, keep_further_rows
+from hanlattice.embeddings.initial_weights import Rows, rows_to_keep
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders.base import Encoder
 from hanlattice.inputs.batch import Batch
@@ -96,7 +96,7 @@ class Augmented(Encoder):
         self.inner, self.values, self.of, self.fusion = inner, values, of, fusion
         neighbours = Rows.of(neighbours)
         self.register_buffer("neighbours", neighbours.trained)
-        keep_further_rows(self, neighbours=neighbours)
+        self.further_rows = rows_to_keep(neighbours=neighbours)
         d_model = inner.d_out
         self.project = nn.Linear(values.d_out, d_model, bias=False) if values.d_out != d_model else None
         self.gate = nn.Linear(2 * d_model, d_model) if fusion.startswith("gate") else None

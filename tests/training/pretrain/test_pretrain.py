@@ -38,13 +38,14 @@ from hanlattice.training.pretrain import loop as loop_module
 from hanlattice.training.pretrain.batches import Batches, in_order
 from hanlattice.training.pretrain.checkpoint import State
 from hanlattice.training.pretrain.interrupt import Stop
-from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, Place, rate
+from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, RunOptions, rate
 from hanlattice.training.pretrain.objective import IntoWords, into_characters, into_spans, masked
 from hanlattice.training.pretrain.prepare import is_for_loss, load_ids, prepare
+from hanlattice.training.pretrain.start import HEAD
 
 SHAPE = Shape(layers=1, width=16, heads=2, window=16)
 HELD_OUT = "class HeldOut:\n    def __call__(self, text):\n        return '秘密' in text\n"
-EVERY_STEP = Place(save_every=0.0)
+EVERY_STEP = RunOptions(save_every=0.0)
 
 
 @pytest.fixture
@@ -290,9 +291,9 @@ class TestRun:
     ):
         monkeypatch.setattr(loop_module, "LOG_EVERY", 50)
         chosen = settings(text, epochs=25, shape=replace(SHAPE, width=32), learning_rate=0.003)
-        folder = pretrain(chosen, tmp_path / "run", place=Place(half=True))
+        folder = pretrain(chosen, tmp_path / "run", options=RunOptions(half=True))
         assert {path.name for path in folder.iterdir()} == {
-            "config.toml", "vocabulary.json", WEIGHTS, "README.md", LOG, CHECKPOINT, "text",
+            "config.toml", "vocabulary.json", WEIGHTS, "README.md", LOG, CHECKPOINT, "text", HEAD,
         }  # fmt: skip
         rows = rows_of(folder)
         assert [row["step"] for row in rows] == sorted({row["step"] for row in rows})
@@ -311,7 +312,7 @@ class TestRun:
         open_body(pretrain(settings(text, mask=mask, precision=precision), tmp_path / "run"))
 
     def test_hours(self, text: Path, tmp_path: Path):
-        folder = pretrain(settings(text, hours=1 / 3600), tmp_path / "run", place=EVERY_STEP)
+        folder = pretrain(settings(text, hours=1 / 3600), tmp_path / "run", options=EVERY_STEP)
         assert rows_of(folder)[-1]["hours_left"] == 0
 
     def test_a_rate_that_rises_stays_and_falls_to_zero(self):
@@ -360,19 +361,19 @@ class TestResumed:
         for attempt, draw in enumerate(random.Random(how).sample(range(2, end - 2), 3)):
             folder = tmp_path / f"run{attempt}"
             with pytest.raises((Stopped, KeyError)):
-                pretrain(chosen, folder, place=EVERY_STEP, watcher=Stopping(draw, how))
+                pretrain(chosen, folder, options=EVERY_STEP, watcher=Stopping(draw, how))
             assert not (folder / WEIGHTS).exists()
-            pretrain(Settings.load(folder), folder, resume=True, place=Place())
+            pretrain(Settings.load(folder), folder, resume=True, options=RunOptions())
             assert_equal(weights(folder), weights(whole))
             steps = [row["step"] for row in rows_of(folder)]
             assert steps == sorted(set(steps))
 
     def test_stopped_within_the_decay(self, text: Path, tmp_path: Path):
         chosen = settings(text, epochs=2)
-        whole = pretrain(chosen, tmp_path / "whole", place=EVERY_STEP)
+        whole = pretrain(chosen, tmp_path / "whole", options=EVERY_STEP)
         row = len(rows_of(whole)) - 2
         with pytest.raises(Stopped, match="--resume"):
-            pretrain(chosen, tmp_path / "run", place=EVERY_STEP, watcher=Stopping(row, "signal"))
+            pretrain(chosen, tmp_path / "run", options=EVERY_STEP, watcher=Stopping(row, "signal"))
         assert (tmp_path / "run" / FINISH).exists()
         pretrain(chosen, tmp_path / "run", resume=True)
         assert_equal(weights(tmp_path / "run"), weights(whole))
@@ -426,7 +427,7 @@ class TestResumed:
 
         save = loop_module.save_checkpoint
         monkeypatch.setattr(loop_module, "save_checkpoint", fail_twice)
-        pretrain(settings(text), tmp_path / "run", place=EVERY_STEP, watcher=Listening())
+        pretrain(settings(text), tmp_path / "run", options=EVERY_STEP, watcher=Listening())
         assert sum("No space left" in message for message in said) == 2
 
 
@@ -436,7 +437,7 @@ class TestFinished:
         with pytest.raises(ConfigError, match="no checkpoint to finish"):
             finish(chosen, folder, 0.5)
         with pytest.raises(Stopped):
-            pretrain(chosen, folder, place=EVERY_STEP, watcher=Stopping(12, "signal"))
+            pretrain(chosen, folder, options=EVERY_STEP, watcher=Stopping(12, "signal"))
         finish(chosen, folder, 0.5)
         early = weights(folder)
         assert rows_of(folder)[-1]["step"] == 12 + 6
@@ -448,11 +449,11 @@ class TestFinished:
     def test_a_stopped_finish_continues(self, text: Path, tmp_path: Path):
         chosen = settings(text, epochs=2)
         with pytest.raises(Stopped):
-            pretrain(chosen, tmp_path / "a", place=EVERY_STEP, watcher=Stopping(12, "signal"))
+            pretrain(chosen, tmp_path / "a", options=EVERY_STEP, watcher=Stopping(12, "signal"))
         shutil.copytree(tmp_path / "a", tmp_path / "b")
         finish(chosen, tmp_path / "a", 0.5)
         with pytest.raises(Stopped, match=r"--finish 0\.5"):
-            finish(chosen, tmp_path / "b", 0.5, place=EVERY_STEP, watcher=Stopping(3, "signal"))
+            finish(chosen, tmp_path / "b", 0.5, options=EVERY_STEP, watcher=Stopping(3, "signal"))
         finish(chosen, tmp_path / "b", 0.5)
         assert_equal(weights(tmp_path / "a"), weights(tmp_path / "b"))
 

@@ -1,4 +1,4 @@
-"""Rows of ids cut from the text: which ones a step reads follows from the seed, the epoch and the step alone."""
+"""Batches of rows of the text; what a step reads depends only on the seed, the epoch and the step."""
 
 from dataclasses import dataclass, field
 
@@ -10,8 +10,10 @@ from hanlattice.embeddings.body_folder import BOUNDARY
 
 @dataclass
 class Batches:
-    """``ids [T]`` cut into rows of ``window`` ids, ``size`` of them a batch, in another order and cut elsewhere in
-    each epoch. What does not fill a batch is left out; a text shorter than that is one batch of all its rows.
+    """Batches of ``size`` rows of ``window`` ids from the text ``ids [T]``.
+
+    The order of the rows and the positions of the cuts change with every epoch. The rest that does not fill a batch
+    is left out; a text that is shorter than one batch is one batch.
     """
 
     ids: NDArray[np.uint16]
@@ -29,17 +31,17 @@ class Batches:
 
     @property
     def steps(self) -> int:
-        """Batches of an epoch."""
+        """The number of batches per epoch."""
         return max(1, self.rows // self.size)
 
     def batch(self, epoch: int, step: int) -> NDArray[np.int64]:
         """``[B, N]``: the ids that a step of an epoch reads."""
-        offset, order = self._of(epoch)
+        offset, order = self._offset_and_order(epoch)
         starts = offset + self.window * order[step * self.size : (step + 1) * self.size]
         return self.ids[starts[:, None] + np.arange(self.window)].astype(np.int64)
 
-    def _of(self, epoch: int) -> tuple[int, NDArray[np.int64]]:
-        """Where an epoch begins, and the order of its rows."""
+    def _offset_and_order(self, epoch: int) -> tuple[int, NDArray[np.int64]]:
+        """The offset of the first row of an epoch, and the order of its rows."""
         if self._order[0] != epoch:
             draw = np.random.default_rng((self.seed, epoch))
             self._order = epoch, int(draw.integers(self.window)), draw.permutation(self.rows)
@@ -47,7 +49,7 @@ class Batches:
 
 
 def in_order(ids: NDArray[np.uint16], window: int, most: int) -> NDArray[np.int64]:
-    """``[R, N]``: at most so many rows, spread evenly over a text, whose last row is filled up with boundaries."""
+    """``[R, N]``: at most ``most`` rows, spread evenly over a text; its last row is padded with boundaries."""
     rows = -(-len(ids) // window)
     padded = np.full(rows * window, BOUNDARY, np.int64)
     padded[: len(ids)] = ids

@@ -1,4 +1,4 @@
-"""The card of a pretrained body."""
+"""The model card of a pretrained body."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ CARD = "README.md"
 
 
 def card(settings: Settings, summary: Summary, state: State, held_out: float | None, ids: int) -> str:
-    """What was trained, on what, how far, and how to use it, as Markdown."""
+    """The card as Markdown: settings, text, steps, held-out loss, and how to use the body."""
     shape = settings.shape
     names = ", ".join(Path(text).name for text in settings.texts)
     loss = "not measured" if held_out is None else f"{held_out:.4f} nats a masked character"

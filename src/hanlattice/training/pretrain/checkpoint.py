@@ -1,4 +1,4 @@
-"""What a pretraining run needs to continue as if it had never stopped, in one safetensors file."""
+"""Checkpoints of pretraining: what a stopped run needs to reach the weights that it would have had."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from hanlattice.files import atomic_write
 
 @dataclass
 class State:
-    """How far a run is. The rate falls to zero from step ``decay_from`` to step ``end``; -1: not yet."""
+    """How far a run is. The rate falls to zero from step ``decay_from`` to ``end``; both are -1 before that."""
 
     step: int = 0
     seconds: float = 0.0
@@ -29,7 +29,7 @@ class State:
 def save_checkpoint(
     path: Path, learner: nn.Module, optimiser: Optimizer, state: State, run: Mapping[str, Any]
 ) -> None:
-    """Write weights and optimiser, whole or not at all; ``run`` is what identifies the run.
+    """Write weights and optimiser; the file appears complete or not at all. ``run`` identifies the run.
 
     Raises:
         DataError: the file cannot be written.
@@ -44,10 +44,10 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, learner: nn.Module, optimiser: Optimizer, run: Mapping[str, Any]) -> State:
-    """Bring weights and optimiser back to where a checkpoint was written.
+    """Restore weights and optimiser from a checkpoint.
 
     Raises:
-        ModelError: the file is broken, or of another run.
+        ModelError: the file is broken, or belongs to another run.
     """
     try:
         with safe_open(path, "pt") as file:
@@ -74,8 +74,24 @@ def load_checkpoint(path: Path, learner: nn.Module, optimiser: Optimizer, run: M
         raise ModelError(f"{path}: cannot be resumed from ({reason}); start again in another folder") from None
 
 
+def load_learner(path: Path, learner: nn.Module) -> State:
+    """Load only the weights of a checkpoint.
+
+    Raises:
+        ModelError: the file is broken, or of another shape.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            names = [name for name in file.keys() if name.startswith("model/")]  # noqa: SIM118
+            learner.load_state_dict({name.removeprefix("model/"): file.get_tensor(name) for name in names})
+            return State(**json.loads((file.metadata() or {})["state"]))
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise ModelError(f"{path}: broken, or of another run ({reason})") from None
+
+
 def state_of(path: Path) -> State | None:
-    """The state in a checkpoint; None where there is none, or it cannot be read."""
+    """The state in a checkpoint; None if there is no checkpoint, or it cannot be read."""
     try:
         with safe_open(path, "pt") as file:
             return State(**json.loads((file.metadata() or {})["state"]))

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C, noted when they arrive and acted upon between two steps."""
+"""SIGTERM and Ctrl-C stop a run between two steps, so that it can write its checkpoint."""
 
 import signal
 from contextlib import suppress
@@ -15,7 +15,7 @@ class Stopped(HanlatticeError):
 
 
 class Stop:
-    """While it is entered, the first signal sets ``wanted``; a second one has the effect it has elsewhere."""
+    """As a context manager: the first signal sets ``wanted``, a second one has its usual effect."""
 
     def __init__(self) -> None:
         self.wanted = False
@@ -23,7 +23,7 @@ class Stop:
 
     def __enter__(self) -> Self:
         for number in SIGNALS:
-            with suppress(ValueError):  # not the main thread, to which signals come
+            with suppress(ValueError):  # only the main thread receives signals
                 self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -42,4 +42,4 @@ class Stop:
             Stopped: a signal arrived.
         """
         if self.wanted:
-            raise Stopped("stopped while the text was prepared; resume it with --resume, from the first line")
+            raise Stopped("stopped while the text was prepared; with --resume the preparation starts over")

@@ -1,11 +1,11 @@
-"""Masked characters: some are hidden, and the body learns to predict them from the rest.
+"""Masked language modelling: some characters are hidden, and the body learns to predict them from the rest.
 
 Devlin et al. 2019, https://arxiv.org/abs/1810.04805: of the chosen characters 80 % become the mask, 10 % another
-character, 10 % stay. A row is cut into units, which are chosen as a whole: characters, words (Cui et al. 2019,
-https://arxiv.org/abs/1906.08101) or spans (Joshi et al. 2020, https://arxiv.org/abs/1907.10529).
+character, 10 % stay. Each row is divided into units, and a unit is chosen as a whole: characters, words (Cui et al.
+2019, https://arxiv.org/abs/1906.08101) or spans (Joshi et al. 2020, https://arxiv.org/abs/1907.10529).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,13 +26,18 @@ MASKED, REPLACED = 0.8, 0.1  # shares of the chosen characters
 
 Ids = NDArray[np.int64]
 Cut = Callable[[Ids, np.random.Generator], Ids]
-"""``cut(ids [B, N], draw)``: ``[B, N]``, the number of the unit that each place is in, rising from 0."""
+"""``cut(ids [B, N], draw)`` gives ``[B, N]``: the number of the unit at each position, rising from 0."""
 
 
 @dataclass(frozen=True)
 class Masked:
-    """``ids [B, N]`` as the body reads them; ``places [K]`` of the chosen ones, counted over all rows, and
-    ``targets [K]``, the ids that stood there."""
+    """A masked batch.
+
+    Attributes:
+        ids: ``[B, N]``, as the body reads them.
+        places: ``[K]``, the positions of the chosen characters, counted over all rows.
+        targets: ``[K]``, the original ids there.
+    """
 
     ids: Ids
     places: Ids
@@ -46,7 +51,7 @@ def into_characters(ids: Ids, draw: np.random.Generator) -> Ids:
 
 def into_spans(ids: Ids, draw: np.random.Generator) -> Ids:
     """Spans of 1 to `LONGEST` characters, all lengths equally likely; none crosses a boundary or a row."""
-    lengths = draw.integers(1, LONGEST + 1, ids.size)  # more than enough
+    lengths = draw.integers(1, LONGEST + 1, ids.size)  # more spans than needed
     begins = np.zeros(ids.size + 1, bool)
     ends = np.cumsum(lengths)
     begins[ends[ends < ids.size]] = True
@@ -55,7 +60,7 @@ def into_spans(ids: Ids, draw: np.random.Generator) -> Ids:
 
 @dataclass(frozen=True)
 class IntoWords:
-    """The fewest words of a lexicon that cover a row; a character outside them is a unit of its own."""
+    """The fewest words of a lexicon that cover a row; every other character is a separate unit."""
 
     lexicon: Lexicon
     characters: Characters
@@ -70,7 +75,7 @@ class IntoWords:
 
 
 def _numbered(begins: NDArray[np.bool_], ids: Ids) -> Ids:
-    """Numbers of units, by where they begin; each row and each boundary begins one."""
+    """Numbers of units, given where they begin; a unit also begins with each row and each boundary."""
     is_boundary = ids == BOUNDARY
     begins = begins | is_boundary
     begins[:, 0] = True
@@ -79,14 +84,14 @@ def _numbered(begins: NDArray[np.bool_], ids: Ids) -> Ids:
 
 
 def cut_of(mask: Masking, lexicon: Callable[[], Lexicon], characters: Characters) -> Cut:
-    """What a kind of masking cuts rows into; ``lexicon`` is called where words are."""
+    """The function that divides rows for a kind of masking; ``lexicon`` is called only for words."""
     if mask == "words":
         return IntoWords(lexicon(), characters)
     return into_spans if mask == "spans" else into_characters
 
 
 def masked(ids: Ids, cut: Cut, share: float, size: int, draw: np.random.Generator) -> Masked:
-    """Choose units with the chance ``share``, at least one, and hide them; ``size`` is the number of ids.
+    """Choose units with the probability ``share``, at least one, and hide them; ``size`` is the number of ids.
 
     A boundary is never chosen.
     """
@@ -105,7 +110,7 @@ def masked(ids: Ids, cut: Cut, share: float, size: int, draw: np.random.Generato
 
 
 class Learner(nn.Module):
-    """A body and what predicts characters from its vectors: a layer, then the body's own table of characters."""
+    """A body, and a head that predicts characters: one layer, then products with the body's character table."""
 
     def __init__(self, body: Body):
         super().__init__()
@@ -116,10 +121,23 @@ class Learner(nn.Module):
         nn.init.zeros_(self.transform.bias)
         self.in_bfloat16 = False
 
+    def head_state(self) -> dict[str, Tensor]:
+        """The weights that only predict masked characters: all but the body."""
+        return {name: tensor for name, tensor in self.state_dict().items() if not name.startswith("body.")}
+
+    def load_head(self, state: Mapping[str, Tensor]) -> None:
+        """Load what :meth:`head_state` gave.
+
+        Raises:
+            RuntimeError: names or shapes differ.
+        """
+        body = {f"body.{name}": tensor for name, tensor in self.body.state_dict().items()}
+        self.load_state_dict({**body, **state})
+
     def forward(
         self, ids: Int[Tensor, "B N"], places: Int[Tensor, "K"], targets: Int[Tensor, "K"]
     ) -> Float[Tensor, ""]:
-        """The mean loss a chosen character, in nats; only these are projected to the vocabulary."""
+        """The mean loss per chosen character, in nats; only chosen characters are projected to the vocabulary."""
         h = self.body(ids).flatten(0, 1)[places]
         h = self.norm(torch.relu(self.transform(h)).float())
         return functional.cross_entropy(self._logits(h), targets)

@@ -1,7 +1,7 @@
-"""Text files to 16-bit ids on disk: normalised, without duplicates and held-out lines.
+"""From text files to 16-bit ids on disk: normalised, without duplicates and held-out lines.
 
-``train.u16`` and ``held_out.u16`` hold paragraphs one after another, a boundary before the first and after each.
-``text.json`` is written last: where it is missing, the preparation starts over.
+``train.u16`` and ``held_out.u16`` hold the paragraphs, with a boundary before the first and after each one.
+``text.json`` is written last: if it is missing, the preparation starts over.
 """
 
 import importlib.util
@@ -29,10 +29,10 @@ from hanlattice.training.pretrain.watcher import Watcher
 
 FOLDER, SUMMARY = "text", "text.json"
 PARTS = ("train", "held_out")
-LINES = 4096  # handled together
-CHUNK = 1 << 22  # code points handled together
-EVERY = 1000  # one line of so many is held out for the loss
-PATIENCE = 30.0  # seconds between two messages
+LINES = 4096  # per block
+CHUNK = 1 << 22  # code points per block
+HELD_OUT_EVERY = 1000  # one line of this many is kept for the held-out loss
+MESSAGE_EVERY = 30.0  # seconds
 END = 0x110000  # stands for a boundary among code points
 
 IsHeldOut = Callable[[str], bool]
@@ -41,7 +41,10 @@ NORMALISER = Normaliser(nfkc=True, simplify=True, tidy=True)
 
 @dataclass
 class Summary:
-    """What became of the lines read; ``characters`` are those of ``train``, ``digest`` is of its ids."""
+    """Counts of the lines that were read.
+
+    ``characters`` and ``unknown`` count the characters of ``train``; ``digest`` is of its ids.
+    """
 
     lines: int = 0
     duplicates: int = 0
@@ -60,9 +63,17 @@ class Summary:
 
 
 def prepare(
-    texts: Iterable[str | Path], held_out: str, size: int, folder: Path, watcher: Watcher, stop: Stop
+    texts: Iterable[str | Path],
+    held_out: str,
+    size: int,
+    folder: Path,
+    watcher: Watcher,
+    stop: Stop,
+    characters: Characters | None = None,
 ) -> tuple[Characters, Summary]:
-    """Write the ids of text files into a folder; the vocabulary has at most ``size`` characters.
+    """Write the ids of text files into a folder.
+
+    The vocabulary is ``characters`` if given, else at most ``size`` of the most frequent characters.
 
     Raises:
         ConfigError: the file of held-out texts has no class ``HeldOut``.
@@ -79,7 +90,7 @@ def prepare(
         counts = _write_codes(texts, is_held_out, folder, summary, watcher, stop)
         if not summary.lines:
             raise DataError("holds no text to learn from; name files with a paragraph a line", texts[0])
-        characters = most_frequent(counts, size)
+        characters = characters or most_frequent(counts, size)
         summary.unknown = int(counts[:END].sum() - counts[code_points(characters.names)].sum())
         digests = [_write_ids(folder, part, characters) for part in PARTS]
         summary.digest = digests[0]
@@ -94,7 +105,7 @@ def prepare(
 
 
 def load_summary(folder: Path) -> Summary | None:
-    """The summary of a whole preparation; None where there is none.
+    """The summary of a finished preparation; None if there is none.
 
     Raises:
         DataError: its file is broken.
@@ -108,14 +119,14 @@ def load_summary(folder: Path) -> Summary | None:
 
 
 def most_frequent(counts: NDArray[np.int64], size: int) -> Characters:
-    """The ``size`` most frequent code points; of equals the lower one first."""
+    """The ``size`` most frequent code points; equally frequent ones in their order."""
     counts = counts[:END]
     order = np.argsort(-counts, kind="stable")[:size]
     return Characters("".join(map(chr, order[counts[order] > 0].tolist())))
 
 
 def load_held_out(path: Path) -> IsHeldOut:
-    """An object of the class ``HeldOut`` of a Python file; it reports whether a text is held out.
+    """An object of the class ``HeldOut`` in a Python file, which reports whether a text is held out.
 
     Raises:
         ConfigError: the file cannot be run, or has no such class.
@@ -129,7 +140,7 @@ def load_held_out(path: Path) -> IsHeldOut:
         test: IsHeldOut = module.HeldOut()
         test("中文")
         return test
-    except Exception as error:  # of any kind, by what the file does
+    except Exception as error:  # the file may raise anything
         raise ConfigError(f"{path}: gives no object of a class HeldOut ({type(error).__name__}: {error})") from None
 
 
@@ -160,7 +171,7 @@ def lines(path: str | Path) -> Iterator[str]:
 
 def is_for_loss(text: str) -> bool:
     """Whether a normalised line is kept for the held-out loss, by a hash of it."""
-    return int.from_bytes(_digest(text), "little") % EVERY == 0
+    return int.from_bytes(_digest(text), "little") % HELD_OUT_EVERY == 0
 
 
 def _digest(text: str) -> bytes:
@@ -175,11 +186,11 @@ def _write_codes(
     watcher: Watcher,
     stop: Stop,
 ) -> NDArray[np.int64]:
-    """Write normalised code points; how often each occurs in the part to learn from."""
+    """Write normalised code points; ``[END + 1]``: how often each occurs in ``train``."""
     (folder / SUMMARY).unlink(missing_ok=True)
     counts = np.zeros(END + 1, np.int64)
     seen: set[bytes] = set()
-    said = time.monotonic()
+    reported = time.monotonic()
     with ExitStack() as stack:
         files = {part: stack.enter_context(open(folder / f"{part}.codes", "wb")) for part in PARTS}
         for stream in files.values():
@@ -197,8 +208,8 @@ def _write_codes(
                 codes = _write_paragraphs(files["train"], chosen["train"])
                 counts += np.bincount(codes, minlength=END + 1)
                 _write_paragraphs(files["held_out"], chosen["held_out"])
-                if time.monotonic() - said > PATIENCE:
-                    said = time.monotonic()
+                if time.monotonic() - reported > MESSAGE_EVERY:
+                    reported = time.monotonic()
                     watcher.say(f"preparing {Path(path).name}: {summary.characters:,} characters so far")
     return counts
 
@@ -210,7 +221,7 @@ def _blocks(found: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _kept(block: list[str], is_held_out: IsHeldOut | None, seen: set[bytes], summary: Summary) -> list[str]:
-    """The lines of a block, normalised, that are not empty, not held out, and not seen before."""
+    """The normalised lines of a block, without empty lines, held-out lines and duplicates."""
     kept = []
     for given, normal in zip(block, NORMALISER.all(block), strict=True):
         text = normal.text.strip()
@@ -228,7 +239,7 @@ def _kept(block: list[str], is_held_out: IsHeldOut | None, seen: set[bytes], sum
 
 
 def _write_paragraphs(stream: IO[bytes], paragraphs: list[str]) -> NDArray[np.uint32]:
-    """Write the code points of paragraphs, a boundary after each."""
+    """Write the code points of paragraphs, with a boundary after each one."""
     if not paragraphs:
         return np.zeros(0, np.uint32)
     ends = np.cumsum([len(text) + 1 for text in paragraphs]) - 1
@@ -239,7 +250,7 @@ def _write_paragraphs(stream: IO[bytes], paragraphs: list[str]) -> NDArray[np.ui
 
 
 def _write_ids(folder: Path, part: str, characters: Characters) -> str:
-    """Code points to ids; a digest of them."""
+    """Convert the code points of a part to ids; the digest of the ids."""
     table = np.append(characters.table, np.uint16(BOUNDARY))
     digest = blake2b(digest_size=8)
     with open(folder / f"{part}.codes", "rb") as source, atomic_write(folder / f"{part}.u16", "wb") as target:
@@ -265,7 +276,7 @@ def load_ids(folder: Path, part: str) -> NDArray[np.uint16]:
 
 
 def digest_of(ids: NDArray[np.uint16]) -> str:
-    """The digest of ids that :class:`Summary` has."""
+    """The digest of ids, as in :class:`Summary`."""
     digest = blake2b(digest_size=8)
     for start in range(0, len(ids), CHUNK):
         digest.update(ids[start : start + CHUNK].tobytes())

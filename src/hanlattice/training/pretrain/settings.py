@@ -1,4 +1,4 @@
-"""What makes a pretraining run, and its file ``config.toml``."""
+"""Settings of a pretraining run, and their file ``config.toml``."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -13,16 +13,29 @@ from hanlattice.errors import ConfigError
 
 Masking = Literal["characters", "words", "spans"]
 Precision = Literal["float32", "bfloat16"]
-DECAY = 0.1  # share of a run's steps in which the rate falls to zero
+DECAY = 0.1  # last share of a run's steps, in which the rate falls to zero
 TABLE = "pretraining"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """``texts`` are files, plain or ``.xz``, with a paragraph a line; ``held_out`` is a Python file with a class
-    ``HeldOut`` or empty. A run ends after ``epochs``, or after ``hours`` where that is above 0. ``mask`` is what is
-    masked as a whole, ``share`` how much of the text. ``warmup`` counts steps. ``precision`` is that of linear
-    layers. ``vocabulary`` is the largest number of characters.
+    """Settings of a run.
+
+    Attributes:
+        texts: files, plain or ``.xz``, with one paragraph per line.
+        held_out: a Python file with a class ``HeldOut``, or empty.
+        start: a folder with the weights to start from, or empty; its vocabulary is used.
+        shape: the size of the body.
+        batch: windows per step.
+        epochs: passes over the text, if ``hours`` is 0.
+        hours: the run ends after this time.
+        learning_rate: between warm-up and decay.
+        warmup: steps until that rate is reached.
+        mask: the unit that is masked as a whole.
+        share: the share of the text that is masked.
+        vocabulary: the largest number of characters.
+        seed: random seed.
+        precision: of linear layers.
 
     Raises:
         ConfigError: a number is out of range.
@@ -30,6 +43,7 @@ class Settings:
 
     texts: tuple[str, ...] = ()
     held_out: str = ""
+    start: str = ""
     shape: Shape = field(default_factory=Shape)
     batch: int = 32
     epochs: int = 10
@@ -55,8 +69,8 @@ class Settings:
             raise ConfigError(f"vocabulary must be at most 60000, not {self.vocabulary}: ids have 16 bits")
 
     def fixed(self) -> dict[str, Any]:
-        """What cannot change when a run is resumed."""
-        free = {"epochs", "hours", "shape"}
+        """What identifies a run and cannot change when it is resumed."""
+        free = {"epochs", "hours", "shape", "start"}  # its checkpoint replaces the weights it started from
         plain = {name: value for name, value in self._plain().items() if name not in free}
         return {**asdict(self.shape), **plain}
 

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 
 class Watcher(Protocol):
-    """``row`` gets what is written to ``log.jsonl``."""
+    """Receives progress events: ``say`` gets messages, ``row`` the lines of ``log.jsonl`` and the last step."""
 
     def say(self, message: str) -> None: ...
     def row(self, row: dict[str, Any], total: int) -> None: ...

@@ -1,0 +1,214 @@
+"""Pretraining runs: started, resumed, finished, and exported.
+
+A run folder holds the prepared text, the checkpoint of the constant phase and, at the end, the body.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from hanlattice.embeddings.body import Body, multiply_in_bfloat16
+from hanlattice.embeddings.body_folder import CONFIG, VOCABULARY, Characters
+from hanlattice.errors import ConfigError, DataError, HanlatticeError
+from hanlattice.files import atomic_write
+from hanlattice.kernels.allocator import keep_freed_memory
+from hanlattice.lexicon import Lexicon
+from hanlattice.training.pretrain import prepare
+from hanlattice.training.pretrain.batches import Batches, in_order
+from hanlattice.training.pretrain.checkpoint import load_checkpoint, state_of
+from hanlattice.training.pretrain.interrupt import Stop, Stopped
+from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, Run, RunOptions
+from hanlattice.training.pretrain.objective import Cut, Learner, Masked, cut_of, masked
+from hanlattice.training.pretrain.precision import warn_of_slow_bfloat16
+from hanlattice.training.pretrain.settings import Settings
+from hanlattice.training.pretrain.start import export_checkpoint, start_characters, start_from
+from hanlattice.training.pretrain.watcher import Silent, Watcher
+from hanlattice.vectors import default_vectors
+
+HELD_OUT_ROWS = 512
+
+
+def pretrain(
+    settings: Settings,
+    output: str | Path,
+    *,
+    resume: bool = False,
+    options: RunOptions | None = None,
+    watcher: Watcher | None = None,
+) -> Path:
+    """Train a body on raw text and leave it in the folder ``output``.
+
+    With ``resume`` a run that was stopped continues to the weights that it would have had. Its ``settings`` must be
+    the same, except ``epochs`` and ``hours``, which may be raised even after the end.
+
+    Raises:
+        ConfigError: the folder holds a run and ``resume`` is not set, or a setting does not fit.
+        DataError: a text cannot be read, or the disk is full.
+        ModelError: the checkpoint is broken, or belongs to another run.
+        Stopped: SIGTERM or Ctrl-C; the checkpoint is written.
+    """
+    output = Path(output)
+    _check_output(output, resume)
+    with Stop() as stop:
+        run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop)
+        _resume(run)
+        return run.go()
+
+
+def finish(
+    settings: Settings,
+    output: str | Path,
+    share: float,
+    *,
+    options: RunOptions | None = None,
+    watcher: Watcher | None = None,
+) -> Path:
+    """Turn the last checkpoint of a run into a usable body: the rate falls to zero in a ``share`` of its steps.
+
+    The checkpoint stays, so that the run can be resumed.
+
+    Raises:
+        ConfigError, DataError, ModelError, Stopped: see :func:`pretrain`.
+    """
+    output = Path(output)
+    if not 0 < share <= 1:
+        raise ConfigError(f"the share of steps to finish in must be above 0 and at most 1, not {share:g}")
+    if not (output / CHECKPOINT).is_file():
+        raise ConfigError(f"{output}: holds no checkpoint to finish; train first")
+    with Stop() as stop:
+        run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop)
+        run.option = f"--finish {share:g}"
+        _resume(run)
+        return run.decay(max(1, round(share * run.state.step)))
+
+
+def export(run: str | Path, output: str | Path) -> int:
+    """Write the current weights of a run to the folder ``output``: see :func:`export_checkpoint`."""
+    return export_checkpoint(Path(run), CHECKPOINT, Path(output))
+
+
+def _check_output(output: Path, resume: bool) -> None:
+    if output.exists() and not output.is_dir():
+        raise ConfigError(f"{output} is a file; name a folder for the run")
+    if resume and not (output / CONFIG).exists():
+        raise ConfigError(f"{output}: holds no run to resume; start one without --resume")
+    if not resume and (output / CONFIG).exists():
+        raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
+
+
+def _opened(settings: Settings, output: Path, options: RunOptions, watcher: Watcher, stop: Stop) -> "Run":
+    """The run of a folder, with its text prepared and its initial weights.
+
+    Raises:
+        ConfigError, DataError, ModelError, Stopped: see :func:`pretrain`.
+    """
+    keep_freed_memory()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    _check_device(options.device)
+    characters, summary = _text(settings, output, watcher, stop)
+    ids = {part: prepare.load_ids(output / prepare.FOLDER, part) for part in prepare.PARTS}
+    if prepare.digest_of(ids["train"]) != summary.digest:
+        raise DataError("is not the text of this run; copy it again", output / prepare.FOLDER)
+    torch.manual_seed(settings.seed)
+    learner = Learner(Body(settings.shape, len(characters)))
+    if settings.precision == "bfloat16":
+        multiply_in_bfloat16(learner)
+        learner.in_bfloat16 = True
+    warn_of_slow_bfloat16(settings.precision, options.device, watcher)
+    if settings.start and not (output / CHECKPOINT).exists():
+        start_from(Path(settings.start), learner, characters, watcher)
+    learner.to(options.device)
+    batches = Batches(ids["train"], settings.shape.window, settings.batch, settings.seed)
+    cut = cut_of(settings.mask, _words, characters)
+    held_out = _held_out_batches(
+        in_order(ids["held_out"], settings.shape.window, HELD_OUT_ROWS), settings, cut, characters
+    )
+    identity = {**settings.fixed(), "text": summary.digest, "characters": len(characters)}
+    return Run(settings, output, options, watcher, stop, learner, batches, cut, held_out, identity, summary)
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"the device {device!r} cannot be used here ({reason}); try cpu") from None
+
+
+def _text(settings: Settings, output: Path, watcher: Watcher, stop: Stop) -> tuple[Characters, prepare.Summary]:
+    """The vocabulary and the summary of the text, which is prepared first if it is not yet."""
+    folder = output / prepare.FOLDER
+    summary = prepare.load_summary(folder)
+    if summary is not None and (output / VOCABULARY).is_file():
+        return Characters.load(output / VOCABULARY), summary
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror or error}", output) from None
+    _check_texts(settings)
+    characters = start_characters(Path(settings.start), settings.shape) if settings.start else None
+    settings.save(output)
+    try:
+        characters, summary = prepare.prepare(
+            settings.texts, settings.held_out, settings.vocabulary, folder, watcher, stop, characters
+        )
+        characters.save(output / VOCABULARY)
+    except Stopped:
+        raise
+    except HanlatticeError:  # an error in the texts: the next attempt is a new run
+        (output / CONFIG).unlink(missing_ok=True)
+        raise
+    watcher.say(str(summary))
+    return characters, summary
+
+
+def _check_texts(settings: Settings) -> None:
+    """Find a missing file before hours of reading.
+
+    Raises:
+        DataError: a file does not exist.
+    """
+    for path in (*settings.texts, *filter(None, [settings.held_out])):
+        if not Path(path).is_file():
+            raise DataError("no such file", path)
+
+
+def _words() -> Lexicon:
+    """The words of the vectors in the package, normalised as texts are."""
+    return Lexicon((w for w in default_vectors().words.names if len(w) > 1), prepare.NORMALISER.words)
+
+
+def _held_out_batches(rows: np.ndarray, settings: Settings, cut: Cut, characters: Characters) -> list[Masked]:
+    """Rows of the held-out lines, masked in the same way every time."""
+    draw = np.random.default_rng((settings.seed, 2**31))
+    batches = (rows[i : i + settings.batch] for i in range(0, len(rows), settings.batch))
+    return [masked(batch, cut, settings.share, len(characters), draw) for batch in batches if batch.any()]
+
+
+def _resume(run: Run) -> None:
+    """Load the checkpoint of the constant phase, if there is one, and shorten the log to it."""
+    path = run.output / CHECKPOINT
+    if not path.exists():
+        return
+    run.state = load_checkpoint(path, run.learner, run.optimiser, run.identity)
+    earlier = state_of(run.output / FINISH)
+    last = earlier.step if earlier is not None and earlier.decay_from == run.state.step else run.state.step
+    _shorten(run.output / LOG, last)
+
+
+def _shorten(log: Path, step: int) -> None:
+    """Remove the lines of steps that are repeated, and incomplete lines."""
+    if not log.exists():
+        return
+    kept = []
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line)
+        except (ValueError, KeyError, TypeError):
+            continue
+    with atomic_write(log) as stream:
+        stream.writelines(f"{line}\n" for line in kept)
