@@ -13,7 +13,7 @@ from hanlattice.document import Document
 from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.words import Composition
 from hanlattice.errors import DataError
-from hanlattice.evaluation.reach import named, out_of_reach
+from hanlattice.evaluation.recall_bound import described, unreachable
 from hanlattice.inputs.batch import collate
 from hanlattice.inputs.reader import Reader
 from hanlattice.lexicon import Lexicon
@@ -215,7 +215,7 @@ def _tasks(
 def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task], windows: _Windows) -> None:
     """Report what there is to learn from, what of it cannot be learned, and how large the model is."""
     own = tasks[0].examples
-    n_lost = _n_out_of_reach(ner.tagger, own)
+    n_lost = _n_unreachable(ner.tagger, own)
     watcher.say(_summary(corpora, len(ner.labels), own, windows.n_cut, n_lost))
     for document in corpora.contradictions[:N_EXAMPLES]:
         where = f"{document.meta['@file']}:{document.meta.get('@line', '?')}"
@@ -223,8 +223,8 @@ def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task],
     for defect in corpora.defects[:N_EXAMPLES]:
         watcher.say(f"skipped: {defect.where}: {defect.message}")
     if n_lost:
-        lost = out_of_reach(ner, [d.text for d in corpora.train], [d.spans for d in corpora.train])
-        for entity in islice(named(corpora.train, lost), N_EXAMPLES):
+        lost = unreachable(ner, [d.text for d in corpora.train], [d.spans for d in corpora.train])
+        for entity in islice(described(corpora.train, lost), N_EXAMPLES):
             watcher.say(f"this tagger can never find {entity}")
     watcher.say(
         f"{len(ner.lexicon):,} words in the lexicon; {len(ner.vocabulary.words):,} of those in the corpora have a"
@@ -258,7 +258,7 @@ def _summary(corpora: Corpora, n_types: int, own: Sequence[Example], n_cut: int,
     )
 
 
-def _n_out_of_reach(tagger: Tagger, found: Sequence[Example]) -> int:
+def _n_unreachable(tagger: Tagger, found: Sequence[Example]) -> int:
     """The number of gold spans that the tagger can never find, such as spans within words that it reads as one."""
     lost = 0
     for i in range(0, len(found), BATCH):

@@ -13,6 +13,7 @@ import torch
 from hanlattice.build import check
 from hanlattice.config.files import save_config
 from hanlattice.config.settings import Config
+from hanlattice.evaluation.evaluate import evaluate
 from hanlattice.evaluation.scores import Report
 from hanlattice.files import atomic_write
 from hanlattice.kernels.allocator import keep_freed_memory
@@ -26,7 +27,7 @@ from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.log import Log
 from hanlattice.training.prepare import Prepared, prepare
 from hanlattice.training.resume import check_output
-from hanlattice.training.selection import Selection, evaluate
+from hanlattice.training.selection import Selection
 from hanlattice.training.tasks import total_steps
 from hanlattice.training.watcher import Silent, Watcher
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hanlattice.document import Document
 from hanlattice.embeddings.initial_weights import state_with_all_rows
-from hanlattice.evaluation.reach import out_of_reach, with_ceiling
-from hanlattice.evaluation.scores import Report, evaluate_spans
+from hanlattice.evaluation.evaluate import evaluate
 from hanlattice.model.weights import save_weights
 from hanlattice.pipeline import NER
 from hanlattice.training.checkpoint import Progress
@@ -34,11 +33,11 @@ class Selection:
         tagger = self.ner.tagger
         if self.average is not None:
             self.average.swap(tagger)
-        micro = _scored(self.ner, self.dev).micro
+        micro = evaluate(self.ner, self.dev, upper_bound=False).micro
         scores = {"dev_p": micro.precision, "dev_r": micro.recall, "dev_f1": micro.f1}
         f1 = micro.f1
         if self.read_unpunctuated:
-            scores["unpunctuated_f1"] = _scored(self.ner, unpunctuated(self.dev)).micro.f1
+            scores["unpunctuated_f1"] = evaluate(self.ner, unpunctuated(self.dev), upper_bound=False).micro.f1
             f1 = (micro.f1 + scores["unpunctuated_f1"]) / 2
         if f1 > progress.best_f1:
             progress.improved = progress.epoch
@@ -48,17 +47,3 @@ class Selection:
         if self.average is not None:
             self.average.swap(tagger)
         return {name: round(100 * value, 2) for name, value in scores.items()} | {"best_epoch": progress.best_epoch}
-
-
-def evaluate(ner: NER, documents: Sequence[Document], *, partial: bool = False) -> Report:
-    """Scores of a model on annotated documents, over the spans of the original texts.
-
-    If the model cannot express some of the gold entities, the report also has the upper bound on recall.
-    """
-    lost = out_of_reach(ner, [document.text for document in documents], [document.spans for document in documents])
-    return with_ceiling(_scored(ner, documents, partial=partial), sum(map(len, lost)))
-
-
-def _scored(ner: NER, documents: Sequence[Document], *, partial: bool = False) -> Report:
-    predicted = ner.pipe(document.text for document in documents)
-    return evaluate_spans([d.spans for d in documents], [d.spans for d in predicted], partial=partial)
