@@ -139,10 +139,6 @@ TOO_LONG = {
     "cli.train.train",
     "cli.vectors.train",
     "comparison.study.compare",
-    "training.data.load_corpora",
-    "training.loop.one_epoch",
-    "training.loop.prepare",
-    "training.optimiser.optimisers",
     "vectors.training.train_vectors",
 }
 TOO_MANY_PARAMETERS = {
