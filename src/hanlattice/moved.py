@@ -56,6 +56,7 @@ MOVED = {
     "dropout": "layers.dropout",
     "edges": "text.edges",
     "encoded": "inputs.encoded",
+    "embeddings.pieces": "embeddings.subwords",
     "encoders.feed_forward": "layers.feed_forward",
     "encoders.lattice_recurrence": "layers.lattice_recurrence",
     "encoders.recurrent": "layers.recurrent",

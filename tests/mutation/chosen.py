@@ -352,13 +352,13 @@ FAULTS = {
         "decoders/mrc.py", "*self.ends.parameters(), *self.match.parameters()", "*self.ends.parameters()", POINTERS
     ),
     "characters read the next character's piece": Fault(
-        "embeddings/pieces.py",
+        "embeddings/subwords.py",
         "np.cumsum(lengths) - lengths - start",
         "np.cumsum(lengths) - lengths - start + 1",
         PIECES,
     ),
-    "pieces read where their window is cut": Fault("embeddings/pieces.py", ".argmax(0)", ".argmin(0)", PIECES),
-    "unknown stretches read as one": Fault("embeddings/pieces.py", "end - start > 1", "end - start > 99", PIECES),
+    "pieces read where their window is cut": Fault("embeddings/subwords.py", ".argmax(0)", ".argmin(0)", PIECES),
+    "unknown stretches read as one": Fault("embeddings/subwords.py", "end - start > 1", "end - start > 99", PIECES),
     "low rank without its scale": Fault("embeddings/low_rank.py", "self.scale * (x", "(x", PIECES),
     "the last frozen layer learns": Fault(
         "embeddings/pretrained.py",

@@ -19,8 +19,8 @@ pytest.importorskip("transformers", reason="the extra 'pretrained' is not instal
 import tiny_language_models
 from hanlattice.embeddings.language_model import open_language_model
 from hanlattice.embeddings.low_rank import LowRank, adapt
-from hanlattice.embeddings.pieces import PieceReader, windows
 from hanlattice.embeddings.pretrained import Pretrained
+from hanlattice.embeddings.subwords import SubwordReader, windows
 from hanlattice.errors import ModelError
 from hanlattice.inputs.batch import Batch, Words
 
@@ -48,8 +48,8 @@ def model(name: str = "bert", positions: int = 64, **settings: Any) -> Pretraine
 
 
 @cache
-def one_reader() -> PieceReader:
-    return model().pieces
+def one_reader() -> SubwordReader:
+    return model().subwords
 
 
 def batch(*texts: str, longer: int = 0) -> Batch:
@@ -141,14 +141,14 @@ class TestPooling:
 
     @pytest.mark.parametrize("before", ["İ", "㍿", "ﬁ", "ＡＢ", "é", "e\u0301", "  ", "😀😁", "\x00", "ß"])
     def test_nothing_that_a_tokenizer_rewrites_shifts_what_follows(self, before: str):
-        for reader in (model().pieces, PieceReader(widening_tokenizer()), model(by_character=True).pieces):
+        for reader in (model().subwords, SubwordReader(widening_tokenizer()), model(by_character=True).subwords):
             read, plain = reader([f"{before}重庆上海", "重庆上海"])
             after = slice(len(before), None)
             assert read.ids[read.first[after]].tolist() == plain.ids.tolist()
             assert read.first[after].tolist() == read.last[after].tolist()
 
     def test_several_pieces_of_one_character_are_averaged(self):
-        (read,) = PieceReader(widening_tokenizer())(["北㍿京"])
+        (read,) = SubwordReader(widening_tokenizer())(["北㍿京"])
         assert (read.last - read.first + 1).tolist() == [1, 4, 1]
 
     def test_the_mix_is_a_weighted_mean_of_all_layers(self):
@@ -233,7 +233,7 @@ class TestAlignment:
     def test_a_slow_tokenizer_reads_character_by_character(self):
         tokenizer = slow_tokenizer()
         assert not tokenizer.is_fast
-        (read,) = PieceReader(tokenizer)(["重Ab庆"])
+        (read,) = SubwordReader(tokenizer)(["重Ab庆"])
         assert [tokenizer.convert_ids_to_tokens(i) for i in read.ids.tolist()] == ["重", "a", "[UNK]", "庆"]
         assert read.first.tolist() == read.last.tolist() == [0, 1, 2, 3]
 
@@ -248,7 +248,7 @@ class TestAlignment:
 
     def test_a_tokenizer_that_leaves_letters_out_is_refused(self):
         with pytest.raises(ModelError, match=r"cannot be aligned: it leaves out characters of '重庆"):
-            PieceReader(slow_tokenizer(leaves_out="庆１"))
+            SubwordReader(slow_tokenizer(leaves_out="庆１"))
 
     def test_a_tokenizer_whose_offsets_run_backwards_is_refused(self):
         made = widening_tokenizer()
@@ -260,8 +260,8 @@ class TestAlignment:
                 read = made(texts, **settings)
                 return {**read, "offset_mapping": [offsets[::-1] for offsets in read["offset_mapping"]]}
 
-        with pytest.raises(ModelError, match="cannot be aligned: it places a piece at"):
-            PieceReader(Backwards())
+        with pytest.raises(ModelError, match="cannot be aligned: it puts a token at"):
+            SubwordReader(Backwards())
 
 
 class TestLowRank:
@@ -295,10 +295,10 @@ def test_texts_are_asked_for():
 
 
 def test_weights_of_characters_sum_to_one():
-    from hanlattice.embeddings.pieces import laid_out
+    from hanlattice.embeddings.subwords import rows_of
 
-    reader = model().pieces
-    rows = laid_out(reader(TEXTS), 200, 10, [2], [3], 0)
+    reader = model().subwords
+    rows = rows_of(reader(TEXTS), 200, 10, [2], [3], 0)
     sums = rows.weight.sum(2)
     for text, row in zip(TEXTS, sums, strict=True):
         assert np.allclose(row[: len(text)], 1.0)

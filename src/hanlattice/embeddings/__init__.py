@@ -1,0 +1,1 @@
+"""Embeddings, which turn characters into vectors: see :class:`hanlattice.embeddings.base.Embedding`."""

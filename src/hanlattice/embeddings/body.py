@@ -1,7 +1,7 @@
-"""A Transformer over characters that is pretrained on raw text and read by the embedding ``own``.
+"""A character Transformer, which ``hanlattice pretrain`` pretrains on raw text, for the embedding ``own``.
 
-Norms stand before attention and feed-forward (Xiong et al. 2020, https://arxiv.org/abs/2002.04745), positions are
-rotary (Su et al. 2021, https://arxiv.org/abs/2104.09864). It knows ids and nothing of the text behind them.
+Layers are pre-norm (Xiong et al. 2020, https://arxiv.org/abs/2002.04745), positions are rotary (Su et al. 2021,
+https://arxiv.org/abs/2104.09864). In messages and files this Transformer without a head is called the body.
 """
 
 import math
@@ -17,10 +17,16 @@ from hanlattice.errors import ConfigError
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of a body; ``window`` is the number of characters, boundaries included, that it learnt to read.
+    """The sizes of a character Transformer.
+
+    Attributes:
+        layers: Number of layers.
+        width: Width of the vectors.
+        heads: Number of attention heads.
+        window: Number of characters, boundary tokens included, of a text in pretraining.
 
     Raises:
-        ConfigError: a size is below 1, or the heads do not divide the width into even parts.
+        ConfigError: A size is below 1, or the width is not a multiple of twice the heads.
     """
 
     layers: int = 4
@@ -39,7 +45,7 @@ class Shape:
 
 
 class Linear(nn.Linear):
-    """A linear layer that multiplies in bfloat16 where ``in_bfloat16`` is set; its weights stay in float32."""
+    """A linear layer that multiplies in bfloat16 if ``in_bfloat16`` is set; its weights stay in float32."""
 
     in_bfloat16 = False
 
@@ -52,7 +58,7 @@ class Linear(nn.Linear):
 
 
 class BodyLayer(nn.Module):
-    """Attention and feed-forward, each with a norm before it and added to its input."""
+    """Self-attention and feed-forward, each with a layer norm before it and a residual connection around it."""
 
     def __init__(self, width: int, heads: int):
         super().__init__()
@@ -67,7 +73,13 @@ class BodyLayer(nn.Module):
         turn: tuple[Float[Tensor, "N d"], Float[Tensor, "N d"]],
         mask: Bool[Tensor, "B 1 1 N"] | None,
     ) -> Float[Tensor, "B N D"]:
-        """``turn`` are the cosines and sines of the positions; ``mask`` is True where a key is real."""
+        """Apply the layer.
+
+        Args:
+            x: Vectors of the characters, ``[B, N, D]``.
+            turn: Cosines and sines of the positions, see :func:`angles`.
+            mask: False for keys that are padding, ``[B, 1, 1, N]``; None if there is no padding.
+        """
         x = x + self.output(self._attended(self.attention_norm(x), turn, mask)).float()
         hidden = torch.relu(self.inner(self.feed_forward_norm(x)))
         return x + self.outer(hidden).float()
@@ -86,9 +98,11 @@ class BodyLayer(nn.Module):
 
 
 class Body(nn.Module):
-    """``body(ids, mask)``: one vector of ``shape.width`` for each character, in its context.
+    """A character Transformer: one contextual vector for each character.
 
-    ``size`` is the number of ids.
+    Args:
+        shape: The sizes.
+        size: Number of rows of the embedding table.
     """
 
     def __init__(self, shape: Shape, size: int):
@@ -111,7 +125,12 @@ class Body(nn.Module):
                 nn.init.normal_(part.weight, std=0.02 / math.sqrt(2 * self.shape.layers))
 
     def forward(self, ids: Int[Tensor, "B N"], mask: Bool[Tensor, "B N"] | None = None) -> Float[Tensor, "B N D"]:
-        """``mask`` is True where real; None where all are."""
+        """Encode characters.
+
+        Args:
+            ids: Ids of the characters, ``[B, N]``.
+            mask: False for padding, ``[B, N]``; None if there is no padding.
+        """
         x = self.embedding(ids)
         turn = angles(ids.shape[1], self.shape.width // self.shape.heads, x.device)
         keys = None if mask is None else mask[:, None, None]
@@ -120,7 +139,7 @@ class Body(nn.Module):
         return self.norm(x)
 
     def depths(self) -> list[tuple[nn.Parameter, int]]:
-        """Every parameter, and how many layers lie above it: 0 in the last layer."""
+        """Every parameter, with the number of layers above it: 0 in the last layer."""
         n = len(self.layers)
         found = [(p, n) for p in self.embedding.parameters()]
         found += [(p, n - 1 - i) for i, layer in enumerate(self.layers) for p in layer.parameters()]
@@ -128,14 +147,14 @@ class Body(nn.Module):
 
 
 def multiply_in_bfloat16(part: nn.Module) -> None:
-    """Have every :class:`Linear` of a part multiply in bfloat16."""
+    """Set every :class:`Linear` of a module to multiply in bfloat16."""
     for module in part.modules():
         if isinstance(module, Linear):
             module.in_bfloat16 = True
 
 
 def angles(n: int, d: int, device: torch.device) -> tuple[Float[Tensor, "N d"], Float[Tensor, "N d"]]:
-    r"""Cosines and sines ``[n, d / 2]`` of :math:`n \cdot 10000^{-2i/d}`, for every position and pair."""
+    r"""Cosines and sines of :math:`p \cdot 10000^{-2i/d}` for position p and pair i, ``[n, d / 2]`` each."""
     rates = torch.exp(torch.arange(0, d, 2, device=device, dtype=torch.float64) * (-math.log(10000.0) / d))
     turn = torch.arange(n, device=device).unsqueeze(-1) * rates
     return turn.cos().float(), turn.sin().float()
@@ -144,6 +163,6 @@ def angles(n: int, d: int, device: torch.device) -> tuple[Float[Tensor, "N d"], 
 def turned(
     x: Float[Tensor, "B A N D"], cos: Float[Tensor, "N d"], sin: Float[Tensor, "N d"]
 ) -> Float[Tensor, "B A N D"]:
-    """Vectors rotated by their positions; component ``i`` of the first half is paired with that of the second."""
+    """Rotate vectors by their positions. Component i of the first half is paired with component i of the second."""
     first, second = x.chunk(2, -1)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)

@@ -1,4 +1,4 @@
-"""A pretrained body on disk: ``config.toml``, ``vocabulary.json`` and ``body.safetensors``."""
+"""A pretrained character Transformer on disk: ``config.toml``, ``vocabulary.json`` and ``body.safetensors``."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from hanlattice.text.code_points import code_points, text_of
 CONFIG, VOCABULARY, WEIGHTS = "config.toml", "vocabulary.json", "body.safetensors"
 
 BOUNDARY, UNKNOWN, MASK = 0, 1, 2
-"""The first ids: what stands between two paragraphs, an unknown character, a masked one."""
+"""The first ids: the boundary of two paragraphs, an unknown character, and a masked one."""
 FIRST = 3
 _CODE_POINTS = 0x110000
 _SHOWN = {BOUNDARY: "\n", UNKNOWN: "\ufffd", MASK: "\ufffd"}
@@ -30,7 +30,7 @@ _SHOWN = {BOUNDARY: "\n", UNKNOWN: "\ufffd", MASK: "\ufffd"}
 
 @dataclass(frozen=True)
 class Characters:
-    """The characters that a body knows, the most frequent one first: character ``i`` has the id ``FIRST + i``."""
+    """The vocabulary, most frequent character first. The id of character i is ``FIRST + i``."""
 
     names: str
 
@@ -40,7 +40,7 @@ class Characters:
 
     @cached_property
     def table(self) -> NDArray[np.uint16]:
-        """The id of every code point, in lower case where it is unknown as it is."""
+        """The id of every code point, that of its lower case if the character itself is unknown."""
         table = np.full(_CODE_POINTS, UNKNOWN, np.uint16)
         codes = code_points(self.names)
         table[codes] = np.arange(FIRST, len(self), dtype=np.uint16)
@@ -51,7 +51,7 @@ class Characters:
         return table
 
     def ids(self, text: str) -> NDArray[np.int64]:
-        """``[N]``: the id of each character of a text."""
+        """The id of each character of a text, ``[N]``."""
         return self.table[code_points(text)].astype(np.int64)
 
     @cached_property
@@ -59,7 +59,7 @@ class Characters:
         return code_points("".join(_SHOWN[i] for i in range(FIRST)) + self.names)
 
     def text(self, ids: NDArray[Any]) -> str:
-        """The characters of ids: a line end for a boundary, U+FFFD for what is unknown or masked."""
+        """The text of ids: a line break for a boundary, U+FFFD for an unknown or masked character."""
         return text_of(self._shown[ids])
 
     def save(self, path: Path) -> None:
@@ -69,9 +69,10 @@ class Characters:
 
     @classmethod
     def load(cls, path: Path) -> "Characters":
-        """
+        """Read a vocabulary.
+
         Raises:
-            ConfigError: the file is missing or is not the vocabulary of a body.
+            ConfigError: The file is missing or not a vocabulary.
         """
         try:
             names = json.loads(path.read_text(encoding="utf-8"))["characters"]
@@ -85,10 +86,14 @@ class Characters:
 
 
 def open_body(folder: Path, *, weights: bool = True) -> tuple[Body, Characters]:
-    """The body of a folder and its characters; without ``weights`` a blank one of that shape.
+    """Load the character Transformer of a folder and its vocabulary.
+
+    Args:
+        folder: The folder.
+        weights: Whether weights are loaded. Otherwise they are random.
 
     Raises:
-        ConfigError: a file is missing or broken, or the files are of different bodies.
+        ConfigError: A file is missing or broken, or the files do not fit together.
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder; make one with: hanlattice pretrain --output {folder} TEXT")
@@ -100,9 +105,10 @@ def open_body(folder: Path, *, weights: bool = True) -> tuple[Body, Characters]:
 
 
 def stored_shape(folder: Path) -> Shape:
-    """
+    """Read the sizes of the character Transformer of a folder.
+
     Raises:
-        ConfigError: the folder has no ``config.toml`` with a table ``body``.
+        ConfigError: The folder has no ``config.toml`` with a table ``body``.
     """
     table = read_toml(folder / CONFIG).get("body")
     known = {f.name for f in fields(Shape)}
@@ -138,14 +144,14 @@ def save_config(folder: Path, shape: Shape, further: Mapping[str, Any] | None = 
 
 
 def save_files(folder: Path, shape: Shape, characters: Characters) -> None:
-    """Write what a blank body is built from."""
+    """Write the sizes and the vocabulary."""
     folder.mkdir(parents=True, exist_ok=True)
     save_config(folder, shape)
     characters.save(folder / VOCABULARY)
 
 
 def save_body(path: Path, body: Body, *, half: bool, steps: int) -> None:
-    """Write the weights of a body that was trained for so many steps, in 16 bits where ``half`` is set."""
+    """Write the weights and the number of training steps; in float16 if ``half`` is set."""
     state = {name: tensor.detach().cpu() for name, tensor in body.state_dict().items()}
     state = {name: (tensor.half() if half else tensor).clone() for name, tensor in state.items()}
     with atomic_write(path, "wb") as stream:
@@ -153,7 +159,7 @@ def save_body(path: Path, body: Body, *, half: bool, steps: int) -> None:
 
 
 def finished_steps(path: Path) -> int:
-    """Steps that the body of a file was trained for; -1 where there is none, or it cannot be read."""
+    """The number of training steps that a file records; -1 if there is no file, or it cannot be read."""
     try:
         with safe_open(path, "pt") as file:
             return int((file.metadata() or {}).get("steps", -1))

@@ -1,18 +1,25 @@
-"""Characters, with the bigrams that begin with them and their places in words."""
+"""Character embeddings, with bigram embeddings and segmentation features."""
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
+from hanlattice.embeddings.base import Embedding
 from hanlattice.embeddings.softword import ExSoftword, Softword
 from hanlattice.embeddings.table import Table
 from hanlattice.inputs.batch import Batch
 from hanlattice.layers.dropout import Dropout
 
 
-class Characters(nn.Module):
-    """``embedding(batch) -> x [B N D]``: the vector of each character, with those of its bigram and of its place
-    in words beside it where they are set."""
+class Characters(Embedding):
+    """Concatenates the vector of each character with those of its bigram and of its positions in words.
+
+    Args:
+        chars: The character vectors.
+        bigrams: The vectors of the bigrams that begin at a character, if any.
+        segmentation: The vectors of a character's positions in words, if any.
+        dropout: Applied to the concatenated vectors.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Words in Latin letters, read letter by letter: most names in them were never met as a whole."""
+"""Embeddings of words in Latin letters, computed from their letters, because most such names are unknown words."""
 
 import re
 import string
@@ -8,27 +8,34 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from hanlattice.embeddings.base import Embedding
 from hanlattice.embeddings.table import Table
 from hanlattice.inputs.batch import Batch
 from hanlattice.inputs.vocabulary import UNKNOWN
 
 _WORD = re.compile("[A-Za-z0-9\u00c0-\u024f]+")
 _ROW = {letter: row for row, letter in enumerate(string.ascii_letters + string.digits, UNKNOWN + 1)}
-# Of longer ones, which are rather addresses and codes than words, the beginning is read.
+# Only this many letters of a word are read. Longer strings are addresses and codes rather than words.
 LONGEST = 32
 
 
 @runtime_checkable
 class LetterEncoder(Protocol):
-    """What reads the letters of a word: one vector for each of them."""
+    """A module that encodes the letters of a word, one vector for each letter."""
 
     d_out: int
 
-    def encode(self, x: Float[Tensor, "W C D"], mask: Bool[Tensor, "W C"]) -> Float[Tensor, "W C D_out"]: ...
+    def encode(self, x: Float[Tensor, "W C D"], mask: Bool[Tensor, "W C"]) -> Float[Tensor, "W C D_out"]:
+        """Encode W words.
+
+        Args:
+            x: Letter vectors, ``[W, C, D]``.
+            mask: True for letters, False for padding, ``[W, C]``.
+        """
 
 
 class Convolution(nn.Module):
-    """A letter, the one before it and the one behind it, as Ma and Hovy 2016 read them."""
+    """A convolution of width 3 over the letters, as in Ma and Hovy 2016, https://aclanthology.org/P16-1101."""
 
     def __init__(self, d_in: int, d_out: int):
         super().__init__()
@@ -39,12 +46,16 @@ class Convolution(nn.Module):
         return self.convolution((x * mask[..., None]).mT).mT
 
 
-class Latin(nn.Module):
-    """``embedding(batch) -> x [B N D]``: at each character of a Latin word the word's vector, else zero.
+class Latin(Embedding):
+    """Gives each character of a Latin word the vector of the word, and other characters zeros.
 
-    The vector is made of letters as in TENER, Yan et al. 2019, https://arxiv.org/abs/1911.04474: through
-    ``letters`` and a ReLU, the largest value of each component, and a linear layer. Digits are letters here. Each
-    distinct word of a batch is read once.
+    As in TENER, Yan et al. 2019, https://arxiv.org/abs/1911.04474, an encoder reads the letters, followed by a
+    ReLU, max pooling over the letters and a linear layer. Digits count as letters. Each distinct word of a batch is
+    encoded once.
+
+    Args:
+        d_letter: Width of the letter vectors.
+        letters: The encoder of the letters; its width is that of the word vectors.
     """
 
     def __init__(self, d_letter: int, letters: LetterEncoder):
@@ -72,10 +83,10 @@ class Latin(nn.Module):
 
 
 def _words(batch: Batch) -> tuple[Int[Tensor, "B N"], list[str]]:
-    """Distinct Latin words of the batch, and for each character the number of its word from 1, or 0."""
+    """For each character the number of its Latin word, counted from 1, or 0; and the distinct words."""
     numbers: dict[str, int] = {}
-    place = torch.zeros(batch.mask.shape, dtype=torch.long)
-    for row, text in zip(place, batch.texts, strict=True):
+    number = torch.zeros(batch.mask.shape, dtype=torch.long)
+    for row, text in zip(number, batch.texts, strict=True):
         for match in _WORD.finditer(text):
             row[match.start() : match.end()] = numbers.setdefault(match[0], len(numbers) + 1)
-    return place.to(batch.mask.device), list(numbers)
+    return number.to(batch.mask.device), list(numbers)

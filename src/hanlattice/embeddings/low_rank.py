@@ -1,4 +1,4 @@
-r"""Low-rank adaptation (LoRA): large linear layers stay as they are, small matrices beside them learn."""
+r"""Low-rank adaptation (LoRA): large linear layers are frozen, and small matrices beside them are trained."""
 
 import torch
 from jaxtyping import Float
@@ -6,12 +6,17 @@ from torch import Tensor, nn
 
 
 class LowRank(nn.Module):
-    r"""A frozen linear layer with a learned change of rank r beside it.
+    r"""A frozen linear layer plus a trained update of rank r.
 
     .. math:: y = W x + b + \frac{\alpha}{r} B A x
 
-    ``B`` begins at zero, so that nothing has changed before the first step. Hu et al. 2021,
+    B is zero at first, so the layer is unchanged before the first training step. Hu et al. 2021,
     https://arxiv.org/abs/2106.09685.
+
+    Args:
+        linear: The layer with the weights W, b, which is frozen.
+        rank: The rank r.
+        alpha: The scale of the update.
     """
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float):
@@ -26,12 +31,17 @@ class LowRank(nn.Module):
 
 
 def adapt(model: nn.Module, targets: tuple[str, ...], rank: int, alpha: float) -> None:
-    """Freeze a model and put a :class:`LowRank` around its linear layers of these names.
+    """Freeze a model, and replace its linear layers of the given names by :class:`LowRank`.
 
-    A name is the last part of a layer's path, as ``query`` of ``encoder.layer.0.attention.self.query``.
+    Args:
+        model: The model, which is changed in place.
+        targets: Names of linear layers. A name is the last part of a layer's path, such as ``query`` for
+            ``encoder.layer.0.attention.self.query``.
+        rank: See :class:`LowRank`.
+        alpha: See :class:`LowRank`.
 
     Raises:
-        ValueError: the model has no linear layer of one of these names.
+        ValueError: The model has no linear layer of one of these names.
     """
     model.requires_grad_(False)
     linear = {path: module for path, module in model.named_modules() if isinstance(module, nn.Linear)}

@@ -1,4 +1,4 @@
-"""A body that ``hanlattice pretrain`` made, beside the vectors of characters and bigrams."""
+"""A character Transformer from ``hanlattice pretrain``, with character and bigram vectors beside it."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,21 +9,31 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from hanlattice.embeddings.base import Embedding
 from hanlattice.embeddings.body import Body
 from hanlattice.embeddings.body_folder import BOUNDARY, save_files
 from hanlattice.embeddings.body_folder import Characters as KnownCharacters
 from hanlattice.embeddings.characters import Characters
-from hanlattice.embeddings.pieces import Pieces, laid_out
+from hanlattice.embeddings.subwords import Subwords, rows_of
 from hanlattice.inputs.batch import Batch
 from hanlattice.layers.dropout import Dropout
 
 
-class Own(nn.Module):
-    """``embedding(batch) -> x [B N D]``: what a pretrained body makes of each character of ``batch.texts``.
+class Own(Embedding):
+    """The contextual vectors of the characters of ``batch.texts``, from a pretrained character Transformer.
 
-    Texts beyond the body's window are read in windows that share half, each character where it is most inside.
-    ``beside`` gives further vectors of the same characters. ``mode``: the body is ``tuned``, or stays ``frozen``.
-    ``held`` is for the training loop: the body does not learn for the time being.
+    Texts beyond its window are read in windows that overlap by half, and each character is taken from the window
+    whose edges are farthest.
+
+    Args:
+        body: The Transformer.
+        known: Its vocabulary.
+        beside: An embedding whose vectors are concatenated, if any.
+        mode: Whether the Transformer is fine-tuned (``tuned``) or not (``frozen``).
+        body_dropout: Applied to the Transformer's output.
+
+    Attributes:
+        held: Set by the training loop while the Transformer is temporarily frozen.
     """
 
     def __init__(
@@ -43,7 +53,7 @@ class Own(nn.Module):
         body.requires_grad_(mode == "tuned")
 
     def depths(self) -> list[tuple[nn.Parameter, int]]:
-        """Trained parameters of the body, and how many of its layers lie above each: 0 in the last."""
+        """The trained parameters of the Transformer, each with the number of layers above it."""
         return [(p, depth) for p, depth in self.language_model.depths() if p.requires_grad]
 
     def forward(self, batch: Batch) -> Float[Tensor, "B N D"]:
@@ -51,14 +61,14 @@ class Own(nn.Module):
             raise ValueError("a pretrained body reads batch.texts: give the texts of the sentences")
         learns = not self.held and self.language_model.norm.weight.requires_grad
         with nullcontext() if learns else torch.no_grad():
-            x = self._read(batch)
+            x = self._vectors(batch)
         x = self.dropout(x)
         return x if self.beside is None else torch.cat([x, self.beside(batch)], -1)
 
-    def _read(self, batch: Batch) -> Float[Tensor, "B N D"]:
-        texts = [_one_each(self.known.ids(text)) for text in batch.texts]
+    def _vectors(self, batch: Batch) -> Float[Tensor, "B N D"]:
+        texts = [_one_per_character(self.known.ids(text)) for text in batch.texts]
         marks = [BOUNDARY]
-        rows = laid_out(texts, batch.chars.shape[1], self.language_model.shape.window - 2, marks, marks, BOUNDARY)
+        rows = rows_of(texts, batch.chars.shape[1], self.language_model.shape.window - 2, marks, marks, BOUNDARY)
         ids, lengths, index, weight = (
             torch.from_numpy(array).to(batch.chars.device)
             for array in (rows.ids, rows.lengths, rows.index[..., 0], rows.weight)
@@ -68,11 +78,11 @@ class Own(nn.Module):
         return states.flatten(0, 1)[index] * weight
 
     def save_files(self, folder: Path) -> None:
-        """Write what a blank embedding of this kind is built from."""
+        """Write the sizes and the vocabulary, without weights."""
         save_files(folder, self.language_model.shape, self.known)
 
 
-def _one_each(ids: np.ndarray) -> Pieces:
-    """A piece for each character."""
-    at = np.arange(len(ids))
-    return Pieces(ids, at, at)
+def _one_per_character(ids: np.ndarray) -> Subwords:
+    """One token for each character."""
+    index = np.arange(len(ids))
+    return Subwords(ids, index, index)

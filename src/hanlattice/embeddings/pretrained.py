@@ -1,4 +1,4 @@
-"""A pretrained language model, its word pieces pooled to characters: nobody else knows of pieces."""
+"""A pretrained language model of Hugging Face, whose subword vectors are averaged for each character."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -8,18 +8,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from hanlattice.embeddings.base import Embedding
 from hanlattice.embeddings.language_model import save_language_model
 from hanlattice.embeddings.low_rank import adapt
-from hanlattice.embeddings.pieces import PieceReader, laid_out
+from hanlattice.embeddings.subwords import SubwordReader, rows_of
 from hanlattice.inputs.batch import Batch
 from hanlattice.layers.dropout import Dropout
 
-# Pieces that a window holds at most, marks included: what BERT and its kin were trained on.
+# Maximum number of subwords in a window, special tokens included, as in the training of BERT and its variants.
 LONGEST = 512
 
 
 class Mix(nn.Module):
-    r"""A learned mean of all layers, :math:`\gamma \sum_l \mathrm{softmax}(w)_l h_l` (Peters et al. 2018)."""
+    r"""A learned weighted mean of all layers, :math:`\gamma \sum_l \mathrm{softmax}(w)_l h_l`.
+
+    Peters et al. 2018, https://aclanthology.org/N18-1202, equation 1.
+    """
 
     def __init__(self, layers: int):
         super().__init__()
@@ -29,21 +33,31 @@ class Mix(nn.Module):
         return self.scale * torch.einsum("l,lrsd->rsd", self.weight.softmax(0), layers)
 
 
-class Pretrained(nn.Module):
-    """``embedding(batch) -> x [B N D]``: what a language model makes of each character of ``batch.texts``.
+class Pretrained(Embedding):
+    """The contextual vectors of the characters of ``batch.texts``, from a language model.
 
-    A character's vector is the mean over the pieces it is read from: see :class:`PieceReader`. Texts beyond the
-    model's window are read in windows that share half, each piece where it is most inside.
+    A character's vector is the mean over its subwords: see :class:`SubwordReader`. Texts beyond the model's window
+    are read in windows that overlap by half, and each subword is taken from the window whose edges are farthest.
 
-    ``layers``: the ``last``, or a learned ``mix`` of all. Unless ``trainable`` the model stays as it is, dropout
-    and all; ``trainable_embeddings`` and ``frozen_layers`` leave only its embeddings, or those and its first
-    layers, as they are. A ``lora_rank`` above 0 trains matrices of that rank beside the linear layers
-    ``lora_targets`` and nothing else of the model. ``held`` is for the training loop: the model does not learn
-    for the time being.
+    Args:
+        language_model: The encoder.
+        tokenizer: Its tokenizer.
+        layers: The ``last`` layer, or a learned ``mix`` of all.
+        by_character: Whether every character is tokenized by itself.
+        dropout: Applied to the result.
+        trainable: Whether the model is fine-tuned. Otherwise its own dropout is off as well.
+        trainable_embeddings: Whether its input embeddings are fine-tuned.
+        frozen_layers: The number of first layers that are not fine-tuned, nor the input embeddings then.
+        lora_rank: Rank of the matrices that are trained instead of the model, see :mod:`.low_rank`; 0 for none.
+        lora_alpha: Scale of their update.
+        lora_targets: Names of the linear layers that have them.
+
+    Attributes:
+        held: Set by the training loop while the model is temporarily frozen.
 
     Raises:
-        ValueError: the model has fewer layers than are to be frozen, or no layer to adapt.
-        ModelError: the tokenizer cannot be aligned with texts.
+        ValueError: The model has fewer layers than are to be frozen, or no layer to adapt.
+        ModelError: The subwords cannot be aligned with characters.
     """
 
     def __init__(
@@ -65,7 +79,7 @@ class Pretrained(nn.Module):
         config: Any = language_model.config
         self.d_out: int = config.hidden_size
         self.language_model, self.tokenizer = language_model, tokenizer
-        self.pieces = PieceReader(tokenizer, by_character=by_character)
+        self.subwords = SubwordReader(tokenizer, by_character=by_character)
         self.marks = _marks(tokenizer)
         self.window = _longest(language_model, tokenizer) - sum(map(len, self.marks))
         self.mix = Mix(config.num_hidden_layers + 1) if layers == "mix" else None
@@ -86,11 +100,11 @@ class Pretrained(nn.Module):
             if not trainable or below or (frozen_layers and level <= frozen_layers):
                 parameter.requires_grad_(False)
         for name, parameter in self.language_model.named_parameters():
-            if "pooler" in name:  # reads the first mark only, and nothing here reads it
+            if "pooler" in name:  # its output is not used
                 parameter.requires_grad_(False)
 
     def _levels(self) -> list[tuple[nn.Parameter, int]]:
-        """Parameters of the model with the layer they are of: 0 below the layers, then 1, 2, … up to the last."""
+        """The parameters of the model, each with its layer: 0 below the first layer, then 1, 2, … to the last."""
         layer_of = {
             id(parameter): i
             for i, layer in enumerate(_layers(self.language_model), 1)
@@ -103,12 +117,12 @@ class Pretrained(nn.Module):
         return found
 
     def depths(self) -> list[tuple[nn.Parameter, int]]:
-        """Trained parameters of the model, and how many of its layers lie above each: 0 in the last."""
+        """The trained parameters of the model, each with the number of layers above it: 0 in the last layer."""
         n = len(_layers(self.language_model))
         return [(parameter, n - level) for parameter, level in self._levels() if parameter.requires_grad]
 
     def train(self, mode: bool = True) -> "Pretrained":
-        """As of every module, but a model that learns nothing also drops nothing out."""
+        """As for every module, except that a frozen model stays in evaluation mode, without dropout."""
         super().train(mode)
         self.language_model.train(mode and self._learns())
         return self
@@ -121,39 +135,39 @@ class Pretrained(nn.Module):
             raise ValueError("a language model reads batch.texts: give the texts of the sentences")
         before, after = self.marks
         padding = self.tokenizer.pad_token_id or 0
-        rows = laid_out(self.pieces(batch.texts), batch.chars.shape[1], self.window, before, after, padding)
-        place = batch.chars.device
+        rows = rows_of(self.subwords(batch.texts), batch.chars.shape[1], self.window, before, after, padding)
+        device = batch.chars.device
         ids, lengths, index, weight = (
-            torch.from_numpy(array).to(place) for array in (rows.ids, rows.lengths, rows.index, rows.weight)
+            torch.from_numpy(array).to(device) for array in (rows.ids, rows.lengths, rows.index, rows.weight)
         )
         with nullcontext() if self._learns() else torch.no_grad():
             states = self._states(ids, lengths)
-        read = states if self.mix is None else self.mix(states.float())
-        vectors = read.flatten(0, 1)[index]  # [B N K D]
+        mixed = states if self.mix is None else self.mix(states.float())
+        vectors = mixed.flatten(0, 1)[index]  # [B N K D]
         return self.dropout((vectors * weight.unsqueeze(-1).to(vectors.dtype)).sum(2))
 
     def _states(self, ids: Int[Tensor, "R S"], lengths: Int[Tensor, "R"]) -> Tensor:
-        """``[R S D]`` of the last layer, or ``[T R S D]`` of all that are to be mixed."""
+        """The vectors of the last layer, ``[R, S, D]``, or of all layers to be mixed, ``[T, R, S, D]``."""
         mask = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
-        read = self.language_model(
+        output = self.language_model(
             input_ids=ids, attention_mask=mask.long(), output_hidden_states=self.mix is not None
         )
-        return read.last_hidden_state if self.mix is None else torch.stack(read.hidden_states)
+        return output.last_hidden_state if self.mix is None else torch.stack(output.hidden_states)
 
     def save_files(self, folder: Path) -> None:
-        """Write what a blank model of this kind is built from: see :func:`save_language_model`."""
+        """Write the configuration and the tokenizer, without weights: see :func:`save_language_model`."""
         save_language_model(folder, self.language_model, self.tokenizer)
 
 
 def _layers(model: Any) -> nn.ModuleList:
-    """The layers of an encoder, those that are shared once."""
+    """The layers of an encoder; shared layers are listed once."""
     lists = [m for m in model.modules() if isinstance(m, nn.ModuleList)]
     own = [m for m in lists if len(m) == model.config.num_hidden_layers]
     return (own or lists or [nn.ModuleList()])[0]
 
 
 def _marks(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """What the tokenizer puts before and after a text, such as ``[CLS]`` and ``[SEP]``."""
+    """The special tokens that the tokenizer puts before and after a text, such as ``[CLS]`` and ``[SEP]``."""
     probe = "中"
     plain, marked = (tokenizer.encode(probe, add_special_tokens=special) for special in (False, True))
     at = next(i for i in range(len(marked)) if marked[i : i + len(plain)] == plain)
@@ -161,11 +175,11 @@ def _marks(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 
 def _longest(model: nn.Module, tokenizer: Any) -> int:
-    """Pieces that the model can place; RoBERTa counts its positions from behind that of padding."""
+    """The maximum number of subwords of a window. RoBERTa's positions start after the padding position."""
     tables = (m for name, m in model.named_modules() if name.endswith("position_embeddings"))
-    places = [
+    sizes = [
         table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
         for table in tables
         if isinstance(table, nn.Embedding)
     ]
-    return min(LONGEST, tokenizer.model_max_length, *places)
+    return min(LONGEST, tokenizer.model_max_length, *sizes)

@@ -1,11 +1,19 @@
-r"""SoftLexicon: the words around each character, as four sums of vectors beside the character's own.
+r"""SoftLexicon: each character vector is concatenated with four weighted sums of the vectors of matched words.
 
-Ma et al. 2020, https://aclanthology.org/2020.acl-main.528. The words that begin at a character, go on through it,
-end at it or are it alone are its sets B, M, E and S. With :math:`z(w)` the occurrences of a word in a corpus,
+Ma et al. 2020, https://aclanthology.org/2020.acl-main.528. Each character has four sets of matched words: those
+that begin at it (B), continue through it (M), end at it (E), or consist of it alone (S). For 南京市 with the words
+南京, 南京市 and 京::
 
-.. math:: v(S) = \frac{4}{Z} \sum_{w \in S} z(w)\, e(w), \qquad Z = \sum_{w \in B \cup M \cup E \cup S} z(w)
+              南            京            市
+    B         南京 南京市    -             -
+    M         -             南京市         -
+    E         -             南京           南京市
+    S         -             京             -
 
-and :math:`[x; v(B); v(M); v(E); v(S)]` is what an encoder above reads, whichever it is.
+With :math:`z(w)` the number of occurrences of a word in a corpus, the vector of a set and the result are
+
+.. math:: v(S) = \frac{4}{Z} \sum_{w \in S} z(w)\, e(w), \qquad Z = \sum_{w \in B \cup M \cup E \cup S} z(w), \qquad
+          [x; v(B); v(M); v(E); v(S)]
 """
 
 from typing import NamedTuple
@@ -14,18 +22,21 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from hanlattice.embeddings.base import Embedding
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.initial_weights import Rows, rows_to_keep
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.inputs.batch import Batch
 
-SETS = 4  # B, M, E, S: the order in which their vectors follow the character's
+SETS = 4  # B, M, E, S, in the order of their vectors
 
 
 class Members(NamedTuple):
-    """Every word in every set that it belongs to, P of them.
+    """All P pairs of a word and a set that contains it, as flat indices.
 
-    ``words`` are ``b * M + m``, ``sets`` are ``(b * N + character) * 4 + set``.
+    Attributes:
+        words: Word m of sentence b, ``b * M + m``, ``[P]``.
+        sets: Set s (0 to 3) of character n of sentence b, ``(b * N + n) * 4 + s``, ``[P]``.
     """
 
     words: Int[Tensor, " P"]
@@ -45,12 +56,16 @@ class Members(NamedTuple):
         return cls(words, character * SETS + in_set.masked_fill(of_length == 1, SETS - 1))
 
 
-class SoftLexicon(nn.Module):
-    """``embedding(batch) -> x [B N D]``: ``characters``, and the four sets of words beside them.
+class SoftLexicon(Embedding):
+    """Character vectors and the vectors of the four sets.
 
-    ``counts`` has z for each row of the table of ``words``, and is kept with the weights. Where all words of a set
-    have z = 0 they count 1 each. With ``none`` an empty set holds the word NONE, of z = 1 and a vector of its own,
-    as in the authors' code; without, it gives zeros.
+    Args:
+        characters: The character embedding.
+        words: The word embedding.
+        counts: z for each row of the word table, ``[V]``. It is saved with the weights. If all words of a set have
+            z = 0, each counts 1.
+        none: Whether an empty set contains the word NONE, with z = 1 and a learned vector, as in the authors' code.
+            Otherwise its vector is zero.
     """
 
     counts: Int[Tensor, " V"]
@@ -76,14 +91,14 @@ class SoftLexicon(nn.Module):
         words = self.words(x, batch.words)
         members = Members.of(batch.words.head, batch.words.tail, words.mask, x.shape[1])
         z = self.counts[batch.words.ids].flatten()[members.words].to(x.dtype)
-        nothing = x.new_zeros(x.shape[0] * x.shape[1] * SETS)
-        z = torch.where(nothing.index_add(0, members.sets, z)[members.sets] > 0, z, 1.0)
-        total = nothing.index_add(0, members.sets, z)
+        zeros = x.new_zeros(x.shape[0] * x.shape[1] * SETS)
+        z = torch.where(zeros.index_add(0, members.sets, z)[members.sets] > 0, z, 1.0)
+        total = zeros.index_add(0, members.sets, z)
         vectors = z[:, None] * words.vectors.flatten(0, 1)[members.words]
         sums = vectors.new_zeros(len(total), self.words.d_out).index_add(0, members.sets, vectors)
         if self.none is not None:
             empty = (total == 0).to(x.dtype)
             sums, total = sums + empty[:, None] * self.none, total + empty
-        share = SETS / total.view(-1, SETS).sum(-1).clamp(min=1.0)
-        soft = share[:, None] * sums.view(-1, SETS * self.words.d_out)
+        scale = SETS / total.view(-1, SETS).sum(-1).clamp(min=1.0)
+        soft = scale[:, None] * sums.view(-1, SETS * self.words.d_out)
         return torch.cat([x, soft.view(*x.shape[:2], -1)], -1)

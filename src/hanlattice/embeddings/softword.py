@@ -1,4 +1,4 @@
-"""Segmentation features: where in a word a character stands, after one segmentation or after all words that match.
+"""Segmentation features: a character's position in a word, by one segmentation or by all matched words.
 
 Zhang & Yang 2018, https://aclanthology.org/P18-1144 ("softword"), and Ma et al. 2020,
 https://aclanthology.org/2020.acl-main.528 ("ExSoftword").
@@ -13,10 +13,13 @@ from hanlattice.inputs.segmentation import word_ends, word_starts
 
 
 class Softword(nn.Module):
-    """A vector for each place in a word: begin, middle, end, or a word of one character.
+    """A vector for each position in a word: begin, middle, end, or single-character word.
 
-    The words are those of :func:`~hanlattice.inputs.segmentation.word_starts`: the lexicon segments, where the
-    papers ask a segmenter trained on a treebank.
+    The sentence is segmented by the lexicon, see :func:`~hanlattice.inputs.segmentation.word_starts`. The papers
+    use a segmenter trained on a treebank.
+
+    Args:
+        d_out: Width of the vectors.
     """
 
     def __init__(self, d_out: int):
@@ -32,7 +35,11 @@ class Softword(nn.Module):
 
 
 class ExSoftword(nn.Module):
-    """The sum of a vector for each place in which a character stands in some matched word, or of none at all."""
+    """The sum of the vectors of all positions that a character has in matched words, or a vector for no word.
+
+    Args:
+        d_out: Width of the vectors.
+    """
 
     def __init__(self, d_out: int):
         super().__init__()
@@ -45,29 +52,35 @@ class ExSoftword(nn.Module):
 
 
 def places(starts: Bool[Tensor, "B N"], ends: Bool[Tensor, "B N"]) -> Int[Tensor, "B N"]:
-    """0, 1, 2, 3 for begin, middle, end, single."""
+    """The position of each character in its word: 0 begin, 1 middle, 2 end, 3 single, ``[B, N]``.
+
+    Args:
+        starts: True for the first character of each word, ``[B, N]``.
+        ends: True for the last character of each word, ``[B, N]``.
+    """
     return torch.where(starts, 3 * ends.long(), 1 + ends.long())
 
 
 def all_places(batch: Batch) -> Bool[Tensor, "B N 5"]:
-    """Whether each character begins, is inside, ends or is alone some matched word; last, whether in none."""
+    """Whether each character begins, continues, ends or is a matched word; in the last column, is in none."""
     words, n = batch.words, batch.mask.shape[1]
     alone = words.mask & (words.head == words.tail)
     longer = words.mask & ~alone
     begin, end, single = (
-        _marked(at, on, n) for at, on in ((words.head, longer), (words.tail, longer), (words.head, alone))
+        _counts(index, chosen, n)
+        for index, chosen in ((words.head, longer), (words.tail, longer), (words.head, alone))
     )
-    depth = begin.cumsum(1) - end.cumsum(1) + end  # words under way, those that end here still counted
+    depth = begin.cumsum(1) - end.cumsum(1) + end  # number of words that cover each character
     inside = depth - begin - end
     found = torch.stack([begin, inside, end, single], -1) > 0
     return torch.cat([found, ~found.any(-1, keepdim=True)], -1)
 
 
-def _marked(at: Int[Tensor, "B M"], on: Bool[Tensor, "B M"], n: int) -> Int[Tensor, "B N"]:
-    """How many words that are ``on`` mark each character."""
-    return at.new_zeros(len(at), n).scatter_add_(1, at * on, on.long())
+def _counts(index: Int[Tensor, "B M"], chosen: Bool[Tensor, "B M"], n: int) -> Int[Tensor, "B N"]:
+    """For each of ``n`` characters, the number of chosen words whose index is that character."""
+    return index.new_zeros(len(index), n).scatter_add_(1, index * chosen, chosen.long())
 
 
 def _fill(weight: Tensor, d_out: int) -> None:
-    """Uniform random numbers in ±sqrt(3 / D), as names without a vector get them."""
+    """Uniform random numbers in ±sqrt(3 / D), as for names without a pretrained vector."""
     nn.init.uniform_(weight, -((3 / d_out) ** 0.5), (3 / d_out) ** 0.5)

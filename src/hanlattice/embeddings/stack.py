@@ -1,4 +1,4 @@
-"""Several embeddings side by side."""
+"""The concatenation of several embeddings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +7,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from hanlattice.embeddings.base import Embedding
 from hanlattice.inputs.batch import Batch
 
 
-class Stack(nn.Module):
-    """``embedding(batch) -> x [B N D]``: the vectors of all ``parts``, embeddings too, one after the other."""
+class Stack(Embedding):
+    """Concatenates the vectors of several embeddings.
+
+    Args:
+        parts: The embeddings, by name, in the order of their vectors.
+
+    Raises:
+        ValueError: There are no parts, or a name cannot be the name of a module.
+    """
 
     def __init__(self, parts: Mapping[str, Any]):
         super().__init__()

@@ -1,4 +1,4 @@
-"""A table of vectors, filled from pretrained ones where there are any."""
+"""An embedding table whose initial weights are given, usually pretrained vectors."""
 
 import torch
 from jaxtyping import Float, Int
@@ -9,10 +9,13 @@ from hanlattice.inputs.vocabulary import PAD, UNKNOWN
 
 
 class Table(nn.Module):
-    """Rows looked up by id: row 0 is zero and stays so (padding), row 1 stands for everything unknown.
+    """An embedding table: row 0 is padding and always zero, row 1 is for unknown names.
 
-    In training a share ``unknown_rate`` of the ids is replaced by the unknown row, which thereby learns.
-    ``sparse`` gives sparse gradients, which optimisers of large tables want; ``trainable=False`` freezes it.
+    Args:
+        weight: Initial weights of the V rows, ``[V, D]``.
+        unknown_rate: The share of ids that are replaced by the unknown row in training, so that it is trained.
+        trainable: Whether the rows are trained.
+        sparse: Whether gradients are sparse, which is faster for large tables.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class Table(nn.Module):
             self.weight[PAD].zero_()
 
     def forward(self, ids: Int[Tensor, "*S"]) -> Float[Tensor, "*S D"]:
+        """The rows of ids of any shape."""
         if self.training and self.unknown_rate:
             replaced = (torch.rand_like(ids, dtype=torch.float) < self.unknown_rate) & (ids != PAD)
             ids = ids.masked_fill(replaced, UNKNOWN)

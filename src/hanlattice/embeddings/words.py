@@ -1,4 +1,4 @@
-"""Vectors of matched lexicon words, those without a vector of their own included."""
+"""Vectors of the matched lexicon words, including words without a pretrained vector."""
 
 from dataclasses import dataclass
 
@@ -10,23 +10,35 @@ from hanlattice.embeddings.table import Table
 from hanlattice.inputs.batch import Words
 from hanlattice.layers.dropout import Dropout
 
-# Lengths from here on share one embedding.
+# Words of at least this many characters share one length embedding.
 LONGEST = 16
 
 
 @dataclass(frozen=True)
 class EmbeddedWords:
-    """``mask`` leaves out padding, and in training the words that were dropped."""
+    """The vectors of matched words.
+
+    Attributes:
+        vectors: ``[B, M, D]``.
+        mask: False for padding and, in training, for dropped words, ``[B, M]``.
+    """
 
     vectors: Float[Tensor, "B M D"]
     mask: Bool[Tensor, "B M"]
 
 
 class Composition(nn.Module):
-    """A word read from its characters: first, last and mean character vector, its length, and its kind.
+    r"""A word vector computed from the word's characters, so that words added after training have vectors too.
 
-    The kind is a row of the table of gazetteer labels: see :class:`hanlattice.inputs.vocabulary.Vocabulary`. This
-    is what lets a word added to the dictionary after training be read like one that was there.
+    .. math:: W [x_h; x_t; \tfrac{1}{t - h + 1} \sum_{i=h}^{t} x_i] + b + e_{\text{length}} + e_{\text{kind}}
+
+    The word covers the characters h (head) to t (tail). Its kind is its gazetteer label, and whether a user added
+    it: see :class:`hanlattice.inputs.vocabulary.Vocabulary`.
+
+    Args:
+        d_in: Width of the character vectors.
+        d_out: Width of the word vectors.
+        n_kinds: Number of kinds; kind 0 is a word without a label and has a zero vector.
     """
 
     def __init__(self, d_in: int, d_out: int, n_kinds: int):
@@ -38,7 +50,7 @@ class Composition(nn.Module):
         nn.init.normal_(self.label.weight, std=0.1)
 
     def features(self, x: Float[Tensor, "B N D_in"], words: Words) -> Float[Tensor, "B M F"]:
-        """First, last and mean character vector; F is ``3 * d_in``."""
+        """The first, last and mean character vector of each word; F is ``3 * d_in``."""
         length = words.tail - words.head + 1
         total = nn.functional.pad(x.float().cumsum(1), (0, 0, 1, 0))  # [B N+1 D_in]
         first, last = (_rows(x, ends) for ends in (words.head, words.tail))
@@ -47,20 +59,26 @@ class Composition(nn.Module):
         return torch.cat([first, last, mean], -1)
 
     def forward(self, x: Float[Tensor, "B N D_in"], words: Words) -> Float[Tensor, "B M D"]:
+        """The vectors of the words, from the character vectors ``x``."""
         length = (words.tail - words.head + 1).clamp(max=LONGEST)
         return self.project(self.features(x, words)) + self.length(length) + self.label(words.labels)
 
 
-def _rows(x: Float[Tensor, "B S D"], at: Int[Tensor, "B M"]) -> Float[Tensor, "B M D"]:
-    return x.gather(1, at.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
+def _rows(x: Float[Tensor, "B S D"], index: Int[Tensor, "B M"]) -> Float[Tensor, "B M D"]:
+    return x.gather(1, index.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
 
 
 class WordEmbedding(nn.Module):
-    """Word vectors: from the table where the word has a row, plus a composition of its characters where set.
+    """Word vectors: a row of the table for words that have one, plus the composition of the characters.
 
-    Training-time dropout, each with its purpose: ``dropout`` on components; ``forget`` sends a word to its
-    composition alone, so that words unknown today are read well tomorrow; ``drop`` takes a word out of the
-    lattice, so that the model does not lean on the lexicon being complete.
+    Args:
+        table: The word vectors; row 0 is for words without a vector.
+        composition: Computes vectors from characters, if any.
+        dropout: Applied to the components of table rows.
+        forget: The rate at which the row of a word is ignored in training and only its composition is used. It
+            trains the composition for words that are added later.
+        drop: The rate at which a word is removed from the lattice in training, so that the model does not rely on
+            a complete lexicon.
     """
 
     def __init__(
@@ -78,6 +96,7 @@ class WordEmbedding(nn.Module):
         self.dropout, self.forget, self.drop = Dropout(dropout), forget, drop
 
     def forward(self, x: Float[Tensor, "B N D_in"], words: Words) -> EmbeddedWords:
+        """Embed the matched words of a batch; ``x`` are the vectors of its characters."""
         ids, mask = words.ids, words.mask
         if self.training and self.forget:
             ids = ids.masked_fill(torch.rand_like(ids, dtype=torch.float) < self.forget, 0)

@@ -1,4 +1,13 @@
-"""What the modules read: a padded batch of characters and of the lexicon words matched in them."""
+"""Batches: padded tensors of characters, bigrams and the lexicon words that match.
+
+B sentences, N characters of the longest sentence, M words of the sentence with the most. A sentence of a lattice,
+where a word covers the characters from its head to its tail::
+
+    index        0   1   2   3   4   5   6
+    characters   重  庆  人  和  药  店  <pad>     chars, mask
+                 ├───┤   ├───────────┤
+    words        重庆    人和药店                 words.head = [0, 2], words.tail = [1, 5]
+"""
 
 from __future__ import annotations
 
@@ -15,10 +24,14 @@ from hanlattice.inputs.encoded import Encoded
 
 @dataclass(frozen=True)
 class Words:
-    """Lexicon words matched in a batch, ordered by (head, tail) within a sentence.
+    """The lexicon words that match in a batch, sorted by (head, tail) in each sentence.
 
-    ``ids`` are rows of the word table, 0 for a word without a vector of its own. ``head`` and ``tail`` are its
-    first and last character, inclusive. ``labels`` are gazetteer labels, 0 for none. ``mask`` is True where real.
+    Attributes:
+        ids: Rows of the word table, ``[B, M]``; 0 for a word without a vector.
+        head: The first character of each word, ``[B, M]``.
+        tail: The last character of each word, inclusive, ``[B, M]``.
+        labels: Rows of the table of gazetteer labels, ``[B, M]``; 0 for none.
+        mask: True for words, False for padding, ``[B, M]``.
     """
 
     ids: Int[Tensor, "B M"]
@@ -30,9 +43,14 @@ class Words:
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences as tensors: ids of characters and of character bigrams; ``mask`` is True where real.
+    """The sentences of a batch as tensors.
 
-    ``texts`` are the sentences themselves, for parts that read more of them than these ids.
+    Attributes:
+        chars: Rows of the character table, ``[B, N]``.
+        bigrams: Rows of the bigram table, for the bigram that begins at each character, ``[B, N]``.
+        mask: True for characters, False for padding, ``[B, N]``. Padding is on the right.
+        words: The matched words.
+        texts: The B sentences as strings, for embeddings that read the text itself.
     """
 
     chars: Int[Tensor, "B N"]
@@ -42,19 +60,20 @@ class Batch:
     texts: tuple[str, ...] = ()
 
     def to(self, device: torch.device | str) -> Batch:
+        """A copy of the batch on a device."""
         words = Words(*(getattr(self.words, f.name).to(device, non_blocking=True) for f in fields(Words)))
         chars, bigrams, mask = (t.to(device, non_blocking=True) for t in (self.chars, self.bigrams, self.mask))
         return Batch(chars, bigrams, mask, words, self.texts)
 
     @property
     def lengths(self) -> list[int]:
-        """Characters of each sentence."""
+        """The number of characters of each sentence."""
         lengths: list[int] = self.mask.sum(-1).tolist()
         return lengths
 
 
 def pad(rows: Sequence[np.ndarray]) -> Int[Tensor, "B S"]:
-    """Rows of different length as one tensor, filled with 0 on the right."""
+    """Combine arrays of different lengths into one tensor, padded with 0 on the right."""
     width = max(map(len, rows), default=0)
     padded = np.zeros((len(rows), width), dtype=np.int64)
     for target, row in zip(padded, rows, strict=True):
@@ -68,7 +87,7 @@ def _mask(rows: Sequence[np.ndarray]) -> Bool[Tensor, "B S"]:
 
 
 def collate(sentences: Sequence[Encoded]) -> Batch:
-    """Pad sentences to the longest of them."""
+    """Combine sentences into a batch, padded to the longest of them."""
     words = Words(
         ids=pad([s.words for s in sentences]),
         head=pad([s.head for s in sentences]),

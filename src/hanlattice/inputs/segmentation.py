@@ -1,4 +1,4 @@
-"""One way through the words matched in a sentence, for models that want its words and not all that match."""
+"""Word segmentation by the matched words: a sentence is cut into the fewest words and single characters."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,13 @@ _NEVER = 1 << 61
 
 @dataclass(frozen=True)
 class Segments:
-    """Words that cover their sentence one after the other: first and last character, inclusive."""
+    """The words of segmented sentences, W in the longest.
+
+    Attributes:
+        head: The first character of each word, ``[B, W]``.
+        tail: The last character of each word, inclusive, ``[B, W]``.
+        mask: True for words, False for padding, ``[B, W]``.
+    """
 
     head: Int[Tensor, "B W"]
     tail: Int[Tensor, "B W"]
@@ -21,47 +27,56 @@ class Segments:
 def word_starts(
     head: Int[Tensor, "B M"], tail: Int[Tensor, "B M"], matched: Bool[Tensor, "B M"], mask: Bool[Tensor, "B N"]
 ) -> Bool[Tensor, "B N"]:
-    """Where words begin if a sentence is cut into the fewest of the matched words and single characters.
+    """Segment sentences into the fewest matched words and single characters, by dynamic programming.
 
-    Of equally few, those whose lengths are most alike are taken (研究 生命 起源, not 研究生 命 起源), which is the
-    least sum of squares; of those again, the ones whose last words are the longest.
+    Among segmentations into equally many words, the one with the most even lengths is chosen, that is, the one with
+    the lowest sum of squared lengths: 研究 生命 起源, not 研究生 命 起源. Further ties prefer longer last words.
+
+    Args:
+        head: The first character of each matched word, ``[B, M]``.
+        tail: The last character of each matched word, inclusive, ``[B, M]``.
+        matched: True for matched words, False for padding, ``[B, M]``.
+        mask: True for characters, False for padding, ``[B, N]``.
+
+    Returns:
+        True for the first character of each word, ``[B, N]``.
     """
     n = mask.shape[1]
     size = (tail - head + 1) * matched
-    reach = max(1, *size.amax(1).tolist()) if size.numel() else 1
-    # Index k of the last axis stands for words of reach - k characters, so that of equals the longest comes first.
-    cost = torch.full((*mask.shape, reach), _NEVER, device=mask.device)
+    longest = max(1, *size.amax(1).tolist()) if size.numel() else 1
+    # Index k of the last axis is a word of longest - k characters, so that ties prefer the longest word.
+    cost = torch.full((*mask.shape, longest), _NEVER, device=mask.device)
     cost[:, :, -1] = n * n + 1
     sentence, word = torch.nonzero(matched, as_tuple=True)
     length = size[sentence, word]
-    cost[sentence, tail[sentence, word], reach - length] = n * n + length * length
-    best = torch.full((len(mask), n + reach), _NEVER, device=mask.device)  # until each place between characters
-    best[:, reach - 1] = 0
-    taken = torch.zeros_like(mask, dtype=torch.long)  # characters of the last word on the best way
+    cost[sentence, tail[sentence, word], longest - length] = n * n + length * length
+    best = torch.full((len(mask), n + longest), _NEVER, device=mask.device)  # lowest cost up to each boundary
+    best[:, longest - 1] = 0
+    last_length = torch.zeros_like(mask, dtype=torch.long)  # length of the last word of the best segmentation
     for i in range(n):
-        least, k = (best[:, i : i + reach] + cost[:, i]).min(1)
-        best[:, i + reach], taken[:, i] = least, reach - k
-    return _traced(taken, mask)
+        least, k = (best[:, i : i + longest] + cost[:, i]).min(1)
+        best[:, i + longest], last_length[:, i] = least, longest - k
+    return _traced_back(last_length, mask)
 
 
-def _traced(taken: Int[Tensor, "B N"], mask: Bool[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """The first characters of the words met on the way back from the end of each sentence."""
+def _traced_back(last_length: Int[Tensor, "B N"], mask: Bool[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
+    """The first characters of the words, found from the end of each sentence back to its start."""
     n = mask.shape[1]
     cut = torch.nn.functional.one_hot(mask.sum(1), n + 1).bool()
     for end in range(n, 0, -1):
-        before = end - taken[:, end - 1 : end]
+        before = end - last_length[:, end - 1 : end]
         cut.scatter_(1, before, cut.gather(1, before) | cut[:, end : end + 1])
     return cut[:, :n] & mask
 
 
 def word_ends(starts: Bool[Tensor, "B N"], mask: Bool[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """The last characters of the words that begin at ``starts``."""
+    """True for the last character of each word, ``[B, N]``, given the first characters ``starts``."""
     following = torch.nn.functional.pad(starts | ~mask, (0, 1), value=True)
     return following[:, 1:] & mask
 
 
 def segments(starts: Bool[Tensor, "B N"], mask: Bool[Tensor, "B N"]) -> Segments:
-    """The words that begin at ``starts``, in their order; padding is word (0, 0)."""
+    """The words of segmented sentences, given their first characters ``starts``. Padding has head and tail 0."""
     count = starts.sum(1)
     real = torch.arange(max(count.tolist(), default=0), device=mask.device) < count[:, None]
     head, tail = torch.zeros_like(real, dtype=torch.long), torch.zeros_like(real, dtype=torch.long)

@@ -1,4 +1,4 @@
-"""What the rows of a model's tables stand for."""
+"""The vocabulary of a model: the names of the rows of its embedding tables, and its entity labels."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,20 +12,31 @@ from hanlattice.files import atomic_write
 PAD, UNKNOWN = 0, 1
 """The first rows of the tables of characters and bigrams."""
 
-# Follows the last character of a text in its last bigram; no text that is normalised holds it.
+# The second character of the last bigram of a text. Normalised texts do not contain it.
 END = "\0"
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Names of the rows of each table, which start at row 2: row 0 is padding, row 1 everything unknown.
+    """The names of the rows of each embedding table, and the entity labels.
 
-    ``words`` start at row 1, as a word without a vector has row 0. ``word_labels`` (of the gazetteer) start at
-    row 1 too. With ``user_words`` their table has as many rows again, for words that a user added: row
-    ``len(word_labels) + 1`` is a user word without a label, and its label follows as it does in the first half.
+    The tables begin with rows for special cases::
 
-    ``labels`` are the entity labels of the default ``convention``, in the decoder's order; ``conventions`` are
-    those of the other annotation conventions that the model learnt.
+        row            0            1           2            3            …
+        characters     padding      unknown     chars[0]     chars[1]
+        bigrams        padding      unknown     bigrams[0]   bigrams[1]
+        words          no vector    words[0]    words[1]     words[2]
+        word kinds     no label     word_labels[0], …, then "<user>" and the labels again, for user words
+
+    Attributes:
+        chars: The characters.
+        bigrams: The bigrams, pairs of characters.
+        words: The words that have vectors.
+        word_labels: The gazetteer labels.
+        labels: The entity labels of the default convention, in the decoder's order.
+        user_words: Whether the table of word kinds has separate rows for words that a user added.
+        convention: The name of the default annotation convention.
+        conventions: The entity labels of the other conventions that the model was trained on.
     """
 
     chars: tuple[str, ...]
@@ -39,25 +50,25 @@ class Vocabulary:
 
     @property
     def word_kinds(self) -> tuple[str, ...]:
-        """Names of the rows of the table of gazetteer labels, from row 1 on."""
+        """The names of the rows of the table of word kinds, from row 1 on."""
         of_users = ("<user>", *(f"<user> {label}" for label in self.word_labels)) if self.user_words else ()
         return (*self.word_labels, *of_users)
 
     @property
     def n_word_kinds(self) -> int:
-        """Rows of the table of gazetteer labels: each label and none, once more for user words."""
+        """The number of rows of the table of word kinds."""
         return len(self.word_kinds) + 1
 
     @property
     def all_labels(self) -> frozenset[str]:
-        """Those of the gazetteer and of every convention."""
+        """The labels of the gazetteer and of all conventions."""
         return frozenset(self.word_labels).union(self.labels, *self.conventions.values())
 
     def labels_of(self, convention: str) -> tuple[str, ...]:
         """The entity labels of a convention.
 
         Raises:
-            UnknownConvention: the model did not learn the convention.
+            UnknownConvention: The model was not trained on the convention.
         """
         if convention == self.convention:
             return self.labels
@@ -67,11 +78,11 @@ class Vocabulary:
         return self.conventions[convention]
 
     def first(self, chars: int, bigrams: int, words: int) -> "Vocabulary":
-        """The vocabulary with only the first names of each table."""
+        """The vocabulary with only the first names of each table, as many as given."""
         return replace(self, chars=self.chars[:chars], bigrams=self.bigrams[:bigrams], words=self.words[:words])
 
     def save(self, path: str | Path) -> None:
-        """Write ``vocabulary.json``: characters and bigrams as one string, as their length is known."""
+        """Write ``vocabulary.json``. Characters and bigrams are each joined to one string."""
         fields = {
             "chars": "".join(self.chars),
             "bigrams": "".join(self.bigrams),
@@ -91,10 +102,10 @@ class Vocabulary:
         """Read ``vocabulary.json``.
 
         Raises:
-            ModelError: the file is missing or is not a vocabulary.
+            ModelError: The file is missing or not a vocabulary.
         """
         try:
-            if not Path(path).is_file():  # what never ends, such as a device or a pipe, is none
+            if not Path(path).is_file():  # refuse devices and pipes, which may never end
                 raise FileNotFoundError
             fields = json.loads(Path(path).read_text(encoding="utf-8"))
             pairs = fields["bigrams"]
@@ -117,9 +128,11 @@ class Vocabulary:
 
 
 def _refuse_no_names(found: Vocabulary) -> None:
-    """
+    """Check the types of names and flags.
+
     Raises:
-        TypeError, ValueError: what should be a name or a flag is none, or a convention is there twice.
+        TypeError: A name is not a string, or a flag is not a boolean.
+        ValueError: A convention occurs twice.
     """
     if not isinstance(found.user_words, bool):
         raise TypeError("user_words is neither true nor false")
@@ -136,5 +149,5 @@ def bigrams_of(text: str) -> list[str]:
 
 
 def merged(*groups: Sequence[str]) -> tuple[str, ...]:
-    """The groups one after the other, each name once."""
+    """The names of all groups in order, without duplicates."""
     return tuple(dict.fromkeys(name for group in groups for name in group))
