@@ -12,7 +12,7 @@ class Fault(NamedTuple):
     test: str
 
 
-FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader"))
+FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader_oracle"))
 LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "layers/lattice_recurrence.py"
 TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "pointers"))
 BATCHING, SERVICE = (f"tests/serving/test_{name}.py" for name in ("batching", "service"))
@@ -346,7 +346,7 @@ FAULTS = {
         TEMPERATURE,
     ),
     "types that a model was not built for are learnt as none": Fault(
-        "tagger.py", "decoder.refuse_unknown(gold)", "pass", "tests/test_decoder_limits.py"
+        "tagger.py", "decoder.refuse_unknown(gold)", "pass", "tests/decoders/test_decoder_limits.py"
     ),
     "the match is not softened": Fault(
         "decoders/mrc.py", "*self.ends.parameters(), *self.match.parameters()", "*self.ends.parameters()", POINTERS
@@ -364,10 +364,13 @@ FAULTS = {
         "embeddings/pretrained.py",
         "level <= frozen_layers",
         "level < frozen_layers",
-        "tests/test_language_models.py",
+        "tests/embeddings/test_language_models.py",
     ),
     "layers' rates upside down": Fault(
-        "embeddings/pretrained.py", "(parameter, n - level)", "(parameter, level)", "tests/test_language_models.py"
+        "embeddings/pretrained.py",
+        "(parameter, n - level)",
+        "(parameter, level)",
+        "tests/embeddings/test_language_models.py",
     ),
     "offset map shifted": Fault(
         "text/normalise.py", "self.ends.item(end - 1)", "self.starts.item(end - 1)", "tests/text/test_text.py"

@@ -297,7 +297,7 @@ class TestByLoops:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("temperature", [0.4, 3.0])
 @pytest.mark.parametrize("name", MAKERS)
-def test_softened(name: str, temperature: float, seed: int) -> None:
+def test_temperature_divides_the_scores(name: str, temperature: float, seed: int) -> None:
     """Scores are divided; the spans are the same but where they compete by products of probabilities."""
     softened, h = drawn(name, seed)
     decoder = drawn(name, seed)[0]
@@ -323,7 +323,7 @@ def test_gradients(name: str) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 class TestEdges:
-    def test_a_sentence_of_nothing(self, name: str) -> None:
+    def test_empty_sentences(self, name: str) -> None:
         decoder, h = drawn(name, 0)
         for rows in (h, h[:, :0]):
             mask = torch.zeros(rows.shape[:2], dtype=torch.bool)
@@ -369,7 +369,7 @@ class TestReachable:
     SPANS = tuple(Span(s, e, x) for s in range(4) for e in range(s + 1, 5) for x in "XY")
 
     @pytest.mark.parametrize("name", ["cascade", "cascade, flat", "softmax", "softmax, flat"])
-    def test_what_is_reachable_comes_back_whole(self, name: str) -> None:
+    def test_reachable_spans_are_decoded_from_their_starts_and_ends(self, name: str) -> None:
         """The starts and ends of the reachable spans, perfectly known, give just these spans."""
         decoder, _ = drawn(name, 0)
         draw = random.Random(0)
@@ -423,7 +423,7 @@ class TestQueries:
         for i, label in enumerate(LABELS):
             assert_close(alone(decoder, ASKED[label]), together[i])
 
-    def test_others_may_be_asked(self) -> None:
+    def test_queries_can_be_replaced(self) -> None:
         decoder, h = drawn("queries", 0)
         before = decoder.scores(h)
         decoder.set_queries({**ASKED, "Y": "地点"})
@@ -533,7 +533,7 @@ class TestSpans:
             Enumeration(D, LABELS, **settings)
 
 
-def test_only_the_surest_pairs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_top_candidates_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder, h = drawn("queries", 4)
     decoder.min_score = -9.0
     everything = decoder.decode(decoder.scores(h), MASK)

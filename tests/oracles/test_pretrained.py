@@ -240,7 +240,7 @@ class TestAlignment:
     @pytest.mark.parametrize("text", TEXTS, ids=ascii)
     def test_by_character_every_character_is_read_alone(self, text: str):
         p = model(by_character=True)
-        (read,) = p.pieces([text])
+        (read,) = p.subwords([text])
         for i, character in enumerate(text):
             own = p.tokenizer.encode("\ufffd" if character == "\ud800" else character, add_special_tokens=False)
             if own:

@@ -44,7 +44,7 @@ def test_every_order_of_every_span(nested: bool) -> None:
             assert select(candidates, nested=nested) == by_pairs(candidates, nested=nested)
 
 
-def test_spans_that_flat_answers_can_hold_are_as_many_as_there_can_be() -> None:
+def test_reachable_flat_spans_are_a_largest_set() -> None:
     decoder = CRF(2, ("X",))
     draw = random.Random(1)
     spans = [Span(s, e, "X") for s in range(5) for e in range(s + 1, 6)]

@@ -202,7 +202,7 @@ class TestByLoops:
 
 @pytest.mark.parametrize("temperature", [0.4, 3.0])
 @pytest.mark.parametrize("name", MAKERS)
-def test_softened(name: str, temperature: float) -> None:
+def test_temperature_divides_the_scores(name: str, temperature: float) -> None:
     """Scores are divided and the same spans found, also by one that is built with the settings that come back."""
     decoder, h = drawn(name, 1)
     cells = [table(decoder, h[b], n) for b, n in enumerate(LENGTHS)]
@@ -282,7 +282,7 @@ class TestWorkedExamples:
         assert found.span == Span(0, 1, "X")
         assert found.score == pytest.approx(exp(-0.3306726), abs=1e-6)
 
-    def test_which_spans_stay(self) -> None:
+    def test_selected_spans(self) -> None:
         """Ends are inclusive. A span that crosses a better one goes; so does a second label of the same span."""
         scored = {
             (0, 3): {"ORG": 5.0, "PER": 1.0}, (2, 5): {"PER": 4.5}, (1, 2): {"LOC": 4.0}, (6, 7): {"PER": 3.0},
@@ -332,7 +332,7 @@ class TestRotary:
 
 @pytest.mark.parametrize("name", MAKERS)
 class TestEdges:
-    def test_a_sentence_of_nothing(self, name: str) -> None:
+    def test_empty_sentences(self, name: str) -> None:
         decoder, h = drawn(name, 0)
         mask = torch.zeros(3, N, dtype=torch.bool)
         assert decoder.decode(decoder.scores(h), mask) == [[], [], []]
@@ -372,7 +372,7 @@ class TestEdges:
         assert h.grad.isfinite().all()
 
 
-def test_only_the_surest_of_too_many_cells_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_top_candidates_of_too_many_cells_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each sentence the same, in whatever blocks."""
     decoder, h = drawn("pointer", 3)
     everything = decoder.decode(decoder.scores(h), MASK)
@@ -384,7 +384,7 @@ def test_only_the_surest_of_too_many_cells_are_kept(monkeypatch: pytest.MonkeyPa
     assert any(len(spans) > 2 * n for spans, n in zip(everything, LENGTHS, strict=True))
 
 
-def test_spans_that_a_biaffine_answer_can_hold() -> None:
+def test_reachable_spans_of_biaffine() -> None:
     """One label of a span, none that crosses; what is left can be found, all at once."""
     gold = [Span(0, 4, "X"), Span(0, 4, "Y"), Span(1, 3, "Y"), Span(2, 6, "Z"), Span(6, 7, "X")]
     assert Biaffine(D, LABELS).reachable(gold) == [Span(0, 4, "X"), Span(1, 3, "Y"), Span(6, 7, "X")]
@@ -404,7 +404,7 @@ def test_thresholds_are_probabilities(threshold: float) -> None:
 
 
 @pytest.mark.parametrize("kind", [Biaffine, GlobalPointer])
-def test_what_is_not_annotated_counts_at_most_once(kind: type[Decoder]) -> None:
+def test_negative_weight_is_at_most_1(kind: type[Decoder]) -> None:
     with pytest.raises(ValueError, match=r"negative_weight must lie between 0 and 1, not 1\.5"):
         kind(D, LABELS, negative_weight=1.5)
 

@@ -196,7 +196,7 @@ class TestReachable:
 
     @pytest.mark.parametrize("width", [256, 3])
     @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
-    def test_it_is_what_comes_back(self, width: int, size: int) -> None:
+    def test_reachable_spans_are_decoded_from_their_cells(self, width: int, size: int) -> None:
         """An unambiguous gold comes back whole and alone; the rest comes back but for what cannot be said."""
         decoder, _ = drawn(0, width)
         draw = random.Random(size)
@@ -254,7 +254,7 @@ class TestBounds:
         with torch.no_grad():
             return [[(s.span, s.score) for s in spans] for spans in decoder.decode(decoder.scores(h), MASK)]
 
-    def test_of_many_paths_the_surest_stay(
+    def test_the_best_paths_are_kept(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         decoder, h = next((d, h) for d, h in map(drawn, range(50)) if self.crowded(self.answer(d, h)))
@@ -276,7 +276,7 @@ class TestBounds:
     def crowded(self, answer: list[list[tuple[Span, float]]]) -> bool:
         return any(len({(s.start, s.end) for s, _ in spans}) < len(spans) for spans in answer)
 
-    def test_of_many_cells_the_surest_stay(
+    def test_the_top_cells_are_kept(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         everything = [self.answer(*drawn(seed)) for seed in range(8)]
@@ -290,7 +290,7 @@ class TestBounds:
 
 
 class TestEdges:
-    def test_a_sentence_of_nothing(self) -> None:
+    def test_empty_sentences(self) -> None:
         decoder, h = drawn(0)
         mask = torch.zeros(3, N, dtype=torch.bool)
         assert decoder.decode(decoder.scores(h), mask) == [[], [], []]
@@ -316,11 +316,11 @@ class TestEdges:
         assert loss.item() == pytest.approx(decoder.loss(scores.float(), MASK, GOLD).item(), rel=1e-5)
         assert found == decoder.decode(scores.float(), MASK)
 
-    def test_a_width_of_nothing_is_refused(self) -> None:
+    def test_width_0_is_refused(self) -> None:
         with pytest.raises(ValueError, match="width must be at least 1, not 0"):
             WordPairGrid(D, LABELS, width=0)
 
-    def test_dropout_of_pairs_is_of_a_feature_in_all_of_them(self) -> None:
+    def test_a_feature_is_dropped_in_all_pairs_together(self) -> None:
         torch.manual_seed(0)
         decoder = WordPairGrid(8, LABELS, channels=3, d_hidden=4, d_biaffine=2, dropout=0.5).train()
         with torch.no_grad():
@@ -336,7 +336,7 @@ def test_distances_grow_by_powers_of_two() -> None:
     assert word_pairs.buckets(apart).max() < word_pairs.DISTANCES
 
 
-def test_confidence_is_that_of_all_cells_together() -> None:
+def test_confidence_is_the_product_over_cells() -> None:
     """Three characters in a row, their two steps and the closing cell worked out by hand."""
     spans, cut = word_relations.spans_of(
         {0: [(1, -0.1), (2, -2.0)], 1: [(2, -0.2)]}, [word_relations.TailHead(0, 2, 0, -0.3)], ("X",)

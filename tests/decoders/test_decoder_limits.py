@@ -1,4 +1,4 @@
-"""What decoders cannot take: one line that says what, where and how to mend it; nothing is dropped in silence."""
+"""Errors for data that a decoder cannot learn: one line with the reason, the place and a suggested fix."""
 
 from pathlib import Path
 
@@ -60,7 +60,7 @@ class TestCrossingSpans:
         )
         assert not (tmp_path / "run").exists()
 
-    def test_it_learns_one_of_them_if_asked_to(self, crossing: Path, tmp_path: Path) -> None:
+    def test_outermost_keeps_one_of_them(self, crossing: Path, tmp_path: Path) -> None:
         with pytest.raises(SystemExit) as left:
             main(trained(crossing, tmp_path / "run", "--decoder.name", "crf", "--data.outermost", "true"))
         assert not left.value.code
