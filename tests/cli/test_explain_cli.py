@@ -1,4 +1,4 @@
-"""``hanlattice explain``: what it writes, and what it says when it cannot."""
+"""``hanlattice explain``: the files it writes, and its error messages."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def explain(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
     return call
 
 
-def test_files_hold_what_the_functions_give(explain: Callable[..., Result], tmp_path: Path) -> None:
+def test_files_have_what_the_functions_return(explain: Callable[..., Result], tmp_path: Path) -> None:
     expected = reading(tiny.ner(), SENTENCE)
     for name in ("a.svg", "a.html", "a.json"):
         assert explain(SENTENCE, "-o", tmp_path / name) == (0, "", "")
@@ -42,7 +42,7 @@ def test_files_hold_what_the_functions_give(explain: Callable[..., Result], tmp_
     assert json.loads((tmp_path / "a.json").read_text("utf-8")) == expected.to_dict()
 
 
-def test_without_a_file_it_is_printed(explain: Callable[..., Result]) -> None:
+def test_without_an_output_file_it_is_printed(explain: Callable[..., Result]) -> None:
     code, out, _ = explain(SENTENCE, "--by", "attention")
     assert code == 0
     assert out.startswith("entities: 李明 PER, 北京 LOC\n")
@@ -51,7 +51,7 @@ def test_without_a_file_it_is_printed(explain: Callable[..., Result]) -> None:
     assert explain("。").out == "entities: none\n\n(no words)\n"
 
 
-def test_words_of_the_users_own(explain: Callable[..., Result], tmp_path: Path) -> None:
+def test_words_added_by_the_user(explain: Callable[..., Result], tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("在北京\n", encoding="utf-8")
     explain(SENTENCE, "--lexicon", words, "--by", "none", "-o", tmp_path / "a.svg")
@@ -67,10 +67,10 @@ def test_words_of_the_users_own(explain: Callable[..., Result], tmp_path: Path) 
         (["--by", "magic"], "--by must be influence, attention or none, not 'magic'"),
         (["-o", "nowhere/a.svg"], "nowhere/a.svg: cannot be written"),
         (["--positions", "a.svg", "-o", "b.svg"], "--positions names its own file"),
-        (["--positions", "a.gif"], "a.gif: positions are drawn into a file .svg or .png"),
+        (["--positions", "a.gif"], "a.gif: name a file that ends in .svg or .png"),
     ],
 )
-def test_what_cannot_be_done(
+def test_wrong_arguments(
     explain: Callable[..., Result],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -25,7 +25,7 @@ AUGMENTED, AUGMENTED_TEST = "encoders/augmented.py", "tests/oracles/test_augment
 PIECES = "tests/oracles/test_pretrained.py"
 AUXILIARY, LEXICON = "tests/training/test_tasks.py", "tests/lexicon/test_lexicon.py"
 POSITIONS, TENER = "tests/oracles/test_positions.py", "tests/parity/test_tener.py"
-LATIN, EXPLAIN = "tests/oracles/test_latin.py", "tests/test_explain.py"
+LATIN, EXPLAIN = "tests/oracles/test_latin.py", "tests/explain/test_attention.py"
 RELATIVE, TRANSFORMER = "encoders/positions/relative.py", "encoders/transformer.py"
 LR_CNN, CGN, LGN = (f"tests/oracles/test_{name}.py" for name in ("lr_cnn", "cgn", "lgn"))
 BASELINES, IDCNN, SEGMENTATION = (
@@ -463,7 +463,10 @@ FAULTS = {
         "explain/attention.py", "mean[head : tail + 1, n + i]", "mean[:, n + i]", EXPLAIN
     ),
     "influence of all other words": Fault(
-        "explain/influence.py", "word.text != left_out", "word.text == left_out", EXPLAIN
+        "explain/influence.py",
+        "word.text != left_out",
+        "word.text == left_out",
+        "tests/explain/test_influence.py",
     ),
     "characters of pictures unescaped": Fault(
         "drawing/svg.py", "{escaped(glyphs)}", "{glyphs}", "tests/drawing/test_svg.py"
@@ -475,7 +478,7 @@ FAULTS = {
         "tests/drawing/test_svg.py",
     ),
     "groups by length off by one": Fault(
-        "explain/analysis.py", "_length(span))", "_length(span) + 1)", "tests/test_explain_analysis.py"
+        "explain/analysis.py", "_length(span))", "_length(span) + 1)", "tests/explain/test_analysis.py"
     ),
     "a batch of several keys": Fault("serving/batching.py", "job.key == taken[0].key and ", "", BATCHING),
     "a batch heavier than allowed": Fault(

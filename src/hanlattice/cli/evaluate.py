@@ -277,12 +277,12 @@ def _write_page(
         report=report,
         documents=documents,
         gold=evaluation.gold,
-        found=[[e for e in d.entities if (e.score or 0.0) >= threshold] for d in evaluation.predicted],
+        predicted=[[e for e in d.entities if (e.score or 0.0) >= threshold] for d in evaluation.predicted],
         words=[
             () if lattice is None else list(zip(lattice.starts, lattice.ends, strict=True)) for lattice in lattices
         ],
         seen=entity_counts(document for name in train for document in corpus.read(name)) if train else None,
-        course=learning_curve(model_path(model) or DEFAULT),
+        epochs=learning_curve(model_path(model) or DEFAULT),
     )
     with atomic_write(path) as stream:
         stream.writelines(page(findings))

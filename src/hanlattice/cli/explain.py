@@ -42,7 +42,7 @@ def explain(
     if positions is not None:
         if output is not None:
             raise ConfigError("--positions names its own file; leave --output out")
-        from hanlattice.explain.positions import draw
+        from hanlattice.explain.position_figure import draw
 
         draw(positions, text)
         return

@@ -1,4 +1,4 @@
-"""What a model read, what its answer rests on, and where it goes wrong: as numbers and as pictures."""
+"""Explanations of a model: the words it read, the words its answer depends on, and the errors it makes."""
 
 from hanlattice.explain.attention import Attention, attention
 from hanlattice.explain.influence import Influence, influence

@@ -1,4 +1,4 @@
-"""Where a model is good and where not: scores of groups of entities, confused types, the course of a training."""
+"""Analysis of a model's errors: scores by groups of entities, a confusion matrix, and learning curves."""
 
 import json
 from bisect import bisect_left
@@ -16,9 +16,10 @@ from hanlattice.spans import Span
 
 
 class Grouping(NamedTuple):
-    """A way to divide entities: ``of(i, span)`` is the place in ``names`` of the group of a span of sentence i.
+    """A division of entities into named groups.
 
-    It tells of a span whether it is gold or predicted, so that a correct one is in one group as both.
+    ``of(i, span)`` is the index in ``names`` of the group of a span in sentence ``i``. It depends on the span
+    alone, not on whether it is gold or predicted, so a correct span is in the same group on both sides.
     """
 
     title: str
@@ -27,7 +28,7 @@ class Grouping(NamedTuple):
 
 
 def scores_by(grouping: Grouping, gold: Sentences, predicted: Sentences) -> dict[str, Score]:
-    """Scores of each group that has a gold or a predicted span, in the order of its names."""
+    """The score of each group that has gold or predicted spans, in the order of the groups."""
     golds: Counter[int] = Counter()
     founds: Counter[int] = Counter()
     correct: Counter[int] = Counter()
@@ -41,43 +42,43 @@ def scores_by(grouping: Grouping, gold: Sentences, predicted: Sentences) -> dict
 
 
 def by_sentence_length(texts: Sequence[str], last: Sequence[int] = (10, 20, 30, 50, 100)) -> Grouping:
-    """Groups by the characters of the sentence; ``last`` are the largest numbers of all groups but the last."""
+    """Groups by the length of the sentence; ``last`` has the largest length in each group but the last."""
     return Grouping("Characters of the text", _ranges(0, last), lambda i, span: bisect_left(last, len(texts[i])))
 
 
 def by_entity_length(last: Sequence[int] = (1, 2, 3, 4, 6, 10)) -> Grouping:
-    """Groups by the characters of the entity, those in gaps not counted."""
+    """Groups by the length of the entity, without its gaps; ``last`` as in :func:`by_sentence_length`."""
     return Grouping("Characters of the entity", _ranges(1, last), lambda _, span: bisect_left(last, _length(span)))
 
 
 def by_frequency(
     texts: Sequence[str], seen: Mapping[str, int], last: Sequence[int] = (0, 1, 5, 20, 100)
 ) -> Grouping:
-    """Groups by how often the entity's characters were an entity in training: see :func:`entity_counts`."""
+    """Groups by how often the text of the entity was an entity in training, from :func:`entity_counts`."""
     names = _ranges(0, last)
     return Grouping(
-        "Times in training", names, lambda i, span: bisect_left(last, seen.get(_said(texts[i], span), 0))
+        "Times in training", names, lambda i, span: bisect_left(last, seen.get(_text_of(texts[i], span), 0))
     )
 
 
 def by_coverage(words: Sequence[Collection[tuple[int, int]]]) -> Grouping:
-    """Groups by what a lexicon has of an entity; ``words`` are the matches ``(start, end)`` of each sentence."""
-    names = ("is a word", "made up of words", "partly of words", "holds no word")
+    """Groups by how words of the lexicon cover the entity; ``words`` has the words ``(start, end)`` by sentence."""
+    names = ("is a word", "consists of words", "contains words", "contains no word")
     matches = [sorted(set(some)) for some in words]
     return Grouping("In the lexicon, the entity", names, lambda i, span: _coverage(span, matches[i]))
 
 
 def entity_counts(documents: Iterable[Document]) -> Counter[str]:
-    """How often each text is an entity, of whatever label."""
+    """How often each text is an entity, with any label. Gaps are left out."""
     return Counter("".join(entity.parts) for document in documents for entity in document.entities)
 
 
 def confusion(gold: Sentences, predicted: Sentences) -> Counter[tuple[str | None, str | None]]:
-    """How often each gold label was given each label.
+    """The confusion matrix: how often each pair of gold label and predicted label occurs.
 
-    A gold span counts with the predicted span that was coupled with it (see
-    :func:`hanlattice.evaluation.scores.errors`): the same, or else one of the same range, or one that overlaps.
-    What is missed was given None, and what is spurious was None.
+    A gold span is paired with the equal predicted span, or else with one of the same range, or else with one that
+    overlaps it; see :func:`hanlattice.evaluation.scores.errors`. The predicted label of a missed span is None, and
+    so is the gold label of a spurious span.
     """
     gold, predicted = list(gold), list(predicted)
     counts: Counter[tuple[str | None, str | None]] = Counter()
@@ -89,7 +90,7 @@ def confusion(gold: Sentences, predicted: Sentences) -> Counter[tuple[str | None
 
 
 def is_nested(mistake: Mistake, gold: Collection[Span], predicted: Collection[Span]) -> bool:
-    """Whether its gold span overlaps another gold one there, or its predicted span another predicted one."""
+    """Whether the gold span of a mistake overlaps another gold span, or its predicted span another predicted."""
     sides = ((mistake.gold, gold), (mistake.predicted, predicted))
     return any(own is not None and any(_overlap(own, other) for other in all_of) for own, all_of in sides)
 
@@ -99,7 +100,7 @@ def _overlap(own: Span, other: Span) -> bool:
 
 
 class Epoch(NamedTuple):
-    """What the log of a training run says of an epoch; F1 on dev is a fraction, None where it was not measured."""
+    """An epoch in the log of a training run. ``dev_f1`` is in [0, 1], or None if it was not measured."""
 
     epoch: int
     loss: float
@@ -107,7 +108,7 @@ class Epoch(NamedTuple):
 
 
 def learning_curve(folder: str | Path) -> list[Epoch]:
-    """The epochs of the run that made a model; none where the folder holds no log, as that of a packaged model.
+    """The epochs of the training run in a model folder; empty if the folder has no log, as with packaged models.
 
     Raises:
         DataError: the log is broken.
@@ -123,10 +124,13 @@ def _epochs(path: Path) -> Iterator[Epoch]:
             f1 = row.get("dev_f1")
             yield Epoch(int(row["epoch"]), float(row["loss"]), None if f1 is None else float(f1) / 100)
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise DataError("is no line of a training log; train again, or remove the file", path, number) from None
+            raise DataError(
+                "is not a line of a training log; train again, or remove the file", path, number
+            ) from None
 
 
 def _ranges(first: int, last: Sequence[int]) -> list[str]:
+    """The names of groups such as 0–10, 11–20, 21+."""
     starts = [first, *(n + 1 for n in last)]
     closed = [str(b) if a == b else f"{a}–{b}" for a, b in zip(starts, last, strict=False)]
     return [*closed, f"{starts[-1]}+"]
@@ -136,11 +140,12 @@ def _length(span: Span) -> int:
     return sum(end - start for start, end in span.fragments)
 
 
-def _said(text: str, span: Span) -> str:
+def _text_of(text: str, span: Span) -> str:
     return "".join(text[start:end] for start, end in span.fragments)
 
 
 def _coverage(span: Span, words: Sequence[tuple[int, int]]) -> int:
+    """The index of the group of a span, in the order of :func:`by_coverage`."""
     inside = [word for word in words if span.start <= word[0] and word[1] <= span.end]
     if (span.start, span.end) in inside:
         return 0

@@ -1,4 +1,4 @@
-"""The attention of a text's characters: which characters and words each of them reads, and how much."""
+"""The attention weights of a text: how much each of its characters attends to each character and each word."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """What each character of a text reads, layer by layer and head by head.
+    """The attention weights of the characters of a text, for each layer and each head.
 
-    ``weights[l, a, i]`` are shares of 1: how much character ``i`` of ``chars`` reads each character, then each word
-    of ``lattice``. ``chars`` is the text as the model reads it. Of an encoder that reads characters only there are
-    no columns for words.
+    Attributes:
+        chars: the text as the model reads it, after normalisation; N characters.
+        lattice: the M words that the model read with it.
+        weights: ``weights[layer, head, i]`` is a distribution over the L = N + M nodes of the lattice, characters
+            first: the weights of the query of character ``i``. L is N if the encoder reads characters only.
+        heads: the first character of each word, in ``chars``.
+        tails: the last character of each word, inclusive.
     """
 
     chars: str
@@ -33,11 +37,11 @@ class Attention:
     tails: tuple[int, ...]
 
     def of_words(self) -> list[float]:
-        """How strongly each word is read: its share in what its own characters read, in the mean over them, over
-        heads and over layers. All zero where the encoder reads no words.
+        """One number in [0, 1] for each word: the mean weight that its own characters give it.
 
-        Own characters, because they are what the word has to say something about: in a long text every other
-        character reads every word a little, which would drown them.
+        The mean is over these characters, the attention heads and the layers. All numbers are 0 if the encoder
+        reads no words. Characters outside the word are left out: a long text has many of them, each with a small
+        weight for every word, and they would dominate the mean.
         """
         n, mean = len(self.chars), self.weights.mean((0, 1))
         if mean.shape[1] == n:
@@ -47,30 +51,41 @@ class Attention:
 
 
 def attention(ner: "NER", text: str) -> Attention:
-    """The attention weights of a model's encoder on a text that it reads in one piece.
+    """The attention weights of a model's encoder for a text that fits into one window.
 
-    Those of FLAT, of the Transformers and of TENER are told; a language model below them keeps its own.
+    FLAT and the Transformers, TENER among them, have attention weights. The weights inside a pretrained language
+    model are not included.
 
     Raises:
-        ModelError: torch is not installed, the model was loaded to run without it, or its encoder has no attention.
-        HanlatticeError: the text is empty, or so long that it is read in several windows.
+        ModelError: torch is not installed, the model was loaded with another engine, or its encoder has no
+            attention.
+        HanlatticeError: the text is empty, or does not fit into one window.
     """
     if find_spec("torch") is None:
-        raise ModelError("attention needs torch: pip install 'hanlattice[train]'; influence does without")
+        raise ModelError("attention needs torch: pip install 'hanlattice[train]'; influence works without it")
     tagger = ner.tagger
-    settings, chars = ner.config.text, ner.normaliser(text).text
-    cut = windows(chars, settings.window, settings.overlap)
-    if len(cut) != 1:
-        what = f"is read in {len(cut)} windows; explain a part of at most {settings.window} characters"
-        raise HanlatticeError(f"a text of {len(text):,} characters {what if cut else 'has no attention'}")
+    chars = ner.normaliser(text).text
+    _check_one_window(ner, chars, len(text))
     lattice = ner(text).lattice
     assert lattice is not None
     (encoded,) = ner.reader.read([chars], Lexicon(words_of(lattice).values()), ner.labels)
-    from hanlattice.explain.captured import attention_weights
+    from hanlattice.explain.attention_weights import attention_weights
     from hanlattice.inputs.batch import collate
 
     weights = attention_weights(tagger, collate([encoded]).to(tagger.device), ner.head)
     if not weights:
         kind = ner.config.encoder.name
-        raise ModelError(f"the encoder {kind} has no attention; what its words do, influence tells of any encoder")
+        raise ModelError(f"the encoder {kind} has no attention; influence works with every encoder")
     return Attention(chars, lattice, np.stack(weights), tuple(encoded.head.tolist()), tuple(encoded.tail.tolist()))
+
+
+def _check_one_window(ner: "NER", chars: str, n: int) -> None:
+    settings = ner.config.text
+    n_windows = len(windows(chars, settings.window, settings.overlap))
+    if n_windows == 0:
+        raise HanlatticeError(f"a text of {n:,} characters has no attention")
+    if n_windows > 1:
+        raise HanlatticeError(
+            f"a text of {n:,} characters is read in {n_windows} windows;"
+            f" explain a part of at most {settings.window} characters"
+        )

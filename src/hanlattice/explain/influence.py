@@ -1,6 +1,6 @@
-"""How much the answer rests on each word: the word is left out, and the text read again.
+"""The influence of each word on the answer: the word is left out of the lexicon, and the text is read again.
 
-This asks the model itself instead of looking inside it, so it holds for every encoder and every engine.
+This looks at the model's answers only, not inside the model, so it works with every encoder and every engine.
 """
 
 from collections.abc import Iterable
@@ -13,15 +13,19 @@ from hanlattice.lexicon import Lexicon, Word
 if TYPE_CHECKING:
     from hanlattice.pipeline import NER
 
-LONGEST = 1000  # characters; every word costs one more reading of the whole text
-NOTICED = 0.0005  # a change that scores of three digits show
+MAX_CHARS = 1000  # the whole text is read once more for each of its words
+SMALLEST_CHANGE = 0.0005  # the smallest change that is visible in a score of three digits
 
 
 class Influence(NamedTuple):
-    """What leaving a word out of the lexicon does to the answer.
+    """How the answer changes when a word is left out of the lexicon.
 
-    ``strength`` is the largest change of an entity's score, in [0, 1]; an entity that is not found has score 0.
-    ``entity`` is the one that changes most, if any does, with its score ``before``, with the word, and ``after``.
+    Attributes:
+        word: the word that is left out.
+        strength: the largest change of an entity's score, in [0, 1]. An entity that is not found has score 0.
+        entity: the entity whose score changes most, or None if no score changes.
+        before: the score of that entity with the word.
+        after: its score without the word.
     """
 
     word: str
@@ -31,25 +35,24 @@ class Influence(NamedTuple):
     after: float = 0.0
 
     def __str__(self) -> str:
-        if self.entity is None or self.strength < NOTICED:
+        if self.entity is None or self.strength < SMALLEST_CHANGE:
             return f"{self.word}: without it nothing changes"
         change = f"{_score(self.before)} → {_score(self.after)}"
         return f"{self.word}: without it {self.entity.text} {self.entity.label} {change}"
 
 
 def influence(ner: "NER", text: str) -> list[Influence]:
-    """What each word of the text's lattice does to the answer, in the order of the lattice.
+    """The influence of each word of the text's lattice, in the order of the lattice.
 
-    A word that occurs several times is left out everywhere, as if it were removed from the lexicon. What holds
-    by ``ner.using`` holds here too.
+    A word that occurs several times is left out everywhere. Settings made by ``ner.using`` apply.
 
     Raises:
         HanlatticeError: the text has more than 1,000 characters.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_CHARS:
         raise HanlatticeError(
             f"a text of {len(text):,} characters takes too long to read again without each of its words;"
-            f" explain a part of at most {LONGEST:,}"
+            f" explain a part of at most {MAX_CHARS:,}"
         )
     document = ner(text)
     lattice = document.lattice
@@ -58,26 +61,27 @@ def influence(ner: "NER", text: str) -> list[Influence]:
     found: dict[str, Influence] = {}
     for left_out in words:
         with ner.using(lexicon=Lexicon(word for word in words.values() if word.text != left_out)):
-            found[left_out] = _change(left_out, document.entities, ner(text).entities)
+            found[left_out] = _largest_change(left_out, document.entities, ner(text).entities)
     return [found[word] for word in lattice.words]
 
 
 def words_of(lattice: Lattice) -> dict[str, Word]:
-    """The words of a lattice, each once: all of the lexicon that its text needs."""
+    """The different words of a lattice, by their text. A lexicon of these words gives the same lattice."""
     rows = zip(lattice.words, lattice.labels, strict=True)
     return {word: Word(word, label) for word, label in rows}
 
 
-def _change(word: str, before: Iterable[Entity], after: Iterable[Entity]) -> Influence:
-    scores = [{entity.span: entity for entity in entities} for entities in (before, after)]
-    most = Influence(word, 0.0)
-    for span in sorted(scores[0].keys() | scores[1].keys()):
-        entities = [entities.get(span) for entities in scores]
-        with_it, without_it = ((entity.score or 0.0) if entity else 0.0 for entity in entities)
-        strength = abs(with_it - without_it)
-        if strength > most.strength:
-            most = Influence(word, strength, entities[0] or entities[1], with_it, without_it)
-    return most
+def _largest_change(word: str, before: Iterable[Entity], after: Iterable[Entity]) -> Influence:
+    """Compare the entities found with a word and without it."""
+    entities_before, entities_after = ({entity.span: entity for entity in side} for side in (before, after))
+    largest = Influence(word, 0.0)
+    for span in sorted(entities_before.keys() | entities_after.keys()):
+        old, new = entities_before.get(span), entities_after.get(span)
+        old_score, new_score = ((entity.score or 0.0) if entity else 0.0 for entity in (old, new))
+        strength = abs(old_score - new_score)
+        if strength > largest.strength:
+            largest = Influence(word, strength, old or new, old_score, new_score)
+    return largest
 
 
 def _score(score: float) -> str:

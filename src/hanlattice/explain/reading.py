@@ -1,4 +1,4 @@
-"""A text as a model read it: characters, words with what they did, and the answer, ready to be drawn or sent."""
+"""A text as a model reads it: characters, words with their strengths, and entities, to draw or to send."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,9 +16,14 @@ Measure = Literal["influence", "attention", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A document, its lattice, and for each word of it a strength in [0, 1] and a sentence that says why.
+    """A document that a model has read, with a strength for each word of its lattice.
 
-    ``by`` names the measure; by ``none`` there are neither strengths nor reasons.
+    Attributes:
+        document: the text and its entities.
+        lattice: the words that the model read with the text.
+        by: the measure of strength.
+        strengths: for each word, a number in [0, 1]; empty if the measure is ``none``.
+        reasons: for each word, a sentence that explains its strength; empty if the measure is ``none``.
     """
 
     document: Document
@@ -28,9 +33,10 @@ class Reading:
     reasons: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """What a page needs to draw it, in JSON's own kinds; places are numbers of characters, half-open.
+        """A dictionary for JSON: ``text``, ``by``, ``characters``, ``words`` and ``entities``.
 
-        ``characters`` are the text's, one by one, as not every language counts them alike.
+        Positions are half-open and count code points. ``characters`` has the code points of the text, because
+        JavaScript, for one, counts them differently.
         """
         words: list[dict[str, Any]] = [
             {"start": start, "end": end, "text": word, "label": label} for start, end, word, label in self.lattice
@@ -62,10 +68,11 @@ class Reading:
 
 
 def reading(ner: "NER", text: str, *, by: Measure = "influence") -> Reading:
-    """A text, read, and what its words did.
+    """Read a text and measure the strength of each word of its lattice. Settings made by ``ner.using`` apply.
 
-    ``by``: ``influence`` leaves each word out and looks how the answer changes (any model); ``attention`` tells how
-    much a word's characters read it (FLAT, by torch); ``none`` only reads. What holds by ``ner.using`` holds here.
+    Args:
+        by: ``influence``, how the answer changes without the word (any model); ``attention``, how much attention
+            the word gets from its characters (FLAT with torch); or ``none``.
 
     Raises:
         ConfigError: there is no such measure.
@@ -83,6 +90,6 @@ def reading(ner: "NER", text: str, *, by: Measure = "influence") -> Reading:
         case "attention":
             shares = attention(ner, text).of_words()
             rows = zip(lattice.words, shares, strict=True)
-            reasons = tuple(f"{word}: {share:.1%} of what its characters read" for word, share in rows)
+            reasons = tuple(f"{word}: {share:.1%} of the attention of its characters" for word, share in rows)
             return Reading(document, lattice, by, tuple(shares), reasons)
     raise ConfigError(f"by must be 'influence', 'attention' or 'none', not {by!r}")

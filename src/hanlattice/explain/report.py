@@ -1,6 +1,6 @@
-"""What a model does on a corpus, as one page that needs nothing else: scores, groups, and errors in their context.
+"""A page of a model's scores and errors on a corpus, as one HTML file.
 
-Without scripts the page is a plain list; with them it can be searched and filtered.
+With scripts, the errors can be searched and filtered; without them the page is a plain list.
 """
 
 from collections import Counter
@@ -29,25 +29,32 @@ from hanlattice.explain.analysis import (
 )
 from hanlattice.spans import Span
 
-MOST = 500  # errors of each kind that are listed: a browser shows them at once
-AROUND = 40  # characters of context on both sides
+MAX_LISTED = 500  # errors of each kind, so that a browser shows the page quickly
+CONTEXT = 40  # characters of text before and after an error
 
-_TOLD: Mapping[Kind, str] = {
-    "boundary": "an overlap with the right type",
-    "type": "the right characters with another type",
-    "both": "an overlap with another type",
-    "missed": "nothing was found there",
-    "spurious": "nothing is marked there",
+_MEANING: Mapping[Kind, str] = {
+    "boundary": "overlap, same type",
+    "type": "same characters, another type",
+    "both": "overlap, another type",
+    "missed": "nothing predicted there",
+    "spurious": "nothing annotated there",
 }
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a report tells of: a model's name and how it was scored, annotated documents, and what was found.
+    """The content of a report.
 
-    ``gold`` are the spans that count, document by document. ``words`` are the places ``(start, end)`` of the
-    lexicon's words in each document. ``seen`` has how often each text was an entity in training, if that is known,
-    and ``course`` the epochs of the training.
+    Attributes:
+        model: the name of the model, for the title.
+        mode: how it was scored, in words.
+        report: the scores.
+        documents: the annotated documents.
+        gold: for each document, the gold spans that were scored.
+        predicted: for each document, the predicted entities that were scored.
+        words: for each document, the positions ``(start, end)`` of the lexicon's words in it.
+        seen: how often each text was an entity in training, if known.
+        epochs: the epochs of the training run, if known.
     """
 
     model: str
@@ -55,23 +62,27 @@ class Findings:
     report: Report
     documents: Sequence[Document]
     gold: Sequence[Sequence[Span]]
-    found: Sequence[Sequence[Entity]]
+    predicted: Sequence[Sequence[Entity]]
     words: Sequence[Sequence[tuple[int, int]]]
     seen: Mapping[str, int] | None = None
-    course: Sequence[Epoch] = field(default=())
+    epochs: Sequence[Epoch] = field(default=())
+
+    @property
+    def predicted_spans(self) -> list[list[Span]]:
+        return [[entity.span for entity in entities] for entities in self.predicted]
 
 
 def page(findings: Findings) -> Iterator[str]:
-    """The page, piece by piece."""
+    """The parts of the page, in order."""
     title = f"{findings.model}: scores and errors"
-    yield head(title, style=_part("report.css"), language="en")
+    yield head(title, style=_asset("report.css"), language="en")
     yield from _scores(findings)
     yield from _groups(findings)
     yield from _errors(findings)
-    yield f"<script>\n{_part('report.js')}</script>\n{FOOT}"
+    yield f"<script>\n{_asset('report.js')}</script>\n{FOOT}"
 
 
-def _part(name: str) -> str:
+def _asset(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
@@ -81,8 +92,8 @@ def _scores(findings: Findings) -> Iterator[str]:
     yield '<section aria-label="Scores">\n<div class="numbers">\n'
     for name, value in (("F1", micro.f1), ("precision", micro.precision), ("recall", micro.recall)):
         yield f"<div><b>{100 * value:.2f}</b> {name}</div>\n"
-    of = f"of {micro.gold:,} gold and {micro.predicted:,} found"
-    yield f"<div><b>{micro.correct:,}</b> right, {of}</div>\n</div>\n"
+    of = f"of {micro.gold:,} gold and {micro.predicted:,} predicted"
+    yield f"<div><b>{micro.correct:,}</b> correct, {of}</div>\n</div>\n"
     names = ("type", "P", "R", "F1", "gold", "predicted", "correct")
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     yield f'<div class="wide"><table class="scores">\n<tr>{head}</tr>\n'
@@ -103,43 +114,36 @@ def _row(label: str, score: Score) -> str:
 
 def _groups(findings: Findings) -> Iterator[str]:
     texts = [document.text for document in findings.documents]
-    predicted = [[entity.span for entity in entities] for entities in findings.found]
+    predicted = findings.predicted_spans
     groupings = [by_sentence_length(texts), by_entity_length(), by_coverage(findings.words)]
     if findings.seen is not None:
         groupings.append(by_frequency(texts, findings.seen))
-    yield '<section>\n<h2>Where it is good, and where not</h2>\n<div class="groups">\n'
+    yield '<section>\n<h2>F1 by group</h2>\n<div class="groups">\n'
     for grouping in groupings:
         yield charts.bars(grouping.title, scores_by(grouping, findings.gold, predicted))
     yield "</div>\n"
     if findings.seen is None:
         yield '<p class="faint">With --train FILE, also by how often an entity was seen in training.</p>\n'
-    yield "</section>\n<section>\n<h2>Which types are taken for which</h2>\n"
+    yield "</section>\n<section>\n<h2>Confusion of types</h2>\n"
     yield f'<div class="wide">{charts.counts(confusion(findings.gold, predicted))}</div>\n'
-    yield '<p class="faint">An overlap counts as well as the right characters.</p>\n</section>\n'
-    if findings.course:
-        yield '<section>\n<h2>How it was learnt</h2>\n<p><span class="loss">loss</span> on the left, '
-        yield f'<span class="f1">F1 on dev</span> on the right</p>\n{charts.curve(findings.course)}</section>\n'
+    yield '<p class="faint">Spans that overlap are compared as well as equal ones.</p>\n</section>\n'
+    if findings.epochs:
+        yield '<section>\n<h2>Training</h2>\n<p><span class="loss">loss</span> on the left, '
+        yield f'<span class="f1">F1 on dev</span> on the right</p>\n{charts.curve(findings.epochs)}</section>\n'
 
 
 def _errors(findings: Findings) -> Iterator[str]:
-    predicted = [[entity.span for entity in entities] for entities in findings.found]
-    every: dict[Kind, list[Mistake]] = {kind: [] for kind in get_args(Kind)}
+    predicted = findings.predicted_spans
+    by_kind: dict[Kind, list[Mistake]] = {kind: [] for kind in get_args(Kind)}
     for mistake in errors(findings.gold, predicted):
-        every[mistake.kind].append(mistake)
-    listed = sorted((m for some in every.values() for m in _spread(some)), key=_in_order)
-    n = sum(map(len, every.values()))
-    yield f"<section>\n<h2>{n:,} errors</h2>\n"
-    if len(listed) < n:
-        yield f"<p>{len(listed):,} of them are listed: at most {MOST:,} of each kind, evenly spread.</p>\n"
-    yield "<ul>\n"
-    for kind, some in every.items():
-        how_many = f", {MOST:,} listed" if len(some) > MOST else ""
-        yield f"<li><b>{kind}</b> {len(some):,}{how_many}: {_TOLD[kind]}</li>\n"
-    yield '</ul>\n<p class="key"><mark class="g">gold</mark> <mark class="f">found</mark></p>\n'
+        by_kind[mistake.kind].append(mistake)
+    listed = sorted((m for some in by_kind.values() for m in _listed(some)), key=_text_order)
+    yield from _error_counts(by_kind, len(listed))
+    yield '<p class="key"><mark class="g">gold</mark> <mark class="f">predicted</mark></p>\n'
     nested = [is_nested(m, findings.gold[m.sentence], predicted[m.sentence]) for m in listed]
     yield from _filters(listed, nested)
     yield '<ol class="errors">\n'
-    scores = [{entity.span: entity.score for entity in entities} for entities in findings.found]
+    scores = [{entity.span: entity.score for entity in entities} for entities in findings.predicted]
     for mistake, inside in zip(listed, nested, strict=True):
         document = findings.documents[mistake.sentence]
         score = mistake.predicted and scores[mistake.sentence].get(mistake.predicted)
@@ -147,20 +151,33 @@ def _errors(findings: Findings) -> Iterator[str]:
     yield "</ol>\n</section>\n"
 
 
-def _in_order(mistake: Mistake) -> tuple[int, Span]:
+def _error_counts(by_kind: Mapping[Kind, Sequence[Mistake]], n_listed: int) -> Iterator[str]:
+    """A heading with the number of errors, and a list of their kinds."""
+    n = sum(map(len, by_kind.values()))
+    yield f"<section>\n<h2>{n:,} errors</h2>\n"
+    if n_listed < n:
+        yield f"<p>{n_listed:,} of them are listed: at most {MAX_LISTED:,} of each kind, evenly spread.</p>\n"
+    yield "<ul>\n"
+    for kind, mistakes in by_kind.items():
+        listed = f", {MAX_LISTED:,} listed" if len(mistakes) > MAX_LISTED else ""
+        yield f"<li><b>{kind}</b> {len(mistakes):,}{listed}: {_MEANING[kind]}</li>\n"
+    yield "</ul>\n"
+
+
+def _text_order(mistake: Mistake) -> tuple[int, Span]:
     span = mistake.gold or mistake.predicted
     assert span is not None
     return mistake.sentence, span
 
 
-def _spread(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """All of them, or as many as are listed, at equal distances."""
-    n = min(len(mistakes), MOST)
+def _listed(mistakes: Sequence[Mistake]) -> list[Mistake]:
+    """All mistakes, or ``MAX_LISTED`` of them at equal distances."""
+    n = min(len(mistakes), MAX_LISTED)
     return [mistakes[i * len(mistakes) // n] for i in range(n)]
 
 
 def _filters(listed: Sequence[Mistake], nested: Sequence[bool]) -> Iterator[str]:
-    """Hidden until the script shows them, as without it they do nothing."""
+    """The form to filter errors. The script shows it, since it has no effect without the script."""
     kinds = Counter(mistake.kind for mistake in listed)
     yield "<form hidden>\n<fieldset><legend>kind</legend>\n"
     for kind in get_args(Kind):
@@ -179,34 +196,36 @@ def _filters(listed: Sequence[Mistake], nested: Sequence[bool]) -> Iterator[str]
 
 
 def _error(mistake: Mistake, document: Document, score: float | None, nested: bool) -> str:
-    kind, gold, found = mistake.kind, mistake.gold, mistake.predicted
-    told = [
-        f'<span class="{name}">{escaped(span.label)} <q>{_said(document.text, span)}</q></span>'
-        for name, span in (("g", gold), ("f", found))
+    kind, gold, predicted = mistake.kind, mistake.gold, mistake.predicted
+    sides = [
+        f'<span class="{name}">{escaped(span.label)} <q>{_shown_text(document.text, span)}</q></span>'
+        for name, span in (("g", gold), ("f", predicted))
         if span is not None
     ]
-    certain = "" if score is None else f' <span class="faint">{score:.2f}</span>'
+    confidence = "" if score is None else f' <span class="faint">{score:.2f}</span>'
     inside = ' <span class="k">nested</span>' if nested else ""
-    labels = " ".join(f'data-{name}="{escaped(s.label)}"' for name, s in (("gold", gold), ("found", found)) if s)
+    labels = " ".join(
+        f'data-{name}="{escaped(s.label)}"' for name, s in (("gold", gold), ("found", predicted)) if s
+    )
     data = f'data-kind="{kind}"{" data-nested" if nested else ""} {labels}'
     file, line = document.meta.get("@file"), document.meta.get("@line")
     where = "" if file is None else Path(file).name if line is None else f"{Path(file).name}:{line}"
     return (
         f'<li {data}><span class="k {kind}">{kind}</span>{inside}'
-        f' {" → ".join(told)}{certain}<span class="where">{escaped(where)}</span>'
-        f"<p>{_context(document.text, gold, found)}</p></li>\n"
+        f' {" → ".join(sides)}{confidence}<span class="where">{escaped(where)}</span>'
+        f"<p>{_context(document.text, gold, predicted)}</p></li>\n"
     )
 
 
-def _said(text: str, span: Span) -> str:
+def _shown_text(text: str, span: Span) -> str:
     return escaped(shown("…".join(text[start:end] for start, end in span.fragments)))
 
 
-def _context(text: str, gold: Span | None, found: Span | None) -> str:
-    """The text around both spans, cut at their borders, each piece marked by the spans over it."""
-    marked = [(name, piece) for name, span in (("g", gold), ("f", found)) if span for piece in span.fragments]
-    first = max(min(start for _, (start, _) in marked) - AROUND, 0)
-    last = min(max(end for _, (_, end) in marked) + AROUND, len(text))
+def _context(text: str, gold: Span | None, predicted: Span | None) -> str:
+    """The text around both spans, with the characters of each marked."""
+    marked = [(name, piece) for name, span in (("g", gold), ("f", predicted)) if span for piece in span.fragments]
+    first = max(min(start for _, (start, _) in marked) - CONTEXT, 0)
+    last = min(max(end for _, (_, end) in marked) + CONTEXT, len(text))
     borders = sorted({first, last, *(at for _, piece in marked for at in piece)})
     pieces = []
     for start, end in pairwise(borders):

@@ -1,13 +1,13 @@
-"""Two things that position encodings do, drawn for students, from the modules that models are made of.
+"""A figure, for students, of two properties of position encodings. It is drawn with the modules that models use.
 
-First, inner products over distance. Those of absolute sinusoids depend on the distance alone and are the same to
-both sides; but between a query and a key lie two projections, and after them the same distance means something else
-in every place. Relative codes are projected too, yet they hold the distance itself, so that whatever comes out is
-the same in every place, and may differ from side to side (Yan et al. 2019, https://arxiv.org/abs/1911.04474,
-figure 3).
+First, inner products as a function of distance. The inner product of two absolute sinusoidal encodings depends on
+their distance alone, and not on its sign. In an attention layer, however, query and key are projected, and then the
+same distance gives different products at different positions. Relative encodings are projected too, but they encode
+the distance itself, so the product is the same at all positions, and may depend on the sign (Yan et al. 2019,
+https://arxiv.org/abs/1911.04474, figure 3).
 
-Second, attention of the same sentence with absolute positions, scaled, and with relative ones, unscaled as in TENER
-and FLAT, which is sharper. Nothing is trained: what is seen is the form of the formula.
+Second, attention weights for one sentence: with absolute positions and scaled scores, and with relative positions
+and unscaled scores as in TENER and FLAT, which give sharper weights. All weights of the model are random.
 """
 
 import logging
@@ -30,16 +30,20 @@ from hanlattice.files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDTH, REACH = 64, 40  # of the codes, and how far distances go to both sides
-PLACES = (50, 100, 150)  # where queries stand
+WIDTH = 64  # of the encodings
+MAX_DISTANCE = 40  # from query to key, in both directions
+POSITIONS = (50, 100, 150)  # of the queries
 HEADS = 4
-LONGEST = 40  # characters of the sentence, whose names stand along the edges of its maps
+MAX_CHARS = 40  # of the sentence, whose characters label the axes of the attention maps
 SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Inner products of a query in each of ``PLACES`` with keys from ``-REACH`` to ``REACH`` away."""
+    """Inner products of the query at each of the P ``POSITIONS`` with keys at each of S distances.
+
+    The distances run from ``-MAX_DISTANCE`` to ``MAX_DISTANCE``.
+    """
 
     absolute: Float[np.ndarray, "P S"]
     absolute_projected: Float[np.ndarray, "P S"]
@@ -48,9 +52,9 @@ class Products:
 
 
 def products() -> Products:
-    """Of absolute codes with each other, and of relative codes with one query, the same in all places.
+    """Inner products of absolute encodings with each other, and of relative encodings with one query vector.
 
-    The projections are random matrices whose products keep the size of a vector on average.
+    The projections are random matrices that keep the length of a vector on average.
     """
     import torch
 
@@ -58,24 +62,24 @@ def products() -> Products:
 
     draw = torch.Generator().manual_seed(SEED)
     query, key = (torch.randn(WIDTH, WIDTH, generator=draw) / WIDTH**0.5 for _ in range(2))
-    asking = torch.randn(WIDTH, generator=draw)
-    distances = torch.arange(-REACH, REACH + 1)
-    places = torch.tensor(PLACES)[:, None]
-    queries, keys = sinusoid(places, WIDTH), sinusoid(places + distances, WIDTH)  # [P 1 D], [P S D]
-    relative = sinusoid(places + distances - places, WIDTH)
+    query_vector = torch.randn(WIDTH, generator=draw)
+    distances = torch.arange(-MAX_DISTANCE, MAX_DISTANCE + 1)
+    positions = torch.tensor(POSITIONS)[:, None]
+    queries, keys = sinusoid(positions, WIDTH), sinusoid(positions + distances, WIDTH)  # [P 1 D], [P S D]
+    relative = sinusoid(positions + distances - positions, WIDTH)
     found = (
         (queries * keys).sum(-1),
         ((queries @ query.T) * (keys @ key.T)).sum(-1),
-        relative @ asking,
-        (relative @ key.T) @ asking,
+        relative @ query_vector,
+        (relative @ key.T) @ query_vector,
     )
     return Products(*(scores.numpy() for scores in found))
 
 
 def maps(text: str) -> tuple[Float[np.ndarray, "A N N"], Float[np.ndarray, "A N N"]]:
-    """Attention of a text, by untrained heads: with absolute positions, scaled, and with relative ones, unscaled.
+    """Attention weights of untrained heads: absolute positions and scaled scores, relative and unscaled ones.
 
-    Equal characters have equal vectors, of the size that a normalised layer gives. Both share their projections.
+    Each character has a random vector of the length that layer normalisation gives. Both share their projections.
     """
     import torch
 
@@ -98,31 +102,31 @@ def maps(text: str) -> tuple[Float[np.ndarray, "A N N"], Float[np.ndarray, "A N 
 
 
 def draw(path: Path, text: str) -> None:
-    """Write the picture: SVG, whose characters are text, or PNG.
+    """Write the figure as SVG, with its characters as text, or as PNG.
 
     Raises:
-        ConfigError: the file has another ending, the text is empty or too long, or torch or matplotlib is missing;
-            for a PNG also, no font has the characters.
+        ConfigError: the file has another extension, the text is empty or too long, torch or matplotlib is missing,
+            or, for a PNG, no font has the characters.
     """
     kind = path.suffix.lower()
     if kind not in (".svg", ".png"):
-        raise ConfigError(f"{path}: positions are drawn into a file .svg or .png")
-    if not 1 <= len(text) <= LONGEST:
-        raise ConfigError(f"the sentence must have from 1 to {LONGEST} characters, not {len(text)}")
+        raise ConfigError(f"{path}: name a file that ends in .svg or .png")
+    if not 1 <= len(text) <= MAX_CHARS:
+        raise ConfigError(f"the sentence must have from 1 to {MAX_CHARS} characters, not {len(text)}")
     for name, extra in (("torch", "train"), ("matplotlib", "plot")):
         if find_spec(name) is None:
             raise ConfigError(f"drawing positions needs {name}: pip install 'hanlattice[{extra}]'")
     family = font_with(set(shown(text))) if kind == ".png" else None
-    with _drawn(products(), maps(text), shown(text), family) as figure, atomic_write(path, "wb") as stream:
-        # Without a date, so that the same call writes the same file.
+    with _figure(products(), maps(text), shown(text), family) as figure, atomic_write(path, "wb") as stream:
+        # No date, so that the same call writes the same file.
         figure.savefig(stream, format=kind[1:], metadata={"Date": None} if kind == ".svg" else None, dpi=150)
 
 
 @contextmanager
-def _drawn(
+def _figure(
     found: Products, attention: tuple[np.ndarray, np.ndarray], text: str, family: str | None
 ) -> "Iterator[Figure]":
-    """The figure; in an SVG letters stay letters, and the fonts are those of whoever looks at it."""
+    """The figure. In an SVG, characters stay text, drawn with the fonts of the machine that shows it."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -135,7 +139,7 @@ def _drawn(
         "axes.spines.right": False,
         "font.size": 9,
     }
-    with mpl.rc_context(settings), _no_word_of_fonts():
+    with mpl.rc_context(settings), _no_font_warnings():
         figure = Figure(figsize=(11, 9.5), layout="constrained")
         axes = figure.subplots(3, 2, height_ratios=[1, 1, 2])
         _draw_products(axes, found)
@@ -144,9 +148,9 @@ def _drawn(
 
 
 @contextmanager
-def _no_word_of_fonts() -> Iterator[None]:
-    """Sizes are measured with whatever is installed; that it lacks characters matters to nobody in an SVG."""
-    finder = logging.getLogger("matplotlib.font_manager")  # which tells of every family that is not there
+def _no_font_warnings() -> Iterator[None]:
+    """Silence warnings of missing fonts: an SVG needs none, and for a PNG the font was checked before."""
+    finder = logging.getLogger("matplotlib.font_manager")
     before, finder.disabled = finder.disabled, True
     try:
         with warnings.catch_warnings():
@@ -157,19 +161,19 @@ def _no_word_of_fonts() -> Iterator[None]:
 
 
 _TITLES = (
-    ("absolute", "absolute codes p(t) · p(t+k): distance without direction"),
-    ("absolute_projected", "after projections: each place has its own curve"),
-    ("relative", "relative codes q · r(k): distance and direction"),
-    ("relative_projected", "after a projection: one curve for all places"),
+    ("absolute", "absolute encodings p(t) · p(t+k): distance without direction"),
+    ("absolute_projected", "after projections: a different curve for each position"),
+    ("relative", "relative encodings q · r(k): distance and direction"),
+    ("relative_projected", "after a projection: one curve for all positions"),
 )
 _STYLES = (("#0b57a4", "-", 3.0), ("#d55e00", "--", 1.8), ("#009e73", ":", 1.8))
 
 
 def _draw_products(axes: Any, found: Products) -> None:
-    distances = np.arange(-REACH, REACH + 1)
+    distances = np.arange(-MAX_DISTANCE, MAX_DISTANCE + 1)
     for axis, (name, title) in zip(axes[:2].flat, _TITLES, strict=True):
-        for place, curve, (colour, dashes, width) in zip(PLACES, getattr(found, name), _STYLES, strict=True):
-            axis.plot(distances, curve, dashes, color=colour, linewidth=width, label=f"t = {place}")
+        for position, curve, (colour, dashes, width) in zip(POSITIONS, getattr(found, name), _STYLES, strict=True):
+            axis.plot(distances, curve, dashes, color=colour, linewidth=width, label=f"t = {position}")
         axis.axvline(0, color="#ccc", linewidth=0.8, zorder=0)
         axis.set_title(title, loc="left")
         axis.set_xlabel("distance k from query to key")
@@ -179,11 +183,11 @@ def _draw_products(axes: Any, found: Products) -> None:
 def _draw_maps(figure: "Figure", axes: Any, attention: tuple[np.ndarray, np.ndarray], text: str) -> None:
     titles = ("absolute positions, scaled scores", "relative positions, unscaled scores")
     for axis, weights, title in zip(axes, attention, titles, strict=True):
-        # The first head: a mean over heads would hide how sharp each of them is.
+        # The first head alone, since a mean over heads would look less sharp than each of them.
         image = axis.imshow(weights[0], cmap="Blues", vmin=0, vmax=1)
         axis.set_title(f"attention of one untrained head\n{title}", loc="left")
         axis.set_xticks(range(len(text)), text)
         axis.set_yticks(range(len(text)), text)
         axis.set_xlabel("key")
         axis.set_ylabel("query")
-    figure.colorbar(image, ax=axes, shrink=0.8, label="share of what a query reads")
+    figure.colorbar(image, ax=axes, shrink=0.8, label="attention weight")

@@ -1,4 +1,4 @@
-"""The page of scores and errors: everything is on it, nothing on it does anything, and a browser can bear it."""
+"""The page of scores and errors: it is complete, nothing on it becomes markup, and its size is limited."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from hanlattice.document import Document, Entity
 from hanlattice.evaluation.scores import errors, evaluate_spans
 from hanlattice.explain import charts
 from hanlattice.explain.analysis import Epoch
-from hanlattice.explain.report import AROUND, MOST, Findings, page
+from hanlattice.explain.report import CONTEXT, MAX_LISTED, Findings, page
 from hanlattice.spans import Span
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\"'&"
@@ -56,11 +56,12 @@ class Page(HTMLParser):
                 self.rows[-1][name] += data
 
 
-def findings(texts: list[str], gold: list[list[Span]], found: list[list[Span]], **more: Any) -> Findings:
+def findings(texts: list[str], gold: list[list[Span]], predicted: list[list[Span]], **more: Any) -> Findings:
     documents = [Document(text, meta={"@file": "some/corpus.txt", "@line": i}) for i, text in enumerate(texts, 1)]
-    entities = [[Entity.of(t, span, 0.5) for span in spans] for t, spans in zip(texts, found, strict=True)]
-    told = {"model": "m", "mode": "exact", "words": [[(0, 2)]] * len(texts), **more}
-    return Findings(report=evaluate_spans(gold, found), documents=documents, gold=gold, found=entities, **told)
+    entities = [[Entity.of(t, span, 0.5) for span in spans] for t, spans in zip(texts, predicted, strict=True)]
+    others = {"model": "m", "mode": "exact", "words": [[(0, 2)]] * len(texts), **more}
+    report = evaluate_spans(gold, predicted)
+    return Findings(report=report, documents=documents, gold=gold, predicted=entities, **others)
 
 
 def read(some: Findings) -> Page:
@@ -72,7 +73,7 @@ GOLD = [[Span(0, 2, "LOC"), Span(2, 6, "ORG")], [Span(0, 2, "PER"), Span(3, 6, "
 FOUND = [[Span(0, 3, "LOC"), Span(2, 6, "PER")], [Span(3, 6, "LOC"), Span(6, 8, "ORG")]]
 
 
-def test_every_error_is_there_in_its_context() -> None:
+def test_every_error_is_listed_in_its_context() -> None:
     rows = read(findings(TEXTS, GOLD, FOUND)).rows
     expected = list(errors(GOLD, FOUND))
     assert len(rows) == len(expected) == 5
@@ -87,31 +88,39 @@ def test_every_error_is_there_in_its_context() -> None:
     assert ["data-nested" in row["data"] for row in rows] == [True, True, False, True, False]
 
 
-def test_pieces_of_an_entity_are_marked_one_by_one() -> None:
+def test_fragments_of_an_entity_are_marked_separately() -> None:
     gold = [[Span.of([(0, 1), (3, 4)], "LOC")]]
     (row,) = read(findings(["重庆人和"], gold, [[]])).rows
     assert row["g"] == "重和"
 
 
-def test_only_the_surroundings_are_shown() -> None:
+def test_only_the_context_of_an_error_is_shown() -> None:
     text = "前" * 500 + "重庆" + "后" * 500
     (row,) = read(findings([text], [[Span(500, 502, "LOC")]], [[]])).rows
-    assert row["text"] == f"…{'前' * AROUND}重庆{'后' * AROUND}…"
+    assert row["text"] == f"…{'前' * CONTEXT}重庆{'后' * CONTEXT}…"
 
 
-def test_it_has_the_scores_and_the_groups() -> None:
-    some = findings(TEXTS, GOLD, FOUND, seen={"重庆": 3}, course=[Epoch(1, 3.0, None), Epoch(2, 1.5, 0.25)])
+def test_the_page_has_scores_and_groups() -> None:
+    some = findings(TEXTS, GOLD, FOUND, seen={"重庆": 3}, epochs=[Epoch(1, 3.0, None), Epoch(2, 1.5, 0.25)])
     text = "".join(page(some))
-    for told in ("22.22", "20.00", "25.00", "Characters of the text", "Characters of the entity", "2–5", "0.50"):
-        assert told in text, told
-    assert "F1 on dev at best 25.00, in epoch 2." in text
+    for expected in (
+        "22.22",
+        "20.00",
+        "25.00",
+        "Characters of the text",
+        "Characters of the entity",
+        "2–5",
+        "0.50",
+    ):
+        assert expected in text, expected
+    assert "best F1 on dev 25.00, in epoch 2." in text
     assert "With --train FILE" not in text
     without = "".join(page(findings(TEXTS, GOLD, FOUND)))
     assert "With --train FILE" in without
-    assert "How it was learnt" not in without
+    assert "<h2>Training" not in without
 
 
-def test_nothing_wrong() -> None:
+def test_no_errors() -> None:
     found = read(findings(["重庆"], [[Span(0, 2, "LOC")]], [[Span(0, 2, "LOC")]]))
     assert found.rows == []
     assert read(findings([""], [[]], [[]])).rows == []
@@ -133,15 +142,19 @@ def test_nothing_is_fetched() -> None:
     assert not re.search(r"https?:|url\(|@import|<link|\bsrc=|fetch|XMLHttp", text)
 
 
-def test_a_hundred_thousand_errors() -> None:
-    """Few enough are listed, of each kind, from the whole corpus, and the page says of how many."""
+def test_at_most_500_errors_of_each_kind_are_listed() -> None:
+    """They come from all parts of the corpus, and the page has the number of all errors."""
     texts = ["重庆人和药店"] * 50_000
     gold: list[list[Span]] = [[Span(0, 2, "LOC")]] * 50_000
     found: list[list[Span]] = [[Span(3, 5, "ORG")]] * 49_999 + [[Span(0, 2, "PER")]]
     text = "".join(page(findings(texts, gold, found)))
     assert len(text) < 1_000_000
     rows = Page(text).rows
-    assert Counter(row["data"]["data-kind"] for row in rows) == {"missed": MOST, "spurious": MOST, "type": 1}
+    assert Counter(row["data"]["data-kind"] for row in rows) == {
+        "missed": MAX_LISTED,
+        "spurious": MAX_LISTED,
+        "type": 1,
+    }
     lines = [int(line) for line in re.findall(r"corpus\.txt:(\d+)<", text)]
     assert lines == sorted(lines)
     assert lines[0] == 1
@@ -151,7 +164,7 @@ def test_a_hundred_thousand_errors() -> None:
     assert "<b>missed</b> 49,999, 500 listed" in text
 
 
-def test_curve_of_one_epoch_and_of_a_flat_run() -> None:
+def test_learning_curve_of_one_epoch_and_of_equal_epochs() -> None:
     for epochs in ([Epoch(1, 2.0, 0.5)], [Epoch(1, 2.0, 0.5), Epoch(2, 2.0, 0.5)], [Epoch(1, 2.0, None)]):
         svg = charts.curve(epochs)
         assert "nan" not in svg
@@ -172,7 +185,9 @@ class TestEvaluate:
             main(["evaluate", str(tiny.trained()), *map(str, arguments)])
         return int(left.value.code or 0), *capsys.readouterr()
 
-    def test_writes_the_page_beside_the_scores(self, capsys: pytest.CaptureFixture[str], file: Path) -> None:
+    def test_writes_the_page_and_prints_the_same_scores(
+        self, capsys: pytest.CaptureFixture[str], file: Path
+    ) -> None:
         plain = self.call(capsys, file, "--format", "json")
         out = file.with_name("report.html")
         train = tiny.folder() / "corpus.bmes"
@@ -185,20 +200,20 @@ class TestEvaluate:
         assert "test.jsonl:31" in text
         assert "is a word" in text
         assert "2–5" in text, "how often entities are in the training corpus"
-        assert "How it was learnt" in text
+        assert "<h2>Training" in text
 
     def test_counts_what_the_scores_count(self, capsys: pytest.CaptureFixture[str], file: Path) -> None:
-        """Renamed labels and entities below the threshold are the same on the page as in the scores."""
+        """--map and --threshold apply to the page as they apply to the scores."""
         out = file.with_name("report.html")
-        _, told, _ = self.call(
+        _, out_text, _ = self.call(
             capsys, file, "--threshold", "1", "--map", "PER=LOC", "--format", "json", "--errors", out
         )
-        micro = next(iter(json.loads(told)["models"].values()))["micro"]
+        micro = next(iter(json.loads(out_text)["models"].values()))["micro"]
         rows = Page(out.read_text("utf-8")).rows
         assert sum("data-gold" in row["data"] for row in rows) == micro["gold"] - micro["correct"] > 0
         assert "PER" not in {row["data"].get("data-gold") for row in rows}
 
-    def test_needs_the_name_of_a_page(self, capsys: pytest.CaptureFixture[str], file: Path) -> None:
+    def test_the_page_must_end_in_html(self, capsys: pytest.CaptureFixture[str], file: Path) -> None:
         code, _, err = self.call(capsys, file, "--errors", "report.pdf")
         assert code == 2
         assert "report.pdf: name a page, such as report.html" in err
@@ -217,20 +232,20 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def shown(browser: Any, tmp_path: Path) -> Any:
-    """A page of hostile errors in a browser, which has asked for nothing and complained of nothing."""
+    """A page of hostile errors in a browser. It makes no requests and logs no errors."""
     texts = [*TEXTS, HOSTILE]
     some = findings(texts, [*GOLD, [Span(0, 9, HOSTILE)]], [*FOUND, []], model=HOSTILE)
     (tmp_path / "report.html").write_text("".join(page(some)), encoding="utf-8")
     tab = browser.new_page()
-    told: list[str] = []
-    asked: list[str] = []
-    tab.on("pageerror", lambda error: told.append(str(error)))
-    tab.on("console", lambda message: told.append(message.text))
-    tab.on("request", lambda request: asked.append(request.url))
+    messages: list[str] = []
+    requests: list[str] = []
+    tab.on("pageerror", lambda error: messages.append(str(error)))
+    tab.on("console", lambda message: messages.append(message.text))
+    tab.on("request", lambda request: requests.append(request.url))
     tab.goto((tmp_path / "report.html").as_uri())
     yield tab
-    assert told == []
-    assert len(asked) == 1
+    assert messages == []
+    assert len(requests) == 1
     assert tab.evaluate("window.hacked") is None
     tab.close()
 
@@ -255,9 +270,9 @@ class TestInABrowser:
         shown.select_option("[name=label]", HOSTILE)
         assert self.visible(shown) == ["missed"]
         shown.press("[name=text]", "Enter")
-        assert self.visible(shown) == ["missed"], "a form that is sent does not load the page anew"
+        assert self.visible(shown) == ["missed"], "submitting the form does not load the page again"
 
-    def test_is_a_list_without_scripts(self, browser: Any, tmp_path: Path) -> None:
+    def test_without_scripts_the_page_is_a_list(self, browser: Any, tmp_path: Path) -> None:
         (tmp_path / "report.html").write_text("".join(page(findings(TEXTS, GOLD, FOUND))), encoding="utf-8")
         tab = browser.new_context(java_script_enabled=False).new_page()
         tab.goto((tmp_path / "report.html").as_uri())

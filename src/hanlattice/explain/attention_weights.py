@@ -1,4 +1,4 @@
-"""Attention weights, caught while a tagger reads."""
+"""The attention weights of a torch model, recorded while it reads. This module imports torch."""
 
 from typing import Any
 
@@ -15,16 +15,21 @@ from hanlattice.tagger import Tagger
 
 @torch.inference_mode()
 def attention_weights(tagger: Tagger, batch: Batch, convention: str = "") -> list[Float[np.ndarray, "A N L"]]:
-    """Of a batch of one sentence, read by a convention, layer by layer in the order in which they read."""
-    caught: list[np.ndarray] = []
+    """The attention weights of each layer of the encoder, in order; none if the encoder has no attention.
 
-    def catch(module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-        # A layer of FLAT that asks for words as well is told to give the rows of characters alone.
+    Args:
+        batch: one sentence.
+        convention: the annotation convention to read by; "" for a model that has only one.
+    """
+    recorded: list[np.ndarray] = []
+
+    def record(module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        # The weights are those of character queries alone, in every layer.
         named = {name: value for name, value in options.items() if name != "only_chars"}
-        caught.append(module.weights(*arguments, **named)[0].float().cpu().numpy())  # type: ignore[operator]
+        recorded.append(module.weights(*arguments, **named)[0].float().cpu().numpy())  # type: ignore[operator]
 
     hooks = [
-        module.register_forward_pre_hook(catch, with_kwargs=True)
+        module.register_forward_pre_hook(record, with_kwargs=True)
         for module in tagger.encoder.modules()
         if isinstance(module, LatticeAttention | Attention)
     ]
@@ -33,4 +38,4 @@ def attention_weights(tagger: Tagger, batch: Batch, convention: str = "") -> lis
     finally:
         for hook in hooks:
             hook.remove()
-    return caught
+    return recorded

@@ -1,4 +1,4 @@
-"""Groups, confusions and curves, on cases small enough to count by hand."""
+"""Groups, confusion matrices and learning curves, on cases small enough to count by hand."""
 
 from pathlib import Path
 
@@ -70,9 +70,9 @@ def test_by_coverage() -> None:
     words = [{(0, 2), (4, 6), (1, 5)}, [(0, 1), (1, 2), (3, 5), (5, 7)]]
     assert scores_by(by_coverage(words), GOLD, FOUND) == {
         "is a word": Score(1, 2, 1),  # 重庆; 药店
-        "made up of words": Score(1, 1, 0),  # 李明 as 李 and 明
-        "partly of words": Score(2, 1, 1),  # 人和药店 has 药店; 北京市 has 北京
-        "holds no word": Score(0, 1, 0),
+        "consists of words": Score(1, 1, 0),  # 李明 as 李 and 明
+        "contains words": Score(2, 1, 1),  # 人和药店 has 药店; 北京市 has 北京
+        "contains no word": Score(0, 1, 0),
     }
 
 
@@ -85,7 +85,7 @@ SPANS = st.lists(
 
 
 @given(st.lists(st.tuples(SPANS, SPANS), max_size=4))
-def test_groups_are_a_division(pairs: list[tuple[list[Span], list[Span]]]) -> None:
+def test_every_span_is_in_exactly_one_group(pairs: list[tuple[list[Span], list[Span]]]) -> None:
     gold, found = [g for g, _ in pairs], [f for _, f in pairs]
     micro = evaluate_spans(gold, found).micro
     texts = ["重庆人和药店在渝中区开业了很久呀"] * len(pairs)
@@ -112,7 +112,7 @@ def test_confusion() -> None:
     ("gold", "found", "expected"),
     [
         ([Span(0, 6, "ORG"), Span(0, 2, "LOC")], [Span(0, 6, "ORG")], [True]),  # the inner one missed
-        ([Span(0, 6, "ORG")], [Span(0, 6, "ORG"), Span(0, 2, "LOC")], [True]),  # an inner one is spurious
+        ([Span(0, 6, "ORG")], [Span(0, 6, "ORG"), Span(0, 2, "LOC")], [True]),  # a spurious inner one
         ([Span(0, 6, "ORG")], [Span(0, 5, "ORG")], [False]),
         ([Span(0, 2, "ORG"), Span(2, 4, "LOC")], [Span(0, 2, "LOC")], [False, False]),
         ([Span(0, 2, "ORG"), Span(2, 4, "LOC")], [Span(0, 3, "ORG"), Span(2, 4, "LOC")], [True]),
@@ -138,5 +138,5 @@ def test_learning_curve_of_a_log(tmp_path: Path) -> None:
     assert learning_curve(tmp_path) == [Epoch(1, 2.5, None), Epoch(2, 1.0, 0.5125)]
     for broken in ('{"epoch": 1', '{"epoch": 1}', "[]", '{"epoch": "x", "loss": 1}'):
         log.write_text(f'{{"epoch": 1, "loss": 2.5}}\n{broken}\n', encoding="utf-8")
-        with pytest.raises(DataError, match=r"log\.jsonl:2: is no line of a training log"):
+        with pytest.raises(DataError, match=r"log\.jsonl:2: is not a line of a training log"):
             learning_curve(tmp_path)

@@ -1,0 +1,57 @@
+"""Influence equals what removing a word from the lexicon changes."""
+
+import pytest
+
+import tiny
+from hanlattice.errors import HanlatticeError
+from hanlattice.explain import Influence, influence
+
+TEXT = "昨天王小红去了长江大桥局,王小红说很好"
+
+
+def test_influence_is_what_removing_the_word_changes() -> None:
+    ner = tiny.ner()
+    before = ner(TEXT)
+    found = influence(ner, TEXT)
+    assert [change.word for change in found] == list(before.lattice.words)
+    for change in found:
+        other = tiny.ner()
+        other.lexicon.remove(change.word)
+        after = other(TEXT)
+        scores = [{e.span: e.score for e in d.entities} for d in (before, after)]
+        spans = scores[0].keys() | scores[1].keys()
+        most = max(abs(scores[0].get(span, 0.0) - scores[1].get(span, 0.0)) for span in spans)
+        assert change.strength == pytest.approx(most, abs=1e-5)
+    assert max(change.strength for change in found) > 0.001
+
+
+def test_an_entity_that_is_found_only_with_the_word() -> None:
+    """The threshold is between its two scores, so its score changes to 0."""
+    ner = tiny.ner()
+    strongest = max(influence(ner, TEXT), key=lambda change: change.strength)
+    assert strongest.entity is not None
+    threshold = (strongest.before + strongest.after) / 2
+    with ner.using(threshold=threshold):
+        again = next(change for change in influence(ner, TEXT) if change.word == strongest.word)
+    assert again.entity is not None
+    assert again.strength == pytest.approx(max(strongest.before, strongest.after), abs=1e-5)
+    assert 0.0 in (again.before, again.after)
+    assert "not found" in str(again)
+
+
+def test_the_lexicon_is_not_changed() -> None:
+    ner = tiny.ner()
+    before = ner(TEXT), list(ner.lexicon)
+    influence(ner, TEXT)
+    assert (ner(TEXT), list(ner.lexicon)) == before
+
+
+def test_changes_too_small_to_see_are_not_shown() -> None:
+    entity = tiny.ner()(TEXT).entities[0]
+    assert str(Influence("好", 0.0004, entity, 0.5, 0.5004)) == "好: without it nothing changes"
+    assert str(Influence("好", 0.25, entity, 0.5, 0.75)).endswith(f"{entity.text} {entity.label} 0.500 → 0.750")
+
+
+def test_a_text_that_is_too_long() -> None:
+    with pytest.raises(HanlatticeError, match="1,001 characters"):
+        influence(tiny.ner(), "好" * 1001)
