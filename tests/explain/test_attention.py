@@ -42,7 +42,7 @@ def words() -> WordEmbedding:
 
 @pytest.mark.parametrize("settings", [{}, {"layers": 3, "scaled": True}, {"layers": 2, "distances": "ends"}])
 def test_weights_equal_those_of_the_paper(settings: dict[str, object]) -> None:
-    ner = ner_with(build_flat(d_in(), words(), **{"d_model": 16, "heads": 4, "d_feed_forward": 10, **settings}))
+    ner = ner_with(build_flat(d_in(), words(), **{"d_model": 20, "heads": 4, "d_feed_forward": 10, **settings}))
     found = attention(ner, TEXT)
     encoder, (encoded,) = ner.tagger.encoder, ner.reader.read([ner.normaliser(TEXT).text], ner.lexicon)
     batch = collate([encoded])
@@ -73,7 +73,7 @@ def test_the_share_of_a_word_is_the_mean_over_its_own_characters() -> None:
 
 
 def test_a_transformer_over_characters() -> None:
-    ner = ner_with(build_transformer(d_in(), TransformerXL, d_model=16, heads=2, d_feed_forward=8, layers=2))
+    ner = ner_with(build_transformer(d_in(), TransformerXL, d_model=20, heads=2, d_feed_forward=8, layers=2))
     found = attention(ner, TEXT)
     assert found.weights.shape == (2, 2, len(TEXT), len(TEXT))
     np.testing.assert_allclose(found.weights.sum(-1), 1, atol=1e-5)
@@ -81,7 +81,7 @@ def test_a_transformer_over_characters() -> None:
 
 
 def test_an_encoder_without_attention() -> None:
-    ner = ner_with(BiLSTM(d_in(), d_hidden=8))
+    ner = ner_with(BiLSTM(d_in(), d_hidden=10))
     with pytest.raises(ModelError, match="has no attention; influence works with every encoder"):
         attention(ner, TEXT)
     assert len(influence(ner, TEXT)) == len(ner(TEXT).lattice)
