@@ -1,4 +1,4 @@
-"""Settings read from TOML, with dotted overrides, and written back resolved."""
+"""Reads settings from TOML files, with dotted overrides, and writes them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def overridden(config: Config, overrides: Mapping[str, str]) -> Config:
 
 
 def _from_file(path: Path, derived: Set[Path] = frozenset()) -> Config:
-    """The configuration of a file that those in ``derived`` build upon."""
+    """The configuration of a file; the files in ``derived`` name it, directly or not, as their ``base``."""
     settings = read_toml(path)
     base = settings.pop("base", None)
     if base is None:
@@ -55,12 +55,12 @@ def _from_file(path: Path, derived: Set[Path] = frozenset()) -> Config:
     if not isinstance(base, str):
         raise ConfigError(f"{path}: 'base' must be the name of a file, not {base!r}")
     if path.resolve() in derived:
-        raise ConfigError(f"{path}: is its own 'base', directly or by way of others; remove one of them")
+        raise ConfigError(f"{path}: is its own 'base', directly or through other files; remove one of them")
     return _from_file(path.parent / base, {*derived, path.resolve()}).with_settings(settings, str(path))
 
 
 def located(path: str) -> str:
-    """``path`` with variables of the environment filled in, such as ``$HANLATTICE_DATA/weibo.train``.
+    """``path`` with environment variables filled in, such as ``$HANLATTICE_DATA/weibo.train``.
 
     Raises:
         ConfigError: a variable is not set.
@@ -72,19 +72,19 @@ def located(path: str) -> str:
 
 
 def save_config(config: Config, path: str | Path) -> None:
-    """Write the resolved configuration as TOML."""
+    """Write the configuration as TOML, with all defaults and overrides."""
     with atomic_write(path, "wb") as stream:
         tomli_w.dump(to_dict(config), stream)
 
 
 def to_dict(config: Config) -> dict[str, Any]:
-    """The configuration as nested dictionaries: a part's settings stand beside its name."""
+    """The configuration as nested dictionaries: the settings of a part are in the same table as its name."""
     nested = asdict(config)
-    for holder, room in (
-        *((nested, room) for room in ("embedding", "encoder", "decoder")),
-        *((corpus, "decoder") for kind in ("conventions", "auxiliary") for corpus in nested[kind].values()),
+    for holder, kind in (
+        *((nested, kind) for kind in ("embedding", "encoder", "decoder")),
+        *((corpus, "decoder") for table in ("conventions", "auxiliary") for corpus in nested[table].values()),
     ):
-        holder[room] = {"name": holder[room]["name"], **holder[room]["settings"]}
+        holder[kind] = {"name": holder[kind]["name"], **holder[kind]["settings"]}
     return nested
 
 
@@ -94,7 +94,7 @@ def _nested(dotted: str, value: Any) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """The value of an override: TOML where it reads as such, else the text itself."""
+    """The value of an override: parsed as TOML if possible, else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):

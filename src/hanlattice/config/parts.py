@@ -1,4 +1,4 @@
-"""A part of a tagger in the settings: its name, and settings of its own."""
+"""The settings of one part of a tagger: its name, and the settings of that part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hanlattice.config.ranges import OF_PARTS, refuse_outside
 from hanlattice.config.values import coerced, suggestion
 from hanlattice.errors import ConfigError
 
-# Of the settings of a part: their types, and what holds where nothing is said.
+# The settings of a part by name: their types and defaults.
 Kinds = Mapping[str, tuple[Any, Any]]
 
 
@@ -18,15 +18,15 @@ Kinds = Mapping[str, tuple[Any, Any]]
 class Part:
     """A part of the tagger: its name in :mod:`hanlattice.build`, or ``package.module:Class``; its settings.
 
-    A setting that is a part itself, such as the encoder that another one wraps, is a table with a name of its own
-    and called ``inner``; several of them stand in a table called ``parts``.
+    A setting may be a part itself, such as the encoder that another encoder wraps. Then it is a table with a
+    ``name``, called ``inner``; several such tables are in a table called ``parts``.
     """
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def with_settings(self, settings: Mapping[str, Any]) -> Part:
-        """This part with ``settings``, which may name another part, laid over it.
+        """This part with ``settings`` on top, which may name another part.
 
         Settings of another part do not carry over; whether they exist is checked when the part is built.
         """

@@ -1,8 +1,7 @@
-"""Ranges of numbers in settings: what each may be, and the line that says so.
+"""Ranges of numbers in settings, and the error for a number outside its range.
 
-`OF_PARTS` has those of embeddings, encoders and decoders, by the name of the setting, which means the same in every
-part that has it. Settings that are not of a part have theirs beside their default in
-:mod:`hanlattice.config.settings`.
+`OF_PARTS` has the ranges of the settings of embeddings, encoders and decoders, by name; a name has the same range
+in every part. The ranges of all other settings are next to their defaults in :mod:`hanlattice.config.settings`.
 """
 
 import math
@@ -14,7 +13,7 @@ from hanlattice.errors import ConfigError
 
 @dataclass(frozen=True)
 class Range:
-    """Finite numbers from ``least`` to ``most``, either of which may itself be left out."""
+    """Finite numbers from ``least`` to ``most``; ``without_least`` and ``without_most`` exclude the limits."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -40,7 +39,7 @@ def at_least(least: int, unit: str = "") -> Range:
 SIZE = Range(1, 65_536)
 COUNT = Range(0, 65_536)
 SHARE = Range(0, 1)
-RATE = Range(0, 1, without_most=True)  # of dropout, averages and momentum: at 1 nothing would be left
+RATE = Range(0, 1, without_most=True)  # dropout, averages and momentum: 1 would leave nothing
 WEIGHT = Range(0)
 POSITIVE = Range(0, without_least=True)
 

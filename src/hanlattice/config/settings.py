@@ -1,4 +1,4 @@
-"""Settings: frozen dataclasses, read from TOML with dotted overrides, written back resolved."""
+"""Settings as frozen dataclasses, with their defaults and ranges."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from hanlattice.config.values import coerced, suggestion
 from hanlattice.errors import ConfigError
 
 DEFAULT_CONVENTION = "default"
-"""The annotation convention of a model that was trained on one kind of annotation only."""
+"""The name of the annotation convention of a model with only one."""
 
-# What torch calls the devices that it may have; which of them there are is seen when one is used.
+# Device names of torch; whether a device exists is only known when it is used.
 DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu|hpu|npu|xla)(:\d+)?")
 
 
 def ranged(default: Any, allowed: Range) -> Any:
-    """A setting that is a number of a range."""
+    """A setting that is a number within a range."""
     return field(default=default, metadata={"range": allowed})
 
 
 class _Ranged:
-    """Settings that are checked whenever they are made; ``_name`` is what their table is called."""
+    """Settings that are checked when they are created; ``_name`` is the name of their table."""
 
     _name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        for one in fields(self):  # type: ignore[arg-type]  # of the dataclasses that derive from this
+        for one in fields(self):  # type: ignore[arg-type]  # the subclasses are dataclasses
             refuse_outside(getattr(self, one.name), one.metadata.get("range"), f"{self._name}.{one.name}")
 
 
 @dataclass(frozen=True)
 class TextConfig(_Ranged):
-    """How texts are rewritten before a model reads them; see :class:`hanlattice.text.normalise.Normaliser`.
+    """How texts are normalised before a model reads them; see :class:`hanlattice.text.normalise.Normaliser`.
 
-    ``window`` and ``overlap``, which is smaller, are in characters: longer texts are read in windows.
+    Texts longer than ``window`` characters are read in windows that overlap by ``overlap`` characters.
     """
 
     _name = "text"
@@ -58,17 +58,17 @@ class TextConfig(_Ranged):
 
 @dataclass(frozen=True)
 class DataConfig(_Ranged):
-    """Corpora, and what is done to them. ``format`` and ``scheme`` are detected where empty.
+    """Corpora, and how they are changed. ``format`` and ``scheme`` are detected if empty.
 
-    ``dev_share`` of the first training corpus becomes dev where there is no dev file. With ``drop`` annotations
-    that cannot be read as they stand are passed over, and counted, instead of being an error. ``exclude`` lists
-    corpora: documents of train that share 20 characters with them are left out. ``outermost`` keeps of nested
-    entities in train those that no other holds, for decoders that cannot express nesting; dev and test keep all.
-    ``unpunctuated`` is the share of train that is read, drawn again in each epoch, without punctuation and space
-    between entities, as lists of names and careless writers have it; dev then counts both ways. ``noise`` is the
-    share that is read with blanks, emoji, line breaks, OCR errors and the like, see
-    :mod:`hanlattice.training.noise`. ``user_words`` is the share in which names stand in the lexicon as words that
-    a user added, see :mod:`hanlattice.training.user_words`; without a composition of words it has no effect.
+    ``dev_share`` of the first training corpus becomes dev if there is no dev file. With ``drop`` annotations that
+    cannot be read are skipped and counted, instead of being an error. ``exclude`` lists corpora: documents of train
+    that share 20 characters with them are left out. ``outermost`` keeps only the outermost of nested entities in
+    train, for decoders that cannot learn nested ones; dev and test keep all. ``unpunctuated`` is the share of
+    train, drawn again for each epoch, that is read without punctuation and space between entities; dev is then
+    scored with and without punctuation. ``noise`` is the share that is read with blanks, emoji, line breaks, OCR
+    errors and the like, see :mod:`hanlattice.training.noise`. ``user_words`` is the share in which names are in the
+    lexicon as words that a user added, see :mod:`hanlattice.training.user_words`; without a composition of words it
+    has no effect.
 
     ``convention`` is the name of the annotation convention of ``train``.
     """
@@ -91,10 +91,10 @@ class DataConfig(_Ranged):
 
 @dataclass(frozen=True)
 class LexiconConfig(_Ranged):
-    """``files`` of words; ``FILE=LABEL`` gives all words of a file that gazetteer label, and of equal words the
-    last counts. ``vector_words`` puts the words of the vectors before them. Words of fewer than
-    ``min_word_length`` characters are never matched. How often words occur is counted in ``train`` or, as some
-    publications have it, in ``all`` corpora, test included.
+    """``files`` of words; ``FILE=LABEL`` gives all words of a file that gazetteer label, and if a word occurs
+    twice, the last one counts. ``vector_words`` puts the words of the vectors before them. Words of fewer than
+    ``min_word_length`` characters are never matched. Words are counted in ``train`` or, as in some publications, in
+    ``all`` corpora including test.
     """
 
     _name = "lexicon"
@@ -108,10 +108,10 @@ class LexiconConfig(_Ranged):
 class VectorsConfig(_Ranged):
     """``path`` of the vectors, empty for those inside the package. ``normalise`` scales each to length 1.
 
-    The most frequent ``bigrams`` and ``words`` (0: all) come into the model beyond those met in the corpora.
-    Names met in training at least ``min_frequency`` times that have no vector begin with a random one. With
-    ``spelled`` what the characters of a word tell of its vector is fitted before training, so that words without a
-    vector begin with the one that their characters suggest.
+    The most frequent ``bigrams`` and ``words`` (0: all) are added to those in the corpora. Names without a vector
+    that occur in train at least ``min_frequency`` times start with a random one. With ``spelled`` a regression of
+    word vectors on characters is fitted before training, so that words without a vector start with the vector that
+    their characters predict.
     """
 
     _name = "vectors"
@@ -125,13 +125,13 @@ class VectorsConfig(_Ranged):
 
 @dataclass(frozen=True)
 class AuxiliaryConfig(_Ranged):
-    """Corpora that are annotated in another way than ``data.train``, such as with parts of speech.
+    """Corpora that are annotated differently from ``data.train``, for example with parts of speech.
 
-    A head of its own, with a ``decoder``, reads what embedding and encoder make of ``corpus`` (one file or
-    several), so that they learn from it; the head is dropped after training. ``labels`` renames labels (``NS =
-    "LOC"``). A ``share`` of the documents, drawn again in each epoch, is read in the first ``epochs`` (0: in
-    all); ``weight`` multiplies the loss. With ``same_convention`` there is no head of its own: the corpus follows
-    the convention of ``data.train`` and teaches its head, as texts that another model annotated do.
+    A separate head with a ``decoder`` learns from ``corpus`` (one or more files), together with the embedding and
+    the encoder; the head is removed after training. ``labels`` renames labels (``NS = "LOC"``). A ``share`` of the
+    documents, drawn again for each epoch, is used in the first ``epochs`` (0: all); ``weight`` multiplies the loss.
+    With ``same_convention`` there is no separate head: the corpus follows the convention of ``data.train`` and
+    trains its head, for example texts that another model annotated.
     """
 
     _name = "auxiliary"
@@ -146,7 +146,7 @@ class AuxiliaryConfig(_Ranged):
 
 @dataclass(frozen=True)
 class ConventionConfig(AuxiliaryConfig):
-    """An annotation convention beside that of ``data.train``: the head is kept, and the model answers by it on
+    """Another annotation convention than that of ``data.train``: the head is kept, and the model follows it on
     request. ``edges``: see :class:`PredictionConfig`.
     """
 
@@ -164,16 +164,16 @@ class ConventionConfig(AuxiliaryConfig):
 
 @dataclass(frozen=True)
 class TrainingConfig(_Ranged):
-    """``batch_size`` sentences make a step: they are shared among the processes that train, and each reads its own
-    in ``accumulate`` pieces. ``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule``
-    after the share ``warmup`` of all steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate``
-    multiplies the rate of embedding tables, ``crf_rate`` that of transitions, ``pretrained_rate`` that of
-    language models, which is also multiplied by ``layer_decay`` for each layer further from the last one. Epochs
-    before ``pretrained_from`` leave them as they are. ``patience``: epochs without a better dev F1 until the end
-    (0: never). ``average``: decay of the moving average of the weights that is evaluated and saved (0: none).
-    ``start``: the folder of a model, or ``default``, whose weights are fine-tuned. ``least_steps``: where the
-    epochs make fewer steps, as with a small corpus, there are more epochs. ``initialisation``:
-    ``xavier`` for every matrix outside tables and CRF, or ``default`` (torch's).
+    """``batch_size`` is the number of sentences per step, over all processes; each process reads its share in
+    ``accumulate`` parts. ``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule`` after
+    the share ``warmup`` of all steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate`` multiplies the
+    rate of embedding tables, ``crf_rate`` that of transitions, ``pretrained_rate`` that of language models, which
+    is also multiplied by ``layer_decay`` for each layer further from the last one. They are frozen in epochs before
+    ``pretrained_from``. ``patience``: epochs without a better dev F1 until the end (0: never). ``average``: decay
+    of the moving average of the weights that is evaluated and saved (0: none). ``start``: the folder of a model, or
+    ``default``, whose weights are fine-tuned. ``least_steps``: if the epochs have fewer steps, as with a small
+    corpus, there are more epochs. ``initialisation``: ``xavier`` for every matrix outside tables and CRF, or
+    ``default`` (torch's).
     """
 
     _name = "training"
@@ -213,8 +213,8 @@ class TrainingConfig(_Ranged):
 
 @dataclass(frozen=True)
 class PredictionConfig:
-    """``precision`` of products with weights when a model is read by what needs no torch: ``int8`` is for models
-    whose scores were seen to bear it, as ``hanlattice export --int8`` does.
+    """``precision`` of products with weights in engines without torch: ``int8`` is set by
+    ``hanlattice export --int8``, for models whose scores hardly change.
 
     ``edges``: what is cut off the ends of an entity. ``blank``: white space and emoji. ``punctuation``: also
     separators and brackets or quotes without their partner; see :mod:`hanlattice.text.edges`.
@@ -226,7 +226,7 @@ class PredictionConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that makes a run; what is saved beside a model is this, resolved."""
+    """All settings of a run; saved with the model."""
 
     text: TextConfig = field(default_factory=TextConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -241,7 +241,7 @@ class Config:
     prediction: PredictionConfig = field(default_factory=PredictionConfig)
 
     def with_settings(self, settings: Mapping[str, Any], source: str = "settings") -> Config:
-        """This configuration with nested ``settings`` laid over it.
+        """This configuration with nested ``settings`` on top.
 
         Raises:
             ConfigError: a key that does not exist (the nearest one is suggested) or a value of the wrong type.

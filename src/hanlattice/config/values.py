@@ -12,14 +12,14 @@ from hanlattice.errors import ConfigError
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` or the list of all that is known, to end an error message with."""
+    """The end of an error message: ``; did you mean 'x'?``, or the list of known names."""
     names = sorted(known)
     near = get_close_matches(word, names, 1)
     return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(names)}"
 
 
 def coerced(value: Any, hint: Any, where: str) -> Any:
-    """``value`` as the type of a setting; whole numbers may stand for real ones, a string for a list of one.
+    """``value`` converted to the type of a setting; integers become floats, and a string a list with one item.
 
     Raises:
         ConfigError: it is of another type.
