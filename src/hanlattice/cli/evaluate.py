@@ -131,8 +131,17 @@ def evaluate(
     }
     mode = _mode(gold, strict=strict, partial=partial, convention=convention, threshold=threshold)
     if errors is not None:
-        report, options = results[model].report, {"model": model, "mode": mode, "threshold": threshold}
-        _write_page(errors, documents, evaluations[0], report, train=train or [], **options)
+        report = results[model].report
+        _write_page(
+            errors,
+            documents,
+            evaluations[0],
+            report,
+            model=model,
+            mode=mode,
+            threshold=threshold,
+            train=train or [],
+        )
     _print(results, _comparison(gold, evaluations, threshold), mode, format)
 
 
@@ -276,7 +285,7 @@ def _write_page(
         mode=mode,
         report=report,
         documents=documents,
-        gold=evaluation.gold,
+        gold=[list(spans) for spans in evaluation.gold],
         predicted=[[e for e in d.entities if (e.score or 0.0) >= threshold] for d in evaluation.predicted],
         words=[
             () if lattice is None else list(zip(lattice.starts, lattice.ends, strict=True)) for lattice in lattices
