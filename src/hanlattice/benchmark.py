@@ -124,10 +124,10 @@ def report_start() -> None:
     """What the new process does: reads stdin, prints its :class:`Start`."""
     from hanlattice.api import load
 
-    begun, settings, texts = json.load(sys.stdin)
+    start, settings, texts = json.load(sys.stdin)
     ner = load(**settings)
     ner(texts[0])
-    first, memory = time.time() - begun, _memory()
+    first, memory = time.time() - start, _memory()
     for _ in ner(texts):
         pass
     print(json.dumps(asdict(Start(first, memory, _memory()))))

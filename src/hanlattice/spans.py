@@ -62,7 +62,7 @@ class Span(NamedTuple):
         return tuple(zip(edges[::2], edges[1::2], strict=True))
 
     def mapped(self, place: Callable[[int, int], tuple[int, int]]) -> "Span":
-        """The span in another text: ``place`` tells where there a range of this one is."""
+        """The span in another text: ``place`` maps a range of this text to the other one."""
         if not self.gaps:
             return Span(*place(self.start, self.end), self.label)
         return Span.of((place(*fragment) for fragment in self.fragments), self.label)
@@ -135,7 +135,7 @@ def from_tags(tags: Sequence[str], scheme: str | None = None, strict: bool = Fal
     """The spans that tags express, in order; the inverse of `to_tags`.
 
     Ill-formed tags are read leniently, as conlleval, fastNLP and seqeval's default mode read them: a span
-    goes on while an inside or end tag of its own label follows a begin or inside tag, and any other tag but
+    continues while an inside or end tag of its own label follows a begin or inside tag, and any other tag but
     ``O`` starts a new one. ``strict`` drops ill-formed spans instead, and equals seqeval's strict mode.
 
     Args:

@@ -19,7 +19,7 @@ from hanlattice.spans import ScoredSpan, Span
 class Head(nn.Module):
     """One annotation convention of a model: a ``decoder``, and a ``shift [D]`` that is added to the embedding.
 
-    The shift tells the encoder which convention is wanted; it is initially zero.
+    The shift encodes the convention for the encoder; it is initially zero.
     """
 
     def __init__(self, d_in: int, decoder: Decoder):

@@ -1,4 +1,4 @@
-"""Language models of Hugging Face: read from a local folder, with what may be wrong there told in one line."""
+"""Language models of Hugging Face: read from a local folder; errors in it are reported in one line."""
 
 import os
 import tempfile

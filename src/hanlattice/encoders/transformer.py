@@ -148,8 +148,8 @@ class Transformer(Encoder):
 
     With ``decoder_passes`` above 0 it ends in the enhanced mask decoder of DeBERTa: learned absolute positions
     are added to the queries of the last layer, and that layer is applied ``decoder_passes`` times (DeBERTa: twice).
-    Keys and values are always the output of the layer before. Nothing else tells DeBERTa's characters their
-    absolute position.
+    Keys and values are always the output of the layer before. This is the only absolute
+    position that DeBERTa encodes.
 
     Args:
         d_model: D, the width of all layers and of the result.
