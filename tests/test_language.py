@@ -14,11 +14,9 @@ IN_REVISION = (
     "docs/compare.md",
     "docs/confidence.md",
     "docs/distributed.md",
-    "docs/explain.md",
     "docs/serving.md",
     "docs/settings.md",
     "src/hanlattice/comparison/",
-    "src/hanlattice/explain/",
     "src/hanlattice/serving/",
     "src/hanlattice/training/",
 )
