@@ -13,12 +13,10 @@ SUFFIXES = {".py", ".md", ".toml", ".c", ".h", ".js", ".css", ".html", ""}
 IN_REVISION = (
     "docs/compare.md",
     "docs/confidence.md",
-    "docs/distributed.md",
     "docs/serving.md",
     "docs/settings.md",
     "src/hanlattice/comparison/",
     "src/hanlattice/serving/",
-    "src/hanlattice/training/",
 )
 
 # By what to write in their place.
