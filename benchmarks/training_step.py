@@ -96,7 +96,8 @@ def contenders(tagger: Tagger, config: Config) -> dict[str, Contender]:
 
 def invented(config: Config) -> Tagger:
     chars, bigrams, words = (torch.randn(n, WIDTH) for n in (N_CHARS, N_BIGRAMS, N_WORDS))
-    tables = Tables(*map(Rows.of, (chars, bigrams, words, torch.ones(N_WORDS, dtype=torch.long))), 0)
+    counts = Rows.of(torch.ones(N_WORDS, dtype=torch.long))
+    tables = Tables(Rows.of(chars), Rows.of(bigrams), Rows.of(words), counts, 0)
     tagger = build(config, tables, LABELS)
     initialise(tagger, config.training.initialisation)
     return tagger

@@ -142,7 +142,7 @@ def _new(given: dict[str, Any], named: set[str], texts: list[Path]) -> "Settings
 
     if not texts:
         raise typer.BadParameter("name text files to learn from, or --resume")
-    paths = {name: str(given[name]) for name in ("held_out", "start")}
+    paths: dict[str, Any] = {name: str(given[name]) for name in ("held_out", "start")}
     rest = {name: given[name] for name in SETTINGS if name not in paths}
     shape = Shape(**{name: given[name] for name in SHAPE})
     if given["start"]:
