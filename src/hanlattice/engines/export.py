@@ -29,6 +29,7 @@ from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation.evaluate import evaluate
 from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.inputs.batch import collate
+from hanlattice.inputs.encoded import Sentences
 from hanlattice.inputs.reader import Reader
 from hanlattice.model.digests import CHECKPOINT, digest, record
 from hanlattice.model.folder import GRAPH, SCALE, WEIGHTS, ModelFolder
@@ -208,7 +209,7 @@ def _inputs(ner: NER, texts: Sequence[str], names: Sequence[str]) -> dict[str, t
     return {name: torch.from_numpy(given[name]) for name in names}
 
 
-def _encoded(ner: NER, texts: Sequence[str]) -> list[Any]:
+def _encoded(ner: NER, texts: Sequence[str]) -> Sentences:
     reader: Reader = ner.reader
     return reader.read([ner.normaliser(text).text for text in texts], ner.lexicon)
 
