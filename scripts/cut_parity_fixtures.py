@@ -1,16 +1,16 @@
-"""Cut the fixtures of the authors' code to the size of a repository: tests/parity/data.
+"""Reduce the tensors of the authors' code to a size that fits into the repository: tests/parity/data.
 
     python scripts/cut_parity_fixtures.py FIXTURES
 
 FIXTURES is a folder of tensors written by the authors' implementations: randomly initialised weights, synthetic
-ids, intermediate results and gradients. What is kept:
+ids, intermediate results and gradients. The script keeps:
 
-- Lattice LSTM: everything, since the model is small.
-- TENER: the model of two layers, without the table of sinusoids, which is computed.
-- FLAT: of the model with four distances the embeddings, attention, emissions and CRF; of every other model the
-  weights and results of the first ``FEATURES`` features of the relative positions.
+- Lattice LSTM: everything, because the model is small.
+- TENER: the model with two layers. The table of sinusoids is left out, because it can be computed.
+- FLAT: embeddings, attention, emissions and CRF of the model with four distances; from every other model only the
+  weights and outputs of the first ``FEATURES`` features of the relative positions.
 
-Only numbers are written. Texts and vocabularies in FIXTURES are not read.
+The script writes only numbers. It does not read the texts and vocabularies in FIXTURES.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 DATA = Path(__file__).parents[1] / "tests" / "parity" / "data"
-LIMIT = 1_000_000  # bytes of all files together
+LIMIT = 1_000_000  # bytes, for all files together
 FEATURES = 8
 
 FLAT_MODELS = (
@@ -70,11 +70,12 @@ def main() -> None:
 
 
 def _is_kept(key: str) -> bool:
+    """Whether a tensor of TENER is kept."""
     return key.startswith("scaled_prenorm:") and "pos_embed.weights" not in key
 
 
 def flat(arrays: dict[str, np.ndarray], name: str) -> dict[str, Any]:
-    """What is kept of one FLAT model."""
+    """The arrays of one FLAT model that are kept, by name."""
     pe = arrays["param:pe" if "param:pe" in arrays else "param:pe.weight"]
     kept = {key: arrays[key] for key in POSITIONS} | {"rows_of_pe": np.array(len(pe))}
     whole = name == FLAT_WHOLE

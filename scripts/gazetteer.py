@@ -1,13 +1,15 @@
-"""A lexicon with entity labels: names that a model finds in raw text, annotated names, and typed word lists.
+"""Build a gazetteer from names that a model finds in raw text, annotated names, and typed word lists.
 
     python scripts/gazetteer.py TEXT… --model MODEL --corpus ANNOTATED… --list FILE=LABEL… --output gazetteer.txt
 
-TEXT are files of running text, one paragraph a line, plain or compressed by xz. MODEL reads ``--characters`` of
-each. ANNOTATED are corpora with the labels that the gazetteer shall have. A string gets a label when it was found
-or annotated at least ``LEAST`` times, at least ``PURITY`` of these with that label, and as an entity in at least
-``SHARE`` of the places where it occurs. A word of a typed list keeps the label of its list unless the texts
-contradict it. Lines that ``--held-out`` names (a Python file with a class ``HeldOut``, whose objects say whether a
-text is held out) are left out. The output, ``word<TAB>label``, is a lexicon file.
+TEXT are files of running text, plain or compressed with xz, with one paragraph per line. MODEL annotates
+``--characters`` of each file. ANNOTATED are corpora with the labels of the gazetteer. A string gets a label if it
+was predicted or annotated at least ``MIN_COUNT`` times, if at least ``MIN_PURITY`` of these entities have that
+label, and if it is an entity in at least ``MIN_SHARE`` of its occurrences. A word of a typed list keeps the label
+of its list unless the texts contradict it.
+
+``--held-out`` is a Python file with a class ``HeldOut``. An instance of it, called with a text, returns whether the
+text is held out. Lines that are held out are not used. The output, ``word<TAB>label``, is a lexicon file.
 """
 
 import argparse
@@ -27,48 +29,51 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from open_corpora import held_out
 
-LEAST, PURITY, SHARE = 3, 0.75, 0.45
-CONTRADICTED = 0.2  # share of places below which a listed word is no name
-KNOWN_PLACES = 5  # places from which on a share means something
-LENGTHS = range(2, 17)  # of names
-LINES = range(5, 301)  # lengths of the lines that the model reads
+MIN_COUNT, MIN_PURITY, MIN_SHARE = 3, 0.75, 0.45
+MIN_LISTED_SHARE = 0.2  # a listed word that is an entity in fewer of its occurrences loses its label
+MIN_OCCURRENCES = 5  # with fewer occurrences, a listed word keeps its label
+NAME_LENGTHS = range(2, 17)  # characters
+LINE_LENGTHS = range(5, 301)  # characters; the model reads only such lines
 BATCH = 4_000  # lines
 
-Found = dict[str, Counter[str]]
+LabelCounts = dict[str, Counter[str]]  # of each string, how often it is an entity with each label
 
 
-def lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a text file, plain or compressed with xz."""
     with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as stream:
         yield from (line.rstrip("\n") for line in stream)
 
 
 def sample(path: Path, characters: int, is_held_out: Callable[[str], bool]) -> Iterator[str]:
-    """Lines spread evenly over a file, each once, about so many characters."""
-    total = sum(len(line) for line in lines(path))
-    step, seen, place = max(total / characters, 1.0), set[str](), 0.0
-    for number, line in enumerate(lines(path)):
-        if number < place:
+    """Distinct lines, spread evenly over a file, with about ``characters`` characters in total."""
+    total = sum(len(line) for line in read_lines(path))
+    step, seen, next_number = max(total / characters, 1.0), set[str](), 0.0
+    for number, line in enumerate(read_lines(path)):
+        if number < next_number:
             continue
-        place += step
-        if len(line) in LINES and line not in seen and not is_held_out(line):
+        next_number += step
+        if len(line) in LINE_LENGTHS and line not in seen and not is_held_out(line):
             seen.add(line)
             yield line
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    """The texts in lists of ``BATCH``."""
     texts = iter(texts)
-    while some := list(islice(texts, BATCH)):
-        yield some
+    while batch := list(islice(texts, BATCH)):
+        yield batch
 
 
-def read(ner: NER, texts: list[str], found: Found) -> None:
+def count_predicted(ner: NER, texts: list[str], found: LabelCounts) -> None:
+    """Add the entities that the model predicts in the texts to ``found``."""
     for document in ner.pipe(texts, batch_size=64):
         for entity in document.entities:
             found[ner.normaliser(entity.text).text][entity.label] += 1
 
 
-def annotated(ner: NER, paths: Iterable[Path], found: Found) -> list[str]:
-    """The texts of the corpora; their entities are counted."""
+def count_annotated(ner: NER, paths: Iterable[Path], found: LabelCounts) -> list[str]:
+    """Add the entities of the corpora to ``found``, and return the texts of the corpora."""
     texts = []
     for path in paths:
         for document in corpus.read(path):
@@ -78,25 +83,33 @@ def annotated(ner: NER, paths: Iterable[Path], found: Found) -> list[str]:
     return texts
 
 
-def places(words: Iterable[str], texts: Iterable[list[str]]) -> Counter[str]:
-    """In how many places each word occurs."""
+def count_occurrences(words: Iterable[str], batches: Iterable[list[str]]) -> Counter[str]:
+    """How often each word occurs in the texts."""
     lexicon, counts = Lexicon(words), Counter[str]()
-    for some in texts:
-        ids, times = np.unique(lexicon.match_batch(some, 2).word, return_counts=True)
+    for batch in batches:
+        ids, times = np.unique(lexicon.match_batch(batch, 2).word, return_counts=True)
         counts.update(dict(zip(map(lexicon.word, ids.tolist()), times.tolist(), strict=True)))
     return counts
 
 
-def label_of(word: str, found: Found, occurs: Counter[str], listed: dict[str, str]) -> str:
-    """Its label, empty where it has none."""
+def label_of(word: str, found: LabelCounts, occurrences: Counter[str], listed: dict[str, str]) -> str:
+    """The label of a word; empty if it has none.
+
+    Args:
+        word: a candidate for the gazetteer
+        found: how often each string is an entity with each label
+        occurrences: how often each candidate occurs in the texts
+        listed: labels of the words of typed lists
+    """
     if word in found:
         (label, n), total = found[word].most_common(1)[0], found[word].total()
-        if n >= LEAST and n >= PURITY * total and total >= SHARE * occurs[word]:
+        if n >= MIN_COUNT and n >= MIN_PURITY * total and total >= MIN_SHARE * occurrences[word]:
             return label
     if word not in listed:
         return ""
     as_listed = found[word][listed[word]] if word in found else 0
-    contradicted = occurs[word] >= KNOWN_PLACES and as_listed < CONTRADICTED * occurs[word]
+    n_occurrences = occurrences[word]
+    contradicted = n_occurrences >= MIN_OCCURRENCES and as_listed < MIN_LISTED_SHARE * n_occurrences
     return "" if contradicted else listed[word]
 
 
@@ -106,31 +119,35 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--corpus", nargs="*", type=Path, default=[])
-    parser.add_argument("--list", nargs="*", default=[], help="FILE=LABEL, or FILE=LABEL:N for words of N or more")
-    parser.add_argument("--characters", type=int, default=5_000_000, help="of each file that the model reads")
-    parser.add_argument("--held-out", type=Path)
+    parser.add_argument(
+        "--list", nargs="*", default=[], help="FILE=LABEL, or FILE=LABEL:N for words with at least N characters"
+    )
+    parser.add_argument(
+        "--characters", type=int, default=5_000_000, help="how many characters of each file the model reads"
+    )
+    parser.add_argument("--held-out", type=Path, help="Python file with a class HeldOut")
     a = parser.parse_args()
 
     ner = hanlattice.load(a.model, engine="native", threads=1, int8=supports_int8())
     found = defaultdict[str, Counter[str]](Counter)
-    read_texts: list[list[str]] = []
+    text_batches: list[list[str]] = []
     is_held_out = held_out(a.held_out) if a.held_out else lambda text: False
     for path in a.texts:
-        for some in batches(sample(path, a.characters, is_held_out)):
-            read(ner, some, found)
-            read_texts.append([n.text for n in ner.normaliser.all(some)])
+        for batch in batches(sample(path, a.characters, is_held_out)):
+            count_predicted(ner, batch, found)
+            text_batches.append([n.text for n in ner.normaliser.all(batch)])
         print(f"{path.name}: {sum(c.total() for c in found.values()):,} entities so far", flush=True)
-    read_texts.append(annotated(ner, a.corpus, found))
+    text_batches.append(count_annotated(ner, a.corpus, found))
     listed: dict[str, str] = {}
     for given in a.list:
         path, _, rest = given.partition("=")
         label, _, least = rest.partition(":")
         words = (ner.normaliser(word.text).text for word in Lexicon.open(path).entries())
         listed.update((word, label) for word in words if len(word) >= int(least or 2))
-    candidates = [w for w, counts in found.items() if counts.total() >= LEAST and len(w) in LENGTHS]
-    candidates = list(dict.fromkeys([*candidates, *(w for w in listed if len(w) in LENGTHS)]))
-    occurs = places(candidates, read_texts)
-    labels = {word: label for word in candidates if (label := label_of(word, found, occurs, listed))}
+    candidates = [w for w, counts in found.items() if counts.total() >= MIN_COUNT and len(w) in NAME_LENGTHS]
+    candidates = list(dict.fromkeys([*candidates, *(w for w in listed if len(w) in NAME_LENGTHS)]))
+    occurrences = count_occurrences(candidates, text_batches)
+    labels = {word: label for word in candidates if (label := label_of(word, found, occurrences, listed))}
     with atomic_write(a.output) as stream:
         stream.writelines(f"{word}\t{label}\n" for word, label in labels.items())
     print(f"{len(labels):,} of {len(candidates):,} candidates have a label: {dict(Counter(labels.values()))}")

@@ -1,13 +1,20 @@
-"""Give the words of a lexicon the entity type that annotators and a model find them to be.
+"""Label the words of a lexicon with the entity types that annotators and a model give them.
 
     python scripts/label_words.py TEXT… --lexicon WORDS… --corpus ANNOTATED… --exclude TEST… --output labels.txt
 
-TEXT are files of running text, one a line, plain or compressed by xz, which the packaged model or ``--model``
-reads; ANNOTATED are corpora in any of the formats. Of the words in WORDS those that occur in any of them are kept,
-and the words of the packaged vectors in any case. A word gets a label when, as a whole entity, it was annotated, or
-found twice, or once with a confidence of 0.9; if four times out of five or more it had that label; and if it was an
-entity in two of five places or more where it occurs. Documents of ANNOTATED that share 20 characters with TEST
-count for nothing. The output, ``word<TAB>label`` or ``word``, is a lexicon file.
+TEXT are files of running text, plain or compressed with xz, with one text per line. The packaged model, or
+``--model``, annotates them. ANNOTATED are corpora in any supported format. The output has all words of the packaged
+vectors, and the words of WORDS that occur in TEXT or ANNOTATED.
+
+A word gets a label if all of the following hold:
+
+- it was an entity with that label in ANNOTATED, or the model predicted it at least twice, or once with a confidence
+  of at least 0.9;
+- at least 80 % of its entities have that label;
+- it is an entity in at least 40 % of its occurrences.
+
+Documents of ANNOTATED that share 20 consecutive characters with a document of TEST are not used. The output,
+``word<TAB>label`` or ``word``, is a lexicon file.
 """
 
 import argparse
@@ -28,91 +35,106 @@ from hanlattice.pipeline import NER
 from hanlattice.training.corpora import without_shared
 from hanlattice.vectors import default_vectors
 
-LEAST, SURE, PURITY, SHARE = 2, 0.9, 0.8, 0.4
-LENGTHS = range(6, 301)  # of the lines that the model reads
-TOGETHER = 2_000  # lines
+MIN_COUNT, MIN_CONFIDENCE, MIN_PURITY, MIN_SHARE = 2, 0.9, 0.8, 0.4
+LINE_LENGTHS = range(6, 301)  # characters; the model reads only such lines
+BATCH = 2_000  # lines
 
 
 @dataclass
 class Evidence:
-    """``met``: how often each word occurs anywhere; ``places``: where entities were looked for as well.
+    """Counts from which labels are chosen.
 
-    ``found``: how often each string was an entity of each type, ``annotated`` or by the model; ``sure`` are the
-    entities of which the model was sure at least once.
+    Attributes:
+        lexicon: the words that are counted
+        seen: how often each word occurs in all texts
+        occurrences: how often each word occurs in texts that have entities, predicted or annotated
+        found: of each string, how often it was an entity with each label
+        confident: pairs of a string and a label that were annotated, or predicted with high confidence
     """
 
     lexicon: Lexicon
-    met: Counter[str] = field(default_factory=Counter)
-    places: Counter[str] = field(default_factory=Counter)
+    seen: Counter[str] = field(default_factory=Counter)
+    occurrences: Counter[str] = field(default_factory=Counter)
     found: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    sure: set[tuple[str, str]] = field(default_factory=set)
+    confident: set[tuple[str, str]] = field(default_factory=set)
 
     def words_in(self, texts: list[str]) -> dict[str, int]:
+        """How often each word of the lexicon occurs in the texts."""
         ids, counts = np.unique(self.lexicon.match_batch(texts, 2).word, return_counts=True)
         return dict(zip(map(self.lexicon.word, ids.tolist()), counts.tolist(), strict=True))
 
-    def read(self, ner: NER, texts: list[str]) -> None:
-        """What the model finds."""
-        self.places.update(self.words_in(texts))
+    def add_predicted(self, ner: NER, texts: list[str]) -> None:
+        """Count the entities that the model predicts in the texts."""
+        self.occurrences.update(self.words_in(texts))
         for document in ner.pipe(texts, batch_size=64):
             for entity in document.entities:
                 self.found[entity.text][entity.label] += 1
-                if (entity.score or 0.0) >= SURE:
-                    self.sure.add((entity.text, entity.label))
+                if (entity.score or 0.0) >= MIN_CONFIDENCE:
+                    self.confident.add((entity.text, entity.label))
 
-    def believe(self, ner: NER, documents: Iterable[hanlattice.Document]) -> None:
-        """What annotators found."""
+    def add_annotated(self, ner: NER, documents: Iterable[hanlattice.Document]) -> None:
+        """Count the entities of annotated documents."""
         for document in documents:
             plain = ner.normaliser(document.text)
             words = self.words_in([plain.text])
-            self.met.update(words)
-            self.places.update(words)
-            for span in document.spans:
-                place = span.mapped(plain.normalised)
-                word = plain.text[place.start : place.end]
-                self.found[word][place.label] += 1
-                self.sure.add((word, place.label))
+            self.seen.update(words)
+            self.occurrences.update(words)
+            for original in document.spans:
+                span = original.mapped(plain.normalised)
+                word = plain.text[span.start : span.end]
+                self.found[word][span.label] += 1
+                self.confident.add((word, span.label))
 
     def label(self, word: str) -> str:
-        """Its type, empty where it has none."""
+        """The label of a word; empty if it has none."""
         if word not in self.found:
             return ""
         (label, n), total = self.found[word].most_common(1)[0], self.found[word].total()
-        enough = n >= LEAST or (word, label) in self.sure
-        return label if enough and n >= PURITY * total and total >= SHARE * self.places[word] else ""
+        enough = n >= MIN_COUNT or (word, label) in self.confident
+        return label if enough and n >= MIN_PURITY * total and total >= MIN_SHARE * self.occurrences[word] else ""
 
 
-def lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a text file, plain or compressed with xz."""
     with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as stream:
         yield from (line.rstrip("\n") for line in stream)
 
 
-def usual(texts: Iterable[str], characters: int) -> Iterator[str]:
-    """Every line that is new and of a usual length, until so many characters are read."""
-    seen, read = set(), 0
+def distinct(texts: Iterable[str], characters: int) -> Iterator[str]:
+    """Distinct texts with a length in ``LINE_LENGTHS``, up to a total number of characters."""
+    seen, total = set(), 0
     for text in texts:
-        if len(text) in LENGTHS and text not in seen:
+        if len(text) in LINE_LENGTHS and text not in seen:
             seen.add(text)
-            read += len(text)
-            if read > characters:
+            total += len(text)
+            if total > characters:
                 return
             yield text
 
 
-def together(texts: Iterator[str]) -> Iterator[list[str]]:
-    while some := list(islice(texts, TOGETHER)):
-        yield some
+def batches(texts: Iterator[str]) -> Iterator[list[str]]:
+    """The texts in lists of ``BATCH``."""
+    while batch := list(islice(texts, BATCH)):
+        yield batch
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", nargs="+", type=Path)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--lexicon", nargs="*", type=Path, default=[], help="more words, where they occur")
-    parser.add_argument("--corpus", nargs="*", type=Path, default=[])
-    parser.add_argument("--exclude", nargs="*", type=Path, default=[])
-    parser.add_argument("--model", help="the packaged one otherwise")
-    parser.add_argument("--characters", type=int, default=10_000_000, help="of each file that the model reads")
+    parser.add_argument(
+        "--lexicon",
+        nargs="*",
+        type=Path,
+        default=[],
+        help="word lists; their words are kept if they occur in the texts or corpora",
+    )
+    parser.add_argument("--corpus", nargs="*", type=Path, default=[], help="annotated corpora")
+    parser.add_argument("--exclude", nargs="*", type=Path, default=[], help="test corpora")
+    parser.add_argument("--model", help="folder of a model (default: the packaged model)")
+    parser.add_argument(
+        "--characters", type=int, default=10_000_000, help="how many characters of each file the model reads"
+    )
     a = parser.parse_args()
 
     ner = hanlattice.load(a.model)
@@ -120,15 +142,15 @@ def main() -> None:
     further = [entry.text for path in a.lexicon for entry in Lexicon.open(path).entries()]
     evidence = Evidence(Lexicon([*known, *further]))
     for path in a.texts:
-        for some in together(lines(path)):
-            evidence.met.update(evidence.words_in([ner.normaliser(text).text for text in some]))
-        for some in together(usual(lines(path), a.characters)):
-            evidence.read(ner, [ner.normaliser(text).text for text in some])
+        for batch in batches(read_lines(path)):
+            evidence.seen.update(evidence.words_in([ner.normaliser(text).text for text in batch]))
+        for batch in batches(distinct(read_lines(path), a.characters)):
+            evidence.add_predicted(ner, [ner.normaliser(text).text for text in batch])
         print(f"{path}: {sum(c.total() for c in evidence.found.values()):,} entities so far", flush=True)
     banned = [document for path in a.exclude for document in corpus.read(path)]
     for path in a.corpus:
-        evidence.believe(ner, without_shared(banned, list(corpus.read(path))))
-    words = list(dict.fromkeys([*known, *sorted(word for word in further if evidence.met[word])]))
+        evidence.add_annotated(ner, without_shared(banned, list(corpus.read(path))))
+    words = list(dict.fromkeys([*known, *sorted(word for word in further if evidence.seen[word])]))
     labels = {word: label for word in words if (label := evidence.label(word))}
     with atomic_write(a.output) as stream:
         stream.writelines(f"{word}\t{labels[word]}\n" if word in labels else f"{word}\n" for word in words)

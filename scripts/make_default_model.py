@@ -1,10 +1,11 @@
-"""Remake the packaged model from the data folder: corpora, gazetteer, training, calibration, packing, card.
+"""Make the packaged model from the data folder: corpora, gazetteer, training, calibration, packing, model card.
 
     HANLATTICE_DATA=… python scripts/make_default_model.py [--work runs/default] [--processes 2]
 
-``HANLATTICE_DATA`` is a folder with ``labelled``, ``lexicons``, ``rawtext`` and ``held_out.py`` as docs/results.md
-describes them. Each step leaves its result in the working folder and is skipped when that is there; a training run
-that was stopped is resumed. The settings of the model are papers/hanlattice/open.toml.
+``HANLATTICE_DATA`` is a folder with the corpora under ``labelled``, word lists under ``lexicons``, raw text under
+``rawtext``, and ``held_out.py``, which decides whether a text is held out (see gazetteer.py). Each step writes its
+result to the working folder and is skipped if the result exists. A training run that was stopped is resumed. The
+settings of the model are papers/hanlattice/open.toml.
 """
 
 import argparse
@@ -41,19 +42,22 @@ ROOT = Path(__file__).parents[1]
 SETTINGS = Path(str(files("hanlattice").joinpath("papers/hanlattice/open.toml")))
 TEACHER_EPOCHS = 5
 LISTS = ("admin_divisions.txt=LOC", "THUOCL_diming.txt=LOC:3", "THUOCL_lishimingren.txt=PER")
-FOR_TEMPERATURE = (
-    1_000  # documents kept aside to which the temperature is fitted; the error is measured on the others
-)
-BIGRAMS, WORDS = 160_000, 152_000  # rows of the packaged tables
+FOR_TEMPERATURE = 1_000  # held-out documents on which the temperature is fitted; the others measure the error
+BIGRAMS, WORDS = 160_000, 152_000  # rows of the packaged embedding tables
 
 
 def run(*command: object) -> None:
+    """Print and run a command.
+
+    Raises:
+        subprocess.CalledProcessError: the command failed.
+    """
     print("$", *command, flush=True)
     subprocess.run(list(map(str, command)), check=True, cwd=ROOT)
 
 
 def corpora_in(work: Path) -> Path:
-    """The folder of the corpora."""
+    """The folder of the prepared corpora; prepares them if needed, and sets OPEN_CORPORA."""
     folder = work / "corpora"
     os.environ["OPEN_CORPORA"] = str(folder)
     if not (folder / "words.jsonl").exists():
@@ -62,7 +66,13 @@ def corpora_in(work: Path) -> Path:
 
 
 def teacher(output: Path, gazetteer: Path | None, noise: float) -> Path:
-    """A model of convention ``open`` alone, by the settings of the packaged one."""
+    """Train a model with the settings of the packaged model, but with convention ``open`` alone.
+
+    Args:
+        output: folder of the training run
+        gazetteer: lexicon of the model; None for the words of the vectors alone
+        noise: share of training texts with noise, and of texts whose names become user words of the lexicon
+    """
     config = load_config(SETTINGS)
     files = () if gazetteer is None else (str(gazetteer),)
     config = replace(config, conventions={}, auxiliary={}, lexicon=replace(config.lexicon, files=files))
@@ -76,7 +86,7 @@ def teacher(output: Path, gazetteer: Path | None, noise: float) -> Path:
 
 
 def gazetteer(output: Path, model_folder: Path, corpora: Path, characters: int) -> Path:
-    """Names that a model finds in so many characters of each file of raw text, and those of corpora and lists."""
+    """Build a gazetteer from ``characters`` of each file of raw text, the corpora and the word lists."""
     data = Path(os.environ["HANLATTICE_DATA"])
     if not output.exists():
         run(
@@ -89,7 +99,7 @@ def gazetteer(output: Path, model_folder: Path, corpora: Path, characters: int) 
 
 
 def silver(output: Path, models: Sequence[Path]) -> None:
-    """Sentences of raw text that some models annotated."""
+    """Let models annotate sentences of raw text by vote."""
     data = Path(os.environ["HANLATTICE_DATA"])
     if not output.exists():
         run(
@@ -99,10 +109,10 @@ def silver(output: Path, models: Sequence[Path]) -> None:
 
 
 def prepare(work: Path) -> Path:
-    """All that the packaged model learns from; the folder of it.
+    """Make all training data of the packaged model, and return its folder.
 
-    A first model, without a gazetteer, finds names in raw text; two more learn with them, find more names, and
-    annotate raw text together with the first.
+    A first model, without a gazetteer, finds names in raw text. Two more models are trained with these names. One
+    of them finds more names, and all three annotate raw text by vote.
     """
     corpora = corpora_in(work)
     first = teacher(work / "first", None, 0.0)
@@ -114,7 +124,7 @@ def prepare(work: Path) -> Path:
 
 
 def trained(work: Path, processes: int) -> Path:
-    """The folder of the finished run."""
+    """Train the packaged model, and return the folder of the run."""
     output = work / "run"
     if not (output / CARD).exists():
         launch = (
@@ -127,7 +137,11 @@ def trained(work: Path, processes: int) -> Path:
 
 
 def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
-    """A copy of the model whose confidences are calibrated, and what they are worth on other documents."""
+    """Fit the temperature of the scores on held-out documents.
+
+    Returns:
+        the folder of the calibrated model, and sentences for the model card about the calibration error
+    """
     documents = list(corpus.read(corpora / "aside.jsonl"))
     corpus.write(documents[:FOR_TEMPERATURE], work / "temperature.jsonl", "jsonl")
     output = work / "calibrated"
@@ -136,14 +150,24 @@ def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
     done = calibrate(folder, work / "temperature.jsonl", output)
     before, after = (confidences(weights.load_model(f), documents[FOR_TEMPERATURE:]) for f in (folder, output))
     return output, (
-        f"Scores of convention `open` are divided by {done.temperature:.3f}, fitted to {FOR_TEMPERATURE:,}"
-        f" sentences kept aside. On the other {len(documents) - FOR_TEMPERATURE:,} the expected calibration error"
-        f" over {len(after.p):,} found entities is {after.error:.4f}, before {before.error:.4f}."
+        f"Scores of convention `open` are divided by a temperature of {done.temperature:.3f}, which was"
+        f" fitted to {FOR_TEMPERATURE:,} held-out sentences. On the other {len(documents) - FOR_TEMPERATURE:,}"
+        f" held-out sentences the expected calibration error over {len(after.p):,} predicted entities is"
+        f" {after.error:.4f}; without the temperature it is {before.error:.4f}."
     )
 
 
 def trimmed(ner: NER, bigrams: int, words: int) -> Vocabulary:
-    """Drop the rarest rows of the two large tables, in place, to keep the package small."""
+    """Remove the rows of the rarest bigrams and words, in place, to keep the package small.
+
+    Args:
+        ner: the model, whose rows are in order of falling frequency
+        bigrams: number of bigrams that are kept
+        words: number of words that are kept
+
+    Returns:
+        the vocabulary of the remaining rows
+    """
     embedding, encoder = ner.tagger.embedding, ner.tagger.encoder
     assert isinstance(embedding, Characters)
     assert embedding.bigrams is not None
@@ -155,21 +179,34 @@ def trimmed(ner: NER, bigrams: int, words: int) -> Vocabulary:
 
 
 def packed_lexicon(ner: NER) -> Lexicon:
-    """The words with a vector or a label."""
+    """The words of the lexicon that have a vector or a label."""
     known = set(default_vectors().words.names)
     return Lexicon(entry for entry in ner.lexicon.entries() if entry.label or entry.text in known)
 
 
 def card(ner: NER, scores: str, calibration: str) -> str:
-    labels = Counter(entry.label for entry in ner.lexicon.entries() if entry.label)
-    kinds = ", ".join(f"{n:,} {label}" for label, n in sorted(labels.items()))
-    conventions = "\n".join(
-        f"| `{name}` | {', '.join(ner.vocabulary.labels_of(name))} |" for name in ner.conventions
-    )
-    return f"""# The packaged model: named entities in Chinese text of today
+    """The model card in Markdown.
 
-FLAT over characters, bigrams and words, with a CRF for each annotation convention. Simplified and traditional
-script, full and half width, text as it comes. Tables in int8 (one scale a row), other weights in float16.
+    Args:
+        ner: the packed model
+        scores: table that benchmarks/open_text.py printed
+        calibration: sentences about the calibration error
+    """
+    labels = Counter(entry.label for entry in ner.lexicon.entries() if entry.label)
+    return CARD_TEXT.format(
+        conventions="\n".join(f"| `{n}` | {', '.join(ner.vocabulary.labels_of(n))} |" for n in ner.conventions),
+        n_words=len(ner.lexicon),
+        n_labelled=labels.total(),
+        kinds=", ".join(f"{n:,} {label}" for label, n in sorted(labels.items())),
+        scores=scores,
+        calibration=calibration,
+    )
+
+
+CARD_TEXT = """# The packaged model: named entities in contemporary Chinese text
+
+FLAT over characters, bigrams and words, with a CRF for each annotation convention. The model reads simplified and
+traditional script, in full and half width. Embedding tables are int8 with one scale per row, other weights float16.
 
 | convention | labels |
 |---|---|
@@ -178,26 +215,28 @@ script, full and half width, text as it comes. Tables in int8 (one scale a row),
 ## Data
 
 - `open`, the default: `wild`, sentences of 2012 to 2026 in ten genres with PER, LOC, ORG, WORK, PRODUCT and EVENT.
-  **They were annotated by large language models** that read each sentence under a written guideline, not by people;
-  a second, independent annotation of the test part agrees with the first at 98 F1.
+  **They were annotated by large language models** with a written guideline, not by people. A second, independent
+  annotation of the test set agrees with the first at 98 F1.
 - The other conventions: the training files of MSRA NER (SIGHAN 2006), CLUENER 2020, Weibo NER (second release),
   Resume NER, CMeEE (outermost entities; `medical`), and the People's Daily of January 1998 (PFR corpus; `news1998`
-  its names, `words` its words and parts of speech). Embedding and encoder also learnt from the literature corpus of
-  Xu et al. 2017, and from annotated e-commerce titles, video titles and requests for books, music and videos.
-- Left out of all of them: documents that share 13 characters in a row with a dev or test text of any of these
-  corpora. So the sentences of Weibo's test file that also stand in its train file were not trained on.
-- Vectors: `data/VECTORS.md` in the package.
-- Lexicon: {len(ner.lexicon):,} words, {labels.total():,} of them with a label ({kinds}): names that a first
-  model of this recipe found in raw text, names of the training corpora, and open lists of
-  places, companies and historic persons (NOTICE names them).
+  has its names, `words` its words and parts of speech). Embedding and encoder were also trained on the literature
+  corpus of Xu et al. 2017, and on annotated e-commerce titles, video titles and requests for books, music and
+  videos.
+- Documents that share 13 consecutive characters with a dev or test text of any of these corpora were left out of
+  all of them. Therefore sentences that are both in the training and in the test file of Weibo were not trained on.
+- Vectors: see `data/VECTORS.md` in the package.
+- Lexicon: {n_words:,} words, {n_labelled:,} of them with a label ({kinds}). The words are names that a first
+  model found in raw text, names of the training corpora, and open lists of places, companies and historic persons
+  (see NOTICE).
 
-No licence covers some of these corpora; they were released for research. Check whether your use is covered before
-you rely on this model commercially. Names in the text of a time and a country carry its prejudices.
+Some of these corpora have no licence; they were released for research. Before you use this model commercially,
+check whether your use is permitted. Names in texts of one time and country carry the biases of that time and
+country.
 
 ## Scores
 
-By `python benchmarks/open_text.py`, micro F1 in percent over exact spans and labels, nothing left out. The epoch
-was chosen on wild dev.
+Micro precision, recall and F1 in percent over exact spans and labels, printed by `python benchmarks/open_text.py`.
+No sentence is left out. The epoch was chosen on wild dev.
 
 {scores}
 
@@ -207,31 +246,42 @@ was chosen on wild dev.
 
     HANLATTICE_DATA=… python scripts/make_default_model.py
 
-The settings are `config.toml` beside this file.
+The settings are in `config.toml` in this folder.
 """
 
 
 def packed(folder: Path, output: Path) -> NER:
-    """The model as it is shipped, in the folder ``output``."""
+    """Write the model with int8 tables, reduced vocabulary and ONNX graph to the folder ``output``, and load it."""
     ner = weights.load_model(folder)
     vocabulary = trimmed(ner, BIGRAMS, WORDS)
     weights.save_model(
-        output, ner.tagger, vocabulary, packed_lexicon(ner), ner.config, precision="int8", card="being scored"
+        output,
+        ner.tagger,
+        vocabulary,
+        packed_lexicon(ner),
+        ner.config,
+        precision="int8",
+        card="The scores are being computed.",
     )
-    with tempfile.TemporaryDirectory() as place:
-        graph = export(output, Path(place) / "exported").folder / GRAPH
+    with tempfile.TemporaryDirectory() as temporary:
+        graph = export(output, Path(temporary) / "exported").folder / GRAPH
         shutil.copy(graph, output / GRAPH)
     return weights.load_model(output)
 
 
-def printed(command: Sequence[str | Path]) -> str:
+def output_of(command: Sequence[str | Path]) -> str:
+    """What a command prints to standard output.
+
+    Raises:
+        subprocess.CalledProcessError: the command failed.
+    """
     return subprocess.run(list(map(str, command)), check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, default=Path("runs/default"), help="folder of all steps")
-    parser.add_argument("--processes", type=int, default=2, help="that train together")
+    parser.add_argument("--work", type=Path, default=Path("runs/default"), help="working folder")
+    parser.add_argument("--processes", type=int, default=2, help="number of training processes")
     parser.add_argument("--output", type=Path, default=DEFAULT, help="folder of the packaged model")
     a = parser.parse_args()
     work = a.work.resolve()
@@ -239,7 +289,7 @@ def main() -> None:
     corpora = prepare(work)
     folder, calibration = calibrated(work, trained(work, a.processes), corpora)
     ner = packed(folder, a.output)
-    scores = printed([sys.executable, "benchmarks/open_text.py", "--model", a.output.resolve()])
+    scores = output_of([sys.executable, "benchmarks/open_text.py", "--model", a.output.resolve()])
     (a.output / CARD).write_text(card(ner, scores.strip(), calibration), encoding="utf-8")
     record(a.output)
     print(scores)

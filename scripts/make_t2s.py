@@ -1,7 +1,7 @@
-"""Write ``src/hanlattice/data/t2s.txt``: traditional characters on line one, simplified ones on line two.
+"""Write ``src/hanlattice/data/t2s.txt``: traditional characters on line one, simplified characters on line two.
 
-The table is OpenCC's own, asked character by character through its configuration ``t2s`` (Apache-2.0,
-https://github.com/BYVoid/OpenCC). Characters that OpenCC decides by context keep their first choice.
+OpenCC converts each character on its own with the configuration ``t2s`` (Apache-2.0,
+https://github.com/BYVoid/OpenCC). Where the conversion depends on the context, the table has OpenCC's first choice.
 
     pip install opencc && python scripts/make_t2s.py
 """

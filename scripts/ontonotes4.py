@@ -1,13 +1,13 @@
-"""OntoNotes 4 as the papers on Chinese names use it, for those who have the release of the LDC (LDC2011T03).
+"""Make the OntoNotes 4 files of the papers on Chinese NER from the release of the LDC (LDC2011T03).
 
     python scripts/ontonotes4.py build RELEASE --output FOLDER
     python scripts/ontonotes4.py check FOLDER
 
 ``build`` reads the ``.name`` files of the Chinese part and writes ``train.char.bmes``, ``dev.char.bmes`` and
-``test.char.bmes`` by the split of Che et al. 2013 (https://aclanthology.org/N13-1006): of the parallel documents,
-chtb 1 to 325 and 1001 to 1078, the odd ones are dev and the even ones test; all others are train. Names of four
-types are kept. ``check`` counts three such files and says how far they are from the files that the papers report
-on, whose exact counts are given at https://bbs.hankcs.com/t/topic/4357 (the papers round them).
+``test.char.bmes`` with the split of Che et al. 2013 (https://aclanthology.org/N13-1006): of the parallel documents,
+chtb 1 to 325 and 1001 to 1078, odd numbers are dev and even numbers are test. All other documents are train. Names
+of four types are kept. ``check`` compares the numbers of sentences, characters and entities of three such files
+with the files of the papers, whose exact counts are at https://bbs.hankcs.com/t/topic/4357 (the papers round them).
 """
 
 import argparse
@@ -23,10 +23,12 @@ from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
 
 LABELS = ("PER", "ORG", "LOC", "GPE")
-TOLERANCE = 0.01  # of a count; the papers' files hold a few tags as text, which a rebuilt copy does not
+TOLERANCE = 0.01  # relative; the files of the papers contain a few tags as text, a rebuilt copy does not
 
 
 class Counts(NamedTuple):
+    """The size of one file."""
+
     sentences: int
     characters: int
     entities: int
@@ -45,7 +47,7 @@ def main() -> None:
     builder = commands.add_parser("build", help="make the three files from the release")
     builder.add_argument("release", type=Path)
     builder.add_argument("--output", type=Path, required=True)
-    checker = commands.add_parser("check", help="count three files, and compare with the published counts")
+    checker = commands.add_parser("check", help="count three files and compare with the published counts")
     checker.add_argument("folder", type=Path)
     arguments = parser.parse_args()
     try:
@@ -84,7 +86,7 @@ def split_of(name: str) -> str:
 
 
 def sentences(path: Path) -> Iterator[Document]:
-    """Its sentences as characters without any space between, with names of the four types; no placeholders."""
+    """The sentences of a file without spaces and placeholders, with entities of the four types."""
     for document in corpus.read(path, "ontonotes"):
         if document.text != "EMPTY":
             kept, _ = carried(_characters(document), corpus.carries("bmes"))
@@ -93,16 +95,19 @@ def sentences(path: Path) -> Iterator[Document]:
 
 
 def _characters(document: Document) -> Document:
-    """Without what stands between words."""
-    places = [i for start, end in document.tokens or () for i in range(start, end)]
-    at = {place: i for i, place in enumerate(places)}
-    text = "".join(document.text[i] for i in places)
-    spans = [(at[e.start], at[e.end - 1] + 1, e.label) for e in document.entities if e.label in LABELS]
+    """The document without the characters between its words, and with the four labels alone."""
+    kept = [i for start, end in document.tokens or () for i in range(start, end)]
+    new = {old: i for i, old in enumerate(kept)}
+    text = "".join(document.text[i] for i in kept)
+    spans = [(new[e.start], new[e.end - 1] + 1, e.label) for e in document.entities if e.label in LABELS]
     return Document(text, tuple(Entity(text[start:end], label, start, end) for start, end, label in spans))
 
 
 def check(folder: Path) -> bool:
-    """Print the counts of three files beside the published ones; are all as good as equal?
+    """Print the counts of three files and the published counts.
+
+    Returns:
+        whether all counts differ by at most ``TOLERANCE``
 
     Raises:
         DataError: a file is missing or broken.
@@ -121,6 +126,7 @@ def check(folder: Path) -> bool:
 
 
 def _count(path: Path) -> Counts:
+    """The sentences, characters and entities of one file."""
     found = Counts(0, 0, 0)
     for document in corpus.read(path, "bmes"):
         found = Counts(
@@ -130,6 +136,7 @@ def _count(path: Path) -> Counts:
 
 
 def _file(folder: Path, split: str) -> Path:
+    """The file of a split."""
     return folder / f"{split}.char.bmes"
 
 

@@ -1,11 +1,11 @@
-"""The corpora of the packaged model, ready for its settings: filtered, and each with the labels of its convention.
+"""Prepare the training corpora of the packaged model: remove held-out texts and write one file per convention.
 
     HANLATTICE_DATA=… python scripts/open_corpora.py --output FOLDER
 
-Documents of any corpus that share a run of 13 characters with a held-out text are left out, by the hashes beside
-the data. Of the corpus ``wild`` a fixed part, drawn by a hash of each text, is kept aside: ``aside.jsonl`` is for
-calibration and for tests of robustness, and nothing is trained on it. ``names.jsonl`` holds the names of all
-corpora with the six labels of ``wild``, for the gazetteer only.
+Documents that share 13 consecutive characters with a held-out text are left out of all corpora;
+``$HANLATTICE_DATA/held_out.py`` decides this with hashes. A fixed part of the corpus ``wild``, chosen by a hash of
+each text, is written to ``aside.jsonl``. It is used for calibration and robustness tests, and no model is trained
+on it. ``names.jsonl`` has the names of all corpora with the six labels of ``wild``, for the gazetteer only.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from hanlattice import corpus
 from hanlattice.document import Document
 from tag_words import tagged
 
-ASIDE = 108  # of a thousand documents of wild
+ASIDE = 108  # in a thousand documents of wild
 
 SOURCES = {
     "msra": "msra/train_data",
@@ -52,7 +52,11 @@ IsHeldOut = Callable[[str], bool]
 
 
 def held_out(path: Path) -> IsHeldOut:
-    """The test of a Python file that has a class ``HeldOut``."""
+    """Load a Python file with a class ``HeldOut``.
+
+    Returns:
+        an instance of the class: a function that returns whether a text is held out
+    """
     spec = importlib.util.spec_from_file_location("held_out", path)
     assert spec is not None
     assert spec.loader is not None
@@ -63,13 +67,13 @@ def held_out(path: Path) -> IsHeldOut:
 
 
 def is_aside(text: str) -> bool:
-    """Whether a text of wild is kept aside."""
+    """Whether a text of wild belongs to ``aside.jsonl``."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") % 1000 < ASIDE
 
 
 def relabelled(documents: Iterable[Document], labels: Mapping[str, str]) -> Iterator[Document]:
-    """The documents with their entities of these labels, renamed."""
+    """The documents with the entities whose labels are in ``labels``, under the new labels."""
     for d in documents:
         entities = tuple(
             replace(e, label=labels[e.label]) for e in d.entities if e.label in labels and len(e.fragments) == 1
@@ -88,7 +92,7 @@ def main() -> None:
     aside = [d for d in wild if is_aside(d.text)]
     wild = [d for d in wild if not is_aside(d.text)]
     kept: dict[str, list[Document]] = {"open": wild, "aside": aside}
-    banned = {d.text for d in aside}  # the same sentences stand in other corpora too
+    banned = {d.text for d in aside}  # other corpora contain some of these sentences
     for name, path in SOURCES.items():
         documents = list(corpus.read(data / "labelled" / path, on_defect=lambda defect: None))
         kept[name] = [d for d in documents if not is_held_out(d.text) and d.text not in banned]

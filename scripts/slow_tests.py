@@ -3,9 +3,9 @@
     python -m pytest --durations=0 --durations-min=0 > durations.txt
     python scripts/slow_tests.py durations.txt [--limit 0.5]
 
-A line of the file is the beginning of test ids: a folder, a file, or a test without its parameters, such as
+Each line of the file is a prefix of test ids: a folder, a file, or a test without its parameters, such as
 tests/test_x.py::test_y. A test is slow if all its cases together take longer than the limit, in seconds. The time
-of a fixture counts for the test that sets it up.
+of a fixture is counted for the test that sets it up.
 """
 
 import argparse
@@ -18,7 +18,7 @@ LINE = re.compile(r"^([\d.]+)s (?:call|setup|teardown)\s+(\S+?\.py::[^\[\s]+)", 
 
 
 def seconds(report: str) -> dict[str, float]:
-    """Seconds by test in the output of pytest."""
+    """Seconds of each test, without its parameters, from the output of pytest."""
     found: defaultdict[str, float] = defaultdict(float)
     for duration, name in LINE.findall(report):
         found[name] += float(duration)

@@ -1,9 +1,9 @@
-"""The words and entities of a segmented, tagged corpus as one set of spans: an auxiliary corpus.
+"""Make an auxiliary corpus from a segmented, tagged corpus: its words and entities as spans.
 
     python scripts/tag_words.py 199801.txt --output words.jsonl
 
-Spans are the outermost entities, and the words outside them with their parts of speech; punctuation has none. Of
-the parts of speech of the People's Daily those that differ in use only, such as morphemes and words, are one.
+The spans are the outermost entities, and the words outside entities with their parts of speech. Punctuation has no
+spans. Parts of speech of the People's Daily that differ only in their use are merged, such as morphemes with words.
 """
 
 import argparse
@@ -18,7 +18,7 @@ KEPT = frozenset([*"nvadmqrtpcufsbzyilj", "nr", "ns", "nt", "nz", "nx", "vn"])
 
 
 def part_of_speech(tag: str) -> str:
-    """The tag itself, or the one it counts as; empty for punctuation."""
+    """The part of speech of a tag, after merging; empty for punctuation."""
     tag = tag.lower()
     if tag in ("", "w"):
         return ""
@@ -28,13 +28,13 @@ def part_of_speech(tag: str) -> str:
 
 
 def tagged(document: Document) -> Document:
-    """The document with outermost entities and words.
+    """The document with its outermost entities and the words outside them as entities.
 
     Raises:
-        ValueError: it has no words.
+        ValueError: the document has no words.
     """
     if document.tokens is None:
-        raise ValueError("a corpus without words: name one that is segmented, such as the People's Daily")
+        raise ValueError("the corpus has no words; use a segmented corpus such as the People's Daily")
     found: list[Entity] = []
     for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
         if not found or found[-1].end <= entity.start:
@@ -47,6 +47,7 @@ def tagged(document: Document) -> Document:
 
 
 def documents(paths: list[Path]) -> Iterator[Document]:
+    """The converted documents of all corpora."""
     for path in paths:
         yield from map(tagged, corpus.read(path))
 
