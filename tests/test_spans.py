@@ -1,3 +1,5 @@
+"""Tests of spans and of their tags in every scheme, against seqeval and fastNLP on all short sequences of tags."""
+
 import itertools
 from collections.abc import Sequence
 
@@ -24,13 +26,13 @@ LABELS = ["PER", "LOC"]
 TO_SEQEVAL = {"BIO": IOB2, "BMES": IOBES, "BIOES": IOBES, "BILOU": BILOU}
 
 
-def sequences(scheme: str, longest: int = 4) -> list[tuple[str, ...]]:
+def sequences(scheme: str, max_length: int = 4) -> list[tuple[str, ...]]:
     names = tag_names(LABELS, scheme)
-    return [tags for n in range(longest + 1) for tags in itertools.product(names, repeat=n)]
+    return [tags for n in range(max_length + 1) for tags in itertools.product(names, repeat=n)]
 
 
 def fast_nlp(tags: Sequence[str]) -> list[Span]:
-    """The published reading of BMES, BIOES and BIO tags, stated with lists as fastNLP states it."""
+    """How fastNLP reads BMES, BIOES and BIO tags."""
     spans: list[list] = []
     previous = "O"
     for i, tag in enumerate(tags):
@@ -67,22 +69,22 @@ def test_tags_and_spans_are_inverse(case, scheme, strict):
 
 
 @given(flat_spans(), st.sampled_from(list(SCHEMES)), st.sampled_from(list(SCHEMES)))
-def test_conversion_there_and_back_loses_nothing(case, source, target):
+def test_conversion_to_another_scheme_and_back(case, source, target):
     tags = to_tags(*case, source)
-    there = convert_tags(tags, target, source)
-    assert there == to_tags(*case, target)
-    assert convert_tags(there, source, target) == tags
+    converted = convert_tags(tags, target, source)
+    assert converted == to_tags(*case, target)
+    assert convert_tags(converted, source, target) == tags
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_every_short_sequence_is_read_as_the_reference_scorers_read_it(scheme):
+def test_short_sequences_are_read_as_by_fastnlp_and_seqeval(scheme):
     for tags in sequences(scheme):
         assert from_tags(tags, scheme) == fast_nlp(tags), tags
         assert from_tags(tags, scheme, strict=True) == seqeval_strict(tags, scheme), tags
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_allowed_paths_are_exactly_the_well_formed_sequences(scheme):
+def test_sequences_with_allowed_transitions_are_exactly_the_well_formed_ones(scheme):
     names = tag_names(LABELS, scheme)
     start, pair, end = allowed_transitions(names, scheme)
     for path in itertools.chain(*(itertools.product(range(len(names)), repeat=n) for n in range(1, 5))):
@@ -113,14 +115,14 @@ def test_ill_formed_tags_are_read_leniently(tags, spans):
     assert from_tags(tags.split()) == [Span(*span) for span in spans]
 
 
-def test_ill_formed_places_are_named():
+def test_places_of_ill_formed_tags():
     assert ill_formed(["M-P", "E-P", "B-P", "O"], "BMES") == [(0, "", "M-P"), (3, "B-P", "O")]
     assert ill_formed(["O", "B-P"], "BMES") == [(2, "B-P", "")]
     assert ill_formed(["O", "B-P"], "BIO") == []
     assert ill_formed(["B-P", "I-L"], "BIO") == [(1, "B-P", "I-L")]
 
 
-def test_names_of_tags():
+def test_tag_names():
     assert tag_names(["P", "L"], "BMES") == ["O", "B-P", "M-P", "E-P", "S-P", "B-L", "M-L", "E-L", "S-L"]
     assert tag_names(["P"], "BIO") == ["O", "B-P", "I-P"]
     assert tag_names(["P"], "BILOU") == ["O", "B-P", "I-P", "L-P", "U-P"]
@@ -140,11 +142,11 @@ def test_names_of_tags():
         ("B E O", "BMES"),
     ],
 )
-def test_the_scheme_is_guessed(tags, scheme):
+def test_scheme_is_guessed(tags, scheme):
     assert guess_scheme(iter(tags.split())) == scheme
 
 
-def test_other_spellings_of_tags_are_read():
+def test_tags_with_other_separators_or_no_label_are_read():
     assert from_tags(["B_Person", "I_Person", "O"]) == [Span(0, 2, "Person")]
     assert from_tags(["B-PER.NAM", "E-PER.NAM"]) == [Span(0, 2, "PER.NAM")]
     assert from_tags(["S-Thing-Nominal"]) == [Span(0, 1, "Thing-Nominal")]
@@ -155,18 +157,18 @@ def test_other_spellings_of_tags_are_read():
 @pytest.mark.parametrize(
     ("tags", "scheme", "message"),
     [
-        (["M-P"], "BIO", r"tag 'M-P' is not of BIO; allowed are O and B, I followed"),
-        (["X-P"], None, r"tag 'X-P' is not of any scheme"),
-        (["PER"], "BMES", r"tag 'PER' is not of BMES; allowed are O and B, M, E, S"),
-        ([""], None, r"tag '' is not of any scheme"),
+        (["M-P"], "BIO", r"tag 'M-P' does not belong to BIO; allowed are O, and one of B, I with"),
+        (["X-P"], None, r"tag 'X-P' does not belong to any scheme"),
+        (["PER"], "BMES", r"tag 'PER' does not belong to BMES; allowed are O, and one of B, M, E, S"),
+        ([""], None, r"tag '' does not belong to any scheme"),
         (["B-"], "BMES", r"tag 'B-'"),
         (["O-P"], "BMES", r"tag 'O-P'"),
-        (["M-P", "I-P"], None, r"begin with I, M, which no one scheme has"),
+        (["M-P", "I-P"], None, r"begin with I, M, but no scheme has all of these letters"),
         (["O"], "IOB", r"unknown tag scheme 'IOB'; allowed are BIO, BMES, BIOES, BILOU"),
         ([], "IOB", r"unknown tag scheme"),
     ],
 )
-def test_a_tag_outside_the_scheme_is_an_error(tags, scheme, message):
+def test_unknown_tag_or_scheme_is_an_error(tags, scheme, message):
     with pytest.raises(HanlatticeError, match=message):
         from_tags(tags, scheme)
 
@@ -187,8 +189,8 @@ def test_spans_that_tags_cannot_express_are_an_error(spans, message):
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), min_size=1, max_size=6), st.integers(-3, 3))
-def test_a_span_is_the_characters_of_its_fragments(places, by):
-    ranges = [(start, start + length) for start, length in places]
+def test_span_covers_exactly_the_characters_of_its_fragments(fragments, by):
+    ranges = [(start, start + length) for start, length in fragments]
     characters = {i for start, end in ranges for i in range(start, end)}
     span = Span.of(ranges, "P")
     assert {i for start, end in span.fragments for i in range(start, end)} == characters
@@ -201,11 +203,11 @@ def test_a_span_is_the_characters_of_its_fragments(places, by):
     assert span.moved(by).moved(-by) == span
 
 
-def test_spans_with_gaps_are_told_apart():
-    whole, one, other = Span(0, 5, "P"), Span.of([(0, 1), (4, 5)], "P"), Span.of([(3, 5), (0, 1)], "P")
-    assert len({whole, one, other, Span.of([(0, 1), (4, 5)], "P")}) == 3
-    assert one == Span(0, 5, "P", ((1, 4),))
+def test_spans_with_different_gaps_are_different():
+    whole, discontinuous, other = Span(0, 5, "P"), Span.of([(0, 1), (4, 5)], "P"), Span.of([(3, 5), (0, 1)], "P")
+    assert len({whole, discontinuous, other, Span.of([(0, 1), (4, 5)], "P")}) == 3
+    assert discontinuous == Span(0, 5, "P", ((1, 4),))
     assert Span.of([(0, 2), (2, 5)], "P") == Span.of([(0, 3), (1, 5)], "P") == whole
-    assert ScoredSpan.of(one, 0.5).span == one
+    assert ScoredSpan.of(discontinuous, 0.5).span == discontinuous
     with pytest.raises(HanlatticeError, match=r"P \[0, 1\);\[4, 5\) is discontinuous, which tags cannot express"):
-        to_tags([one], 5)
+        to_tags([discontinuous], 5)

@@ -1,4 +1,4 @@
-"""Spans, and the four tag schemes that write flat spans as one tag a character.
+"""Spans, and the four tag schemes that write spans without overlaps as one tag per character.
 
 ============ ===== ====== === ====== ================================
 scheme       begin inside end single
@@ -9,11 +9,11 @@ BIOES        B     I      E   S
 BILOU        B     I      L   U
 ============ ===== ====== === ====== ================================
 
-Outside of every span the tag is ``O``. A tag is a letter, a ``-`` (``_`` is read too) and a label, which may
-itself hold ``-``, ``_`` or ``.``; a bare letter is the tag of the label ``""``.
+Characters outside of all spans have the tag ``O``. Any other tag is a letter, a ``-`` (``_`` is also read) and a
+label, as in ``B-PER``. The label may contain ``-``, ``_`` and ``.``. A letter alone is a tag with the label ``""``.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -21,19 +21,24 @@ from typing import NamedTuple
 from hanlattice.errors import HanlatticeError
 
 SCHEMES = {"BIO": "BIIB", "BMES": "BMES", "BIOES": "BIES", "BILOU": "BILU"}
-"""The letters for begin, inside, end and single, scheme by scheme."""
+"""For each scheme, its letters for begin, inside, end and single."""
 
-_ROLES = "BIES"
-
+_ROLES = "BIES"  # begin, inside, end, single: the order of the letters in SCHEMES
 
 Ranges = tuple[tuple[int, int], ...]
+"""Half-open ranges of characters."""
 
 
 class Span(NamedTuple):
-    """Characters ``[start, end)`` carry an entity of ``label``, without those in its ``gaps``.
+    """The position and label of an entity: the characters ``[start, end)`` except those in ``gaps``.
 
-    Gaps are ranges within the span, in order, none at its edges or touching another; hardly any span has one. So
-    spans are equal just if their fragments and labels are: make one with gaps by :meth:`of`.
+    A discontinuous span has gaps::
+
+        characters   0 1 2 3 4 5
+        fragments    ───     ───    Span(0, 6, label, gaps=((2, 4),))
+
+    Gaps are sorted, lie inside the span, and touch neither its ends nor each other. So two spans are equal exactly
+    if their fragments and labels are equal. :meth:`of` makes such a span from any fragments.
     """
 
     start: int
@@ -43,19 +48,22 @@ class Span(NamedTuple):
 
     @classmethod
     def of(cls, fragments: Iterable[tuple[int, int]], label: str) -> "Span":
-        """The span of these ranges, at least one. Those that touch become one, and empty ones count for nothing."""
-        given = sorted(fragments)
-        (start, end), *others = [piece for piece in given if piece[0] < piece[1]] or given[:1]
+        """The span that consists of these ``(start, end)`` fragments, of which there must be at least one.
+
+        Fragments that touch or overlap are joined. Empty fragments are ignored, unless all are empty.
+        """
+        ordered = sorted(fragments)
+        (start, end), *others = [(first, last) for first, last in ordered if first < last] or ordered[:1]
         gaps = []
-        for first, last in others:
-            if first > end:
-                gaps.append((end, first))
-            end = max(end, last)
+        for next_start, next_end in others:
+            if next_start > end:
+                gaps.append((end, next_start))
+            end = max(end, next_end)
         return cls(start, end, label, tuple(gaps))
 
     @property
     def fragments(self) -> Ranges:
-        """The pieces, in order: one, unless there are gaps."""
+        """The ranges of characters that belong to the span, in order; without gaps there is one."""
         if not self.gaps:
             return ((self.start, self.end),)
         edges = [self.start, *chain.from_iterable(self.gaps), self.end]
@@ -68,12 +76,12 @@ class Span(NamedTuple):
         return Span.of((place(*fragment) for fragment in self.fragments), self.label)
 
     def moved(self, by: int) -> "Span":
-        """The span so many characters further on."""
+        """The span moved by so many characters; a negative number moves it towards the start of the text."""
         return self.mapped(lambda start, end: (start + by, end + by))
 
 
 class ScoredSpan(NamedTuple):
-    """A span that was found, with a confidence in [0, 1]."""
+    """A predicted span, with a confidence in [0, 1]."""
 
     start: int
     end: int
@@ -83,46 +91,48 @@ class ScoredSpan(NamedTuple):
 
     @classmethod
     def of(cls, span: Span, score: float) -> "ScoredSpan":
+        """``span`` with a confidence."""
         return cls(span.start, span.end, span.label, score, span.gaps)
 
     @property
     def span(self) -> Span:
+        """The span without its confidence."""
         return Span(self.start, self.end, self.label, self.gaps)
 
 
-class _Part(NamedTuple):
-    """What a tag says in any scheme: ``role`` is one of B, I, E, S (single) and O."""
+class _ParsedTag(NamedTuple):
+    """A tag of any scheme: ``role`` is B (begin), I (inside), E (end), S (single) or O (outside)."""
 
     role: str
     label: str
 
 
-_OUTSIDE = _Part("O", "")
+_OUTSIDE = _ParsedTag("O", "")
 
 
 def tag_names(labels: Iterable[str], scheme: str = "BMES") -> list[str]:
-    """All tags of a scheme: ``O`` first, then those of each label in the order given."""
+    """All tags of a scheme: ``O``, then the tags of each label, in the order of ``labels``."""
     letters = dict.fromkeys(_letters(scheme))
     return ["O", *(_tag(letter, label) for label in labels for letter in letters)]
 
 
 def to_tags(spans: Iterable[Span], n: int, scheme: str = "BMES") -> list[str]:
-    """One tag for each of ``n`` characters.
+    """Write spans as tags, one for each of the ``n`` characters of a text.
 
     Raises:
-        HanlatticeError: two spans overlap (both are named), or one has gaps, is empty or reaches out of the text.
+        HanlatticeError: Two spans overlap, or a span has gaps, is empty or lies partly outside of the text.
     """
     begin, inside, end, single = tuple(_letters(scheme))
     tags = ["O"] * n
     previous = None
     for span in sorted(spans):
         if not 0 <= span.start < span.end <= n:
-            raise HanlatticeError(f"{_name(span)} does not lie within a text of {n} characters")
+            raise HanlatticeError(f"{_describe(span)} does not lie within a text of {n} characters")
         if span.gaps:
-            raise HanlatticeError(f"{_name(span)} is discontinuous, which tags cannot express; leave it out")
+            raise HanlatticeError(f"{_describe(span)} is discontinuous, which tags cannot express; leave it out")
         if previous is not None and span.start < previous.end:
             raise HanlatticeError(
-                f"{_name(previous)} and {_name(span)} overlap, which tags cannot express; keep one of them"
+                f"{_describe(previous)} and {_describe(span)} overlap, which tags cannot express; keep one of them"
             )
         previous = span
         tags[span.start : span.end] = [_tag(inside, span.label)] * (span.end - span.start)
@@ -132,68 +142,76 @@ def to_tags(spans: Iterable[Span], n: int, scheme: str = "BMES") -> list[str]:
 
 
 def from_tags(tags: Sequence[str], scheme: str | None = None, strict: bool = False) -> list[Span]:
-    """The spans that tags express, in order; the inverse of `to_tags`.
+    """Read the spans that tags express, in order; the inverse of :func:`to_tags`.
 
     Ill-formed tags are read leniently, as conlleval, fastNLP and seqeval's default mode read them: a span
     continues while an inside or end tag of its own label follows a begin or inside tag, and any other tag but
     ``O`` starts a new one. ``strict`` drops ill-formed spans instead, and equals seqeval's strict mode.
 
     Args:
-        scheme: guessed from these tags alone when ``None``; name it where ``strict`` matters, since a lone
-            ``B`` is whole in BIO and unfinished elsewhere.
+        scheme: by default guessed from ``tags`` alone. Give it if you use ``strict``, because a single ``B`` is a
+            complete span in BIO, but an unfinished one in the other schemes.
+        strict: leave out ill-formed spans, as the strict mode of seqeval does.
 
     Raises:
-        HanlatticeError: a tag is not of the scheme.
+        HanlatticeError: A tag does not belong to the scheme.
     """
     scheme = scheme or guess_scheme(tags)
-    parts = _parse(tags, scheme)
+    parsed = _parse_tags(tags, scheme)
     spans: list[Span] = []
-    before = _OUTSIDE
-    for i, part in enumerate(parts):
-        if _continues(before, part):
+    previous = _OUTSIDE
+    for i, tag in enumerate(parsed):
+        if _continues(previous, tag):
             spans[-1] = spans[-1]._replace(end=i + 1)
-        elif part.role != "O":
-            spans.append(Span(i, i + 1, part.label))
-        before = part
-    return [span for span in spans if _whole(span, parts, scheme)] if strict else spans
+        elif tag.role != "O":
+            spans.append(Span(i, i + 1, tag.label))
+        previous = tag
+    return [span for span in spans if _is_well_formed(span, parsed, scheme)] if strict else spans
 
 
 def convert_tags(tags: Sequence[str], target: str, source: str | None = None) -> list[str]:
-    """The same spans in another scheme: without loss on well-formed tags, read leniently otherwise."""
+    """Convert tags to the scheme ``target``. Well-formed tags keep their spans; ill-formed ones are read leniently.
+
+    Args:
+        source: the scheme of ``tags``; guessed by default.
+
+    Raises:
+        HanlatticeError: A tag does not belong to the scheme.
+    """
     return to_tags(from_tags(tags, source), len(tags), target)
 
 
 def guess_scheme(tags: Iterable[str]) -> str:
-    """The first of BIO, BMES, BIOES, BILOU that has every letter seen.
+    """Guess the scheme of tags: the first of BIO, BMES, BIOES and BILOU that has all of their letters.
 
-    So ``B`` and ``I`` alone are BIO, and ``B``, ``E``, ``S`` without any inside tag are BMES.
+    So tags with ``B`` and ``I`` only are BIO, and tags with ``B``, ``E`` and ``S`` only are BMES.
 
     Raises:
-        HanlatticeError: a tag is of no scheme, or the letters belong to no single scheme.
+        HanlatticeError: A tag belongs to no scheme, or no scheme has all letters.
     """
-    seen: dict[str, str] = {}
+    examples: dict[str, str] = {}  # for each letter, a tag that has it
     for tag in set(tags) - {"O"}:
-        seen[_split(tag)[0]] = tag
+        examples[_split_tag(tag)[0]] = tag
     for scheme, letters in SCHEMES.items():
-        if seen.keys() <= set(letters):
+        if examples.keys() <= set(letters):
             return scheme
     known = set("".join(SCHEMES.values()))
-    for letter, tag in sorted(seen.items()):
+    for letter, tag in sorted(examples.items()):
         if letter not in known:
-            raise _outside(tag, "".join(sorted(known)), "any scheme")
+            raise _unknown_tag(tag, sorted(known), "any scheme")
     raise HanlatticeError(
-        f"the tags begin with {', '.join(sorted(seen))}, which no one scheme has together;"
-        f" allowed are {', '.join(SCHEMES)}"
+        f"the tags begin with {', '.join(sorted(examples))}, but no scheme has all of these letters;"
+        f" the schemes are {', '.join(SCHEMES)}"
     )
 
 
 def ill_formed(tags: Sequence[str], scheme: str) -> list[tuple[int, str, str]]:
-    """Every place where a tag may not follow the one before it, as ``(index, previous, tag)``.
+    """All places where a tag must not follow the previous tag, as ``(index, previous, tag)``.
 
-    ``previous`` is ``""`` at the start of the text. A span left open at the end of the text is reported with
-    ``index == len(tags)`` and the tag ``""``.
+    ``previous`` is ``""`` at the start of the text. If the text ends within a span, ``index`` is ``len(tags)`` and
+    ``tag`` is ``""``.
     """
-    padded = [_OUTSIDE, *_parse(tags, scheme), _OUTSIDE]
+    padded = [_OUTSIDE, *_parse_tags(tags, scheme), _OUTSIDE]
     names = ["", *tags, ""]
     return [
         (i, names[i], names[i + 1])
@@ -203,14 +221,18 @@ def ill_formed(tags: Sequence[str], scheme: str) -> list[tuple[int, str, str]]:
 
 
 def allowed_transitions(tags: Sequence[str], scheme: str) -> tuple[list[bool], list[list[bool]], list[bool]]:
-    """Which of the tags may start a text, follow one another (``pair[before][after]``) and end a text.
+    """Which transitions between tags are allowed.
 
-    A path through allowed transitions is exactly a well-formed sequence of tags.
+    A sequence of tags is well-formed exactly if all its transitions are allowed.
+
+    Returns:
+        Three tables, with indices into ``tags``: whether a tag may start a text ``[Y]``, whether the second tag may
+        follow the first ``[Y][Y]``, and whether a tag may end a text ``[Y]``.
     """
-    parts = _parse(tags, scheme)
-    start = [_allowed(_OUTSIDE, part, scheme) for part in parts]
-    pair = [[_allowed(before, after, scheme) for after in parts] for before in parts]
-    end = [_allowed(part, _OUTSIDE, scheme) for part in parts]
+    parsed = _parse_tags(tags, scheme)
+    start = [_allowed(_OUTSIDE, tag, scheme) for tag in parsed]
+    pair = [[_allowed(previous, tag, scheme) for tag in parsed] for previous in parsed]
+    end = [_allowed(tag, _OUTSIDE, scheme) for tag in parsed]
     return start, pair, end
 
 
@@ -225,49 +247,52 @@ def _tag(letter: str, label: str) -> str:
     return f"{letter}-{label}" if label else letter
 
 
-def _name(span: Span) -> str:
+def _describe(span: Span) -> str:
     return f"{span.label or 'entity'} {';'.join(f'[{start}, {end})' for start, end in span.fragments)}"
 
 
-def _outside(tag: str, letters: Collection[str], scheme: str) -> HanlatticeError:
+def _unknown_tag(tag: str, letters: Iterable[str], scheme: str) -> HanlatticeError:
     return HanlatticeError(
-        f"tag {tag!r} is not of {scheme}; allowed are O and {', '.join(letters)} followed by '-' and a label"
+        f"tag {tag!r} does not belong to {scheme};"
+        f" allowed are O, and one of {', '.join(letters)} with '-' and a label"
     )
 
 
-def _split(tag: str) -> tuple[str, str]:
-    """The letter and the label; the letter is ``""`` where the tag has no such form."""
+def _split_tag(tag: str) -> tuple[str, str]:
+    """The letter and the label of a tag; both are ``""`` if the tag has no such form."""
     if len(tag) == 1:
         return tag, ""
     return (tag[0], tag[2:]) if len(tag) > 2 and tag[1] in "-_" else ("", "")
 
 
 @lru_cache(maxsize=65_536)
-def _part(tag: str, scheme: str) -> _Part:
+def _parse_tag(tag: str, scheme: str) -> _ParsedTag:
     if tag == "O":
         return _OUTSIDE
     letters = _letters(scheme)
-    letter, label = _split(tag)
+    letter, label = _split_tag(tag)
     if not letter or letter not in letters:
-        raise _outside(tag, dict.fromkeys(letters), scheme)
-    return _Part(_ROLES[letters.index(letter)], label)
+        raise _unknown_tag(tag, dict.fromkeys(letters), scheme)
+    return _ParsedTag(_ROLES[letters.index(letter)], label)
 
 
-def _parse(tags: Iterable[str], scheme: str) -> list[_Part]:
-    _letters(scheme)
-    return [_part(tag, scheme) for tag in tags]
+def _parse_tags(tags: Iterable[str], scheme: str) -> list[_ParsedTag]:
+    _letters(scheme)  # an unknown scheme is an error even if there are no tags
+    return [_parse_tag(tag, scheme) for tag in tags]
 
 
-def _continues(before: _Part, after: _Part) -> bool:
-    return after.role in "IE" and before.role in "BI" and before.label == after.label
+def _continues(previous: _ParsedTag, tag: _ParsedTag) -> bool:
+    """Whether a tag belongs to the span of the previous tag."""
+    return tag.role in "IE" and previous.role in "BI" and previous.label == tag.label
 
 
-def _allowed(before: _Part, after: _Part, scheme: str) -> bool:
-    if after.role in "IE":
-        return _continues(before, after)
-    return scheme == "BIO" or before.role not in "BI"
+def _allowed(previous: _ParsedTag, tag: _ParsedTag, scheme: str) -> bool:
+    """Whether a tag may follow the previous tag."""
+    if tag.role in "IE":
+        return _continues(previous, tag)
+    return scheme == "BIO" or previous.role not in "BI"
 
 
-def _whole(span: Span, parts: Sequence[_Part], scheme: str) -> bool:
-    first, last = parts[span.start].role, parts[span.end - 1].role
+def _is_well_formed(span: Span, tags: Sequence[_ParsedTag], scheme: str) -> bool:
+    first, last = tags[span.start].role, tags[span.end - 1].role
     return first == "S" or (first == "B" and (scheme == "BIO" or last == "E"))

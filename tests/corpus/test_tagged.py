@@ -117,9 +117,9 @@ def test_conll_unknown_tag_and_missing_tag_name_the_line() -> None:
     rows = ["我 B-X", "们 X-Y", "在", "里 Q"]
     with pytest.raises(DataError, match=r"^f:3: no tag in '在'; write"):
         list(conll.read(rows, "f"))
-    with pytest.raises(DataError, match=r"^f:2: tag 'X-Y' is not of any scheme"):
+    with pytest.raises(DataError, match=r"^f:2: tag 'X-Y' does not belong to any scheme"):
         list(conll.read(rows[:2], "f"))
-    with pytest.raises(DataError, match=r"^f:1: tag 'M-X' is not of BIO"):
+    with pytest.raises(DataError, match=r"^f:1: tag 'M-X' does not belong to BIO"):
         list(conll.read(["我 M-X"], "f", scheme="BIO"))
     with pytest.raises(HanlatticeError, match=r"unknown tag scheme 'BIX'; allowed are BIO"):
         list(conll.read(["我 M-X"], "f", scheme="BIX"))
