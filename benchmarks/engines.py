@@ -18,7 +18,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hanlattice
 from hanlattice import corpus
-from hanlattice.benchmark import cut, invented_text
+from hanlattice.benchmark import random_text, split_text
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
 from hanlattice.evaluation.scores import evaluate_spans
@@ -45,7 +45,9 @@ def main() -> None:
     documents = list(corpus.read(options.corpus)) if options.corpus else []
     engines = opened(options.model)
     any_engine = next(iter(engines.values()))
-    texts = [d.text for d in documents] or cut(invented_text(any_engine.lexicon, 40_000), 40, options.sentences)
+    texts = [d.text for d in documents] or split_text(
+        random_text(any_engine.lexicon, 40_000), 40, options.sentences
+    )
     f1 = {name: score(ner, documents, names) for name, ner in engines.items()} if documents else {}
     some = texts[: options.sentences]
     readers: dict[str, Callable[[], object]] = {

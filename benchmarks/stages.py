@@ -14,7 +14,7 @@ from typing import Any
 
 import hanlattice
 from hanlattice import corpus, pipeline
-from hanlattice.benchmark import cut, invented_text
+from hanlattice.benchmark import random_text, split_text
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.text.normalise import Normaliser
 
@@ -30,7 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     ner = hanlattice.load(options.model, engine="native", threads=options.threads, int8=options.int8)
     texts = [d.text for d in corpus.read(options.corpus)] if options.corpus else []
-    texts = (texts or cut(invented_text(ner.lexicon, 40_000), 40, options.sentences))[: options.sentences]
+    texts = (texts or split_text(random_text(ner.lexicon, 40_000), 40, options.sentences))[: options.sentences]
     stages = Stages(ner)
     columns = {size: stages.fastest(ner, texts, size, options.rounds) for size in (1, 16, 64)}
     n = sum(map(len, texts))

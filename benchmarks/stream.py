@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hanlattice
-from hanlattice.benchmark import COMMON
+from hanlattice.benchmark import COMMON_CHARACTERS
 from hanlattice.kernels.allocator import return_freed_memory
 
 FIRST = 10_000  # sentences after which memory should have found its size
@@ -46,7 +46,7 @@ class Stream:
         chance = self.draw.random()
         if chance < RARE:
             return chr(self.draw.choice(CODE_POINTS))
-        return self.draw.choice(self.words) if chance < 0.5 else self.draw.choice(COMMON)
+        return self.draw.choice(self.words) if chance < 0.5 else self.draw.choice(COMMON_CHARACTERS)
 
 
 def resident() -> float:

@@ -1,4 +1,4 @@
-"""How fast a model reads on this machine: throughput, latency, start-up time and memory."""
+"""Measurements of a model on this machine: throughput, latency, start-up time and memory."""
 
 import json
 import subprocess
@@ -15,16 +15,16 @@ from hanlattice.errors import ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 
-# Of the characters of invented text so many are in words of the lexicon, as about in newspapers.
+# The proportion of characters of random text that are in words of the lexicon; in newspapers it is about the same.
 IN_WORDS = 0.7
-COMMON = (
+COMMON_CHARACTERS = (
     "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面而方后"
 )
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """Of texts of one length in batches of one size."""
+    """Throughput on texts of ``length`` characters, in batches of ``batch_size`` texts."""
 
     length: int
     batch_size: int
@@ -34,7 +34,7 @@ class Throughput:
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds from one text to its entities, for texts of one length, one after another."""
+    """Milliseconds from a text to its entities: percentiles over texts of ``length`` characters, one per call."""
 
     length: int
     p50: float
@@ -43,97 +43,120 @@ class Latency:
 
 
 @dataclass(frozen=True)
-class Start:
-    """Of a process of its own: seconds from its start to the first entities, and its largest memory in MB so far
-    and after all texts of the measurement."""
+class Startup:
+    """Start-up time and memory of a new process.
+
+    Attributes:
+        first_answer: seconds from the start of the process to the entities of the first text.
+        memory: peak memory in MB when the first text is done.
+        memory_in_use: peak memory in MB when all texts are done.
+    """
 
     first_answer: float
     memory: float
     memory_in_use: float
 
 
-def invented_text(lexicon: Lexicon, characters: int, seed: int = 0) -> str:
-    """Words of the lexicon and common characters by chance, with a full stop now and then."""
+def random_text(lexicon: Lexicon, characters: int, seed: int = 0) -> str:
+    """Generate a text of random words of the lexicon, common characters and full stops."""
     draw = np.random.default_rng(seed)
-    words = [word for word, _ in zip(lexicon, range(200_000), strict=False)] or list(COMMON)
-    pieces: list[str] = []
+    words = [word for word, _ in zip(lexicon, range(200_000), strict=False)] or list(COMMON_CHARACTERS)
+    parts: list[str] = []
     missing = characters
     while missing > 0:
         word = (
-            words[draw.integers(len(words))] if draw.random() < IN_WORDS / 2 else COMMON[draw.integers(len(COMMON))]
+            words[draw.integers(len(words))]
+            if draw.random() < IN_WORDS / 2
+            else COMMON_CHARACTERS[draw.integers(len(COMMON_CHARACTERS))]
         )
-        pieces.append("。" if draw.random() < 0.02 else word)
-        missing -= len(pieces[-1])
-    return "".join(pieces)[:characters]
+        parts.append("。" if draw.random() < 0.02 else word)
+        missing -= len(parts[-1])
+    return "".join(parts)[:characters]
 
 
-def cut(text: str, length: int, most: int) -> list[str]:
-    """Pieces of just so many characters, at most so many of them; a short text is read over and over."""
-    whole = text * -(-length // max(len(text), 1))
-    return [whole[i : i + length] for i in range(0, len(whole) - length + 1, length)][:most]
+def split_text(text: str, length: int, max_texts: int) -> list[str]:
+    """Split a text into at most ``max_texts`` texts of exactly ``length`` characters.
+
+    The rest of the text is left out. A text with fewer than ``length`` characters is repeated.
+    """
+    repeated = text * -(-length // max(len(text), 1))
+    return [repeated[i : i + length] for i in range(0, len(repeated) - length + 1, length)][:max_texts]
 
 
-def throughput(ner: NER, texts: Sequence[str], batch_size: int, seconds: float) -> Throughput:
-    """The fastest of several passes over the texts within so many seconds; one before does not count."""
-    best, end = float("inf"), time.perf_counter() + seconds
-    _read(ner, texts[: 2 * batch_size], batch_size)
-    while best == float("inf") or time.perf_counter() < end:
-        best = min(best, _read(ner, texts, batch_size))
+def measure_throughput(ner: NER, texts: Sequence[str], batch_size: int, seconds: float) -> Throughput:
+    """Measure the throughput on texts of equal length: the best of all passes over the texts.
+
+    Args:
+        seconds: no pass starts later than this; there is at least one. A shorter warm-up pass is not counted.
+    """
+    best, deadline = float("inf"), time.perf_counter() + seconds
+    _time_pass(ner, texts[: 2 * batch_size], batch_size)
+    while best == float("inf") or time.perf_counter() < deadline:
+        best = min(best, _time_pass(ner, texts, batch_size))
     return Throughput(len(texts[0]), batch_size, sum(map(len, texts)) / best, len(texts) / best)
 
 
-def _read(ner: NER, texts: Sequence[str], batch_size: int) -> float:
-    begin = time.perf_counter()
+def _time_pass(ner: NER, texts: Sequence[str], batch_size: int) -> float:
+    """Seconds for all texts."""
+    start = time.perf_counter()
     for _ in ner.pipe(texts, batch_size=batch_size):
         pass
-    return time.perf_counter() - begin
+    return time.perf_counter() - start
 
 
-def latency(ner: NER, texts: Sequence[str], seconds: float) -> Latency:
-    """Of single calls within so many seconds, at least one for every text."""
-    times, end = [], time.perf_counter() + seconds
+def measure_latency(ner: NER, texts: Sequence[str], seconds: float) -> Latency:
+    """Measure the latency on texts of equal length, one text per call.
+
+    Args:
+        seconds: no call starts later than this, except that each text is read at least once.
+    """
+    times, deadline = [], time.perf_counter() + seconds
     for i, text in enumerate(cycle(texts)):
-        if i >= len(texts) and time.perf_counter() > end:
+        if i >= len(texts) and time.perf_counter() > deadline:
             break
-        begin = time.perf_counter()
+        start = time.perf_counter()
         ner(text)
-        times.append(1e3 * (time.perf_counter() - begin))
+        times.append(1e3 * (time.perf_counter() - start))
     return Latency(len(texts[0]), *(float(x) for x in np.percentile(times, (50, 95, 99))))
 
 
-def start(settings: dict[str, Any], texts: Iterable[str]) -> Start:
-    """In a new process: ``settings`` are those of :func:`hanlattice.load`.
+def measure_startup(settings: dict[str, Any], texts: Iterable[str]) -> Startup:
+    """Load a model in a new process, and measure its start-up time and memory.
+
+    Args:
+        settings: arguments of :func:`hanlattice.load`.
+        texts: the texts that the process reads, at least one.
 
     Raises:
-        ModelError: it came to nothing.
+        ModelError: The process failed.
     """
-    given = json.dumps([time.time(), settings, list(texts)])
     done = subprocess.run(
-        [sys.executable, "-c", "from hanlattice.benchmark import report_start; report_start()"],
-        input=given,
+        [sys.executable, "-c", "from hanlattice.benchmark import report_startup; report_startup()"],
+        input=json.dumps([time.time(), settings, list(texts)]),
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        raise ModelError(f"a process to measure the start ended with: {done.stderr.strip().splitlines()[-1]}")
-    return Start(**json.loads(done.stdout))
+        raise ModelError(f"the process that measures start-up failed: {done.stderr.strip().splitlines()[-1]}")
+    return Startup(**json.loads(done.stdout))
 
 
-def report_start() -> None:
-    """What the new process does: reads stdin, prints its :class:`Start`."""
+def report_startup() -> None:
+    """The code of the new process: read the task from stdin, write a :class:`Startup` to stdout as JSON."""
     from hanlattice.api import load
 
     start, settings, texts = json.load(sys.stdin)
     ner = load(**settings)
     ner(texts[0])
-    first, memory = time.time() - start, _memory()
+    first_answer, memory = time.time() - start, _peak_memory()
     for _ in ner(texts):
         pass
-    print(json.dumps(asdict(Start(first, memory, _memory()))))
+    print(json.dumps(asdict(Startup(first_answer, memory, _peak_memory()))))
 
 
-def _memory() -> float:
+def _peak_memory() -> float:
+    """The peak memory of this process in MB."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)

@@ -15,7 +15,7 @@ from hanlattice.errors import DataError, HanlatticeError
 CHARACTERS = 20_000  # length of the text that is read repeatedly
 
 if TYPE_CHECKING:
-    from hanlattice.benchmark import Latency, Start, Throughput
+    from hanlattice.benchmark import Latency, Startup, Throughput
 
 
 def benchmark(
@@ -38,8 +38,8 @@ def benchmark(
 
     Results depend on the machine and its load: compare only results measured at the same time.
     """
-    from hanlattice import benchmark as measuring
     from hanlattice.api import load
+    from hanlattice.benchmark import measure_latency, measure_startup, measure_throughput, random_text, split_text
 
     sizes, batches = _numbers(lengths, "--lengths"), _numbers(batch_sizes, "--batch-sizes")
     if format not in ("table", "jsonl"):
@@ -53,18 +53,18 @@ def benchmark(
         "trust": trust,
     }
     ner = load(**settings)  # type: ignore[arg-type]  # checked by load
-    source = _text(text) if text else measuring.invented_text(ner.lexicon, CHARACTERS)
-    texts = {length: measuring.cut(source, length, -(-CHARACTERS // length)) for length in sizes}
+    source = _text(text) if text else random_text(ner.lexicon, CHARACTERS)
+    texts = {length: split_text(source, length, -(-CHARACTERS // length)) for length in sizes}
     if not quiet:
         typer.echo(f"{type(ner.engine).__name__}, {threads or 'all'} threads", err=True)
-    speeds = [measuring.throughput(ner, texts[n], size, seconds) for n in sizes for size in batches]
-    latencies = [measuring.latency(ner, texts[n][:200], seconds) for n in sizes]
-    started = measuring.start(settings, texts[sizes[0]][:500])
+    speeds = [measure_throughput(ner, texts[n], size, seconds) for n in sizes for size in batches]
+    latencies = [measure_latency(ner, texts[n][:200], seconds) for n in sizes]
+    startup = measure_startup(settings, texts[sizes[0]][:500])
     if format == "jsonl":
-        rows = [*map(asdict, speeds), *map(asdict, latencies), asdict(started)]
+        rows = [*map(asdict, speeds), *map(asdict, latencies), asdict(startup)]
         typer.echo("\n".join(map(json.dumps, rows)))
     else:
-        _print(speeds, latencies, started)
+        _print(speeds, latencies, startup)
 
 
 def _numbers(given: str, option: str) -> list[int]:
@@ -86,7 +86,7 @@ def _text(path: Path) -> str:
     return found
 
 
-def _print(speeds: "list[Throughput]", latencies: "list[Latency]", started: "Start") -> None:
+def _print(speeds: "list[Throughput]", latencies: "list[Latency]", startup: "Startup") -> None:
     print_table(
         [Column(title, True) for title in ("characters", "batch", "characters/s", "sentences/s")],
         [
@@ -101,5 +101,5 @@ def _print(speeds: "list[Throughput]", latencies: "list[Latency]", started: "Sta
         [(str(x.length), f"{x.p50:.2f}", f"{x.p95:.2f}", f"{x.p99:.2f}") for x in latencies],
         sys.stdout,
     )
-    typer.echo(f"\nfirst answer {started.first_answer:.2f} s after the start of the process")
-    typer.echo(f"memory       {started.memory:.0f} MB then, {started.memory_in_use:.0f} MB of it in use")
+    typer.echo(f"\nfirst answer {startup.first_answer:.2f} s after the start of the process")
+    typer.echo(f"memory       {startup.memory:.0f} MB then, {startup.memory_in_use:.0f} MB of it in use")

@@ -1,4 +1,4 @@
-"""Figures of speed: what is counted, and by which command it is printed."""
+"""Tests of the measurements of throughput, latency, start-up and memory, and of `hanlattice benchmark`."""
 
 import json
 import time
@@ -8,24 +8,30 @@ from typing import Any
 import pytest
 
 import tiny
-from hanlattice import benchmark as measuring
+from hanlattice.benchmark import (
+    measure_latency,
+    measure_startup,
+    measure_throughput,
+    random_text,
+    split_text,
+)
 from hanlattice.cli import benchmark, main
 from hanlattice.errors import ModelError
 from hanlattice.lexicon import Lexicon
 
 
-def test_texts_of_a_length() -> None:
-    text = measuring.invented_text(Lexicon(tiny.WORDS), 1000)
+def test_random_text_and_texts_of_a_given_length() -> None:
+    text = random_text(Lexicon(tiny.WORDS), 1000)
     assert len(text) == 1000
     assert sum(word in text for word in tiny.WORDS) > 10
-    assert text == measuring.invented_text(Lexicon(tiny.WORDS), 1000)
-    assert measuring.cut(text, 300, 5) == [text[:300], text[300:600], text[600:900]]
-    assert measuring.cut(text, 300, 2) == [text[:300], text[300:600]]
-    assert measuring.cut("李明在", 8, 9) == ["李明在李明在李明"]
+    assert text == random_text(Lexicon(tiny.WORDS), 1000)
+    assert split_text(text, 300, 5) == [text[:300], text[300:600], text[600:900]]
+    assert split_text(text, 300, 2) == [text[:300], text[300:600]]
+    assert split_text("李明在", 8, 9) == ["李明在李明在李明"]
 
 
-class Slow:
-    """Takes a hundredth of a second for a text."""
+class SlowModel:
+    """Takes 10 ms for each text."""
 
     def pipe(self, texts: list[str], batch_size: int) -> Any:
         for text in texts:
@@ -36,29 +42,30 @@ class Slow:
 
 
 def test_throughput_and_latency() -> None:
-    ner: Any = Slow()
-    speed = measuring.throughput(ner, ["一二三四"] * 10, 2, seconds=0.2)
-    assert 50 < speed.sentences_per_second <= 100
-    assert speed.characters_per_second == pytest.approx(4 * speed.sentences_per_second)
-    late = measuring.latency(ner, ["一二三四"] * 10, seconds=0.2)
-    assert 10 <= late.p50 <= late.p95 <= late.p99 < 100
+    ner: Any = SlowModel()
+    measured = measure_throughput(ner, ["一二三四"] * 10, 2, seconds=0.2)
+    assert 50 < measured.sentences_per_second <= 100
+    assert measured.characters_per_second == pytest.approx(4 * measured.sentences_per_second)
+    latency = measure_latency(ner, ["一二三四"] * 10, seconds=0.2)
+    assert 10 <= latency.p50 <= latency.p95 <= latency.p99 < 100
 
 
-def test_start() -> None:
-    started = measuring.start({}, [d.text for d in tiny.documents()])
-    assert 0.05 < started.first_answer < 60
-    assert 20 < started.memory <= started.memory_in_use < 4000
+def test_startup() -> None:
+    startup = measure_startup({}, [d.text for d in tiny.documents()])
+    assert 0.05 < startup.first_answer < 60
+    assert 20 < startup.memory <= startup.memory_in_use < 4000
     with pytest.raises(ModelError, match="no such folder"):
-        measuring.start({"model_folder": "nowhere"}, ["一"])
+        measure_startup({"model_folder": "nowhere"}, ["一"])
 
 
 def status(*options: str) -> int:
-    with pytest.raises(SystemExit) as left:
+    """The exit status of the command."""
+    with pytest.raises(SystemExit) as exit_info:
         main(["benchmark", *options])
-    return int(left.value.code or 0)
+    return int(exit_info.value.code or 0)
 
 
-def test_the_verb(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "text.txt").write_text("李明在北京工作。" * 40, encoding="utf-8")
     monkeypatch.setattr(benchmark, "CHARACTERS", 320)
     options = [f"--text={tmp_path / 'text.txt'}", "--lengths=8,20", "--batch-sizes=1,4", "--seconds=0.01"]
@@ -77,7 +84,7 @@ def test_the_verb(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--lengths", "0"], "--lengths must be whole numbers above 0"),
+        (["--lengths", "0"], "--lengths must be a list of whole numbers above 0"),
         (["--format", "xml"], "--format must be table or jsonl, not 'xml'"),
         (["--engine", "abacus"], "engine must be one of"),
         (["--text", "nowhere.txt"], "nowhere.txt: cannot be read: No such file"),
