@@ -1,10 +1,10 @@
-"""Annotation of many lines: by one worker and by two, killed and resumed, on Ray, always to the same bytes.
+"""Speed and memory of bulk annotation: with one worker, with two, killed and resumed, and on Ray.
 
-python benchmarks/annotate.py [--lines 1000000] [--model FOLDER] [--chunk-rows 2000] [--no-ray]
+    python benchmarks/annotate.py [--lines 1000000] [--model FOLDER] [--chunk-rows 2000] [--no-ray]
 
-Prints seconds, lines a second and the most memory of each run; that of the reader is listed apart from that of the
-workers. The run that is killed is killed with signal 9 at three random points, which are fixed by ``--seed``. Exits
-with 1 if any output differs from the first.
+Prints the seconds, lines per second and peak memory of each run: of the reading process, and of all processes. One
+run is killed with signal 9 at three random points, which ``--seed`` fixes, and resumed. The exit status is 1 if the
+bytes of any output differ from the output of the first run.
 """
 
 import argparse
@@ -36,28 +36,28 @@ FIRMS = ("人和药店", "光明集团", "长江大桥局", "中国银行", "新
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=1_000_000)
-    parser.add_argument("--model", help="the packaged one by default")
+    parser.add_argument("--model", help="folder of a model (default: the packaged model)")
     parser.add_argument("--chunk-rows", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-ray", action="store_true")
     options = parser.parse_args()
     common = ["--chunk-rows", str(options.chunk_rows), *(["--model", options.model] if options.model else [])]
-    draw = random.Random(options.seed)
+    rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         texts = folder / "texts.txt"
         with texts.open("w", encoding="utf-8") as stream:
-            stream.writelines(f"{line}\n" for line in invented(options.lines, draw))
-        print(f"{options.lines:,} lines, {texts.stat().st_size / 1e6:.1f} MB; load of the machine {load()}\n")
+            stream.writelines(f"{line}\n" for line in generated(options.lines, rng))
+        print(f"{options.lines:,} lines, {texts.stat().st_size / 1e6:.1f} MB; system load {load()}\n")
         print(f"{'':34}{'seconds':>9}{'lines/s':>9}{'reader MB':>11}{'all MB':>9}  output")
         outputs = {
             "one worker": annotated(texts, folder / "one.jsonl", common),
             "two workers": annotated(texts, folder / "two.jsonl", [*common, "--workers", "2"]),
         }
-        at = sorted(draw.sample(range(5, 95), 3))
+        percents = sorted(rng.sample(range(5, 95), 3))
         chunks = -(-options.lines // options.chunk_rows)
-        kills = [max(1, chunks * percent // 100) for percent in at]
-        outputs[f"killed at {', '.join(f'{percent} %' for percent in at)}"] = annotated(
+        kills = [max(1, chunks * percent // 100) for percent in percents]
+        outputs[f"killed at {', '.join(f'{percent} %' for percent in percents)}"] = annotated(
             texts, folder / "killed.jsonl", [*common, "--workers", "2"], kills
         )
         if not options.no_ray and find_spec("ray"):
@@ -66,49 +66,57 @@ def main() -> None:
             )
         first = outputs["one worker"]
         for label, run in outputs.items():
-            same = "the same" if run.digest == first.digest else "ANOTHER"
+            same = "the same" if run.digest == first.digest else "DIFFERENT"
             print(
                 f"{label:34}{run.seconds:9.1f}{options.lines / run.seconds:9,.0f}{run.reader:11,.0f}{run.all:9,.0f}"
                 f"  {same}"
             )
         print(f"\ntwo workers / one: {first.seconds / outputs['two workers'].seconds:.2f} times as fast")
-        print(f"load of the machine {load()}")
+        print(f"system load {load()}")
     sys.exit(any(run.digest != first.digest for run in outputs.values()))
 
 
 class Annotated:
-    """A finished run, however often it was killed."""
+    """Measurements of a finished run: seconds, peak MB of the reader and of all processes, digest of the output."""
 
     def __init__(self) -> None:
         self.seconds, self.reader, self.all, self.digest = 0.0, 0.0, 0.0, ""
 
 
 def annotated(texts: Path, output: Path, options: list[str], kills: list[int] | None = None) -> Annotated:
+    """Run ``hanlattice annotate``, and run it again if it was killed, until the output exists.
+
+    Args:
+        texts: the input file
+        output: the output file
+        options: further command-line options
+        kills: numbers of finished chunks at which the process is killed
+    """
     run, kills = Annotated(), list(kills or [])
     command = [sys.executable, "-m", "hanlattice", "annotate", str(texts), str(output), *options, "--quiet"]
     parts = output.with_name(f"{output.name}.parts")
-    began = time.perf_counter()
+    started = time.perf_counter()
     while not output.exists():
         process = subprocess.Popen(command)
         while process.poll() is None:
             time.sleep(0.1)
-            reader, everybody = memory(process.pid)
-            run.reader, run.all = max(run.reader, reader), max(run.all, everybody)
+            reader, total = memory(process.pid)
+            run.reader, run.all = max(run.reader, reader), max(run.all, total)
             if kills and len(list(parts.glob("part-*"))) >= kills[0]:
                 kills.pop(0)
                 process.send_signal(signal.SIGKILL)
                 process.wait()
         if process.returncode not in (0, -signal.SIGKILL):
             sys.exit(process.returncode)
-    run.seconds = time.perf_counter() - began
+    run.seconds = time.perf_counter() - started
     with output.open("rb") as stream:
         run.digest = hashlib.file_digest(stream, "sha256").hexdigest()
     return run
 
 
 def memory(pid: int) -> tuple[float, float]:
-    """Megabytes of a process, and of it with its children; what several share is counted once."""
-    own = proportional(pid)
+    """Megabytes of a process, and of the process with its children; shared memory is counted once."""
+    own = proportional_memory(pid)
     try:
         children = [
             int(child)
@@ -120,7 +128,8 @@ def memory(pid: int) -> tuple[float, float]:
     return own, own + sum(memory(child)[1] for child in children)
 
 
-def proportional(pid: int) -> float:
+def proportional_memory(pid: int) -> float:
+    """Megabytes of a process, with its share of shared memory (PSS of Linux); 0 if the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -129,18 +138,18 @@ def proportional(pid: int) -> float:
 
 
 def load() -> str:
+    """The system load of the last minute."""
     return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
-def invented(n: int, draw: random.Random) -> Iterator[str]:
+def generated(n: int, rng: random.Random) -> Iterator[str]:
+    """``n`` sentences from patterns with random names and numbers."""
     for _ in range(n):
-        text = draw.choice(PATTERNS)
+        text = rng.choice(PATTERNS)
         while "{" in text:
-            text = text.replace(
-                "{p}", draw.choice(SURNAMES) + "".join(draw.choices(GIVEN, k=draw.choice((1, 2)))), 1
-            )
-            text = text.replace("{l}", draw.choice(PLACES), 1).replace("{o}", draw.choice(FIRMS), 1)
-            text = text.replace("{n}", str(draw.randrange(1, 100)), 1)
+            text = text.replace("{p}", rng.choice(SURNAMES) + "".join(rng.choices(GIVEN, k=rng.choice((1, 2)))), 1)
+            text = text.replace("{l}", rng.choice(PLACES), 1).replace("{o}", rng.choice(FIRMS), 1)
+            text = text.replace("{n}", str(rng.randrange(1, 100)), 1)
         yield text
 
 

@@ -1,11 +1,10 @@
-"""Pass rates of a model on the behaviour suite: minimal cases, one file per capability.
+"""Pass rates of a model on the behaviour suite: minimal test cases, one file per capability.
 
     python benchmarks/behaviour.py [--model MODEL] [--engine native] [--failures]
 
-A case passes when the entities found are exactly its ``entities``, in order, those of ``optional`` aside. A label
-may name two (``ORG|PRODUCT``) where both readings are right. ``add`` lists words that a user adds before the text
-is read. The cases stand in tests/behaviour; they were written before the model that they test, by writers who did
-not know it.
+A case passes if the model predicts exactly its ``entities``, in order. Entities of ``optional`` may be predicted as
+well. Where two labels are right, a case names both (``ORG|PRODUCT``). ``add`` lists words that are added to the
+lexicon before the text is read. The cases are in tests/behaviour. They were written before the model was trained.
 """
 
 import argparse
@@ -23,7 +22,7 @@ CASES = Path(__file__).parent.parent / "tests" / "behaviour"
 
 @dataclass(frozen=True)
 class Case:
-    """One text and what must be found in it."""
+    """One text with its expected entities as (text, label), and with words to add as (word, label or None)."""
 
     capability: str
     id: str
@@ -34,10 +33,12 @@ class Case:
 
     @classmethod
     def of(cls, capability: str, row: dict[str, Any]) -> "Case":
+        """The case of one line of a file."""
         lists = ([(surface, label) for surface, label in row.get(k) or []] for k in ("entities", "optional", "add"))
         return cls(capability, row["id"], row["text"], *lists)
 
     def passes(self, found: list[tuple[str, str]]) -> bool:
+        """Whether the predicted entities are right."""
         expected, optional = list(self.entities), list(self.optional)
         for entity in found:
             if expected and _equal(entity, expected[0]):
@@ -51,11 +52,12 @@ class Case:
 
 
 def _equal(found: tuple[str, str], expected: tuple[str, str]) -> bool:
+    """Whether the texts are equal and the label is one of the expected labels."""
     return found[0] == expected[0] and found[1] in expected[1].split("|")
 
 
 def cases(folder: Path = CASES) -> Iterator[Case]:
-    """All cases, by capability."""
+    """All cases, in order of capability."""
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").split("\n"):
             if line.strip():
@@ -63,7 +65,7 @@ def cases(folder: Path = CASES) -> Iterator[Case]:
 
 
 def found_in(ner: NER, case: Case) -> list[tuple[str, str]]:
-    """The entities of a case's text, with the words that it adds."""
+    """The entities that the model predicts, with the words of the case added to the lexicon."""
     lexicon = ner.lexicon.copy()
     lexicon.update((word, label, None) for word, label in case.add)
     with ner.using(lexicon=lexicon):
@@ -72,7 +74,7 @@ def found_in(ner: NER, case: Case) -> list[tuple[str, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="folder of a model (default: the packaged one)")
+    parser.add_argument("--model", help="folder of a model (default: the packaged model)")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--failures", action="store_true", help="print every case that fails")
     arguments = parser.parse_args()

@@ -1,11 +1,11 @@
-"""What each engine finds and how fast, beside jieba.posseg, in one process and on one thread.
+"""F1 and speed of each engine compared with jieba.posseg, in one process with one thread.
 
     python benchmarks/engines.py [--model FOLDER] [--corpus FILE] [--rename NR=PER,NS=LOC,NT=ORG] [--batch-size 64]
 
-From raw text to entities. The engines take turns on the same sentences, and every figure is the median over the
-rounds of a ratio within one round, so that a machine that is slower for a while is so for all. jieba.posseg (the
-extra ``dev``) segments and tags words, which is what people use who need names at little cost; its speed is 1.
-Without a corpus the text is made up, and there is no F1. Times are those of the processor, not of the clock.
+Measures the time from raw text to entities. The engines take turns with the same sentences, and every figure is the
+median over the rounds of a ratio within one round, so changes in the load of the machine affect all engines alike.
+jieba.posseg (extra ``dev``), a common fast way to find names, segments and tags words; its speed is 1. Without a
+corpus the text is generated, and there is no F1. Times are CPU times.
 """
 
 import argparse
@@ -26,19 +26,21 @@ from hanlattice.spans import Span
 
 ENGINES = {
     "torch": {"engine": "torch"},
-    "ONNX Runtime": {"engine": "onnx"},
-    "kernels in C": {"engine": "native"},
-    "kernels in C, int8": {"engine": "native", "int8": True},
+    "onnx": {"engine": "onnx"},
+    "native": {"engine": "native"},
+    "native, int8": {"engine": "native", "int8": True},
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="folder of a model that was exported; the packaged one by default")
-    parser.add_argument("--corpus", help="scored, and read for the speed")
-    parser.add_argument("--rename", default="", help="labels of the corpus as the model names them")
+    parser.add_argument("--model", help="folder of an exported model (default: the packaged model)")
+    parser.add_argument("--corpus", help="corpus for the F1 and for the speed")
+    parser.add_argument(
+        "--rename", default="", help="labels of the corpus and the labels of the model, such as NR=PER"
+    )
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--sentences", type=int, default=1000, help="of the corpus, that are timed")
+    parser.add_argument("--sentences", type=int, default=1000, help="number of sentences that are timed")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     names = dict(pair.split("=") for pair in options.rename.split(",") if pair)
@@ -49,22 +51,22 @@ def main() -> None:
         random_text(any_engine.lexicon, 40_000), 40, options.sentences
     )
     f1 = {name: score(ner, documents, names) for name, ner in engines.items()} if documents else {}
-    some = texts[: options.sentences]
+    timed = texts[: options.sentences]
     readers: dict[str, Callable[[], object]] = {
-        name: lambda ner=ner: consume(ner.pipe(some, batch_size=options.batch_size))  # type: ignore[misc]
+        name: lambda ner=ner: consume(ner.pipe(timed, batch_size=options.batch_size))  # type: ignore[misc]
         for name, ner in engines.items()
     }
-    readers["jieba.posseg"] = jieba_reader(some)
+    readers["jieba.posseg"] = jieba_reader(timed)
     ratios = speeds(readers, options.rounds)
-    characters = sum(map(len, some))
-    print(f"{len(some):,} sentences, {characters:,} characters, batches of {options.batch_size}\n")
+    characters = sum(map(len, timed))
+    print(f"{len(timed):,} sentences, {characters:,} characters, batches of {options.batch_size}\n")
     print(f"{'':20}{'F1':>8}{'x jieba.posseg':>16}")
     for name, ratio in ratios.items():
         print(f"{name:20}{f1.get(name, ''):>8}{ratio:16.2f}")
 
 
 def opened(model: str | None) -> dict[str, hanlattice.NER]:
-    """Every engine that can read the model here; why another cannot is said."""
+    """The model on every engine that can run it; prints why an engine cannot."""
     engines = {}
     for name, settings in ENGINES.items():
         try:
@@ -79,12 +81,14 @@ def opened(model: str | None) -> dict[str, hanlattice.NER]:
 
 
 def score(ner: hanlattice.NER, documents: Sequence[Document], names: dict[str, str]) -> str:
+    """Micro F1 in percent, with the gold labels renamed."""
     gold = [[Span(s.start, s.end, names.get(s.label, s.label)) for s in d.spans] for d in documents]
     found = [d.spans for d in ner.pipe(d.text for d in documents)]
     return f"{100 * evaluate_spans(gold, found).micro.f1:.2f}"
 
 
 def jieba_reader(texts: Sequence[str]) -> Callable[[], object]:
+    """A function that segments and tags the texts with jieba."""
     import jieba
     from jieba import posseg
 
@@ -93,18 +97,19 @@ def jieba_reader(texts: Sequence[str]) -> Callable[[], object]:
 
 
 def consume(stream: Iterable[object]) -> None:
+    """Read an iterable to its end."""
     for _ in stream:
         pass
 
 
 def speeds(readers: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """How many times as fast as the last reader each is; a first round does not count."""
+    """The speed of each reader relative to the last one; the first round is a warm-up."""
     times: dict[str, list[float]] = {name: [] for name in readers}
     for _ in range(rounds + 1):
         for name, read in readers.items():
-            begin = time.process_time()
+            started = time.process_time()
             read()
-            times[name].append(time.process_time() - begin)
+            times[name].append(time.process_time() - started)
     reference = times[list(readers)[-1]]
     return {name: median(b / a for a, b in zip(own[1:], reference[1:], strict=True)) for name, own in times.items()}
 

@@ -1,10 +1,10 @@
-"""Fine-tuning on few sentences against training from random weights with the same vectors and lexicon.
+"""Fine-tuning on few sentences compared with training from random weights with the same vectors and lexicon.
 
     python benchmarks/fine_tuning.py --start MODEL --corpus NAME=TRAIN,TEST … --output FOLDER
 
-For each corpus, number of sentences and seed that many documents of TRAIN are drawn, a fifth of them for
-development, and both models are scored on TEST. MODEL should be one that was trained without these corpora. Runs in
-FOLDER that are finished are not repeated.
+For each corpus, size and seed, that many documents with entities are drawn from TRAIN. A fifth of them is the dev
+set. Both models are scored on TEST. MODEL should not be trained on these corpora. Finished runs in FOLDER are not
+repeated.
 """
 
 import argparse
@@ -24,6 +24,7 @@ STEPS_FROM_SCRATCH = 1_500
 
 
 def settings(start: str, train: Path, seed: int, *, scratch: bool) -> Config:
+    """Settings for fine-tuning the model ``start``, or with ``scratch`` for training from random weights."""
     config = settings_for_fine_tuning(start).with_settings(
         {"data": {"train": str(train), "dev_share": 0.2, "drop": True}, "training": {"seed": seed, "device": "cpu"}}
     )
@@ -35,6 +36,7 @@ def settings(start: str, train: Path, seed: int, *, scratch: bool) -> Config:
 
 
 def f1(config: Config, output: Path, test: list[Document]) -> float:
+    """Train into the folder ``output`` unless it has a finished run; returns the micro F1 on ``test`` in percent."""
     if not (output / CARD).exists():
         api.train(config, output=output, resume=True, watcher=TrainingLines(config.training.epochs))
     return 100 * api.evaluate(api.load(output), test).micro.f1
@@ -42,9 +44,9 @@ def f1(config: Config, output: Path, test: list[Document]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--start", required=True)
+    parser.add_argument("--start", required=True, help="folder of the model that is fine-tuned")
     parser.add_argument("--corpus", nargs="+", required=True, metavar="NAME=TRAIN,TEST")
-    parser.add_argument("--sizes", default="50,200,1000")
+    parser.add_argument("--sizes", default="50,200,1000", help="numbers of sentences")
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--output", type=Path, required=True)
     a = parser.parse_args()

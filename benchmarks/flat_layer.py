@@ -1,13 +1,14 @@
-"""The FLAT layer beside the formula of its paper and beside plain attention: time on a CPU.
+"""Time of the FLAT layer on a CPU, compared with the formula of its paper and with plain attention.
 
-python benchmarks/flat_layer.py [--threads 1] [--clock cpu|wall] [--rounds 9]
+    python benchmarks/flat_layer.py [--threads 1] [--clock cpu|wall] [--rounds 9]
 
-One layer (attention and feed-forward) on a batch of 16 lattices of 50 characters and 20 to 40 words, width
-160, 8 heads, feed-forward 480. All contenders take turns within each round, and ratios are medians over the
-rounds; the CPU clock leaves out what else runs on the machine (with several threads take the wall clock).
-"naive" is the paper's formula (tests/oracles/naive_flat.py) with the weights of ours; "encoder layer" is
-torch.nn.TransformerEncoderLayer, "plain attention" the same by hand with scaled dot products, both over the same
-padded characters and words and answering for all of them. Memory: benchmarks/memory.py.
+One layer (attention and feed-forward) on a batch of 16 lattices with 50 characters and 20 to 40 words each; width
+160, 8 heads, feed-forward size 480. All contenders take turns within each round, and ratios are medians over the
+rounds. CPU time excludes other programs on the machine; with several threads use ``--clock wall``. "naive" is the
+paper's formula (tests/oracles/naive_flat.py) with the same weights as "ours". "encoder layer" is
+torch.nn.TransformerEncoderLayer, and "plain attention" is the same layer written around
+scaled_dot_product_attention. Both compute outputs for all padded characters and words. For memory see
+benchmarks/memory.py.
 """
 
 import argparse
@@ -29,7 +30,7 @@ import oracles.naive_flat as naive_flat
 
 D, HEADS, D_HIDDEN = 160, 8, 480
 WORD_LENGTHS, SHARES = (2, 3, 4, 5, 6, 7, 8), (0.60, 0.20, 0.13, 0.03, 0.02, 0.01, 0.01)
-CALLS = 5  # in a row of what takes milliseconds; one of the naive formula
+CALLS = 5  # calls per measurement; one for the naive formula, which is slow
 
 
 class Lattices:
@@ -51,12 +52,12 @@ class Lattices:
         self.x = torch.randn(batch, n + high, D, generator=draw)
 
     def with_chars(self, ends: Tensor) -> Tensor:
-        """Heads or tails of words, after those of the characters."""
+        """Heads or tails of all nodes (B L), characters first, from those of the words (B M)."""
         return torch.cat([torch.arange(self.n).expand(len(ends), -1), ends], 1)
 
 
 class Ours(nn.Module):
-    """The layer of this library as the last one of an encoder: characters ask."""
+    """The layer of this library as the last one of an encoder: only characters are queries."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +70,7 @@ class Ours(nn.Module):
 
 
 class Naive(Ours):
-    """The paper's formula, for the characters' sake too but computed for all."""
+    """The paper's formula, computed for all nodes; returns the outputs of the characters."""
 
     def forward(self, lattices: Lattices) -> Tensor:
         head, tail = lattices.with_chars(lattices.head), lattices.with_chars(lattices.tail)
@@ -78,6 +79,8 @@ class Naive(Ours):
 
 
 class EncoderLayer(nn.Module):
+    """torch.nn.TransformerEncoderLayer over all nodes."""
+
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.TransformerEncoderLayer(D, HEADS, D_HIDDEN, dropout=0.0, batch_first=True)
@@ -87,6 +90,8 @@ class EncoderLayer(nn.Module):
 
 
 class PlainAttention(nn.Module):
+    """An encoder layer around ``scaled_dot_product_attention``, over all nodes."""
+
     def __init__(self) -> None:
         super().__init__()
         self.project, self.output = nn.Linear(D, 3 * D), nn.Linear(D, D)
@@ -110,12 +115,14 @@ CONTENDERS: dict[str, Callable[[], nn.Module]] = {
 
 
 def forward(module: nn.Module, lattices: Lattices) -> None:
+    """One prediction, without gradients."""
     module.eval()
     with torch.no_grad():
         module(lattices)
 
 
 def forward_and_backward(module: nn.Module, lattices: Lattices) -> None:
+    """Gradients of all weights and of the input, for a loss over the characters."""
     module.train()
     lattices.x.grad = None
     module.zero_grad()
@@ -128,7 +135,7 @@ WORK = {"forward": forward, "forward and backward": forward_and_backward}
 
 
 def check_agreement(ours: nn.Module, lattices: Lattices) -> float:
-    """The largest difference between ours and the paper's formula, so that equal things are timed."""
+    """The largest difference between the outputs of our layer and of the paper's formula."""
     with torch.no_grad():
         naive = Naive()
         naive.load_state_dict(ours.state_dict())
@@ -136,33 +143,35 @@ def check_agreement(ours: nn.Module, lattices: Lattices) -> float:
 
 
 def ratio(rows: list[dict[str, float]], a: str, b: str) -> str:
+    """The median over rounds of the time of ``a`` divided by the time of ``b``."""
     return f"{median(row[a] / row[b] for row in rows):.2f}"
 
 
 def report_time(rounds: int, clock: Callable[[], float]) -> None:
+    """Time all contenders, and print the table."""
     torch.manual_seed(0)
     lattices = Lattices(batch=16, n=50, low=20, high=40)
     modules = {name: make() for name, make in CONTENDERS.items()}
     modules["naive"].load_state_dict(modules["ours"].state_dict())
     difference = check_agreement(modules["ours"], lattices)
-    print(f"{len(lattices.x)} lattices of {lattices.n} characters, {lattices.words} words in all;")
+    print(f"{len(lattices.x)} lattices with {lattices.n} characters each, {lattices.words} words in total;")
     print(
         f"ours and naive differ by at most {difference:.1e}; {rounds} rounds, {torch.get_num_threads()} thread(s)\n"
     )
     print("| | | best, ms | median, ms | naive / this | this / encoder layer | this / plain attention |")
     print("|---|---|---|---|---|---|---|")
     for kind, work in WORK.items():
-        for module in modules.values():  # so that no first time is counted
+        for module in modules.values():  # warm-up
             work(module, lattices)
         rows = []
         for _ in range(rounds):
             row = {}
             for name, module in modules.items():
                 calls = 1 if name == "naive" else CALLS
-                began = clock()
+                started = clock()
                 for _ in range(calls):
                     work(module, lattices)
-                row[name] = (clock() - began) / calls
+                row[name] = (clock() - started) / calls
             rows.append(row)
         for name in modules:
             seconds = [row[name] for row in rows]

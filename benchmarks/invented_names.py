@@ -1,10 +1,10 @@
-"""What a word that a user adds is worth: invented names, each in a sentence of its own.
+"""The effect of words that a user adds to the lexicon: invented names, each in its own sentence.
 
     python benchmarks/invented_names.py [FILE] [--model MODEL] [--failures]
 
-FILE has a line ``{"text", "word", "label"}`` for each name; by default the 300 beside this file. A name counts as
-right when exactly its span is found with its label: as the model is, after the word was added without a label, and
-after it was added with its label.
+FILE has one line ``{"text", "word", "label"}`` for each name; the default is a file of 300 names in this folder. A
+name is right if the model predicts exactly its span with its label. The benchmark counts right names three times:
+with the lexicon unchanged, after the word is added without a label, and after it is added with its label.
 """
 
 import argparse
@@ -18,11 +18,13 @@ NAMES = Path(__file__).with_suffix(".jsonl")
 
 
 def is_right(ner: NER, text: str, word: str, label: str) -> bool:
+    """Whether the model predicts the first occurrence of ``word`` in ``text`` as an entity with ``label``."""
     start = text.index(word)
     return any((e.start, e.end, e.label) == (start, start + len(word), label) for e in ner(text).entities)
 
 
 def with_word(ner: NER, row: dict[str, str], label: str | None) -> bool:
+    """The same after the word is added to the lexicon, with ``label`` or without one."""
     lexicon = ner.lexicon.copy()
     lexicon.add(row["word"], label)
     with ner.using(lexicon=lexicon):
@@ -32,8 +34,10 @@ def with_word(ner: NER, row: dict[str, str], label: str | None) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=Path, default=NAMES)
-    parser.add_argument("--model", help="folder of a model (default: the packaged one)")
-    parser.add_argument("--failures", action="store_true", help="print names that are lost, or wrong with a label")
+    parser.add_argument("--model", help="folder of a model (default: the packaged model)")
+    parser.add_argument(
+        "--failures", action="store_true", help="print names that are lost without a label, or wrong with one"
+    )
     arguments = parser.parse_args()
     lines = (json.loads(line) for line in arguments.file.read_text(encoding="utf-8").splitlines() if line.strip())
     rows = [{"text": r["text"], "word": r.get("word") or r["entity"], "label": r["label"]} for r in lines]
@@ -44,8 +48,8 @@ def main() -> None:
     misses = len(rows) - sum(before)
     lost = sum(b and not p for b, p in zip(before, plain, strict=True))
     won = sum(p and not b for b, p in zip(before, plain, strict=True))
-    print(f"{len(rows)} names: {sum(before)} right as the model is")
-    print(f"added without a label: {sum(plain)} right; {lost} lost, {won} of {misses} misses won")
+    print(f"{len(rows)} names: {sum(before)} right with the lexicon unchanged")
+    print(f"added without a label: {sum(plain)} right; {lost} lost, {won} of {misses} missed names gained")
     print(f"added with their label: {sum(labelled)} right, {sum(labelled) / len(rows):.1%}")
     if arguments.failures:
         for row, b, p, q in zip(rows, before, plain, labelled, strict=True):

@@ -1,18 +1,18 @@
-"""The Lattice LSTM over a batch beside loops over its sentences: training throughput on a CPU.
+"""Training throughput of the Lattice LSTM on a CPU: batches compared with loops over sentences.
 
-python benchmarks/lattice_lstm.py [--batch 16] [--threads 1] [--clock cpu|wall] [--rounds 9] [--coupled]
+    python benchmarks/lattice_lstm.py [--batch 16] [--threads 1] [--clock cpu|wall] [--rounds 9] [--coupled]
 
-Forward and backward of the encoder, with the gradients of all its weights, for sentences of 45 to 55 characters and
-20 to 40 words; vectors of 50, 100 features a direction, as in the paper. All contenders have the same weights and
-take turns within each round, and ratios are medians over the rounds; the CPU clock leaves out what else runs on the
-machine (with several threads take the wall clock).
+Forward and backward of the encoder, with the gradients of all weights, for sentences with 45 to 55 characters and
+20 to 40 words; 50 input features, 100 features per direction, as in the paper. All contenders have the same weights
+and take turns within each round, and ratios are medians over the rounds. CPU time excludes other programs on the
+machine; with several threads use ``--clock wall``.
 
-- "batch": the encoder of this library, all sentences at once;
-- "one by one": the same call for each sentence alone, gradients added up;
-- "loop": each sentence alone, direction by direction, all words that end at a character at once, everything left to
-  autograd: what a batch of one costs without a gradient by hand;
-- "word by word": the paper's formula (tests/oracles/naive_lattice_lstm.py), word after word, as the authors do;
-  two sentences a round.
+- "batch": the encoder of this library, all sentences in one call;
+- "one by one": the same encoder, one call per sentence, with summed gradients;
+- "loop": a loop over the characters of one sentence with autograd instead of the hand-written gradient; all words
+  that end at a character are computed together;
+- "word by word": the paper's formula (tests/oracles/naive_lattice_lstm.py), one word after another, as in the
+  authors' code; two sentences per round.
 """
 
 import argparse
@@ -38,12 +38,12 @@ D, V = 50, 1000
 WORD_LENGTHS, SHARES = (2, 3, 4, 5, 6, 7, 8), (0.60, 0.20, 0.13, 0.03, 0.02, 0.01, 0.01)
 WORD_BY_WORD = 2  # sentences
 
-Read = tuple[Tensor, Batch]  # vectors of characters, and the rest
+Read = tuple[Tensor, Batch]  # character vectors (B N D), and the batch
 Encode = Callable[[LatticeLSTM, Tensor, Batch], Tensor]
 
 
 def sentences(count: int) -> list[Read]:
-    """Random vectors and words, each sentence a batch of its own."""
+    """Sentences with random vectors and words; each is a batch of one."""
     draw = torch.Generator().manual_seed(0)
     found = []
     for _ in range(count):
@@ -60,7 +60,9 @@ def sentences(count: int) -> list[Read]:
     return found
 
 
-def together(alone: list[Read]) -> Read:
+def in_one_batch(alone: list[Read]) -> Read:
+    """All sentences as one padded batch."""
+
     def padded(rows: list[Tensor]) -> Tensor:
         return torch.nn.utils.rnn.pad_sequence([row[0] for row in rows], batch_first=True)
 
@@ -70,12 +72,13 @@ def together(alone: list[Read]) -> Read:
 
 
 def encoded(encoder: LatticeLSTM, x: Tensor, batch: Batch) -> Tensor:
+    """Outputs of all characters of the batch (characters of all sentences, D_out)."""
     h: Tensor = encoder(x, batch)[batch.mask]
     return h
 
 
 def looped(encoder: LatticeLSTM, x: Tensor, batch: Batch) -> Tensor:
-    """One sentence; projections of all characters and words beforehand, then a step a character."""
+    """Outputs of one sentence: first projections of all characters and words, then one step per character."""
     vectors, words, n = encoder.words(x, batch.words).vectors[0], batch.words, x.shape[1]
     ahead = _looped(encoder.ahead, x[0], vectors, words.head[0], words.tail[0])
     back = _looped(encoder.back, x[0].flip(0), vectors, n - 1 - words.tail[0], n - 1 - words.head[0])
@@ -83,6 +86,15 @@ def looped(encoder: LatticeLSTM, x: Tensor, batch: Batch) -> Tensor:
 
 
 def _looped(weights: Direction, x: Tensor, vectors: Tensor, first: Tensor, last: Tensor) -> Tensor:
+    """One direction of one sentence, N D_out.
+
+    Args:
+        weights: the weights of the direction
+        x: character vectors, N D
+        vectors: word vectors, M D
+        first: first character of each word in the order of reading, M
+        last: last character of each word in the order of reading, M
+    """
     d, n = weights.merge_state.out_features, len(x)
     order = last.argsort()
     starts = (first[order] + 1).split(torch.bincount(last, minlength=n).tolist())  # type: ignore[no-untyped-call]
@@ -107,11 +119,12 @@ def _looped(weights: Direction, x: Tensor, vectors: Tensor, first: Tensor, last:
 
 
 def word_by_word(encoder: LatticeLSTM, x: Tensor, batch: Batch) -> Tensor:
+    """Outputs by the paper's formula."""
     return torch.cat(naive_lattice_lstm.lattice_lstm(encoder, x, batch))
 
 
 def train(encode: Encode, encoder: LatticeLSTM, reads: list[Read]) -> dict[str, Tensor]:
-    """The gradients of a loss that is a sum over sentences."""
+    """The gradients of all weights, for the sum of the losses of all sentences."""
     encoder.zero_grad(set_to_none=True)
     for x, batch in reads:
         encode(encoder, x, batch).square().sum().backward()  # type: ignore[no-untyped-call]
@@ -119,7 +132,7 @@ def train(encode: Encode, encoder: LatticeLSTM, reads: list[Read]) -> dict[str, 
 
 
 def difference(a: dict[str, Tensor], b: dict[str, Tensor]) -> float:
-    """The largest of any gradient, relative to the largest component of that gradient."""
+    """The largest difference of any gradient, relative to the largest component of that gradient."""
     return max(float((a[name] - b[name]).abs().max() / b[name].abs().max()) for name in a)
 
 
@@ -132,14 +145,14 @@ def main() -> None:
     parser.add_argument("--coupled", action="store_true", help="the forget gate of the authors' code")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    keep_freed_memory()  # as training does, for all contenders
+    keep_freed_memory()  # as in training, for all contenders
     torch.manual_seed(0)
     clock = time.process_time if options.clock == "cpu" else time.perf_counter
     words = WordEmbedding(Table(torch.randn(V, D) * 0.1), dropout=0.0)
     encoder = LatticeLSTM(D, words, coupled=options.coupled, output_dropout=0.0)
     alone = sentences(options.batch)
     contenders: dict[str, tuple[Encode, list[Read]]] = {
-        "batch": (encoded, [together(alone)]),
+        "batch": (encoded, [in_one_batch(alone)]),
         "one by one": (encoded, alone),
         "loop": (looped, alone),
         "word by word": (word_by_word, alone[:WORD_BY_WORD]),
@@ -151,7 +164,7 @@ def main() -> None:
     )
     print(f"{len(alone)} sentences, {chars} characters, {n_words} words; {torch.get_num_threads()} thread(s)")
     reference = train(word_by_word, encoder, alone)
-    print("gradients of all sentences beside word by word, largest relative difference:", end=" ")
+    print("gradients compared with word by word, largest relative difference:", end=" ")
     for name in ("batch", "one by one", "loop"):
         print(
             f"{name} {difference(train(contenders[name][0], encoder, contenders[name][1]), reference):.0e}",
@@ -161,9 +174,9 @@ def main() -> None:
     for _ in range(options.rounds):
         row = {}
         for name, (encode, reads) in contenders.items():
-            began = clock()
+            started = clock()
             train(encode, encoder, reads)
-            row[name] = (clock() - began) / counts[name]
+            row[name] = (clock() - started) / counts[name]
         rows.append(row)
     print("\n\n| | best, ms a sentence | median, ms a sentence | sentences a second | this / batch |")
     print("|---|---|---|---|---|")
