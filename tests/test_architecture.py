@@ -138,7 +138,6 @@ TOO_LONG = {
     "cli.serve.serve",
     "cli.train.train",
     "cli.vectors.train",
-    "comparison.study.compare",
     "vectors.training.train_vectors",
 }
 TOO_MANY_PARAMETERS = {

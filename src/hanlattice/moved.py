@@ -23,6 +23,7 @@ MOVED = {
     "annotation.output": "annotation.output_formats",
     "batch": "inputs.batch",
     "calibration": "evaluation.temperature",
+    "comparison.study": "comparison.run",
     "corpus.angled": "corpus.inline.angled",
     "corpus.boson": "corpus.inline.boson",
     "corpus.bracketed": "corpus.inline.bracketed",

@@ -102,4 +102,4 @@ def _print(speeds: "list[Throughput]", latencies: "list[Latency]", startup: "Sta
         sys.stdout,
     )
     typer.echo(f"\nfirst answer {startup.first_answer:.2f} s after the start of the process")
-    typer.echo(f"memory       {startup.memory:.0f} MB then, {startup.memory_in_use:.0f} MB of it in use")
+    typer.echo(f"memory       {startup.memory:.0f} MB then, {startup.memory_in_use:.0f} MB after all texts")

@@ -1,8 +1,8 @@
-"""A worker of a comparison, in a process of its own; see :mod:`hanlattice.comparison.workers`.
+"""A worker process of a comparison: runs one trial; see :mod:`hanlattice.comparison.workers`.
 
-It reads its trial as a line of JSON from stdin and tells what happens in lines of JSON on stdout. When its stdin
-closes, because the comparison is stopped or was killed, it stops as by Ctrl-C: no process is left behind that would
-write into the folders of the next attempt.
+It reads its trial from stdin as a line of JSON, and writes its messages to stdout as lines of JSON. When its stdin
+closes, because the comparison was stopped or killed, it stops as after Ctrl-C. So no process stays behind that
+writes to the same folders as the next attempt.
 """
 
 import json
@@ -22,36 +22,38 @@ from hanlattice.training import Silent
 
 
 def main() -> None:
-    """Finish the trial on stdin."""
-    # Where the comparison runs in the background of a shell, SIGINT is ignored, and so would be ours.
+    """Run the trial that stdin describes."""
+    # If the comparison runs in the background of a shell, it ignores SIGINT, and this process inherits that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Whatever else is printed, by an encoder of the user's own perhaps, must not come between the messages.
+    # Other output, for example of a user's encoder, goes to stderr, so that stdout has messages only.
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     task = json.loads(sys.stdin.readline())
-    Thread(target=_stop_with_stdin, daemon=True).start()
+    Thread(target=_stop_when_stdin_closes, daemon=True).start()
     trial = Trial(task["system"], task["seed"], Config().with_settings(task["settings"]), Path(task["folder"]))
     try:
-        trial.finish(_Telling(messages))
+        trial.run(_MessageWriter(messages))
     except HanlatticeError as error:
-        _tell({"error": str(error)}, messages)
+        _send({"error": str(error)}, messages)
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-class _Telling(Silent):
+class _MessageWriter(Silent):
+    """Sends the epochs of training as messages."""
+
     def __init__(self, messages: IO[str]):
         self.messages = messages
 
     def epoch(self, row: dict[str, Any]) -> None:
-        _tell({"row": row}, self.messages)
+        _send({"row": row}, self.messages)
 
 
-def _tell(message: Message, messages: IO[str]) -> None:
+def _send(message: Message, messages: IO[str]) -> None:
     print(json.dumps(message), file=messages, flush=True)
 
 
-def _stop_with_stdin() -> None:
+def _stop_when_stdin_closes() -> None:
     sys.stdin.read()
     interrupt_main()
 

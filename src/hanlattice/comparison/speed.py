@@ -1,7 +1,7 @@
-"""How fast systems train and predict beside each other, whatever else the machine does meanwhile.
+"""Relative speeds of training and prediction, measured so that the load of the machine matters little.
 
-The systems take turns in one process, round by round, each on the same few sentences, and only ratios of one round
-are formed. A machine that is slower for a while is so for all of them.
+In each round, all systems run in one process, one after another, on the same sentences. Only speeds of the same
+round are divided by each other. If the machine is slower for some time, it is slower for all systems.
 """
 
 import time
@@ -24,14 +24,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Speed:
-    """Characters a second in each round."""
+    """Characters per second in each round."""
 
     train: tuple[float, ...]
     predict: tuple[float, ...]
 
 
-def ratios(speed: Speed, reference: Speed) -> tuple[float, float]:
-    """How many times as fast as the reference a system trains and predicts: medians over the rounds."""
+def speed_ratios(speed: Speed, reference: Speed) -> tuple[float, float]:
+    """The speeds of training and of prediction as multiples of the reference: medians over the rounds."""
     train, predict = (
         median(a / b for a, b in zip(own, other, strict=True))
         for own, other in ((speed.train, reference.train), (speed.predict, reference.predict))
@@ -39,50 +39,55 @@ def ratios(speed: Speed, reference: Speed) -> tuple[float, float]:
     return train, predict
 
 
-def measure(
+def measure_speeds(
     systems: Mapping[str, Config], *, sentences: int = 200, rounds: int = 5, say: Callable[[str], None]
 ) -> dict[str, Speed]:
-    """Time training and prediction of all systems in turn, after one round that nobody counts.
+    """Measure the speeds of training, from ids to updated weights, and of prediction, from text to entities.
 
-    ``sentences`` are drawn from train, and as many from test, or from dev where there is no test. Training is
-    everything from ids to updated weights, prediction everything from text to entities.
+    Args:
+        sentences: how many random sentences of train to train on, and how many of test (of dev if there is no
+            test) to predict.
+        rounds: how many rounds to measure, after a warm-up round.
+        say: receives progress messages.
     """
     keep_freed_memory()
-    contestants = {}
+    timed_systems = {}
     for name, config in systems.items():
-        say(f"speed: getting {name} ready")
-        contestants[name] = _Contestant(config, sentences)
-    timed: dict[str, list[tuple[float, float]]] = {name: [] for name in systems}
+        say(f"speed: preparing {name}")
+        timed_systems[name] = _TimedSystem(config, sentences)
+    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in systems}
     for i in range(rounds + 1):
         say(f"speed: round {i} of {rounds}" if i else "speed: warming up")
-        for name, contestant in contestants.items():
-            timed[name].append((contestant.train(), contestant.predict()))
-    return {name: Speed(*zip(*rows[1:], strict=True)) for name, rows in timed.items()}
+        for name, system in timed_systems.items():
+            measured[name].append((system.train(), system.predict()))
+    return {name: Speed(*zip(*rows[1:], strict=True)) for name, rows in measured.items()}
 
 
-class _Contestant:
+class _TimedSystem:
+    """A system with the sentences on which it is timed."""
+
     def __init__(self, config: Config, sentences: int):
         run = prepare(config, device_of(config.training), Silent())
-        task = replace(run.tasks[0], examples=_drawn(run.tasks[0].examples, sentences))
+        task = replace(run.tasks[0], examples=_sample(run.tasks[0].examples, sentences))
         self.run: Prepared = replace(run, tasks=[task])
-        self.texts = _drawn([d.text for d in run.test or run.dev], sentences)
+        self.texts = _sample([d.text for d in run.test or run.dev], sentences)
         self.loop = self.run.loop(config.training)
 
     def train(self) -> float:
-        """Characters a second."""
-        began = time.perf_counter()
+        """Train for one epoch, from the current weights; returns characters per second."""
+        start = time.perf_counter()
         self.loop.progress = Progress()
         self.loop.epoch()
-        return sum(len(e.encoded) for e in self.run.tasks[0].examples) / (time.perf_counter() - began)
+        return sum(len(e.encoded) for e in self.run.tasks[0].examples) / (time.perf_counter() - start)
 
     def predict(self) -> float:
-        """Characters a second."""
-        began = time.perf_counter()
+        """Predict all texts; returns characters per second."""
+        start = time.perf_counter()
         for _ in self.run.ner.pipe(self.texts):
             pass
-        return sum(map(len, self.texts)) / (time.perf_counter() - began)
+        return sum(map(len, self.texts)) / (time.perf_counter() - start)
 
 
-def _drawn(items: Sequence[Item], n: int) -> list[Item]:
-    """At most ``n`` of them, the same ones for every system."""
+def _sample(items: Sequence[Item], n: int) -> list[Item]:
+    """At most ``n`` random items; the same ones for each system."""
     return [items[i] for i in np.random.default_rng(0).permutation(len(items))[:n]]

@@ -1,4 +1,4 @@
-"""The rows of a comparison: means over seeds, and how sure a difference is."""
+"""The rows of a comparison: mean scores over seeds, and the significance of differences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from hanlattice.comparison.speed import Speed, ratios
+from hanlattice.comparison.speed import Speed, speed_ratios
 from hanlattice.comparison.trial import Result, Trial
 from hanlattice.evaluation.scores import Score
 from hanlattice.evaluation.significance import Comparison, compare_runs, with_holm
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Mean of F1 over ``n`` runs and its sample deviation, 0 for a single run; fractions in [0, 1]."""
+class MeanF1:
+    """The mean F1 of ``n`` runs, in [0, 1], and its sample standard deviation, which is 0 for a single run."""
 
     mean: float
     deviation: float
     n: int
 
     @classmethod
-    def of(cls, scores: Sequence[Score]) -> "Spread | None":
-        """None where there are no scores."""
+    def of(cls, scores: Sequence[Score]) -> "MeanF1 | None":
+        """The mean F1 of these scores; None if there are none."""
         values = [score.f1 for score in scores]
         return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values)) if values else None
 
@@ -34,13 +34,18 @@ class Spread:
 
 @dataclass(frozen=True)
 class Row:
-    """A system: its size (``without_tables`` leaves out embedding tables), how many times as fast as the reference
-    it trains and predicts, its F1, and how that of test differs from the baseline's, over all runs of both.
+    """The results of one system, over all of its runs. Values that were not measured are None.
 
-    ``recalls`` are the mean recalls of forms that not every decoder can find, such as ``nested`` ones, on test or,
-    where there is none, on dev, and the share of entities that is ``reachable`` at all.
-
-    What was not measured is None, as is the difference of the baseline to itself.
+    Attributes:
+        parameters: the number of parameters of the saved model.
+        without_tables: the same without embedding tables.
+        train_speed: the speed of training, as a multiple of the reference.
+        predict_speed: the speed of prediction, as a multiple of the reference.
+        dev: F1 on dev.
+        test: F1 on test.
+        difference: the comparison of F1 on test with the baseline; None for the baseline itself.
+        recalls: the mean recall of each form of entities that not all decoders can predict, such as ``nested``, and
+            the proportion of entities that is ``reachable``; on test, or on dev if there is no test.
     """
 
     system: str
@@ -48,17 +53,17 @@ class Row:
     without_tables: int
     train_speed: float | None
     predict_speed: float | None
-    dev: Spread | None
-    test: Spread | None
+    dev: MeanF1 | None
+    test: MeanF1 | None
     difference: Comparison | None
     recalls: Mapping[str, float]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, with the numbers as they were measured."""
+        """All values, not rounded."""
         return asdict(self)
 
 
-def rows(
+def make_rows(
     trials: Sequence[Trial],
     results: Mapping[Trial, Result],
     *,
@@ -66,44 +71,49 @@ def rows(
     speeds: Mapping[str, Speed],
     reference: str,
 ) -> list[Row]:
-    """One row for each system that has a result, in the order of the trials.
+    """Make one row for each system that has a result, in the order of the trials.
+
+    Args:
+        baseline: the system with which the test F1 of the others is compared.
+        speeds: the measured systems; with any, the reference must be one of them.
+        reference: the system whose speed counts as 1.
 
     Raises:
-        HanlatticeError: two runs were not scored on the same test sentences.
+        HanlatticeError: Two runs were not scored on the same test sentences.
     """
     by_system: dict[str, list[Result]] = {}
     for trial in trials:
         if trial in results:
             by_system.setdefault(trial.system, []).append(results[trial])
-    compared = []
-    for system, found in by_system.items():
-        train, predict = ratios(speeds[system], speeds[reference]) if system in speeds else (None, None)
-        compared.append(
+    made = []
+    for system, own in by_system.items():
+        train, predict = speed_ratios(speeds[system], speeds[reference]) if system in speeds else (None, None)
+        made.append(
             Row(
                 system,
-                found[0].parameters,
-                found[0].without_tables,
+                own[0].parameters,
+                own[0].without_tables,
                 train,
                 predict,
-                Spread.of([result.dev for result in found]),
-                Spread.of([result.test for result in found if result.test]),
-                _difference(by_system.get(baseline, []), found) if system != baseline else None,
-                _recalls(found),
+                MeanF1.of([result.dev for result in own]),
+                MeanF1.of([result.test for result in own if result.test]),
+                _difference(by_system.get(baseline, []), own) if system != baseline else None,
+                _recalls(own),
             )
         )
-    return _corrected(compared)
+    return _with_corrected_p(made)
 
 
-def _corrected(compared: Sequence[Row]) -> list[Row]:
+def _with_corrected_p(rows: Sequence[Row]) -> list[Row]:
     """The rows with p-values corrected for the number of comparisons."""
-    corrected = iter(with_holm([row.difference for row in compared if row.difference is not None]))
-    return [row if row.difference is None else replace(row, difference=next(corrected)) for row in compared]
+    corrected = iter(with_holm([row.difference for row in rows if row.difference is not None]))
+    return [row if row.difference is None else replace(row, difference=next(corrected)) for row in rows]
 
 
-def _recalls(found: Sequence[Result]) -> dict[str, float]:
-    """Of each form that the results tell of, the mean."""
-    forms = dict.fromkeys(form for result in found for form in result.forms)
-    return {form: fmean(r.forms[form].recall for r in found if form in r.forms) for form in forms}
+def _recalls(results: Sequence[Result]) -> dict[str, float]:
+    """The mean recall of each form that occurs in the results."""
+    forms = dict.fromkeys(form for result in results for form in result.forms)
+    return {form: fmean(r.forms[form].recall for r in results if form in r.forms) for form in forms}
 
 
 def _difference(baseline: Sequence[Result], system: Sequence[Result]) -> Comparison | None:

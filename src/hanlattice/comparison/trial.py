@@ -1,4 +1,4 @@
-"""One run of a comparison: a system with one seed, in a folder of its own, never done twice."""
+"""One run of a comparison: a system is trained with one seed and scored, in its own folder."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -30,10 +30,16 @@ RESULT = "result.json"
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to. ``parameters`` are those of the saved model, ``without_tables`` those outside the
-    embedding tables of characters, bigrams and words. ``sentences`` holds for each sentence of test how many spans
-    are gold, predicted, and both. ``forms`` are those of the report on test, or on dev where there is no test,
-    and how many of its entities are ``reachable``.
+    """The result of a finished run.
+
+    Attributes:
+        sentences: for each sentence of test, the numbers of gold, predicted and correct spans.
+        parameters: the number of parameters of the saved model.
+        without_tables: the same without the embedding tables of characters, bigrams and words.
+        seconds: the time of training.
+        version: the version of hanlattice that made the result.
+        forms: the recall of each form of entities in the report on test (on dev if there is no test), and of all
+            ``reachable`` entities.
     """
 
     dev: Score
@@ -49,9 +55,10 @@ class Result:
 
     @classmethod
     def load(cls, path: Path) -> "Result":
-        """
+        """Read a result.
+
         Raises:
-            DataError: the file cannot be read, or is no result.
+            DataError: The file cannot be read, or is not a result.
         """
         try:
             row = json.loads(path.read_text(encoding="utf-8"))
@@ -61,17 +68,17 @@ class Result:
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror or error}", path) from None
         except (ValueError, KeyError, TypeError):
-            raise DataError("is no result of a run; remove it, and the run is scored again", path) from None
+            raise DataError("is not the result of a run; remove it to score the run again", path) from None
 
     def save(self, path: Path) -> None:
         with atomic_write(path) as stream:
             json.dump(asdict(self), stream)
 
 
-# Two trials are one only if they are the same object: settings are dictionaries, which have no hash.
+# Trials are compared by identity, because settings contain dictionaries, which have no hash.
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A system under one seed; ``folder`` holds the model and, once it is scored, the result."""
+    """A system with one seed. ``folder`` contains the model and, when it has been scored, the result."""
 
     system: str
     seed: int
@@ -83,45 +90,46 @@ class Trial:
 
     @property
     def result(self) -> Result | None:
-        """What it came to; None as long as it is not finished."""
+        """The saved result; None if the run is not finished."""
         path = self.folder / RESULT
         return Result.load(path) if path.exists() else None
 
-    def refuse_changes(self) -> None:
-        """
+    def check_settings(self) -> None:
+        """Check that a run in the folder has the same settings.
+
         Raises:
-            ConfigError: the folder holds a run with other settings; the first that differs is named.
+            ConfigError: A setting is different; the message names the first one.
         """
         path = self.folder / CONFIG
         if not path.exists():
             return
-        old, new = (dict(_flat(to_dict(config))) for config in (load_config(path), self.config))
+        old, new = (dict(_dotted(to_dict(config))) for config in (load_config(path), self.config))
         for name in sorted(old.keys() | new.keys()):
-            before, now = (_shown(settings.get(name)) for settings in (old, new))
+            before, now = (_show(settings.get(name)) for settings in (old, new))
             if before != now:
                 raise ConfigError(
-                    f"{self.folder} holds a run with {name} = {before}, not {now}; name another --output, or remove"
-                    " that folder"
+                    f"{self.folder} contains a run with {name} = {before}, not {now};"
+                    " choose another --output, or remove that folder"
                 )
 
-    def finish(self, watcher: Watcher) -> Result:
-        """Train from where the run stands, score its best epoch and keep the result.
+    def run(self, watcher: Watcher) -> Result:
+        """Start or resume training, score the best epoch and save the result. A finished run is not repeated.
 
         Raises:
-            HanlatticeError: see :func:`hanlattice.training.train`; and the settings were changed.
+            HanlatticeError: The settings were changed, or training fails; see :func:`hanlattice.training.train`.
         """
-        self.refuse_changes()
-        if (done := self.result) is not None:
-            return done
+        self.check_settings()
+        if (finished := self.result) is not None:
+            return finished
         if not (self.folder / CARD).exists():  # the last file that training writes
             train(self.config, self.folder, resume=True, watcher=watcher)
-        result = self._scored()
+        result = self._score()
         result.save(self.folder / RESULT)
-        (self.folder / CHECKPOINT).unlink(missing_ok=True)  # of many runs they would fill a disk
+        (self.folder / CHECKPOINT).unlink(missing_ok=True)  # checkpoints of many runs would fill the disk
         record(self.folder)
         return result
 
-    def _scored(self) -> Result:
+    def _score(self) -> Result:
         ner = weights.load_model(self.folder, device=device_of(self.config.training), trust=True)
         corpora = load_corpora(self.config)
         parts = corpora.dev, corpora.test
@@ -134,8 +142,8 @@ class Trial:
         lines = (self.folder / LOG).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines]
         return Result(
-            _score(dev),
-            _score(test) if len(test) else None,
+            _total(dev),
+            _total(test) if len(test) else None,
             tuple(map(tuple, test.tolist())),
             *_sizes(ner.tagger),
             best_epoch=[row["best_epoch"] for row in rows if "best_epoch" in row][-1],
@@ -146,23 +154,24 @@ class Trial:
         )
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings with dotted names, such as ``encoder.d_model``."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _dotted(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return "the default" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _score(sentences: "np.ndarray[Any, Any]") -> Score:
+def _total(sentences: "np.ndarray[Any, Any]") -> Score:
     return Score(*sentences.sum(0).tolist())
 
 
 def _sizes(tagger: Tagger) -> tuple[int, int]:
-    """All parameters, and those outside embedding tables."""
+    """The number of parameters, with and without embedding tables."""
     total = sum(p.numel() for p in tagger.parameters())
     return total, total - sum(m.weight.numel() for m in tagger.modules() if isinstance(m, Table))

@@ -1,4 +1,4 @@
-"""Trials side by side, each in a process of its own with one thread."""
+"""Runs trials in parallel, each in its own process with one thread."""
 
 import json
 import os
@@ -17,36 +17,37 @@ Message = dict[str, Any]
 _Process: TypeAlias = "subprocess.Popen[str]"
 
 
-def side_by_side(trials: Iterable[Trial], jobs: int) -> Iterator[tuple[Trial, Message]]:
-    """Finish trials, at most ``jobs`` at once, and tell what happens to which.
+def run_in_parallel(trials: Iterable[Trial], jobs: int) -> Iterator[tuple[Trial, Message]]:
+    """Run trials, at most ``jobs`` at a time. If the iteration stops, so do the workers; checkpoints stay.
 
-    The messages of a trial: ``{}`` as it begins, ``{"row": …}`` for an epoch, and at last ``{"end": None}``, or
-    ``{"end": "why"}`` if it failed. Whatever stops this iteration stops the workers; their checkpoints stay.
+    Yields:
+        Trials with their messages: ``{}`` at the start of a trial, ``{"row": …}`` after an epoch, and at the end
+        ``{"end": None}``, or ``{"end": REASON}`` if the trial failed.
     """
     waiting, working = deque(trials), dict[Trial, tuple[_Process, Thread]]()
-    told: Queue[tuple[Trial, Message]] = Queue()
+    messages: Queue[tuple[Trial, Message]] = Queue()
     try:
         while waiting or working:
             while waiting and len(working) < jobs:
                 trial = waiting.popleft()
                 process = _start(trial)
-                listener = Thread(target=_listen, args=(trial, process, told), daemon=True)
-                working[trial] = process, listener
-                listener.start()
+                reader = Thread(target=_read_messages, args=(trial, process, messages), daemon=True)
+                working[trial] = process, reader
+                reader.start()
                 yield trial, {}
-            trial, message = told.get()
+            trial, message = messages.get()
             if "end" in message:
                 del working[trial]
             yield trial, message
     finally:
         for process, _ in working.values():
             _stdin(process).close()
-        for _, listener in working.values():
-            listener.join()
+        for _, reader in working.values():
+            reader.join()
 
 
 def _start(trial: Trial) -> _Process:
-    """A worker in a session of its own, where Ctrl-C on the terminal does not reach it before it reaches us."""
+    """Start a worker in a new session, so that Ctrl-C on the terminal reaches this process only, which stops it."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     process = subprocess.Popen(
         [sys.executable, "-m", "hanlattice.comparison"],
@@ -66,19 +67,20 @@ def _stdin(process: _Process) -> Any:
     return process.stdin
 
 
-def _listen(trial: Trial, process: _Process, told: "Queue[tuple[Trial, Message]]") -> None:
+def _read_messages(trial: Trial, process: _Process, messages: "Queue[tuple[Trial, Message]]") -> None:
+    """Pass on the messages of a worker, and the reason if it fails."""
     assert process.stdout is not None
-    why = None
+    reason = None
     with process:
         for line in process.stdout:
             message = json.loads(line)
             if "error" in message:
-                why = message["error"]
+                reason = message["error"]
             else:
-                told.put((trial, message))
-        process.wait()  # before its stdin is closed, which would stop it
-    if why is None and process.returncode < 0:
-        why = f"killed by signal {-process.returncode}, as happens when memory runs out; take fewer --jobs"
-    elif why is None and process.returncode:
-        why = f"its process ended with status {process.returncode}; --jobs 1 tells more"
-    told.put((trial, {"end": why}))
+                messages.put((trial, message))
+        process.wait()  # leaving the block closes its stdin, which would stop it
+    if reason is None and process.returncode < 0:
+        reason = f"killed by signal {-process.returncode}, possibly because memory ran out; use fewer --jobs"
+    elif reason is None and process.returncode:
+        reason = f"its process exited with status {process.returncode}; run with --jobs 1 for details"
+    messages.put((trial, {"end": reason}))
