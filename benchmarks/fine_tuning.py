@@ -36,7 +36,7 @@ def settings(start: str, train: Path, seed: int, *, scratch: bool) -> Config:
 
 
 def f1(config: Config, output: Path, test: list[Document]) -> float:
-    """Train into the folder ``output`` unless it has a finished run; returns the micro F1 on ``test`` in percent."""
+    """Train into ``output`` unless it has a finished run; returns the micro F1 on ``test`` in percent."""
     if not (output / CARD).exists():
         api.train(config, output=output, resume=True, watcher=TrainingLines(config.training.epochs))
     return 100 * api.evaluate(api.load(output), test).micro.f1

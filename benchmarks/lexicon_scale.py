@@ -1,15 +1,15 @@
-"""What a lexicon of a hundred thousand, a million and ten million words costs.
+"""Time and memory of lexicons with a hundred thousand, a million and ten million words.
 
-python benchmarks/lexicon_scale.py [--words 100000 1000000 10000000] [--characters 1000000] [--dimension 50]
+    python benchmarks/lexicon_scale.py [--words 100000 1000000 10000000] [--characters 1000000] [--dimension 50]
 
-Words are invented: two to five characters, drawn as often as those of Chinese are; so is the text, half of it words
-of the lexicon, the commoner the likelier, and half stray characters. Building, and then opening, matching and
-sharing, are measured in fresh processes of one thread.
+The words are generated: two to five characters, with character frequencies similar to Chinese. Half of the
+characters of the text belong to words of the lexicon, frequent words more often, and the other half are random
+characters. Building is measured in one process, and opening and matching in another, each with one thread.
 
-``build`` is from a word list to the compiled file, with the most memory that takes. ``open`` is the time until the
-lexicon can be asked. ``own`` is memory that a process has to itself, before and after it matched the text;
-``shared`` what it has in common with every other process that reads the file. Rates are by
-the processor's time, the best of nine rounds; ``us/50`` is for one sentence of 50 characters.
+``build`` is the time from a word list to the compiled file, and the peak memory. ``open`` is the time until the
+lexicon can be used. ``own`` is the private memory of the process, and ``after`` the same after it has matched the
+text. ``shared`` is memory that all processes which read the file share. Rates are in CPU time, the best of nine
+rounds; ``us/50`` is the time for one sentence of 50 characters, in microseconds.
 """
 
 import argparse
@@ -33,7 +33,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--words", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
     parser.add_argument("--characters", type=int, default=1_000_000, help="characters to match")
-    parser.add_argument("--dimension", type=int, default=50, help="numbers of a word vector, in 16 bits; 0: none")
+    parser.add_argument(
+        "--dimension", type=int, default=50, help="dimension of the float16 word vectors; 0 for no vectors"
+    )
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:
@@ -69,6 +71,7 @@ def main() -> None:
 
 
 def in_process(*step: str) -> dict[str, float]:
+    """Run one of ``STEPS`` with its arguments in a new process, and return its measurements."""
     done = subprocess.run([sys.executable, __file__, "--step", *step], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
@@ -76,26 +79,30 @@ def in_process(*step: str) -> dict[str, float]:
 
 
 def write(words: str, text: str, n: str, characters: str) -> dict[str, float]:
-    """The word list, in the order of falling frequency, and the text."""
+    """Write the word list, in order of falling frequency, and the text."""
     rng = np.random.default_rng(1)
     codes, offsets = invented_words(int(n), rng)
     lines = np.insert(codes, offsets[1:], ord("\n"))
     Path(words).write_bytes(lines.astype("<u4").tobytes().decode("utf-32-le").encode())
     wanted = int(characters)
-    rank = (len(offsets) - 1) * rng.random(wanted // 2) ** 3  # the commoner, the likelier
+    rank = (len(offsets) - 1) * rng.random(wanted // 2) ** 3  # frequent words more often
     picked = rank.astype(np.int64)
-    strays = CHARACTERS[ranks(rng, wanted)]
-    pieces = []
+    others = CHARACTERS[ranks(rng, wanted)]
+    parts = []
     for i, word in enumerate(picked.tolist()):
-        pieces.append(codes[offsets[word] : offsets[word + 1]])
-        pieces.append(strays[3 * i % wanted : 3 * i % wanted + 3])
-    joined = np.concatenate(pieces)[:wanted]
+        parts.append(codes[offsets[word] : offsets[word + 1]])
+        parts.append(others[3 * i % wanted : 3 * i % wanted + 3])
+    joined = np.concatenate(parts)[:wanted]
     Path(text).write_text(joined.astype("<u4").tobytes().decode("utf-32-le"), encoding="utf-8")
     return {}
 
 
 def invented_words(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """``n`` different words in the order they came, end to end, and where each begins."""
+    """``n`` different words.
+
+    Returns:
+        the code points of all words, concatenated, and the offset of each word, n + 1
+    """
     keys = np.empty(0, np.uint64)
     while len(keys) < n:
         more = int((n - len(keys)) * 1.3) + 1000
@@ -114,35 +121,37 @@ def invented_words(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.nda
 
 
 def ranks(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Of 4,095 characters, as often as Zipf and Mandelbrot would have them."""
+    """``n`` indices into ``CHARACTERS``, drawn from a Zipf-Mandelbrot distribution."""
     share = 1 / (np.arange(len(CHARACTERS)) + 60.0)
     return np.searchsorted(np.cumsum(share / share.sum()), rng.random(n)).clip(0, len(CHARACTERS) - 1)
 
 
 def build(words: str, compiled: str) -> dict[str, float]:
+    """Compile a word list: number of words, seconds and peak megabytes."""
     from hanlattice.lexicon import Lexicon
 
-    began = time.perf_counter()
+    started = time.perf_counter()
     lexicon = Lexicon.from_files(words)
     lexicon.save(compiled)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - started
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     return {"words": len(lexicon), "seconds": seconds, "megabytes": most}
 
 
 def read(compiled: str, text: str) -> dict[str, float]:
+    """Open a compiled lexicon and match the text: times, memory in megabytes, and characters per second."""
     from hanlattice.lexicon import Lexicon
 
     sentences = Path(text).read_text(encoding="utf-8")
     before, _ = memory()
-    began = time.perf_counter()
+    started = time.perf_counter()
     lexicon = Lexicon.open(compiled)
-    opened = time.perf_counter() - began
+    opened = time.perf_counter() - started
     own, _ = memory()
     whole = best(lambda: lexicon.match(sentences))
     own_after, shared = memory()
-    few = [sentences[i : i + SENTENCE] for i in range(0, min(len(sentences), 100_000), SENTENCE)]
-    single = best(lambda: [lexicon.match(sentence) for sentence in few]) / len(few)
+    single_sentences = [sentences[i : i + SENTENCE] for i in range(0, min(len(sentences), 100_000), SENTENCE)]
+    single = best(lambda: [lexicon.match(sentence) for sentence in single_sentences]) / len(single_sentences)
     return {
         "open": opened,
         "own": own - before,
@@ -154,7 +163,7 @@ def read(compiled: str, text: str) -> dict[str, float]:
 
 
 def vectors(words: str, path: str, dimension: str) -> dict[str, float]:
-    """A file of vectors of these words and of no characters, written as the library would."""
+    """Write a vector file with vectors of these words and no characters, in the format of the library."""
     from safetensors.numpy import save_file
 
     from hanlattice.vectors.storage import HEADER
@@ -173,12 +182,13 @@ def vectors(words: str, path: str, dimension: str) -> dict[str, float]:
 
 
 def read_vectors(path: str) -> dict[str, float]:
+    """Open a vector file and read a thousand rows: seconds, and sizes in megabytes."""
     from hanlattice.vectors import VectorSet
 
     before, _ = memory()
-    began = time.perf_counter()
+    started = time.perf_counter()
     loaded = VectorSet.load(path).words
-    opened = time.perf_counter() - began
+    opened = time.perf_counter() - started
     own, _ = memory()
     loaded.at(np.random.default_rng(2).integers(0, len(loaded), 1000))
     own_after, _ = memory()
@@ -191,19 +201,19 @@ def read_vectors(path: str) -> dict[str, float]:
 
 
 def memory() -> tuple[float, float]:
-    """Of this process, in megabytes: what is its own, and what it has in common with its file."""
+    """Memory of this process in megabytes: private memory, and pages of files."""
     text = Path(f"/proc/{os.getpid()}/smaps_rollup").read_text(encoding="ascii")
     sizes = {line.split(":")[0]: int(line.split()[-2]) / 1e3 for line in text.splitlines()[1:]}
     return sizes["Anonymous"], sizes["Rss"] - sizes["Anonymous"]
 
 
 def best(run: Callable[[], object], rounds: int = 9) -> float:
-    """Seconds of the processor, so that what else runs on the machine counts little."""
+    """The lowest CPU time of several rounds, in seconds."""
     times = []
     for _ in range(rounds):
-        began = time.process_time()
+        started = time.process_time()
         run()
-        times.append(time.process_time() - began)
+        times.append(time.process_time() - started)
     return min(times)
 
 

@@ -1,9 +1,9 @@
-"""How fast the lexicon builds, opens and matches, beside a dict trie and two Aho-Corasick packages.
+"""Speed of building, opening and matching a lexicon, compared with a dict trie and two Aho-Corasick packages.
 
-python benchmarks/matching.py [--lexicon WORDS.txt] [--text TEXT.txt] [--characters 1000000]
+    python benchmarks/matching.py [--lexicon WORDS.txt] [--text TEXT.txt] [--characters 1000000]
 
-Without a word list it invents one; without a text it strings together words of the list and stray characters.
-Each figure is the best of several rounds, in one process on one core.
+Without ``--lexicon`` the words are generated. Without ``--text`` the text is generated from words of the list and
+other characters. Each figure is the best of several rounds, in one process with one thread.
 """
 
 import argparse
@@ -25,7 +25,7 @@ Match = tuple[int, int, int]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lexicon", type=Path, help="a word list, one word a line")
+    parser.add_argument("--lexicon", type=Path, help="word list, one word per line")
     parser.add_argument("--text", type=Path, help="UTF-8 text to match")
     parser.add_argument("--characters", type=int, default=1_000_000, help="characters to match")
     options = parser.parse_args()
@@ -50,10 +50,10 @@ def main() -> None:
 
 
 def report_edits(lexicon: Lexicon) -> None:
-    """Each time includes the match after the edit, which takes it in."""
+    """Print the times of adding words. Each time includes the first match after the edit, which applies it."""
     numbers = iter(range(10**9))
 
-    def edit(change: Callable[[Lexicon, int], None]) -> float:
+    def milliseconds(change: Callable[[Lexicon, int], None]) -> float:
         copy = lexicon.copy()
 
         def change_and_match() -> None:
@@ -62,13 +62,14 @@ def report_edits(lexicon: Lexicon) -> None:
 
         return timed(change_and_match)[0] * 1e3
 
-    adding = edit(lambda copy, number: copy.add(f"新词{number}"))
-    many = edit(lambda copy, number: copy.update(f"新词{number}之{i}" for i in range(100_000)))
+    adding = milliseconds(lambda copy, number: copy.add(f"新词{number}"))
+    many = milliseconds(lambda copy, number: copy.update(f"新词{number}之{i}" for i in range(100_000)))
     print(f"add a word                 {adding:10.2f} ms")
     print(f"add 100,000 words          {many:10.0f} ms\n")
 
 
 def report_speed(lexicon: Lexicon, words: Sequence[str], text: str) -> None:
+    """Print the table of matching speeds, and check that all searches find the same number of words."""
     sentences = [text[start : start + SENTENCE] for start in range(0, len(text), SENTENCE)]
     print(f"{'':27}{'characters/s':>14}{'us/sentence':>13}{'ratio':>8}")
     seconds, _ = timed(lambda: lexicon.match(text))
@@ -102,18 +103,19 @@ def report_speed(lexicon: Lexicon, words: Sequence[str], text: str) -> None:
 
 
 def as_array(search: Callable[[str], list[Match]]) -> Callable[[str], np.ndarray]:
-    """The same search with its result as an array."""
+    """A search with its result as an array."""
     return lambda text: np.array(search(text))
 
 
 def rate(search: Callable[[Any], object], inputs: Sequence[Any]) -> float:
-    """Characters a second over a list of sentences, or of lists of them."""
+    """Characters per second of a search over sentences, or over batches of sentences."""
     characters = sum(len(item) if isinstance(item, str) else sum(map(len, item)) for item in inputs)
     seconds, _ = timed(lambda: [search(item) for item in inputs])
     return characters / seconds
 
 
 def competitors() -> Iterator[tuple[str, Callable[[Sequence[str]], Callable[[str], list[Match]]]]]:
+    """Names of the installed competitors, and functions that build a search from words."""
     yield "dict trie", dict_trie
     if find_spec("daachorse"):
         yield "daachorse", daachorse_search
@@ -122,7 +124,7 @@ def competitors() -> Iterator[tuple[str, Callable[[Sequence[str]], Callable[[str
 
 
 def dict_trie(words: Sequence[str]) -> Callable[[str], list[Match]]:
-    """The usual trie of nested dictionaries; a word's number lies under the key None."""
+    """A trie of nested dictionaries; the key None has the number of the word that ends at a node."""
     root: dict[Any, Any] = {}
     for number, word in enumerate(words):
         node = root
@@ -145,12 +147,14 @@ def dict_trie(words: Sequence[str]) -> Callable[[str], list[Match]]:
 
 
 def daachorse_search(words: Sequence[str]) -> Callable[[str], list[Match]]:
+    """Aho-Corasick on a double array of characters, in Rust."""
     import daachorse
 
     return daachorse.CharwiseDoubleArrayAhoCorasick(list(words)).find_overlapping
 
 
 def pyahocorasick_search(words: Sequence[str]) -> Callable[[str], list[Match]]:
+    """Aho-Corasick in C."""
     import ahocorasick
 
     automaton = ahocorasick.Automaton()
@@ -171,7 +175,7 @@ def timed(run: Callable[[], Any], rounds: int = 5) -> tuple[float, Any]:
 
 
 def invented_lexicon(folder: Path, count: int = 300_000) -> Path:
-    """Words of two to four characters whose frequencies fall as those of Chinese do."""
+    """Write a list of words of two to four characters, with character frequencies similar to Chinese."""
     rng = np.random.default_rng(1)
     characters = (0x4E00 + (rng.pareto(0.9, (count, 4)) * 40).clip(0, 20_000)).astype(np.uint32)
     sizes = rng.choice([2, 3, 4], count, p=[0.5, 0.3, 0.2])
@@ -182,14 +186,14 @@ def invented_lexicon(folder: Path, count: int = 300_000) -> Path:
 
 
 def invented_text(words: Sequence[str], count: int = 1_000_000) -> str:
-    """Words of the list, the shorter the likelier, with a stray character after a third of them."""
+    """Random words of up to three characters; after a third of them, one common character."""
     rng = np.random.default_rng(2)
     short = [word for word in words if len(word) <= 3] or list(words)
     picked = [short[number] for number in rng.integers(0, len(short), count)]
-    strays = rng.choice(list("的了是在，。有和不人"), count)
+    others = rng.choice(list("的了是在，。有和不人"), count)
     return "".join(
-        word + stray if third else word
-        for word, stray, third in zip(picked, strays, rng.random(count) < 0.33, strict=True)
+        word + other if third else word
+        for word, other, third in zip(picked, others, rng.random(count) < 0.33, strict=True)
     )
 
 

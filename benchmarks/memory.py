@@ -1,15 +1,14 @@
-"""Peak memory of the FLAT layer, of its paper's formula and of a plain encoder layer, in training and prediction.
+"""Peak memory of the FLAT layer, of the paper's formula and of a plain encoder layer, in training and prediction.
 
-python benchmarks/memory.py [--threads 1] [--limit 12]
+    python benchmarks/memory.py [--threads 1] [--limit 12]
 
-Training: forward and backward of one layer over characters and 0.45 words a character. Prediction: forward of the
-same without gradients. "ours" and "naive" are those of flat_layer.py, and so is "plain", the encoder layer of torch
-without dropout, whose attention is fused; "plain, 0.1" has torch's own default, dropout also of attention weights,
-for which torch keeps them all.
+Training is forward and backward of one layer over characters and 0.45 words per character. Prediction is forward
+without gradients. "ours", "naive" and "plain" are defined in flat_layer.py; "plain" is torch's encoder layer
+without dropout, for which torch fuses attention. "plain, 0.1" has torch's default dropout, which also applies to
+attention weights, so torch stores them.
 
-Every figure is of a process of its own, in MB: the most it ever held (VmHWM of Linux) above what it held before
-(VmRSS), when it had an optimiser, with all that torch loads for one, and had done a small step. The allocator is
-left as the system has it; nothing is set for it.
+Every figure is from a separate process, in MB: peak resident memory (VmHWM of Linux) minus resident memory (VmRSS)
+after a small warm-up step with an optimiser. The system's allocator has its default settings.
 """
 
 import argparse
@@ -25,10 +24,12 @@ from flat_layer import CONTENDERS, D_HIDDEN, HEADS, D, EncoderLayer, Lattices, f
 
 SIZES = ((50, 10), (100, 10), (200, 10), (300, 10), (500, 1), (1000, 1))  # characters, batch
 WORDS_A_CHARACTER = 0.45
-NAIVE_COPIES = 8  # of B L L D floats that the formula holds at once: the four parts, and them in a row
+NAIVE_COPIES = 8  # tensors of B L L D floats that the formula holds at once: four parts, and their concatenation
 
 
 class WithDropout(EncoderLayer):
+    """torch.nn.TransformerEncoderLayer with its default dropout."""
+
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.TransformerEncoderLayer(D, HEADS, D_HIDDEN, batch_first=True)
@@ -44,15 +45,23 @@ WORK = {"training": forward_and_backward, "prediction": forward}
 
 
 def resident(field: str) -> float:
-    """Megabytes of this process, of Linux: VmRSS is what it holds, VmHWM the most it ever held.
+    """Resident memory of this process in MB, on Linux: VmRSS is the current value, VmHWM the peak.
 
-    resource.getrusage would do elsewhere, but a new process begins with the peak of the one that started it.
+    resource.getrusage is not used, because a new process inherits the peak of the process that started it.
     """
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:")) / 1024
 
 
 def peak(work: str, name: str, n: int, batch: int) -> float:
+    """Peak memory of one layer in this process, in MB above the memory before.
+
+    Args:
+        work: "training" or "prediction"
+        name: one of ``MODULES``
+        n: characters of a sentence
+        batch: number of sentences
+    """
     module = MODULES[name]()
     torch.optim.SGD(module.parameters())
     WORK[work](module, Lattices(1, 4, 1, 1))
@@ -63,8 +72,8 @@ def peak(work: str, name: str, n: int, batch: int) -> float:
     return resident("VmHWM") - idle
 
 
-def apart(work: str, name: str, n: int, batch: int, options: argparse.Namespace) -> str:
-    """The peak of a new process; — where the formula alone would hold too much."""
+def peak_of_process(work: str, name: str, n: int, batch: int, options: argparse.Namespace) -> str:
+    """The peak memory in a new process; "—" where the formula would need more memory than the limit."""
     n_nodes = n + int(n * WORDS_A_CHARACTER)
     if name == "naive" and NAIVE_COPIES * 4 * D * batch * n_nodes**2 / 1e9 > options.limit:
         return "—"
@@ -76,7 +85,9 @@ def apart(work: str, name: str, n: int, batch: int, options: argparse.Namespace)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=12.0, help="GB; the naive formula is left out beyond")
+    parser.add_argument(
+        "--limit", type=float, default=12.0, help="GB; the naive formula is skipped if it needs more"
+    )
     parser.add_argument("--one", nargs=4, metavar=("WORK", "NAME", "CHARACTERS", "BATCH"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -88,7 +99,7 @@ def main() -> None:
     print("|---|---|---|---|" + "---|" * len(MODULES))
     for work, sizes in (("training", SIZES), ("prediction", SIZES[-1:])):
         for n, batch in sizes:
-            cells = [apart(work, name, n, batch, options) for name in MODULES]
+            cells = [peak_of_process(work, name, n, batch, options) for name in MODULES]
             n_words = int(n * WORDS_A_CHARACTER)
             print(f"| {work} | {n} | {n_words} | {batch} | " + " | ".join(cells) + " |", flush=True)
 

@@ -1,12 +1,12 @@
-"""How a model does on text of a genre that it was not trained on.
+"""Scores of a model on genres that it was not trained on.
 
     OPEN_CORPORA=… python benchmarks/new_genres.py --output FOLDER [--genres video,novel,…] [--folds 2]
 
-The sentences of some genres of ``wild`` are left out of training and scored: PER, LOC and ORG by convention
-``open``. Two systems: ``wild alone``, without gazetteer and other corpora, and ``all``, the settings of the
-packaged model. ``--folds`` puts the genres into so many groups that are left out together; without it each genre
-is left out alone. Corpora that hold the sentences of a genre that is left out (``video``, ``queries``,
-``products``, ``novel``, ``resume``) are left out with it.
+Sentences of some genres of ``wild`` are left out of training. The model is then scored on them, with PER, LOC and
+ORG in convention ``open``. There are two systems: ``wild alone``, without the gazetteer and other corpora, and
+``all``, with the settings of the packaged model. ``--folds N`` divides the genres into N groups, each of which is
+left out together; by default each genre is left out alone. A corpus that contains the sentences of a genre
+(``video``, ``queries``, ``products``, ``novel``, ``resume``) is left out with the genre.
 """
 
 import argparse
@@ -31,7 +31,11 @@ CORPUS_OF = {"ecommerce": "products"}
 
 
 def without(corpora: Path, genres: list[str], output: Path) -> tuple[Path, list[Document]]:
-    """Convention ``open`` without some genres, and the documents of these."""
+    """Write the corpus of convention ``open`` without some genres.
+
+    Returns:
+        the new file, and the documents of the genres that were left out
+    """
     left_out = []
     with (corpora / "open.jsonl").open(encoding="utf-8") as lines, output.open("w", encoding="utf-8") as kept:
         for line in lines:
@@ -46,6 +50,7 @@ def without(corpora: Path, genres: list[str], output: Path) -> tuple[Path, list[
 
 
 def systems(config: Config, train_path: Path, genres: list[str], epochs: int) -> dict[str, Config]:
+    """The settings of both systems, without the corpora of the genres."""
     config = config.with_settings({"data": {"train": str(train_path)}, "training": {"epochs": epochs}})
     banned = {CORPUS_OF.get(genre, genre) for genre in genres}
     everything = replace(
@@ -61,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--genres", default=",".join(GENRES))
-    parser.add_argument("--folds", type=int, default=0, help="groups of genres (0: each alone)")
+    parser.add_argument("--folds", type=int, default=0, help="number of groups of genres (0: each genre alone)")
     parser.add_argument("--epochs", type=int, default=5)
     a = parser.parse_args()
     genres = a.genres.split(",")

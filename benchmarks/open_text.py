@@ -1,9 +1,10 @@
-"""What a model with the conventions of the packaged one scores, on text that none of them was trained on.
+"""Scores of the packaged model, or of a model with the same conventions, on held-out text.
 
     HANLATTICE_DATA=… python benchmarks/open_text.py [--model MODEL] [--int8] [--lexicon WORDS] [--intervals]
 
-Strict micro F1 in percent over exact spans and labels, nothing left out. ``wild`` are sentences of today in ten
-genres; where three labels are compared, others are left out of gold and answers alike.
+Prints strict micro precision, recall and F1 in percent over exact spans and labels. No sentence is left out.
+``wild`` consists of contemporary sentences in ten genres. In rows with three labels, entities with other labels are
+removed from gold and predictions.
 """
 
 import argparse
@@ -30,15 +31,24 @@ NAMED = {"PER.NAM": "PER", "LOC.NAM": "LOC", "GPE.NAM": "LOC", "ORG.NAM": "ORG"}
 
 @dataclass(frozen=True)
 class TestSet:
-    """A file of annotated text; labels of gold and of answers are renamed, and those without a name left out."""
+    """A file of annotated text, and how it is scored.
+
+    Attributes:
+        title: name in the table
+        path: file below ``$HANLATTICE_DATA/labelled``
+        convention: convention in which the model predicts
+        gold: new names of the gold labels; entities with other labels are left out; None keeps all
+        predicted: the same for predicted labels
+    """
 
     title: str
     path: str
     convention: str
     gold: Mapping[str, str] | None = None
-    answers: Mapping[str, str] | None = None
+    predicted: Mapping[str, str] | None = None
 
     def documents(self) -> list[Document]:
+        """The documents of the file."""
         return list(corpus.read(Path(os.environ["HANLATTICE_DATA"]) / "labelled" / self.path))
 
 
@@ -54,17 +64,18 @@ SETS = (
 
 
 def renamed(spans: Iterable[Span], labels: Mapping[str, str] | None) -> list[Span]:
+    """The spans whose labels are in ``labels``, under the new labels; all spans if ``labels`` is None."""
     if labels is None:
         return list(spans)
     return [span._replace(label=labels[span.label]) for span in spans if span.label in labels]
 
 
 def interval(gold: Sequence[Sequence[Span]], found: Sequence[Sequence[Span]]) -> tuple[float, float]:
-    """The 95 % interval of micro F1 in percent, by resampling the texts."""
+    """The 95 % bootstrap interval of micro F1 in percent, over texts."""
     rows = zip(gold, found, strict=True)
     counts = np.array([((Counter(g) & Counter(f)).total(), len(g) + len(f)) for g, f in rows])
-    draw = np.random.default_rng(1)
-    sums = (counts[draw.integers(len(counts), size=len(counts))].sum(0) for _ in range(SAMPLES))
+    rng = np.random.default_rng(1)
+    sums = (counts[rng.integers(len(counts), size=len(counts))].sum(0) for _ in range(SAMPLES))
     low, high = np.percentile([200 * right / max(both, 1) for right, both in sums], [2.5, 97.5])
     return float(low), float(high)
 
@@ -73,27 +84,27 @@ def score(
     ner: NER,
     documents: Sequence[Document],
     gold: Mapping[str, str] | None = None,
-    answers: Mapping[str, str] | None = None,
+    predicted: Mapping[str, str] | None = None,
 ) -> Report:
-    """Scores of a model on documents, with the labels of both sides renamed."""
-    found = [renamed(d.spans, answers) for d in ner.pipe((d.text for d in documents), batch_size=64)]
+    """Score a model on documents, with gold and predicted labels renamed."""
+    found = [renamed(d.spans, predicted) for d in ner.pipe((d.text for d in documents), batch_size=64)]
     return evaluate_spans([renamed(d.spans, gold) for d in documents], found)
 
 
 def scores(ner: NER, report: Callable[[TestSet, Report], None]) -> None:
-    """Score every set whose convention the model has."""
+    """Score every test set, in its convention or in the default convention if the model does not have it."""
     for test in SETS:
         convention = test.convention if test.convention in ner.conventions else ner.convention
         with ner.using(convention=convention):
-            report(test, score(ner, test.documents(), test.gold, test.answers))
+            report(test, score(ner, test.documents(), test.gold, test.predicted))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="folder of a model (default: the packaged one)")
+    parser.add_argument("--model", help="folder of a model (default: the packaged model)")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--int8", action="store_true")
-    parser.add_argument("--lexicon", nargs="*", default=[], help="word lists that are added as a user adds them")
+    parser.add_argument("--lexicon", nargs="*", default=[], help="word lists that are added to the lexicon")
     parser.add_argument("--intervals", action="store_true", help="print 95 % intervals of F1 instead")
     a = parser.parse_args()
     ner = hanlattice.load(a.model, engine=a.engine, int8=a.int8 or None)
@@ -104,7 +115,7 @@ def main() -> None:
             if test.convention in ner.conventions:
                 with ner.using(convention=test.convention):
                     documents = test.documents()
-                    found = [renamed(d.spans, test.answers) for d in ner.pipe(d.text for d in documents)]
+                    found = [renamed(d.spans, test.predicted) for d in ner.pipe(d.text for d in documents)]
                 low, high = interval([renamed(d.spans, test.gold) for d in documents], found)
                 print(f"{test.title}, {test.convention}: {low:.1f} to {high:.1f}", flush=True)
         return
