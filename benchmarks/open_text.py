@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--int8", action="store_true")
     parser.add_argument("--lexicon", nargs="*", default=[], help="word lists that are added to the lexicon")
-    parser.add_argument("--intervals", action="store_true", help="print 95 % intervals of F1 instead")
+    parser.add_argument("--intervals", action="store_true", help="print 95 %% intervals of F1 instead")
     a = parser.parse_args()
     ner = hanlattice.load(a.model, engine=a.engine, int8=a.int8 or None)
     for path in a.lexicon:

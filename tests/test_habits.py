@@ -1,5 +1,6 @@
 """The files around the package agree with it: CI workflow, hooks, Docker context, citation, project metadata."""
 
+import ast
 import json
 import re
 import subprocess
@@ -94,6 +95,15 @@ def test_versions_agree() -> None:
 def test_addresses_of_the_project_are_those_of_the_citation() -> None:
     known = {reference.get("url") for reference in yaml("CITATION.cff")["references"]}
     assert set(PROJECT["project"]["urls"].values()) <= known
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "examples", "scripts"])
+def test_help_texts_can_be_formatted(folder: str) -> None:
+    """argparse formats help with the % operator, so a percent sign is written twice."""
+    for path in sorted((ROOT / folder).glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "help" and isinstance(node.value, ast.Constant):
+                assert str(node.value.value) % {"default": 0}, path
 
 
 @pytest.mark.parametrize("name", [".ci/run", "scripts/check", "scripts/release", "scripts/smoke"])
