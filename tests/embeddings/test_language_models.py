@@ -255,12 +255,15 @@ class TestRefused:
                 "bert: holds no tokenizer; add the tokenizer.json or vocab.txt",
             ),
             (of_another_width, "bert: cannot be read as a language model .*; get it again"),
-            (with_more_layers, r"bert: its weights lack 16 that its config.json asks for, such as encoder.layer.2"),
+            (
+                with_more_layers,
+                r"bert: its weights lack 16 arrays that its config.json requires, such as encoder.layer.2",
+            ),
             (cut_short, "bert: cannot be read as a language model .*; get it again"),
             (of_unknown_type, "bert: cannot be read as a language model .*model_type"),
             (
                 with_another_tokenizer,
-                r"its tokenizer has \d+ pieces and its weights have vectors for \d+; are they",
+                r"its tokenizer has \d+ tokens and its weights have vectors for \d+; do they",
             ),
         ],
     )

@@ -1,4 +1,4 @@
-"""Language models of Hugging Face: read from a local folder; errors in it are reported in one line."""
+"""Language models in the Hugging Face format: read from a local folder and written to one."""
 
 import os
 import tempfile
@@ -12,19 +12,23 @@ from torch import nn
 
 from hanlattice.errors import ConfigError, DataError
 
-# Without any of these, the library makes up an empty tokenizer and says nothing.
+# If a folder has none of these files, transformers returns an empty tokenizer without an error.
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 PICKLES = ("pytorch_model*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def open_language_model(folder: Path, *, weights: bool = True) -> tuple[nn.Module, Any]:
-    """The encoder and the tokenizer of a folder; without ``weights`` the encoder is a blank one of that shape.
+    """Read the encoder and the tokenizer from a folder.
 
-    Nothing is fetched, no code of the folder is run and no pickle is read.
+    Nothing is downloaded, no code from the folder is run, and no pickle is read.
+
+    Args:
+        folder: The folder of a model in the Hugging Face format.
+        weights: Whether to read the weights. Otherwise the encoder has the same shape, with random weights.
 
     Raises:
-        ConfigError: the folder, its configuration, weights or tokenizer are missing or do not fit, or transformers
-            is not installed.
+        ConfigError: The folder, its configuration, its weights or its tokenizer are missing or invalid, or
+            transformers is not installed.
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder; download a language model and name its folder as path")
@@ -45,30 +49,32 @@ def open_language_model(folder: Path, *, weights: bool = True) -> tuple[nn.Modul
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
             config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
             model, missing = _encoder(transformers, folder, config, weights)
-        except Exception as error:  # of many kinds, by what is wrong with which file
+        except Exception as error:  # the type depends on the file and the defect
             reason = str(error).strip().partition("\n")[0]
             raise ConfigError(f"{folder}: cannot be read as a language model ({reason}); get it again") from None
     if missing:
         raise ConfigError(
-            f"{folder}: its weights lack {len(missing)} that its config.json asks for, such as {min(missing)};"
-            " are they of another model?"
+            f"{folder}: its weights lack {len(missing)} arrays that its config.json requires, such as"
+            f" {min(missing)}; do they belong to another model?"
         )
     if config.is_encoder_decoder:
-        raise ConfigError(f"{folder}: {config.model_type} is no plain encoder; name one such as BERT or ELECTRA")
+        raise ConfigError(
+            f"{folder}: {config.model_type} is not an encoder-only model; use one such as BERT or ELECTRA"
+        )
     rows = model.get_input_embeddings().num_embeddings
     if not len(tokenizer.all_special_ids) < len(tokenizer) <= rows:
         raise ConfigError(
-            f"{folder}: its tokenizer has {len(tokenizer)} pieces and its weights have vectors for {rows};"
-            " are they of different models?"
+            f"{folder}: its tokenizer has {len(tokenizer)} tokens and its weights have vectors for {rows};"
+            " do they belong to different models?"
         )
     return model, tokenizer
 
 
 def save_language_model(folder: Path, model: Any, tokenizer: Any) -> None:
-    """Write configuration and tokenizer, each file whole or not at all: all that a blank model needs.
+    """Write the configuration and the tokenizer, but no weights; each file is written completely or not at all.
 
     Raises:
-        DataError: the folder is not writable, or the disk is full.
+        DataError: The folder is not writable, or the disk is full.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +88,7 @@ def save_language_model(folder: Path, model: Any, tokenizer: Any) -> None:
 
 
 def _encoder(transformers: Any, folder: Path, config: Any, weights: bool) -> tuple[Any, list[str]]:
-    """The model in float32, and the names of weights that it wants and the folder lacks."""
+    """The model in float32, and the names of the weights that are missing in the folder."""
     if not weights:
         return transformers.AutoModel.from_config(config, dtype=torch.float32), []
     model, found = transformers.AutoModel.from_pretrained(
@@ -99,7 +105,7 @@ def _encoder(transformers: Any, folder: Path, config: Any, weights: bool) -> tup
 def _without_weights(folder: Path) -> str:
     if any(file for name in PICKLES for file in folder.glob(name)):
         return (
-            "holds weights as a pickle only, which is never read here; write them as model.safetensors once, with:"
+            "holds weights as a pickle only, which is never read; convert them to model.safetensors once, with:"
             f' python -c "from transformers import AutoModel as M;'
             f" M.from_pretrained('{folder}').save_pretrained('{folder}')\""
         )
@@ -108,7 +114,7 @@ def _without_weights(folder: Path) -> str:
 
 @contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """Without progress bars and notices on stderr, which is for ours."""
+    """Suppress progress bars and warnings of transformers on stderr."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()

@@ -1,4 +1,4 @@
-"""Sentences as a model reads them: ids of characters, of character bigrams, and of the lexicon words that match."""
+"""Encoded sentences: ids of characters, of character bigrams, and of matched lexicon words."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Int
 
 BATCH_SIZE = 32
-"""Sentences that an engine reads together if the caller does not say how many."""
+"""Default number of sentences that an engine reads in one batch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """One sentence of N characters and M matched words: what a corpus is kept as during training.
+    """One sentence of N characters and M matched words. In training, a corpus is a list of these.
 
     ``chars``, ``bigrams`` and ``words`` are rows of the model's tables; ``word_labels`` are rows of its table of
     gazetteer labels. Word ``i`` covers the characters ``[start[i], end[i])``; words are ordered by (start, end).
@@ -34,7 +34,7 @@ class Encoded:
 
     @property
     def head(self) -> Int[np.ndarray, "M"]:
-        """The first character of each word, as the FLAT paper calls it."""
+        """The first character of each word; the name is that of the FLAT paper."""
         return self.start
 
     @property
@@ -44,18 +44,18 @@ class Encoded:
 
     @property
     def n_nodes(self) -> int:
-        """Characters and words together: what a sentence costs a lattice encoder."""
+        """The number of characters and words, which determines the cost of a sentence in a lattice encoder."""
         return len(self.chars) + len(self.words)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sentences(Sequence[Encoded]):
-    """Several sentences in one set of arrays: N characters and M words in all, and S = sentences + 1.
+    """Several sentences in one set of arrays, with N characters and M words in total; S is their number plus 1.
 
-    The arrays are those of :class:`Encoded`, one sentence after another without padding; places of words are
-    relative to their own sentence. Sentence ``i`` has the characters ``first_char[i]:first_char[i + 1]`` and the
-    words ``first_word[i]:first_word[i + 1]``. An index gives one sentence, a slice gives several; both share memory
-    with the whole::
+    The arrays are those of :class:`Encoded`, concatenated without padding. Positions of words are relative to
+    their sentence. Sentence ``i`` has the characters ``first_char[i]:first_char[i + 1]`` and the
+    words ``first_word[i]:first_word[i + 1]``. An index returns one sentence, and a slice returns several. Both
+    share memory with the original::
 
         texts        北 京 人      重 庆
         chars        7  9  4      5  8         first_char  [0, 3, 5]
@@ -74,7 +74,7 @@ class Sentences(Sequence[Encoded]):
 
     @classmethod
     def of(cls, sentences: Iterable[Encoded]) -> "Sentences":
-        """The same sentences in one set of arrays."""
+        """Concatenate sentences."""
         rows = list(sentences)
         empty = np.zeros(0, np.int64)
         names = ("chars", "bigrams", "words", "start", "end", "word_labels")
@@ -109,14 +109,14 @@ class Sentences(Sequence[Encoded]):
 
     @property
     def n_nodes(self) -> Int[np.ndarray, "B"]:
-        """Characters and words of each sentence: what it costs a lattice encoder."""
+        """The number of characters and words of each sentence, which determines its cost in a lattice encoder."""
         found: np.ndarray = np.diff(self.first_char) + np.diff(self.first_word)
         return found
 
     def by_size(self, batch_size: int) -> Iterator[list[int]]:
-        """Indices of sentences of like size, ``batch_size`` at a time, the smallest first; empty ones are left out.
+        """Batches of the indices of sentences of similar size, smallest first, without empty sentences.
 
-        For engines that pad: a batch of like sizes has the least padding.
+        For engines that pad: a batch of similar sizes has little padding.
         """
         sizes = self.n_nodes
         order = np.argsort(sizes, kind="stable")

@@ -1,4 +1,4 @@
-"""Texts as arrays of ids: characters, bigrams, and the words of a lexicon that match."""
+"""Converts texts to arrays of ids: of characters, of bigrams, and of matched lexicon words."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from weakref import WeakKeyDictionary
@@ -11,19 +11,22 @@ from hanlattice.inputs.vocabulary import END, UNKNOWN, Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, concatenated
 
-assert END == BOUNDARY  # a last bigram ends in the boundary that follows its text
+assert END == BOUNDARY  # the last bigram of a text ends in the boundary that follows the text
 
 _NOT_SEEN = 0
-FIRST_ROW = 2  # of characters and bigrams, after padding and unknown
+FIRST_ROW = 2  # rows of characters and bigrams begin after padding and unknown
 
 
 class Reader:
-    """Turns normalised texts into what a model reads, by its vocabulary.
+    """Converts normalised texts to the ids that a model reads.
 
-    A name is looked up as it is, then in lower case, else it is unknown. Words of fewer than
-    ``min_word_length`` characters are left out of the lattice. ``base`` is the model's own lexicon: a word that it
-    does not hold, or holds with another label, is read as one that a user added. Without it there are no user
-    words.
+    A character or bigram is looked up as it is and then in lower case; otherwise it is unknown.
+
+    Args:
+        vocabulary: The vocabulary of the model.
+        min_word_length: Minimum number of characters of a matched word.
+        base: The lexicon of the model. A word that it does not contain, or contains with another label, is read as
+            a user word. If None, there are no user words.
     """
 
     def __init__(self, vocabulary: Vocabulary, *, min_word_length: int = 2, base: Lexicon | None = None):
@@ -46,9 +49,13 @@ class Reader:
         self._rows_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
 
     def read(self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None) -> Sentences:
-        """Each text with all its matches, ordered by (start, end).
+        """Convert texts, with all matched words in the order of (start, end).
 
-        ``user_labels`` are the labels of user words that count, all where None: those of the active convention.
+        Args:
+            texts: Normalised texts.
+            lexicon: The lexicon whose words are matched.
+            user_labels: The labels of the active convention; other labels of user words are ignored. If None, all
+                labels count.
         """
         codes, starts = concatenated(texts)
         matches = lexicon.match_codes(codes, starts, self.min_word_length)
@@ -67,7 +74,7 @@ class Reader:
         )
 
     def _bigrams(self, codes: NDArray[np.uint32], is_character: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Of each character with the one that follows it; after a text's last one its boundary follows."""
+        """Rows of the bigrams that begin at each character; the last one of a text ends in its boundary."""
         first = codes[is_character]
         if not len(self._bigram_keys):
             return np.full(len(first), UNKNOWN, np.int64)
@@ -81,7 +88,7 @@ class Reader:
         return found
 
     def _look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        order = np.argsort(keys)  # neighbours are found near each other, in what the cache holds already
+        order = np.argsort(keys)  # sorted keys are looked up in nearby memory, which is already in the cache
         keys = keys[order]
         at = np.searchsorted(self._bigram_keys, keys).clip(max=len(self._bigram_keys) - 1)
         rows = np.empty(len(keys), np.int64)
@@ -89,7 +96,7 @@ class Reader:
         return rows
 
     def _word_rows(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Rows of the word table for word ids of a lexicon; 0 where the table has none."""
+        """Rows of the word table for word ids of a lexicon; 0 for words without a row."""
 
         def look_up(ids: list[int]) -> Iterable[int]:
             return (self._row_of_word.get(lexicon.word(word), 0) for word in ids)
@@ -100,7 +107,7 @@ class Reader:
         self, lexicon: Lexicon, words: NDArray[np.int32], user_labels: Collection[str] | None
     ) -> NDArray[np.int64]:
         """Rows of the table of gazetteer labels for word ids of a lexicon; see :class:`Vocabulary`."""
-        label_ids = lexicon.label_ids_of(words)  # before the labels, to which other threads may add
+        label_ids = lexicon.label_ids_of(words)  # read before the labels, because other threads may add labels
         names = lexicon.labels
         labels = self._label_rows(names)[label_ids]
         if self._base is None:
@@ -114,10 +121,10 @@ class Reader:
         return np.where(is_user, len(self.vocabulary.word_labels) + 1 + counted, base_labels)
 
     def _base_ids(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Ids of the same words in the model's own lexicon; -1 where it has none."""
+        """Ids of the same words in the lexicon of the model; -1 for words that it does not contain."""
         assert self._base is not None
         base = self._base
-        if lexicon is self._origin:  # whose words keep their ids
+        if lexicon is self._origin:  # its words have the same ids in the copy
             return np.where(words < base.id_count, words, -1).astype(np.int64)
 
         def look_up(ids: list[int]) -> Iterable[int]:
@@ -126,7 +133,7 @@ class Reader:
         return _looked_up(self._base_ids_of, lexicon, words, look_up)
 
     def _label_rows(self, names: Sequence[str], counted: Collection[str] | None = None) -> NDArray[np.int64]:
-        """Row of the gazetteer labels for every label of a lexicon, 0 for those not counted; last, for none, 0."""
+        """The row of each label of a lexicon, 0 for labels that do not count; a last element, 0, is for no label."""
         row = {label: i for i, label in enumerate(self.vocabulary.word_labels, 1)}
         return np.array([*(row.get(n, 0) if counted is None or n in counted else 0 for n in names), 0], np.int64)
 
@@ -137,10 +144,10 @@ def _looked_up(
     words: NDArray[np.int32],
     look_up: Callable[[list[int]], Iterable[int]],
 ) -> NDArray[np.int64]:
-    """``look_up`` of word ids, each at least -1.
+    """Apply ``look_up``, whose results are at least -1, to word ids, and cache the results.
 
-    Every word is looked up once, when it is first seen, so that any lexicon can be used at once. The cache keeps
-    the result plus two, as zeros take no memory before something else is written there.
+    Each word is looked up when it is first seen, so a new lexicon can be used immediately. The cache holds the
+    results plus 2. Its other elements are 0, and zeros need no memory until they are overwritten.
     """
     seen = cache.get(lexicon, np.zeros(0, np.int64))
     if len(seen) < lexicon.id_count:
@@ -158,7 +165,7 @@ def _keys(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.i
 
 
 def _lower_table() -> NDArray[np.uint32]:
-    """The lower case of every code point of the scripts that have cases and of full-width Latin."""
+    """A table from code points to their lower case, for scripts with cases and for full-width Latin."""
     table = np.arange(COUNT, dtype=np.uint32)
     for code in (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B)):
         lower = chr(code).lower()

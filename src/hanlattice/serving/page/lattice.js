@@ -1,11 +1,11 @@
-// A lattice as a picture: characters in rows, words as arcs above them, entities as bars below.
+// Draws a lattice: rows of characters, words as arcs above them, entities as bars below.
 
 import { glyphs } from "./text.js";
 
 const EM = 30, MARGIN = 10, GAP = 18, STEP = 12, HIGHEST = 96, LEVEL = 24;
 const SVG = "http://www.w3.org/2000/svg";
 
-// Places of line breaks and the like are hinted at, as in `hanlattice explain`.
+// Symbols for white space, as in `hanlattice explain`.
 const SHOWN = { "\n": "↵", "\r": "↵", "\t": "⇥", " ": "␣" };
 
 function draw(name, attributes, ...children) {
@@ -15,12 +15,12 @@ function draw(name, attributes, ...children) {
   return made;
 }
 
-// reading: { characters, words, entities }; shares: of each word how strong it is beside the strongest, or null.
+// reading: { characters, words, entities }; shares: the strength of each word relative to the strongest word, or null.
 export function picture(reading, { width, colours, shares, isNew, title }) {
   const { characters, words, entities } = reading;
   const sizes = glyphs(characters);
   const wide = characters.map((c, i) => (sizes[i] ? EM * (c.codePointAt(0) < 0x1100 ? 0.62 : 1) : 0));
-  const rows = broken(characters.length, wide, sizes, [...words, ...entities], width - 2 * MARGIN)
+  const rows = breakRows(characters.length, wide, sizes, [...words, ...entities], width - 2 * MARGIN)
     .map(([start, end]) => row(start, end, wide, sizes, words, entities));
   const height = rows.reduce((sum, r) => sum + r.above + EM + r.below + GAP, MARGIN);
   const right = Math.max(...rows.map((r) => r.x[r.x.length - 1]), 0) + MARGIN;
@@ -43,14 +43,15 @@ export function picture(reading, { width, colours, shares, isNew, title }) {
   return svg;
 }
 
-// Rows no wider than there is room, that end where they cut the fewest words and entities, and no glyph.
-function broken(n, wide, sizes, ranges, room) {
+// Break n characters into rows [start, end) of at most `limit` pixels. A row ends where the break cuts the fewest words
+// and entities, and never inside a glyph.
+function breakRows(n, wide, sizes, ranges, limit) {
   const cut = new Array(n + 1).fill(0);
   for (const { start, end } of ranges) for (let at = start + 1; at < end; at++) cut[at]++;
   const found = [];
   for (let start = 0; start < n;) {
-    let end = start, reach = 0;
-    while (end < n && (end === start || reach + wide[end] <= room)) reach += wide[end++];
+    let end = start, used = 0;
+    while (end < n && (end === start || used + wide[end] <= limit)) used += wide[end++];
     if (end < n) {
       let best = 0;
       for (let at = end; at > start + (end - start) / 2; at--) {
@@ -69,7 +70,7 @@ function row(start, end, wide, sizes, words, entities) {
   for (let i = start; i < end; i++) x.push(x[i - start] + wide[i]);
   const here = ({ start: s, end: e }) => s < end && e > start;
   const arcs = words.map((word, i) => ({ word, i })).filter(({ word }) => here(word));
-  arcs.sort((a, b) => b.word.end - b.word.start - (a.word.end - a.word.start));  // short ones can be pointed at
+  arcs.sort((a, b) => b.word.end - b.word.start - (a.word.end - a.word.start));  // short arcs last, on top, so that the mouse can point at them
   const marks = levels(entities.filter(here), start, end, x);
   const above = Math.max(0, ...arcs.map(({ word }) => height(word) * 0.75)) + 8;
   const below = marks.length ? 8 + LEVEL * (Math.max(...marks.map((m) => m.level)) + 1) : 2;
@@ -80,7 +81,7 @@ const height = ({ start, end }) => Math.min(16 + STEP * (end - start - 1), HIGHE
 
 const edges = (r, { start, end }) => [r.x[Math.max(start, r.start) - r.start], r.x[Math.min(end, r.end) - r.start]];
 
-// The longest first, each on the highest level where it, and its label, have room.
+// Assign each entity, longest first, the highest level where it and its label do not overlap others.
 function levels(entities, start, end, x) {
   const taken = [];
   return [...entities].sort((a, b) => b.end - b.start - (a.end - a.start) || a.start - b.start).map((entity) => {

@@ -1,4 +1,4 @@
-// The texts of the page, in Chinese and English.
+// The texts of the user interface, in Chinese and English.
 
 const TEXTS = {
   zh: {
@@ -77,7 +77,7 @@ export const kind = (label) => titled(LABELS, label);
 
 export const convention = (name) => titled(CONVENTIONS, name);
 
-// Set all texts, labels and placeholders of the document.
+// Write all texts, labels and placeholders into the document.
 export function speak(chosen) {
   language = chosen;
   document.documentElement.lang = chosen === "zh" ? "zh-CN" : "en";
