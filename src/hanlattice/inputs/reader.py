@@ -133,7 +133,7 @@ class Reader:
         return _looked_up(self._base_ids_of, lexicon, words, look_up)
 
     def _label_rows(self, names: Sequence[str], counted: Collection[str] | None = None) -> NDArray[np.int64]:
-        """The row of each label of a lexicon, 0 for labels that do not count; a last element, 0, is for no label."""
+        """The row of each label of a lexicon, 0 for labels that do not count; a last 0 is for no label."""
         row = {label: i for i, label in enumerate(self.vocabulary.word_labels, 1)}
         return np.array([*(row.get(n, 0) if counted is None or n in counted else 0 for n in names), 0], np.int64)
 
