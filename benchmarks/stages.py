@@ -1,9 +1,9 @@
-"""Where the time goes from raw text to entities, stage by stage, in batches of 1, 16 and 64.
+"""Time of each stage from raw text to entities, in batches of 1, 16 and 64.
 
     python benchmarks/stages.py [--model FOLDER] [--corpus FILE] [--int8] [--threads 1]
 
-By the kernels in C. Each stage is timed wherever the pipeline calls it; figures are microseconds of the processor a
-character, of all threads together, the least of several passes for each stage, and in per cent of their sum.
+Uses the native engine. The figures are CPU time in microseconds per character, summed over all threads, and the
+share in the total in percent. Each figure is the lowest of several passes.
 """
 
 import argparse
@@ -21,8 +21,8 @@ from hanlattice.text.normalise import Normaliser
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="folder of a model; the packaged one by default")
-    parser.add_argument("--corpus", help="read for its texts; invented ones by default")
+    parser.add_argument("--model", help="folder of a model (default: the packaged model)")
+    parser.add_argument("--corpus", help="corpus of the texts (default: generated text)")
     parser.add_argument("--int8", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--sentences", type=int, default=1000)
@@ -34,17 +34,17 @@ def main() -> None:
     stages = Stages(ner)
     columns = {size: stages.fastest(ner, texts, size, options.rounds) for size in (1, 16, 64)}
     n = sum(map(len, texts))
-    print(f"{len(texts):,} sentences, {n:,} characters; us a character, and per cent\n")
-    print(f"{'batch':14}" + "".join(f"{size:>16}" for size in columns))
+    print(f"{len(texts):,} sentences, {n:,} characters; microseconds per character, and percent\n")
+    print(f"{'batch':18}" + "".join(f"{size:>16}" for size in columns))
     for stage in columns[1]:
         cells = (
             f"{times[stage] / n * 1e6:.2f} {100 * times[stage] / times['all']:4.0f} %" for times in columns.values()
         )
-        print(f"{stage:14}" + "".join(f"{cell:>16}" for cell in cells))
+        print(f"{stage:18}" + "".join(f"{cell:>16}" for cell in cells))
 
 
 class Stages:
-    """Clocks around what the pipeline calls."""
+    """Replaces the functions of the stages by functions that measure their time."""
 
     def __init__(self, ner: hanlattice.NER):
         self.spent: dict[str, float] = defaultdict(float)
@@ -52,39 +52,40 @@ class Stages:
         assert isinstance(engine, NativeTagger)
         for owner, name, stage in (
             (Normaliser, "all", "normalise"),
-            (pipeline, "windows", "cut"),
-            (ner.lexicon, "match_batch", "match"),
+            (pipeline, "windows", "cut into windows"),
+            (ner.lexicon, "match_batch", "match the lexicon"),
             (ner.reader, "read", "read"),
             (engine.flat, "read", "encoder"),
             *((chain, "read", "tags") for chain in engine.chains.values()),
         ):
-            self._watch(owner, name, stage)
+            self._measure(owner, name, stage)
 
-    def _watch(self, owner: Any, name: str, stage: str) -> None:
-        whole: Callable[..., Any] = getattr(owner, name)
+    def _measure(self, owner: Any, name: str, stage: str) -> None:
+        """Add the CPU time of the function ``owner.name`` to a stage."""
+        original: Callable[..., Any] = getattr(owner, name)
 
         def timed(*arguments: Any, **named: Any) -> Any:
-            begin = time.process_time()
-            result = whole(*arguments, **named)
-            self.spent[stage] += time.process_time() - begin
+            started = time.process_time()
+            result = original(*arguments, **named)
+            self.spent[stage] += time.process_time() - started
             return result
 
         setattr(owner, name, timed)
 
     def fastest(self, ner: hanlattice.NER, texts: list[str], size: int, rounds: int) -> dict[str, float]:
-        """Seconds in each stage, the least of all passes but the first."""
+        """The lowest CPU time of each stage in seconds, over all passes after the first."""
         passes: list[dict[str, float]] = []
         for _ in range(rounds + 1):
             self.spent.clear()
-            begin = time.process_time()
+            started = time.process_time()
             for first in range(0, len(texts), size):
                 list(ner.pipe(texts[first : first + size], batch_size=size))
-            whole, spent = time.process_time() - begin, dict(self.spent)
-            ids = spent.pop("read") - spent["match"]
-            passes.append(spent | {"ids": ids, "documents": whole - sum(spent.values()) - ids})
-        order = ("normalise", "cut", "match", "ids", "encoder", "tags", "documents")
-        least = {stage: min(one[stage] for one in passes[1:]) for stage in order}
-        return least | {"all": sum(least.values())}
+            total, spent = time.process_time() - started, dict(self.spent)
+            ids = spent.pop("read") - spent["match the lexicon"]
+            passes.append(spent | {"ids": ids, "documents": total - sum(spent.values()) - ids})
+        order = ("normalise", "cut into windows", "match the lexicon", "ids", "encoder", "tags", "documents")
+        lowest = {stage: min(times[stage] for times in passes[1:]) for stage in order}
+        return lowest | {"all": sum(lowest.values())}
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""A training step of a whole FLAT beside that of a plain Transformer-CRF of the same size, on a CPU.
+"""Time of a training step of FLAT on a CPU, compared with a plain Transformer-CRF of the same size.
 
-python benchmarks/training_step.py [--threads 1] [--clock cpu|wall] [--rounds 9] [--paper flat/weibo]
+    python benchmarks/training_step.py [--threads 1] [--clock cpu|wall] [--rounds 9] [--paper flat/weibo]
 
-A step is all from ids to changed weights: embeddings, encoder, CRF, backward, clipping and optimiser, with the
-settings of --paper. "plain" has copies of the same tables, projections and CRF, and in place of FLAT's layer
-torch.nn.TransformerEncoderLayer of the same width, heads and feed-forward, over the same characters and words,
-padded alike. It has no dropout in its layer, so that its attention is fused; "plain, 0.1" has torch's own default.
+A step includes everything from ids to updated weights: embeddings, encoder, CRF, backward, clipping and optimiser,
+with the settings of --paper. "plain" has copies of FLAT's tables, projections and CRF. Instead of FLAT's layer it
+has torch.nn.TransformerEncoderLayer with the same width, heads and feed-forward size, over the same padded
+characters and words, without dropout, so that torch fuses attention. "plain, 0.1" has torch's default dropout.
 
-With HANLATTICE_DATA the sentences are those of the corpus that the settings name, in batches of like length as in
-training; without it, lattices of 50 characters are invented. All take turns within each round, on the same batches,
+With HANLATTICE_DATA the sentences are from the corpus of the settings, in batches of similar length as in training.
+Without it, lattices with 50 characters are generated. All models take turns on the same batches within each round,
 and ratios are medians over the rounds.
 """
 
@@ -43,15 +43,15 @@ from hanlattice.training.prepare import prepare
 
 PAPERS = Path(hanlattice.__file__).parent / "papers"
 BATCH_SIZES = (10, 16)
-BATCHES = 8  # of each size in a round
+BATCHES = 8  # per size and round
 LABELS = ("LOC", "ORG", "PER")
-N_CHARS, N_BIGRAMS, N_WORDS, WIDTH = 4_000, 40_000, 15_000, 50  # of invented tables, about as Weibo's
+N_CHARS, N_BIGRAMS, N_WORDS, WIDTH = 4_000, 40_000, 15_000, 50  # sizes of the generated tables, similar to Weibo
 Gold = list[tuple[Span, ...]]
 Step = tuple[Batch, Gold]
 
 
 class Plain(Encoder):
-    """FLAT with a layer of torch's in place of its own, which knows nothing of positions."""
+    """FLAT with torch's encoder layer instead of its own layer, so without relative positions."""
 
     def __init__(self, flat: Flat, *, dropout: float):
         super().__init__()
@@ -71,6 +71,8 @@ class Plain(Encoder):
 
 
 class Contender:
+    """A tagger with its optimisers."""
+
     def __init__(self, tagger: Tagger, config: Config):
         self.tagger, self.settings = tagger.train(), config.training
         self.parameters = [p for p in tagger.parameters() if p.requires_grad]
@@ -78,6 +80,7 @@ class Contender:
         set_learning_rate(self.optimisers, 1.0)
 
     def step(self, batch: Batch, gold: Gold) -> None:
+        """One training step."""
         self.tagger.loss(batch, gold).backward()  # type: ignore[no-untyped-call]
         clip_gradients(self.parameters, self.settings)
         for optimiser in self.optimisers:
@@ -86,6 +89,7 @@ class Contender:
 
 
 def contenders(tagger: Tagger, config: Config) -> dict[str, Contender]:
+    """The tagger, and copies with torch's encoder layer without and with dropout."""
     taggers = {"FLAT": tagger}
     for name, dropout in (("plain", 0.0), ("plain, 0.1", 0.1)):
         other = deepcopy(tagger)
@@ -94,7 +98,8 @@ def contenders(tagger: Tagger, config: Config) -> dict[str, Contender]:
     return {name: Contender(each, config) for name, each in taggers.items()}
 
 
-def invented(config: Config) -> Tagger:
+def random_tagger(config: Config) -> Tagger:
+    """A tagger with random tables."""
     chars, bigrams, words = (torch.randn(n, WIDTH) for n in (N_CHARS, N_BIGRAMS, N_WORDS))
     counts = Rows.of(torch.ones(N_WORDS, dtype=torch.long))
     tables = Tables(Rows.of(chars), Rows.of(bigrams), Rows.of(words), counts, 0)
@@ -103,7 +108,8 @@ def invented(config: Config) -> Tagger:
     return tagger
 
 
-def invented_step(size: int) -> Step:
+def random_step(size: int) -> Step:
+    """A batch of random lattices with 50 characters, and gold entities for it."""
     lattices = Lattices(size, n=50, low=20, high=40)
     chars, bigrams = (torch.randint(2, n, (size, 50)) for n in (N_CHARS, N_BIGRAMS))
     ids = torch.randint(1, N_WORDS, lattices.head.shape)
@@ -113,16 +119,16 @@ def invented_step(size: int) -> Step:
 
 
 def prepared(config: Config) -> tuple[Tagger, Callable[[int], list[Step]]]:
-    """The model, and batches for it by their size."""
+    """The tagger, and a function that returns training batches of a given size."""
     if not os.environ.get("HANLATTICE_DATA"):
-        return invented(config), lambda size: [invented_step(size) for _ in range(BATCHES)]
+        return random_tagger(config), lambda size: [random_step(size) for _ in range(BATCHES)]
     run = prepare(config, "cpu", Silent())
     examples = run.tasks[0].examples
 
     def steps(size: int) -> list[Step]:
         chosen = batches(examples, size, config.training.bucket, np.random.default_rng(0))[:BATCHES]
         read = [[examples[i] for i in indices] for indices in chosen]
-        return [(collate([e.encoded for e in some]), [e.spans for e in some]) for some in read]
+        return [(collate([e.encoded for e in batch]), [e.spans for e in batch]) for batch in read]
 
     return run.ner.tagger, steps
 
@@ -130,15 +136,15 @@ def prepared(config: Config) -> tuple[Tagger, Callable[[int], list[Step]]]:
 def measure(
     each: dict[str, Contender], steps: list[Step], rounds: int, clock: Callable[[], float]
 ) -> list[dict[str, float]]:
-    """Seconds of all the steps, round by round, after one that does not count."""
+    """Seconds of each contender for all steps in every round; excludes the warm-up round."""
     rows = []
     for _ in range(rounds + 1):
         row = dict.fromkeys(each, 0.0)
         for step in steps:
             for name, contender in each.items():
-                began = clock()
+                started = clock()
                 contender.step(*step)
-                row[name] += clock() - began
+                row[name] += clock() - started
         rows.append(row)
     return rows[1:]
 
@@ -148,11 +154,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--clock", choices=("cpu", "wall"), default="cpu")
-    parser.add_argument("--paper", default="flat/weibo", help="settings inside the package, of a FLAT of one layer")
+    parser.add_argument("--paper", default="flat/weibo", help="packaged settings of a FLAT with one layer")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    keep_freed_memory()  # as training does, for all contenders
+    keep_freed_memory()  # as in training, for all contenders
     clock = time.process_time if options.clock == "cpu" else time.perf_counter
     config = load_config(PAPERS / f"{options.paper}.toml")
     tagger, steps_of = prepared(config)
