@@ -27,14 +27,15 @@ from hanlattice.layers.dropout import Dropout
 
 Fusion = Literal["gate-concat", "gate-sum", "concat", "sum"]
 
-# So many rows are compared with all others at a time, to limit memory.
+# Number of rows that are compared with all others at once; it limits memory.
 BLOCK = 512
 
 
 def nearest(vectors: Float[Tensor, "V D"], k: int) -> Int[Tensor, "V K"]:
     """The ``k`` nearest other rows of each row by cosine, nearest first; ``PAD`` where there are fewer.
 
-    Rows that are zero, and the rows of padding and of unknown characters, have no neighbours and are none.
+    Rows that are zero, and the rows of padding and of unknown characters, have no neighbours and are not
+    neighbours of other rows.
 
     Raises:
         ValueError: ``k`` is less than 1.
@@ -56,7 +57,7 @@ def nearest(vectors: Float[Tensor, "V D"], k: int) -> Int[Tensor, "V K"]:
 
 
 def nearest_rows(rows: Rows, k: int) -> Rows:
-    """The :func:`nearest` rows of each row: of a trained one among the trained ones, of another among all."""
+    """The :func:`nearest` rows: of a trained row among the trained rows, of any other row among all rows."""
     among_trained = nearest(rows.trained, k)
     if rows.n_trained == len(rows.values):
         return Rows.of(among_trained)
@@ -115,9 +116,8 @@ class Augmented(Encoder):
     def _meaning(self, h: Float[Tensor, "B N D"], neighbours: Int[Tensor, "B N K"]) -> Float[Tensor, "B N D"]:
         """The attended neighbours of each character; zeros, the value of padding, where there are none."""
         e, real = self.memory_dropout(self.values(neighbours)), neighbours != PAD
-        query = (
-            h if self.project is None else h @ self.project.weight
-        )  # cheaper than projecting K values for each h
+        # The scores are those of projected values. To project each query is cheaper than to project its K values.
+        query = h if self.project is None else h @ self.project.weight
         scores = self.scale * torch.einsum("bnd,bnkd->bnk", query, e)
         p = scores.masked_fill(~real, torch.finfo(scores.dtype).min).softmax(-1)
         v = torch.einsum("bnk,bnkd->bnd", p, e)

@@ -49,9 +49,9 @@ SLOPE = 0.1
 
 
 def graphs(words: Words, word_mask: Bool[Tensor, "B M"], char_mask: Bool[Tensor, "B N"]) -> Bool[Tensor, "3 B L L"]:
-    """Which nodes, first characters and then words, are neighbours in each of :data:`GRAPHS`.
+    """Which nodes are neighbours in each of :data:`GRAPHS`. The L nodes are the N characters, then the M words.
 
-    A node of padding is its own only neighbour.
+    Each node is its own neighbour, and a node of padding has no other one.
     """
     n = char_mask.shape[1]
     position = torch.arange(n, device=char_mask.device).expand(len(char_mask), -1)
@@ -139,7 +139,7 @@ class Fusion(nn.Module):
 
 
 class CGN(Encoder):
-    """CGN, put together from its parts; :func:`build_cgn` makes them from settings.
+    """CGN, from its parts; :func:`build_cgn` builds the parts from settings.
 
     Args:
         words: embeds the matched words.

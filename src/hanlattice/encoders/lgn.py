@@ -31,17 +31,14 @@ vectors.
 Choices of the released code where the paper is silent:
 
 - Attention is scaled, ends in a linear layer and LeakyReLU(0.01), and is added to the query and normalised. Each
-step
-  has its own attention weights; all steps share the cells.
+  step has its own attention weights; all steps share the cells.
 - There is one more edge, a learned vector that ends at every node and begins at none. So every character has an
-edge
-  to attend to, and every sentence has one for the relay.
-- Keys of nodes include the character's place in the word (begin, middle, end, single), keys of edges the length of
-  the word, as small learned vectors.
+  edge to attend to, and every sentence has one for the relay.
+- Where an edge attends to nodes, a key includes the place of the character in the word (begin, middle, end,
+  single). Where a node attends to edges, a key includes the length of the word. Both are small learned vectors.
 - The initial state of the relay is the mean of the nodes plus the mean of the edges.
 - A step reads the normalised sum of all states so far. The code has one normalisation for all; here nodes, edges
-and
-  the relay of each direction have their own.
+  and the relay of each direction have their own.
 - The result is a weighted sum of the states of all steps, the LSTM's included. The weights are a softmax over
   :math:`\sigma(w^\top h)`.
 
@@ -155,7 +152,7 @@ class Gather(nn.Module):
 class Cell(nn.Module):
     """The update of a state: softmax gates mix a candidate with ``kept`` previous states.
 
-    ``gathered`` is how many gathered states the gates read, and ``dropout`` the rate for these.
+    The gates read these and ``gathered`` more states, which attention has gathered; ``dropout`` is their rate.
     """
 
     def __init__(self, d_model: int, kept: int, gathered: int, dropout: float):
@@ -223,9 +220,9 @@ class DirectedGraph(nn.Module):
         relay = mean(nodes, graph.node_mask) + mean(edges, graph.edge_mask)
         states, node_sum, edge_sum, relay_sum = [nodes], nodes, edges, relay
         for step in range(self.steps):
-            first = nodes.take_along_dim(begin.unsqueeze(-1), 1)
-            first = torch.cat([torch.zeros_like(first[:, :1]), first[:, 1:]], 1)
-            to_nodes = self.to_nodes[step](nodes, torch.cat([edges, first, lengths], -1), arrives)
+            origin = nodes.take_along_dim(begin.unsqueeze(-1), 1)  # the state of the node where an edge begins
+            origin = torch.cat([torch.zeros_like(origin[:, :1]), origin[:, 1:]], 1)
+            to_nodes = self.to_nodes[step](nodes, torch.cat([edges, origin, lengths], -1), arrives)
             to_relay = torch.cat(
                 [
                     self.nodes_to_relay[step](relay, nodes, graph.node_mask.unsqueeze(1)),

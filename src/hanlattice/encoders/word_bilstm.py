@@ -31,7 +31,7 @@ class WordBiLSTM(WordEncoder):
         characters: features of the characters. ``"lstm"`` reads each word separately and keeps the last state of
             both directions; ``"sentence"`` reads the whole sentence and keeps the states at the two ends of the
             word; ``"cnn"`` is the maximum of convolutions of width 3 within the word; ``"none"``.
-        d_characters: width of these features in each direction.
+        d_characters: half the width of these features; for the LSTMs, their width in each direction.
         d_hidden: width of the BiLSTM in each direction.
         layers: layers of the BiLSTM.
         input_dropout: rate for the input of the BiLSTM.

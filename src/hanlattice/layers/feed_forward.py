@@ -8,7 +8,7 @@ from hanlattice.layers.dropout import Dropout
 
 
 class FeedForward(nn.Module):
-    r""":math:`W_2\, \mathrm{ReLU}(W_1 x + b_1) + b_2`, with dropout after each linear layer.
+    r""":math:`W_2\, \mathrm{ReLU}(W_1 x + b_1) + b_2`, with dropout after the ReLU and at the end.
 
     Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, equation 2.
     """

@@ -119,9 +119,10 @@ class Lattice:
 
 
 def _positions(chars: Bool[Tensor, "B N"]) -> Int[Tensor, "2 B N"]:
-    """The character that each direction reads at every step.
+    """The position of the character that each direction reads at each step.
 
-    The same numbers are the steps at which a direction reads every character. Padding is read last, in place.
+    The mapping is its own inverse: the same numbers are the steps at which a direction reads each character.
+    Padding comes last and keeps its position.
     """
     step = torch.arange(chars.shape[1], device=chars.device)
     last = chars.sum(1, keepdim=True) - 1
@@ -145,7 +146,7 @@ def _slots(end: Int[Tensor, "2 W"], n: int) -> tuple[Int[Tensor, "N"], Int[Tenso
 
 
 class _Weights(NamedTuple):
-    """The weights of states; G is 4, or 3 where the forget gate is 1 - i."""
+    """The weights by which states are multiplied; G is 4, or 3 where the forget gate is 1 - i."""
 
     char: Float[Tensor, "2 H G*H"]
     word: Float[Tensor, "2 H 3*H"]
@@ -153,7 +154,10 @@ class _Weights(NamedTuple):
 
 
 class _Pass(NamedTuple):
-    """What a forward pass computes; its loop fills these tensors in place, step by step."""
+    """What a forward pass computes; its loop fills these tensors in place, step by step.
+
+    The input of a candidate is doubled, so that one sigmoid serves gates and candidate; see :func:`_tanh_of_half`.
+    """
 
     h: Float[Tensor, "N+1 2 B H"]
     c: Float[Tensor, "N+1 2 B H"]
@@ -169,7 +173,7 @@ class _Pass(NamedTuple):
 
     @classmethod
     def begin(cls, chars: Tensor, words: Tensor, merges: Tensor, lattice: Lattice) -> "_Pass":
-        """Gates hold what the inputs contribute; everything else is still to be computed."""
+        """The tensors before the first step: gates hold the contributions of the inputs, the rest is empty."""
         n, b, d = len(lattice.sizes), lattice.n_sentences, merges.shape[-1]
         gates = _double_candidates(chars.index_select(0, lattice.char), d).view(n, 2, b, -1)
         word_gates = _double_candidates(words.index_select(0, lattice.word), d)
@@ -336,7 +340,7 @@ class _Gradients(NamedTuple):
 
     @classmethod
     def begin(cls, grad: Tensor, computed: _Pass, lattice: Lattice) -> "_Gradients":
-        """Gradients of states hold what comes from the result; everything else is still to be computed."""
+        """The tensors before the last step: gradients of h are those of the result, the rest is zero or empty."""
         h, d = computed.h, computed.h.shape[-1]
         dh, dc = torch.zeros_like(h), torch.zeros_like(h)
         torch.index_select(grad, 0, lattice.char, out=dh[1:].view(-1, d))
@@ -388,7 +392,7 @@ class _CharGradient(NamedTuple):
     c_to_before: Tensor
 
     def read(self, dh: Tensor, dc: Tensor) -> None:
-        """The gradients of the gates, and of the cell state by way of ``dh``."""
+        """Compute the gradients of the gates, and add to ``dc`` what reaches the cell state through h."""
         dc.addcmul_(dh, self.h_to_c)
         torch.mul(dh, self.h_to_o, out=self.o)
         torch.mul(dc.unsqueeze(-2), self.c_to_others, out=self.others)
@@ -413,7 +417,7 @@ class _WordGradient(NamedTuple):
     start: Tensor
 
     def read(self, dc: Tensor, all_dh: Tensor, all_dc: Tensor, weights: _Weights) -> None:
-        """The gradients of the words; those of the states after their first characters are added to."""
+        """Compute the gradients of the words, and add to those of the states after their first characters."""
         d = dc.shape[-1]
         of_owner = torch.bmm(self.owner, dc)
         torch.mul(of_owner, self.c_to_s, out=self.s)
@@ -424,7 +428,7 @@ class _WordGradient(NamedTuple):
 
 
 class _CharFactors(NamedTuple):
-    """Factors from the gradient of h or c to other gradients; gates are meant before their activations."""
+    """Factors from the gradient of h or c to the gradients of gates, before their activations, and of states."""
 
     h_to_c: Float[Tensor, "N 2 B H"]
     h_to_o: Float[Tensor, "N 2 B H"]
@@ -447,7 +451,10 @@ def _char_factors(computed: _Pass, lattice: Lattice) -> _CharFactors:
 
 
 class _WordFactors(NamedTuple):
-    """Factors from the gradient of c, where a word ends, and from the gradient of the word's cell state."""
+    """Factors from the gradients of c, at the step where a word ends, and of the word's own cell state.
+
+    ``c_to_word`` and ``c_to_s`` multiply the first, ``word_to_cells`` the second.
+    """
 
     c_to_word: Float[Tensor, "R H"]
     c_to_s: Float[Tensor, "R H"]
@@ -466,7 +473,7 @@ def _word_factors(computed: _Pass, lattice: Lattice) -> _WordFactors:
 
 
 def _double_candidates(x: Tensor, d: int) -> Tensor:
-    """``x`` with its last ``d`` columns doubled in place: one sigmoid then serves gates and candidate alike."""
+    """``x`` with its last ``d`` columns doubled in place, so that one sigmoid serves gates and candidate."""
     x[..., -d:] *= 2
     return x
 

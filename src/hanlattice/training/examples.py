@@ -35,7 +35,8 @@ def annotated_windows(
     """Windows of the documents with their gold spans.
 
     Returns:
-        The windows, and the number of entities that no window contains completely.
+        The windows, and the number of entities that no window contains completely. Entities whose characters all
+        disappear in normalisation are among them.
     """
     found, lost = [], 0
     for document in documents:
@@ -73,16 +74,22 @@ def unpunctuated(documents: Iterable[Document]) -> list[Document]:
 def batches(data: Sequence[Example], size: int, bucket: int, draw: np.random.Generator) -> list[list[int]]:
     """Indices of examples, in batches of similar length and in random order.
 
-    The examples are shuffled and sorted by length within buckets of ``bucket`` batches, and then the batches are
-    shuffled. With a ``bucket`` of 0 nothing is sorted.
+    The examples are shuffled, cut into buckets of ``bucket`` batches and sorted within each bucket by their number
+    of characters and words. Then the batches are shuffled. With a ``bucket`` of 0 nothing is sorted.
+
+    Args:
+        data: the examples.
+        size: examples in a batch.
+        bucket: batches in a bucket.
+        draw: source of random numbers.
     """
     order = draw.permutation(len(data))
-    stretch = max(size * bucket, 1)
+    bucket_size = max(size * bucket, 1)
     if bucket:
         order = np.concatenate(
             [
-                sorted(order[i : i + stretch], key=lambda j: data[j].encoded.n_nodes)
-                for i in range(0, len(order), stretch)
+                sorted(order[i : i + bucket_size], key=lambda j: data[j].encoded.n_nodes)
+                for i in range(0, len(order), bucket_size)
             ]
         )
     cut = [order[i : i + size].tolist() for i in range(0, len(order), size)]

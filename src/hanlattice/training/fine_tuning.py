@@ -19,7 +19,8 @@ from hanlattice.model.folder import CONFIG, DEFAULT, LEXICON
 from hanlattice.pipeline import NER
 from hanlattice.tagger import Tagger
 
-# Defaults of fine-tuning: a trained model needs fewer and smaller steps, but enough of them.
+# Defaults of fine-tuning, which needs fewer and smaller steps than training, but a minimum number of them. The
+# batch size is a maximum. The learning rate is that of the model's own training times RATE_SHARE.
 EPOCHS, BATCH_SIZE, LEAST_STEPS, RATE_SHARE = 10, 8, 400, 0.5
 
 # Parameters with a row per name: the end of their path, the field of the vocabulary, and its first row.
@@ -72,11 +73,17 @@ def model_folder(start: str) -> Path:
 
 @torch.no_grad()
 def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Copy the weights of ``start`` into ``tagger``, rows of tables by their names.
+    """Copy the weights of ``start`` into ``tagger``.
 
-    ``vocabulary`` has the names of all rows of the tagger, trained or not. Names that ``start`` does not have keep
-    their rows. If both models decode by tags of the same scheme, the scores of the tags of shared entity labels are
-    copied. Any other decoder keeps its initial weights, unless all labels are the same.
+    The row of a character, bigram or word is copied from the row of the same name. Names that ``start`` does not
+    have keep their rows. If all entity labels are the same, the decoder's weights are copied too. If only some are,
+    and both decoders are CRFs or both are softmax decoders, the scores of tags with the same name are copied. In
+    all other cases the decoder keeps its initial weights. So do the decoders of other annotation conventions.
+
+    Args:
+        start: the trained model.
+        tagger: the tagger to initialise.
+        vocabulary: has the names of all rows of ``tagger``, trained or not.
 
     Returns:
         The entity labels whose weights in the decoder were copied.
@@ -111,7 +118,7 @@ def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[st
 
 
 def _copy_tags(given: Decoder, decoder: Decoder) -> tuple[str, ...]:
-    """Copy the scores of the tags that both decoders have; the labels of these tags."""
+    """Copy the scores of the tags that both decoders have; returns the labels of these tags."""
     shared = tuple(label for label in decoder.labels if label in given.labels)
     if not isinstance(given, CRF | Softmax) or not isinstance(decoder, type(given)) or not shared:
         return ()
@@ -128,7 +135,7 @@ def _copy_tags(given: Decoder, decoder: Decoder) -> tuple[str, ...]:
 
 
 def _copy_rows(weight: Tensor, names: Sequence[str], given: Tensor, given_names: Sequence[str], first: int) -> None:
-    """Copy the rows before the first name, and the rows of the names that both have."""
+    """Copy the rows of the names that both have, and the ``first`` rows, which have no name, such as padding."""
     weight[:first] = given[:first]
     row_of = {name: row for row, name in enumerate(given_names, first)}
     known = [(row, row_of[name]) for row, name in enumerate(names, first) if name in row_of]

@@ -23,6 +23,9 @@ from hanlattice.tagger import Tagger
 def optimisers(learner: nn.Module, config: TrainingConfig) -> list[Optimizer]:
     """One optimiser, and a second one if there are tables with sparse gradients.
 
+    Their learning rates are placeholders: :func:`set_learning_rate` sets them before each step, from the ``rate``
+    of each parameter group. (SparseAdam refuses a learning rate of 0.)
+
     Raises:
         ConfigError: the optimiser is unknown, or does not support sparse gradients.
     """
@@ -52,8 +55,8 @@ def _parameter_groups(
 ) -> tuple[list[dict[str, Any]], list[nn.Parameter]]:
     """Groups of dense parameters with their learning rate and weight decay, and tables with sparse gradients.
 
-    Neither tables nor CRF transitions are decayed. The rate of a language model falls with the distance of a layer
-    from the last one.
+    Tables, CRF transitions and the vectors of a language model (biases and norms) have no weight decay. The
+    learning rate of a language model falls with the distance of a layer from the last one.
     """
     tables = {id(m.weight): m for m in learner.modules() if isinstance(m, Table)}
     depths = {id(p): depth for m in learner.modules() if isinstance(m, Pretrained | Own) for p, depth in m.depths()}
@@ -141,10 +144,9 @@ def clip_gradients(parameters: Sequence[nn.Parameter], config: TrainingConfig) -
 def initialise(part: nn.Module, how: str) -> None:
     """Initialise the weights of a tagger or a head.
 
-    ``xavier`` draws every matrix from the uniform Xavier distribution, as TENER and FLAT do, except tables,
-    transitions and language models. ``default`` leaves torch's initial weights.
-
-    It also leaves the parameters that a decoder names in ``own_initialisation``.
+    ``xavier`` draws every matrix from the uniform Xavier distribution, as TENER and FLAT do. These keep their
+    initial weights: tables, CRF transitions, language models, the vectors of distances, lengths and labels, and
+    what an encoder or a decoder declares as its ``own_initialisation``. ``default`` changes nothing.
 
     Raises:
         ConfigError: ``how`` is neither ``xavier`` nor ``default``.
@@ -158,8 +160,8 @@ def initialise(part: nn.Module, how: str) -> None:
     own |= {id(m.weight) for m in part.modules() if isinstance(m, Table)}
     decoders = [m for m in part.modules() if isinstance(m, Decoder)]
     own |= {id(p) for m in decoders for name, p in m.named_parameters() if name in m.own_initialisation}
+    kept = ("table", "transitions", "distances", "length", "label", "language_model")  # in names of parameters
     for name, parameter in part.named_parameters():
-        kept = ("table", "transitions", "distances", "length", "label", "language_model")
         if parameter.dim() > 1 and id(parameter) not in own and not any(word in name for word in kept):
             nn.init.xavier_uniform_(parameter)
 

@@ -1,4 +1,4 @@
-"""Everything that a run needs before its first step: corpora are read, and the vocabulary and the tagger built."""
+"""Prepares a run: reads the corpora, and builds the vocabulary, the tagger and the training examples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,8 @@ from hanlattice.training.window import AnnotatedWindow
 from hanlattice.training.word_composition import fit_compositions
 from hanlattice.vectors import VectorSet
 
-N_EXAMPLES = 3  # defects, and entities that cannot be found, that are reported; all of them are counted
+# Of defects, contradictions and unreachable entities, so many are shown; all are counted.
+N_EXAMPLES = 3
 
 
 @dataclass
@@ -63,9 +64,14 @@ class Prepared:
 class _Windows:
     """Windows of all corpora.
 
-    ``train`` is of the default convention, ``further`` of other conventions and auxiliary corpora by name;
-    ``n_cut`` is the number of entities in ``train`` that no window contains completely. All names in ``learned``
-    get a row in the tables, those in ``read`` only if they have a vector.
+    Attributes:
+        train: those of the default convention.
+        further: those of other conventions and of auxiliary corpora, by name.
+        n_cut: the number of entities in ``train`` that no window contains completely.
+        learned: all windows to train on. Their characters and bigrams get a row in the tables if they have a vector
+            or are frequent enough to learn one.
+        read: other windows that the model reads, such as those of dev and test. Their characters and bigrams get a
+            row only if they have a vector.
     """
 
     train: list[AnnotatedWindow]
@@ -100,8 +106,9 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     tagger = _built(config, names, vectors, device)
     heads = _heads(config, tagger, windows, device)
     _check_overlaps(corpora, tagger, heads)
-    own = {id(head) for head in tagger.conventions.values()}
-    for module in (tagger, *(head for head in heads.values() if head is not None and id(head) not in own)):
+    # Heads of conventions are modules of the tagger; those of auxiliary corpora are not.
+    in_tagger = {id(head) for head in tagger.conventions.values()}
+    for module in (tagger, *(head for head in heads.values() if head is not None and id(head) not in in_tagger)):
         initialise(module, config.training.initialisation)
     if config.vectors.spelled:
         fit_compositions(tagger, names.full, config.training.seed)
@@ -133,7 +140,7 @@ def _windows_of(corpora: Corpora, config: Config, normaliser: Normaliser) -> _Wi
 
 
 def _built(config: Config, names: Vocabularies, vectors: VectorSet, device: str) -> Tagger:
-    """The tagger, whose tables train the names in the corpora and keep the rows of the others."""
+    """The tagger. Its tables train the rows of names in the corpora, and keep the others for the saved model."""
     tables = Tables.from_vectors(
         names.full,
         vectors,
@@ -164,9 +171,10 @@ def _heads(config: Config, tagger: Tagger, windows: _Windows, device: str) -> di
 
 
 def _refuse_other_labels(name: str, labels: Sequence[str], known: Sequence[str], path: str) -> None:
-    """
+    """Check the labels of an auxiliary corpus of the default convention.
+
     Raises:
-        DataError: an auxiliary corpus of the default convention has labels that train does not have.
+        DataError: it has labels that train does not have.
     """
     if others := [label for label in labels if label not in known]:
         raise DataError(
@@ -177,9 +185,10 @@ def _refuse_other_labels(name: str, labels: Sequence[str], known: Sequence[str],
 
 
 def _check_overlaps(corpora: Corpora, tagger: Tagger, heads: Mapping[str, Head | None]) -> None:
-    """
+    """Check that overlapping entities occur only in corpora whose decoder can learn them.
+
     Raises:
-        DataError: entities overlap in a corpus whose decoder cannot learn that.
+        DataError: entities overlap in another corpus.
     """
     for name, documents in (("", corpora.train), *corpora.further.items()):
         head = heads.get(name)

@@ -36,7 +36,7 @@ def interleaved_sinusoid(positions: Int[Tensor, "*S"], d: int) -> Float[Tensor, 
 
 
 def even(width: int, of: str) -> int:
-    """``width`` itself, checked: it must hold pairs of a sine and a cosine.
+    """Return ``width`` if it is even, as pairs of a sine and a cosine need it; ``of`` names it in the error.
 
     Raises:
         ValueError: it is odd.
@@ -71,7 +71,7 @@ class Learned(Position):
     """A learned vector for each of the first ``max_length`` positions, as in BERT.
 
     Raises:
-        ModelError: a sentence is longer than ``max_length``.
+        ModelError: in ``encode``, if a sentence is longer than ``max_length``.
     """
 
     def __init__(self, d_model: int, heads: int, layers: int, *, max_length: int = 512):

@@ -10,8 +10,8 @@ class Position(nn.Module):
 
     Order can enter a Transformer in three places, each of which is a method here: the input, the score of a query
     and a key, and the reading of values. A subclass overrides the methods that it needs. One object serves all
-    layers of a Transformer; weights of a single layer are looked up by its number. ``terms`` is the number of
-    products in the sum that a score is; scaled attention divides by its square root, as DeBERTa does.
+    layers of a Transformer; weights of a single layer are looked up by its number. Scaled attention divides scores
+    by the square root of ``d * terms``; ``terms`` is 1, except in DeBERTa's positions.
 
     Args:
         d_model: D, the width of the Transformer.
@@ -49,9 +49,9 @@ def distances(n: int, like: Tensor) -> Int[Tensor, "S"]:
 def by_pair(scores: Float[Tensor, "*S N W"]) -> Float[Tensor, "*S N N"]:
     """The relative shift: from one column for each distance to one column for each key.
 
-    Row ``i`` of the result is ``scores[i, j - i + N]`` for all keys ``j``. Laid out in memory, the rows have ``2
-    N`` columns. Read again as rows of ``2 N - 1`` columns, each row moves by one more than the row before (N =
-    3)::
+    Row ``i`` of the result is ``scores[i, j - i + N]`` for all keys ``j``. In memory the rows have ``2 N`` columns.
+    If the same memory is read as rows of ``2 N - 1`` columns, each row moves by one more than the row before. The
+    first N columns of these rows are the result. For N = 3::
 
         distance  -3 -2 -1  0  1  2              key 0  1  2
         query 0    .  .  .  a  b  c                  a  b  c

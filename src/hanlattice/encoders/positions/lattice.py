@@ -58,9 +58,9 @@ class Nodes:
     def common_kinds(self) -> Bool[Tensor, "K"]:
         """Which lengths have so many nodes that scoring all head distances at once is cheaper than node by node.
 
-        A column of the table costs one product for each of the ``B (2 N - 1)`` pairs of a query row and a distance.
-        A single node costs one product for each query, but reads from memory instead of the cache, which was
-        measured to be about 16 times as slow.
+        For each query position, a column of the table costs ``B (2 N - 1)`` products, one for each sentence and
+        head distance. A single node costs only one, but reads from memory instead of the cache, which was measured
+        to be about 16 times as slow. The factor 40 is above that, so the table is preferred in doubt.
         """
         counts = torch.bincount(self.kind.flatten(), minlength=len(self.lengths))
         return 40 * counts >= len(self.head) * (2 * self.n_chars - 1)
@@ -71,8 +71,8 @@ class FourDistances(nn.Module):
 
     .. math:: R_{ij} = \mathrm{ReLU}(W_r [p(h_i-h_j); p(h_i-t_j); p(t_i-h_j); p(t_i-t_j)] + b)
 
-    FLAT, Li et al. 2020, https://aclanthology.org/2020.acl-main.611, equations 4 to 8, in the paper's order hh, th,
-    ht, tt of the four parts.
+    FLAT, Li et al. 2020, https://aclanthology.org/2020.acl-main.611, equations 4 to 8. The four parts are in the
+    order hh, ht, th, tt. The paper has hh, th, ht, tt, which only permutes the columns of :math:`W_r`.
 
     :math:`W_r` acts on a concatenation, so it is a sum of four table look-ups. If node j has length :math:`l_j`,
     then :math:`h_i - t_j = (h_i - h_j) - (l_j - 1)`, and likewise for the other distances. So all four follow from
@@ -100,7 +100,7 @@ class FourDistances(nn.Module):
     def forward(
         self, n_chars: int, lengths: Int[Tensor, "K"], query_length: Int[Tensor, ""] | int = 1
     ) -> Float[Tensor, "S K D"]:
-        """The table of encodings for query nodes of one length, as drawn above.
+        """The table of encodings for query nodes of one length, as drawn at the head of this module.
 
         ``S = 2 N - 1`` rows: row ``s`` is head distance ``s - (N - 1)``. Some combinations occur in no lattice of N
         characters; their distances are clamped, and they are never read.
@@ -118,7 +118,8 @@ class FourDistances(nn.Module):
         def at(distance: Int[Tensor, "*S"], table: Float[Tensor, "S D"]) -> Float[Tensor, "*S D"]:
             return nn.functional.embedding(distance.clamp(-reach, reach) + reach, table)
 
-        # The tail of a query is a fixed distance from its head. So for each end of a key one look-up does for both.
+        # The tail of a query is at a fixed distance from its head. So the parts for both ends of the query are
+        # added first, and one look-up for each end of a key is enough.
         from_tail = distance + query_length - 1
         if self.distances == "four":
             hh, ht, th, tt = tables

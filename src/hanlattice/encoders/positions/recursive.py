@@ -53,6 +53,7 @@ class Flow(Position):
         return x + torch.stack(positions)
 
     def _step(self, step: float, t: float, p: Float[Tensor, "D"]) -> Float[Tensor, "D"]:
+        """One Runge-Kutta step: the position at time ``t + step``."""
         a = self._slope(t, p)
         b = self._slope(t + step / 2, p + step / 2 * a)
         c = self._slope(t + step / 2, p + step / 2 * b)
@@ -60,6 +61,7 @@ class Flow(Position):
         return p + step / 6 * (a + 2 * b + 2 * c + d)
 
     def _slope(self, t: float, p: Float[Tensor, "D"]) -> Float[Tensor, "D"]:
+        """f(t, p): a feed-forward network; both of its layers read the time."""
         time = p.new_full((1,), t)
         return self.outer(torch.cat([torch.relu(self.inner(torch.cat([p, time]))), time]))
 

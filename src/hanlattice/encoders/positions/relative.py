@@ -152,8 +152,8 @@ class Buckets(Position):
         half = self.buckets // 2
         exact = half // 2
         apart = distance.abs()
-        octaves = torch.log(apart.clamp(min=exact) / exact) / math.log(self.max_distance / exact)
-        far = (exact + (octaves * (half - exact)).long()).clamp(max=half - 1)
+        share = torch.log(apart.clamp(min=exact) / exact) / math.log(self.max_distance / exact)  # 1 at max_distance
+        far = (exact + (share * (half - exact)).long()).clamp(max=half - 1)
         return torch.where(apart < exact, apart, far) + half * (distance > 0)
 
 
@@ -199,7 +199,7 @@ class Disentangled(Position):
         scores = q @ k.mT
         if self.keys:
             scores = scores + by_pair(q @ by_head(self.keys[layer](encoded), self.heads))
-        if self.queries:  # rows are keys and columns are queries, hence the transpose
+        if self.queries:  # here rows are keys and columns are queries, so the result is transposed
             scores = scores + by_pair(k @ by_head(self.queries[layer](encoded), self.heads)).mT
         return scores
 

@@ -12,21 +12,23 @@ from hanlattice.embeddings.body_folder import BOUNDARY
 class Batches:
     """Batches of ``size`` rows of ``window`` ids from the text ``ids [T]``.
 
-    The order of the rows and the positions of the cuts change with every epoch. The rest that does not fill a batch
-    is left out; a text that is shorter than one batch is one batch.
+    An epoch begins at a random offset below ``window``, cuts the text into rows from there and shuffles them. Rows
+    that do not fill a batch are left out. A text with fewer than ``size`` rows is one smaller batch. A text that is
+    too short for a row at every offset is padded with boundaries.
     """
 
     ids: NDArray[np.uint16]
     window: int
     size: int
     seed: int
+    # The epoch of the last batch, its offset and the order of its rows.
     _order: tuple[int, int, NDArray[np.int64]] = field(default=(-1, 0, np.zeros(0, np.int64)), repr=False)
 
     def __post_init__(self) -> None:
         if len(self.ids) < 2 * self.window - 1:
-            short = np.full(2 * self.window - 1, BOUNDARY, np.uint16)
-            short[: len(self.ids)] = self.ids
-            self.ids = short
+            padded = np.full(2 * self.window - 1, BOUNDARY, np.uint16)
+            padded[: len(self.ids)] = self.ids
+            self.ids = padded
         self.rows = (len(self.ids) - self.window + 1) // self.window
 
     @property
@@ -49,7 +51,10 @@ class Batches:
 
 
 def in_order(ids: NDArray[np.uint16], window: int, most: int) -> NDArray[np.int64]:
-    """``[R, N]``: at most ``most`` rows, spread evenly over a text; its last row is padded with boundaries."""
+    """``[R, N]``: at most ``most`` rows of ``window`` ids, at even distances over a text.
+
+    The last row of the text is padded with boundaries.
+    """
     rows = -(-len(ids) // window)
     padded = np.full(rows * window, BOUNDARY, np.int64)
     padded[: len(ids)] = ids

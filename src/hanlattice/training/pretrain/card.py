@@ -1,4 +1,4 @@
-"""The model card of a pretrained body."""
+"""The model card of a pretrained body, that is, a character Transformer without a head."""
 
 from pathlib import Path
 
@@ -11,7 +11,15 @@ CARD = "README.md"
 
 
 def card(settings: Settings, summary: Summary, state: State, held_out: float | None, ids: int) -> str:
-    """The card as Markdown: settings, text, steps, held-out loss, and how to use the body."""
+    """The card as Markdown: settings, text, steps, held-out loss, and how to use the body.
+
+    Args:
+        settings: the settings of the run.
+        summary: what was read of the texts.
+        state: how far the run is.
+        held_out: loss on the held-out texts, None if it was not measured.
+        ids: size of the vocabulary.
+    """
     shape = settings.shape
     names = ", ".join(Path(text).name for text in settings.texts)
     loss = "not measured" if held_out is None else f"{held_out:.4f} nats a masked character"

@@ -1,4 +1,4 @@
-"""Checkpoints of pretraining: what a stopped run needs to reach the weights that it would have had."""
+"""Checkpoints of pretraining. A run that resumes from one reaches the same weights as a run without a stop."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,14 @@ from hanlattice.files import atomic_write
 
 @dataclass
 class State:
-    """How far a run is. The rate falls to zero from step ``decay_from`` to ``end``; both are -1 before that."""
+    """How far a run is.
+
+    Attributes:
+        step: steps so far.
+        seconds: time so far.
+        decay_from: the step from which the learning rate falls; -1 until that is known.
+        end: the last step, at which the learning rate is zero; -1 until that is known.
+    """
 
     step: int = 0
     seconds: float = 0.0
@@ -29,7 +36,7 @@ class State:
 def save_checkpoint(
     path: Path, learner: nn.Module, optimiser: Optimizer, state: State, run: Mapping[str, Any]
 ) -> None:
-    """Write weights and optimiser; the file appears complete or not at all. ``run`` identifies the run.
+    """Write weights and optimiser to one file, completely or not at all. ``run`` identifies the run.
 
     Raises:
         DataError: the file cannot be written.
@@ -78,7 +85,7 @@ def load_learner(path: Path, learner: nn.Module) -> State:
     """Load only the weights of a checkpoint.
 
     Raises:
-        ModelError: the file is broken, or of another shape.
+        ModelError: the file is broken, or has weights of other names or shapes.
     """
     try:
         with safe_open(path, "pt") as file:

@@ -15,7 +15,7 @@ class Stopped(HanlatticeError):
 
 
 class Stop:
-    """As a context manager: the first signal sets ``wanted``, a second one has its usual effect."""
+    """A context manager. Inside it the first signal only sets ``wanted``; a second one has its usual effect."""
 
     def __init__(self) -> None:
         self.wanted = False
@@ -23,7 +23,7 @@ class Stop:
 
     def __enter__(self) -> Self:
         for number in SIGNALS:
-            with suppress(ValueError):  # only the main thread receives signals
+            with suppress(ValueError):  # outside the main thread no handler can be set
                 self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -37,7 +37,8 @@ class Stop:
         signal.signal(number, self._before[number])
 
     def check(self) -> None:
-        """
+        """Stop the preparation of the text if a signal arrived.
+
         Raises:
             Stopped: a signal arrived.
         """

@@ -4,7 +4,11 @@ from typing import Any, Protocol
 
 
 class Watcher(Protocol):
-    """Receives progress events: ``say`` gets messages, ``row`` the lines of ``log.jsonl`` and the last step."""
+    """Receives progress events.
+
+    ``say`` gets messages for the user. ``row`` gets each row of ``log.jsonl``, and in ``total`` the number of steps
+    of the whole run.
+    """
 
     def say(self, message: str) -> None: ...
     def row(self, row: dict[str, Any], total: int) -> None: ...
