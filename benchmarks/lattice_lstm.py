@@ -178,7 +178,7 @@ def main() -> None:
             train(encode, encoder, reads)
             row[name] = (clock() - started) / counts[name]
         rows.append(row)
-    print("\n\n| | best, ms a sentence | median, ms a sentence | sentences a second | this / batch |")
+    print("\n\n| | best, ms per sentence | median, ms per sentence | sentences per second | this / batch |")
     print("|---|---|---|---|---|")
     for name in contenders:
         seconds = [row[name] for row in rows]

@@ -225,9 +225,10 @@ traditional script, in full and half width. Embedding tables are int8 with one s
 - Documents that share 13 consecutive characters with a dev or test text of any of these corpora were left out of
   all of them. Therefore sentences that are both in the training and in the test file of Weibo were not trained on.
 - Vectors: see `data/VECTORS.md` in the package.
-- Lexicon: {n_words:,} words, {n_labelled:,} of them with a label ({kinds}). The words are names that a first
-  model found in raw text, names of the training corpora, and open lists of places, companies and historic persons
-  (see NOTICE).
+- Lexicon: {n_words:,} words, {n_labelled:,} of them with a label
+  ({kinds}).
+  The words are names that a first model found in raw text, names of the training corpora, and open lists of places,
+  companies and historic persons (see NOTICE).
 
 Some of these corpora have no licence; they were released for research. Before you use this model commercially,
 check whether your use is permitted. Names in texts of one time and country carry the biases of that time and
