@@ -31,8 +31,8 @@ class Statistics:
         labels: number of entities by label.
         lengths: number of entities by length.
         longest_entity: text of the longest entity.
-        overlapping: entities that share characters with an entity before them.
-        discontinuous: entities of several pieces.
+        overlapping: entities that start before the end of an earlier entity.
+        discontinuous: entities of several fragments.
         latin: Latin letters, including full-width ones.
         digits: digits, including full-width ones.
         spaces: whitespace characters.
@@ -124,7 +124,8 @@ def check(
     if something could not be read; all others are warnings.
 
     Raises:
-        HanlatticeError: ``format``, ``ends`` or ``units`` does not exist, or the format has no offsets.
+        HanlatticeError: ``format``, ``scheme``, ``ends`` or ``units`` does not exist, or ``ends`` or ``units`` is
+            given for a format without offsets.
     """
     defects: list[Defect] = []
     files: list[Statistics] = []
@@ -137,17 +138,17 @@ def check(
             if format is None and str(path) != "-":
                 named, statistics.reason = corpus.detected(path)
             statistics.format = named or "detected"
-            read = corpus.read(path, named, scheme=scheme, ends=ends, units=units, on_defect=defects.append)
-            for document in read:
+            documents = corpus.read(path, named, scheme=scheme, ends=ends, units=units, on_defect=defects.append)
+            for document in documents:
                 statistics.add(document)
                 plausible.add(document)
                 for kind, message, fix in _warnings(document):
                     file, line = _place(document, str(path))
                     defects.append(Defect(file, line, kind, message, fix, lossy=False))
                 texts.add(document, str(path))
-            offsets = named is None or corpus.has_offsets(named)
-            counted = ends is not None or units is not None  # the user knows how offsets are counted
-            defects.extend(plausible.defects(str(path), offsets=offsets and not counted))
+            has_offsets = named is None or corpus.has_offsets(named)
+            is_given = ends is not None or units is not None  # the user knows how offsets are counted
+            defects.extend(plausible.defects(str(path), offsets=has_offsets and not is_given))
         except DataError as error:
             defects.append(_unreadable(error, str(path)))
     return Report(files, defects)
@@ -163,21 +164,21 @@ class _Texts:
     def add(self, document: Document, path: str) -> None:
         """Report a text that was seen before: as a duplicate in the same file, as a leak in another file."""
         digest = blake2b(document.text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        labels = hash(frozenset((entity.label, entity.fragments) for entity in document.entities))
+        entities = hash(frozenset((entity.label, entity.fragments) for entity in document.entities))
         file, line = _place(document, path)
         own = self.seen.setdefault(path, {})
         for other, texts in self.seen.items():
             if digest not in texts:
                 continue
-            place, other_labels = texts[digest]
+            place, other_entities = texts[digest]
             kind = "duplicate" if other == path else "leak"
             message = f"the text is already at {place}" if other == path else f"the text is also at {place}"
             fix = "delete one of them" if other == path else "delete it from one of the two files"
-            if labels != other_labels:
+            if entities != other_entities:
                 kind = f"{kind} with other labels"
                 message, fix = f"{message}, with other entities", "decide which entities are right, and keep those"
             self.on_defect(Defect(file, line, kind, message, fix, lossy=False))
-        own.setdefault(digest, (file if line is None else f"{file}:{line}", labels))
+        own.setdefault(digest, (file if line is None else f"{file}:{line}", entities))
 
 
 def _warnings(document: Document) -> Iterator[tuple[str, str, str]]:
@@ -197,7 +198,7 @@ def _warnings(document: Document) -> Iterator[tuple[str, str, str]]:
     spans = Counter((entity.label, entity.fragments) for entity in document.entities)
     places = Counter(fragments for _, fragments in spans)
     for entity in document.entities:
-        if spans[entity.label, entity.fragments] > 1:
+        if spans[entity.label, entity.fragments] > 1:  # deleted below, so that it is reported once
             del spans[entity.label, entity.fragments]
             yield "repeated entity", f"{_name(entity)} occurs more than once", "keep one"
         if places[entity.fragments] > 1:

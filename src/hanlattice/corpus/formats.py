@@ -1,4 +1,4 @@
-"""The table of formats: their readers, their writers, and what each format holds of a document."""
+"""The table of formats: how each is recognised, read and written, and what it can hold of a document."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -23,10 +23,10 @@ class Format(NamedTuple):
 
     Args:
         read: reads lines into documents.
-        write: writes documents to a stream; ``None`` if the format is only read.
-        carries: what the format holds of a document.
-        tagged: whether it holds tags, which have a scheme.
-        offsets: whether it holds offsets, which count characters or other units.
+        write: writes documents to a stream; ``None`` if the format can only be read.
+        carries: what the format can hold of a document.
+        tagged: whether it may hold tags, so that the user can name a scheme.
+        offsets: whether it may hold offsets into the text, so that the user can name their ends and units.
     """
 
     read: Callable[..., Iterator[Document]]
@@ -40,12 +40,12 @@ class PathFormat(NamedTuple):
     """A format of folders, or of files that are not text.
 
     Args:
-        sniff: describes what shows that a path has this format; ``None`` if it does not.
+        sniff: describes the evidence that a path has this format; ``None`` if there is none.
         read: reads a path into documents.
-        write: writes documents to a path; ``None`` if the format is only read.
-        carries: what the format holds of a document.
-        tagged: whether it holds tags, which have a scheme.
-        offsets: whether it holds offsets, which count characters or other units.
+        write: writes documents to a path; ``None`` if the format can only be read.
+        carries: what the format can hold of a document.
+        tagged: whether it may hold tags, so that the user can name a scheme.
+        offsets: whether it may hold offsets into the text, so that the user can name their ends and units.
     """
 
     sniff: Callable[[Path], str | None]
@@ -129,12 +129,12 @@ SNIFFERS = {
 }
 """How text formats other than JSON are recognised by their first lines, in the order in which they are tried.
 
-Each function describes what shows the format, or returns ``None``.
+Each function takes the first lines and describes the evidence for its format; ``None`` if there is none.
 """
 
 COLUMN_FORMATS = ("conll", "bmes", "bio", "bioes", "bilou")
 STARTS_WITH_TEXT = (*COLUMN_FORMATS, "cmeee")
-"""Formats whose files start with the text itself: a U+FEFF of the text would be taken for a byte-order mark."""
+"""Formats whose files start with the text itself: a U+FEFF at its start would be read as a byte-order mark."""
 
 
 def find(name: str) -> Format | PathFormat:
@@ -160,10 +160,10 @@ def writable() -> list[str]:
 
 
 def has_offsets(format: str) -> bool:  # noqa: A002  the word users know
-    """Whether the entities of a format are given by offsets, rather than by tags or marks."""
+    """Whether a format may give entities by offsets into the text, and not only by tags, tokens or marks."""
     return find(format).offsets
 
 
 def carries(format: str) -> Carries:  # noqa: A002  the word users know
-    """What a format holds of a document."""
+    """What a format can hold of a document."""
     return find(format).carries

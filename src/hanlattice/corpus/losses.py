@@ -1,4 +1,4 @@
-"""What a format cannot hold of a document, and the document reduced to what the format can hold."""
+"""Reduce documents to what a format can hold, and count what is lost."""
 
 from collections import Counter
 from dataclasses import replace
@@ -28,7 +28,7 @@ def is_grave(what: str) -> bool:
 
 
 class Carries(NamedTuple):
-    """The features of documents that a format holds, and the columns of ``meta``; ``None`` means all columns."""
+    """The features and the columns of ``meta`` that a format can hold; ``None`` means all columns."""
 
     features: frozenset[str]
     columns: frozenset[str] | None = frozenset()
@@ -37,11 +37,12 @@ class Carries(NamedTuple):
 def carried(document: Document, carries: Carries) -> tuple[Document | None, Counter[str]]:
     """Reduce a document to what a format holds.
 
-    Of overlapping entities the first and longest are kept. Line breaks become spaces, which keeps all offsets.
+    Of overlapping entities the first is kept, or the longest if several start together. Line breaks become spaces,
+    which keeps all offsets.
 
     Returns:
-        The reduced document, ``None`` if nothing of it can be held, and the number of losses by name. Entities and
-        scores are counted individually, all other losses once per document.
+        The reduced document (``None`` if the format cannot hold it at all), and the number of losses by name.
+        Entities and scores are counted individually, all other losses once per document.
     """
     lost: Counter[str] = Counter()
     holds = carries.features

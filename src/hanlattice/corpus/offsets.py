@@ -8,8 +8,8 @@ instead of the end::
     UTF-16 code units       0    1    2    4    5
     UTF-8 bytes             0    3    6    10   13
 
-Offsets are read as characters. If they do not match the text of the entity that the file gives, and all entities of
-the text match when counted as UTF-16, they are read as UTF-16.
+Offsets count characters unless the user names another unit. If an entity does not match its text, but all entities
+of the text match when offsets count UTF-16 code units, the offsets are read as such.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,8 +32,8 @@ class Annotation:
         score: confidence, if the file gives it.
         line: line of the annotation, if it differs from the line of the document.
         name: identifier in the file, such as brat's ``T1``.
-        inclusive: the ends of the pieces are the last characters, by the convention of the format. Where releases
-            of a format differ, the surface decides.
+        inclusive: whether the ends are inclusive in this format. Releases of a format may differ: if ``surface`` is
+            the text of the pieces read with exclusive ends, they are read so.
     """
 
     pieces: Ranges
@@ -46,7 +46,7 @@ class Annotation:
 
 
 def entities(text: str, annotations: Sequence[Annotation], source: Source) -> tuple[Entity, ...]:
-    """The entities of the annotations that match the text, in the order of `fitting`."""
+    """The entities of the annotations that match the text, sorted as by `fitting`."""
     return tuple(entity(text, found) for found in fitting(text, annotations, source))
 
 
@@ -70,14 +70,14 @@ def fitting(text: str, annotations: Sequence[Annotation], source: Source) -> lis
             fix = "read the whole file with --units utf16"
             source.defect("UTF-16 offsets", message, fix, lossy=False)
     hint = _hint(text, annotations, given) if source.ends is None and source.units is None and any(faults) else ""
-    sound = []
+    matching = []
     for annotation, fault in zip(found, faults, strict=True):
         if fault is None:
-            sound.append(annotation)
+            matching.append(annotation)
         else:
             message, fix = fault
             source.defect("misaligned span", message, fix + hint, line=annotation.line)
-    return sorted(sound, key=lambda annotation: (annotation.pieces[0][0], -annotation.pieces[-1][1]))
+    return sorted(matching, key=lambda annotation: (annotation.pieces[0][0], -annotation.pieces[-1][1]))
 
 
 def entity(text: str, annotation: Annotation) -> Entity:
@@ -87,7 +87,7 @@ def entity(text: str, annotation: Annotation) -> Entity:
 
 
 def in_order(found: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Sorted by start, longer entities first; ties keep their order."""
+    """The entities sorted by start, and the longer first if they start together; ties keep their order."""
     return tuple(sorted(found, key=lambda entity: (entity.start, -entity.end)))
 
 
@@ -103,6 +103,7 @@ def boundaries(text: str, units: str) -> dict[int, int]:
 
 
 def _half_open(text: str, annotation: Annotation, ends: str | None) -> Annotation:
+    """The annotation with exclusive ends. ``ends`` is the user's choice; ``None`` for that of the format."""
     inclusive = annotation.inclusive
     if ends is not None:
         inclusive = ends == "inclusive"
@@ -114,7 +115,7 @@ def _half_open(text: str, annotation: Annotation, ends: str | None) -> Annotatio
 
 
 def _counted(text: str, annotations: Sequence[Annotation], units: str | None) -> list[Annotation]:
-    """The annotations with character offsets; an offset inside a character becomes -1."""
+    """The annotations with character offsets; an offset inside a character or after the text becomes -1."""
     if units is None or units == "characters":
         return list(annotations)
     place = boundaries(text, units)

@@ -1,7 +1,8 @@
-"""Signs that a whole corpus was read wrongly: no entities, ends one character short, offsets in other units.
+"""Signs that a whole corpus was read wrongly: no entities, spaces in labels, or misread offsets.
 
-Each check needs evidence from several entities, and names the option that would read the file differently. The
-checks only warn; they change nothing.
+Offsets are misread if their ends are inclusive, or if they count bytes or UTF-16 code units. A check of offsets
+needs evidence from several entities, and names the option that would read the file differently. All checks only
+warn.
 """
 
 from collections import Counter
@@ -14,13 +15,17 @@ from hanlattice.corpus.offsets import boundaries
 from hanlattice.document import Document
 
 _ENDS_ENOUGH = 5
-"""Minimum number of entities that would end at an edge if their ends were inclusive."""
+"""Minimum number of entities that would end at an edge (see `Plausibility`) if their ends were inclusive."""
 
 _BYTES_ENOUGH = 9.0
-"""Evidence in nats. By chance, eight offsets in Chinese text all start a character in 1 of 3^8 cases."""
+"""Minimum evidence in nats that offsets count bytes.
+
+A Chinese character has three bytes. Eight offsets that do not count bytes are all at the start of a character with
+a probability of about 3^-8, which is 8.8 nats.
+"""
 
 _UTF16_ENOUGH = 3
-"""Minimum number of entities that are known from other texts when read as UTF-16."""
+"""Minimum number of entities that other texts have as well when offsets are read as UTF-16."""
 
 
 @dataclass(slots=True)
@@ -33,11 +38,11 @@ class Plausibility:
         at_edge: entities followed by punctuation, whitespace or the end of the text, as is common in Chinese.
         one_short: entities that would be at such an edge if they were one character longer. In nine corpora,
             ``one_short`` is at most 0.16 of ``at_edge``; if all ends are one short, it is at least 1.4 of it.
-        no_bytes: some offset, read as a byte offset, does not start a character.
-        as_bytes: for each offset, the evidence (nats) from the fact that a character starts at this byte.
+        no_bytes: whether an offset cannot count bytes, because no character starts at this byte.
+        as_bytes: for each offset, the evidence (nats) that it counts bytes: a character starts at this byte.
         labels: number of entities by label.
-        known: entities of texts in which UTF-16 counts every character as one.
-        shifted: entities of the other texts, as read and as they would be in UTF-16.
+        known: label and text of each entity in texts where UTF-16 counts every character as one.
+        shifted: label and text of each entity after an emoji or the like, as read and as read in UTF-16.
     """
 
     documents: int = 0
@@ -104,11 +109,12 @@ class Plausibility:
 
     def _add_bytes(self, document: Document) -> None:
         text, starts = document.text, boundaries(document.text, "bytes")
-        unlikely = -log(sum(1 for start in starts if start <= len(text)) / (len(text) + 1))
+        # From the probability that an arbitrary offset within the text is also a byte where a character starts.
+        evidence = -log(sum(1 for start in starts if start <= len(text)) / (len(text) + 1))
         for offset in {offset for entity in document.entities for offset in (entity.start, entity.end)}:
             self.no_bytes |= offset not in starts
             if offset:
-                self.as_bytes[offset] = max(unlikely, self.as_bytes.get(offset, 0.0))
+                self.as_bytes[offset] = max(evidence, self.as_bytes.get(offset, 0.0))
 
     def _add_utf16(self, document: Document) -> None:
         text = document.text

@@ -22,14 +22,15 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
     """One document per line.
 
     Raises:
-        DataError: a label has no opening bracket, and there is no ``on_defect``.
+        DataError: a label has no opening bracket, and there is no ``on_defect``; with it, the label is reported and
+            stays in the text.
     """
     return marks.documents(lines, Source(file, None, on_defect), _parse)
 
 
 def _parse(line: str, source: Source) -> marks.MarkedText:
     text = marks.MarkedText()
-    opened: list[tuple[int, int]] = []  # offset of the bracket in the text, and its index in the parts
+    opened: list[tuple[int, int]] = []  # for each open bracket: its offset in the text, its index in ``text.parts``
     end = 0
     for match in _BRACKET.finditer(line):
         text.add(line[end : match.start()])

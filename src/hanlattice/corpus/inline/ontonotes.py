@@ -27,6 +27,8 @@ _TYPE = re.compile(r"\sTYPE=\"([^\"]*)\"")
 
 
 class _Open(NamedTuple):
+    """An opening tag that is not closed yet."""
+
     tag: str
     label: str | None
     first: int
@@ -48,7 +50,8 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
 
     Raises:
         DataError: a tag is broken, not closed, not opened or crosses another tag, or has an unknown type, and there
-            is no ``on_defect``; with it, such an entity is reported and left out.
+            is no ``on_defect``; with it, the tag is reported and makes no entity. A broken tag
+            stays in the text.
     """
     name, n = None, 0
     for number, line in enumerate(lines, 1):
@@ -59,15 +62,15 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
             yield _sentence(line, None if name is None else f"{name}:{n}", file, number, on_defect)
 
 
-def _sentence(text: str, name: str | None, file: str, line: int, on_defect: OnDefect | None) -> Document:
+def _sentence(line: str, name: str | None, file: str, number: int, on_defect: OnDefect | None) -> Document:
     def defect(kind: str, message: str, fix: str) -> None:
-        report(Defect(file, line, kind, message, fix), on_defect)
+        report(Defect(file, number, kind, message, fix), on_defect)
 
     words: list[str] = []
     opened: list[_Open] = []
     found: list[tuple[int, int, str]] = []  # words [first, end) and label
-    for i, piece in enumerate(_TAG.split(text)):
-        if i % 2 == 0:
+    for i, piece in enumerate(_TAG.split(line)):
+        if i % 2 == 0:  # text between two tags
             if broken := _BROKEN.search(piece):
                 defect("broken tag", f"{piece[broken.start() :][:40]!r} has no '>'", "complete the tag")
             words += map(unescape, piece.split())
@@ -88,10 +91,10 @@ def _sentence(text: str, name: str | None, file: str, line: int, on_defect: OnDe
                 found.append((first, len(words), label))
     for tag, _, _ in opened:
         defect("unclosed tag", f"{tag} is not closed on its line", f"write </{_kind(tag)}> after the entity")
-    joint, bounds = joined(words)
+    text, bounds = joined(words)
     places = ((bounds[first][0], bounds[end - 1][1], label) for first, end, label in found)
-    entities = in_order(Entity(joint[start:end], label, start, end) for start, end, label in places)
-    return Document(joint, entities, id=name, tokens=bounds, meta={"@line": line})
+    entities = in_order(Entity(text[start:end], label, start, end) for start, end, label in places)
+    return Document(text, entities, id=name, tokens=bounds, meta={"@line": number})
 
 
 def _kind(tag: str) -> str:

@@ -21,7 +21,9 @@ from hanlattice.spans import Span
 LABELS = {"nr": "PER", "ns": "LOC", "nt": "ORG"}
 
 _TAGS = r"/([A-Za-z]+)((?:\][A-Za-z]*)*)"
-# All brackets at the start, or all but one that is the word itself. Possessive, so many brackets take linear time.
+# Opening brackets, word, tag, closing brackets with their tags. All brackets at the start open compounds; only in
+# an item such as ``[[/w``, where the word is itself a bracket, the last one is the word. With the possessive
+# ``*+``, matching takes linear time in the number of brackets.
 _WORD = re.compile(rf"(\[*+(?!{_TAGS.replace('(', '(?:').replace('(?:?:', '(?:')}\Z)|\[*(?=\[/))(.+?){_TAGS}")
 _NUMBER = re.compile(r"\d{8}-\d+-\d+-\d+")
 _DOUBLE_SURNAMES = frozenset(
@@ -86,9 +88,9 @@ def _document(words: Sequence[str], name: str | None, file: str, line: int, on_d
     bounds: list[tuple[int, int]] = []
     tags: list[str] = []
     spans: list[Span] = []
-    opened: list[int] = []
+    opened: list[int] = []  # start of each open bracket
     end = 0
-    person: Span | None = None
+    person: Span | None = None  # a surname that the next word may complete
     for item in words:
         match = _WORD.fullmatch(item)
         if match is None:
@@ -103,8 +105,8 @@ def _document(words: Sequence[str], name: str | None, file: str, line: int, on_d
             spans[spans.index(person)] = Span(person.start, end, person.label)
         elif tag in LABELS:
             spans.append(Span(start, end, LABELS[tag]))
-        joins = tag == "nr" and not closing and person is None and _is_surname(word)
-        person = spans[-1] if joins else None
+        is_surname = tag == "nr" and not closing and person is None and _is_surname(word)
+        person = spans[-1] if is_surname else None
         for compound in closing.split("]")[1:]:
             if not opened:
                 defect(

@@ -1,7 +1,7 @@
 """JSON lines: ``{"text": …, "entities": [{"start", "end", "label", "text"?, "score"?, "fragments"?}]}``.
 
 A row may also have an ``id`` and ``tokens`` (``[[start, end], …]``, or the strings of the tokens). All other fields
-are kept in the document's ``meta`` and written again. Offsets are characters from 0, ends exclusive.
+are kept in the document's ``meta`` and written back. Offsets count characters from 0, ends are exclusive.
 
 These rows are read as well, on lines or in one JSON array:
 
@@ -88,9 +88,10 @@ def _field(columns: Mapping[str, Any]) -> str | None:
 
 
 def _refuse_numbers(columns: Mapping[str, Any], text: str) -> None:
-    """
+    """Refuse a row whose tags are given as numbers.
+
     Raises:
-        NotReadable: a field has one number per character, which is a tag whose name is unknown.
+        NotReadable: a field has one number per character; the names of the tags are unknown.
     """
     for name in ("tags", "bio", "bio_tags", "ner_labels"):
         value = columns.get(name)
@@ -100,7 +101,10 @@ def _refuse_numbers(columns: Mapping[str, Any], text: str) -> None:
 
 
 def _tokens(columns: dict[str, Any], text: str) -> Tokens | None:
-    """Offsets of the tokens as given, or found in the text if the row gives their strings."""
+    """Offsets of the tokens as given, or found in the text if the row gives their strings.
+
+    Strings that do not match the text stay in ``columns``, and every character is a token.
+    """
     given = columns.get("tokens")
     if isinstance(given, list) and given and all(isinstance(token, str) for token in given):
         bounds = aligned(text, given)
@@ -128,5 +132,5 @@ def write(documents: Iterable[Document], stream: IO[str]) -> None:
 
 
 def extra(document: Document) -> dict[str, Any]:
-    """The fields of a document's ``meta`` that came from its row; names with ``@`` are set by readers."""
+    """The fields of ``meta`` to write: all but those that start with ``@``, which readers add."""
     return {key: value for key, value in document.meta.items() if not key.startswith("@")}

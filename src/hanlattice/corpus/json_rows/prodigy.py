@@ -1,7 +1,7 @@
 """Prodigy's JSON lines: ``{"text", "tokens", "spans": [{"start", "end", "label"}], "answer": "accept"}``.
 
-Only accepted examples are read: the entities of rejected and ignored ones are wrong or undecided. The number of
-skipped examples is logged.
+Only accepted examples are read: the entities of rejected and ignored ones are wrong or undecided. Each skipped
+example is reported as a defect; without a receiver of defects, only their number is logged.
 """
 
 import logging
@@ -29,7 +29,7 @@ def _recognise(row: Any) -> str | None:
 
 
 def _documents(rows: Iterable[Row], source: Source) -> Iterator[Document]:
-    """The documents of accepted rows. Without ``on_defect``, the number of the others is logged."""
+    """The documents of accepted rows. Without ``on_defect``, the number of skipped rows is logged."""
     skipped = 0
 
     def build(row: Any, source: Source) -> Document | None:
@@ -62,7 +62,7 @@ def _document(row: Mapping[str, Any], source: Source) -> Document | None:
 
 
 def _tokens(tokens: Any, text: str) -> Tokens | None:
-    """Offsets of the tokens; ``None`` if every character is a token."""
+    """Offsets of the tokens; ``None`` if there are none, or if every character is a token."""
     if not tokens:
         return None
     bounds = tuple((fields.offset(token["start"]), fields.offset(token["end"])) for token in tokens)

@@ -15,7 +15,7 @@ def _recognise(row: Any) -> str | None:
 
 
 def _rows(lines: Iterable[str], file: str, on_defect: OnDefect | None) -> Iterator[Row]:
-    """A file that does not hold one pair on each line has to be an array."""
+    """The rows of a file with one pair on each line; any other file is read as an array of pairs."""
     first, lines = peek(lines)
     read = read_rows if is_list(first) else json_array.read
     return read(lines, file, on_defect)

@@ -1,8 +1,8 @@
-"""brat's standoff: a folder of pairs, ``name.txt`` with the text and ``name.ann`` with its annotations.
+"""brat's standoff format: a folder of pairs, ``name.txt`` with the text and ``name.ann`` with its annotations.
 
-Text-bound annotations (``T1<tab>PER 0 3<tab>江泽民``) are entities. Discontinuous ones (``PER 0 1;2 3``) have their
-pieces in ``Entity.fragments``. All other annotations (relations, events, attributes, notes) are kept unchanged in
-``meta["annotations"]``, with the identifiers of the entities in ``meta["ids"]``, and are written again.
+Text-bound annotations (``T1<tab>PER 0 3<tab>江泽民``) are entities. Discontinuous ones (``PER 0 1;2 3``) have
+several ``Entity.fragments``. All other annotations (relations, events, attributes, notes) are kept unchanged in
+``meta["annotations"]``, with the identifiers of the entities in ``meta["ids"]``, and are written back.
 """
 
 import os
@@ -39,7 +39,9 @@ def sniff(path: Path) -> str | None:
 def read(
     path: str | Path, *, on_defect: OnDefect | None = None, ends: str | None = None, units: str | None = None
 ) -> Iterator[Document]:
-    """One document per pair, also in sub-folders, sorted by name. The name without its suffix is the id.
+    """One document per ``.txt`` file, also in sub-folders, sorted by name. The name without its suffix is the id.
+
+    A text without an ``.ann`` file is a document without entities.
 
     Raises:
         DataError: a text is missing, or an annotation cannot be read or does not match its text, and there is no
@@ -114,7 +116,11 @@ def _text(path: Path) -> str:
 
 
 def _records(path: Path) -> Iterator[tuple[int, str]]:
-    """The annotations and their line numbers. Some tools do not escape line breaks."""
+    """The annotations and their line numbers.
+
+    Some tools do not escape line breaks, so a line that does not begin like an annotation continues the one before.
+    At the start of the file there is none; such a line gets a ``T``, so that it is reported as unreadable.
+    """
     record, begins = "", 0
     for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
         if _BEGINS.match(line):
@@ -144,22 +150,22 @@ def _write_pair(document: Document, folder: Path, name: str) -> None:
     text.parent.mkdir(parents=True, exist_ok=True)
     text.write_bytes(document.text.encode("utf-8"))
     with open(text.with_suffix(".ann"), "w", encoding="utf-8", newline="\n") as stream:
-        for number, found in zip(_numbers(document), document.entities, strict=True):
+        for identifier, found in zip(_identifiers(document), document.entities, strict=True):
             if len(found.label.split()) != 1:
                 raise HanlatticeError(
                     f"label {found.label!r} contains whitespace, which brat does not allow; rename the label"
                 )
             offsets = ";".join(f"{start} {end}" for start, end in found.fragments)
             surface = re.sub(r"[\r\n\t]", " ", surface_of(document.text, found.fragments))
-            stream.write(f"{number}\t{found.label} {offsets}\t{surface}\n")
+            stream.write(f"{identifier}\t{found.label} {offsets}\t{surface}\n")
         for line in document.meta.get("annotations", ()):
             stream.write(line + "\n")
 
 
-def _numbers(document: Document) -> list[str]:
-    """The identifiers of the entities: the original ones if there is one per entity, else numbered from T1.
+def _identifiers(document: Document) -> list[str]:
+    """The identifiers of the entities: the original ones if there is one per entity, else T1, T2 and so on.
 
-    Other annotations refer to the original ones.
+    The original ones are kept because other annotations refer to them.
     """
     own = document.meta.get("ids")
     if own is not None and len(own) == len(document.entities):

@@ -1,6 +1,6 @@
-"""spaCy's DocBin (``.spacy``), read by spaCy where it is installed.
+"""spaCy's DocBin (``.spacy``), read by spaCy.
 
-Otherwise the error names the command that converts the file.
+If spaCy is not installed, the error names a command that converts the file where it is.
 """
 
 import zlib
@@ -43,7 +43,7 @@ def read(path: str | Path, *, on_defect: OnDefect | None = None) -> Iterator[Doc
 
     Raises:
         DataError: spaCy is not installed, or the file cannot be read, or a document has both ``ents`` and span
-            groups and there is no ``on_defect``.
+            groups and there is no ``on_defect``; with it, the span groups are reported and left out.
     """
     if find_spec("spacy") is None:
         raise DataError(_WITHOUT.replace("{name}", Path(path).name), path)
@@ -69,5 +69,5 @@ def _document(doc: Any, source: Source) -> Document:
         Entity(span.text, span.label_, span.start_char, span.end_char) for span in (doc.ents or groups)
     )
     tokens = tuple((token.idx, token.idx + len(token)) for token in doc)
-    alone = all(end - start == 1 for start, end in tokens) and len(tokens) == len(doc.text)
-    return Document(doc.text, found, tokens=None if alone else tokens, meta={"@line": source.line})
+    are_characters = all(end - start == 1 for start, end in tokens) and len(tokens) == len(doc.text)
+    return Document(doc.text, found, tokens=None if are_characters else tokens, meta={"@line": source.line})

@@ -1,5 +1,6 @@
-"""Parquet and Arrow files, and folders of them as ``datasets`` saves them, with rows in any of the JSON formats.
+"""Parquet and Arrow files, and folders of them as Hugging Face ``datasets`` saves them.
 
+A row has the columns of any of the JSON formats.
 Defects name rows, numbered from 1, as lines. Tags that are numbers get their names from the file, or from the
 ``dataset_info.json`` beside it. Needs pyarrow.
 """
@@ -22,7 +23,7 @@ _HEAD = 500
 """Number of rows from which the format is recognised."""
 
 _BATCH = 1000
-"""Rows of Parquet that are read at once."""
+"""Number of rows of Parquet per batch."""
 
 _STREAM = b"\xff\xff\xff\xff"
 """The first bytes of an Arrow stream."""
@@ -55,8 +56,8 @@ def read(
     """One document per row, or per sentence; the files of a folder are sorted by name.
 
     Raises:
-        DataError: pyarrow is not installed, a file cannot be read, a folder holds several splits, or no format
-            recognises the rows.
+        DataError: pyarrow is not installed, a file cannot be read, a folder holds several splits, no format
+            recognises the rows, or a row cannot be read and there is no ``on_defect``.
     """
     path, source = Path(path), Source(str(path), None, on_defect, ends, units, scheme, strict)
     if find_spec("pyarrow") is None:
@@ -108,7 +109,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _opened(file: Path) -> tuple[Any, Iterator[Any]]:
-    """The schema of a file, and its rows, read batch by batch."""
+    """The schema of a Parquet file, Arrow stream or Arrow file, and its rows, read batch by batch."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -128,7 +129,7 @@ def _flat(batches: Any) -> Iterator[Any]:
 
 
 def _names(schema: Any, file: Path) -> dict[str, list[str]]:
-    """The class names of each column with numbers, from the schema or from ``dataset_info.json``."""
+    """For each column of class numbers, the names of the classes, from the schema or ``dataset_info.json``."""
     metadata = (schema.metadata or {}).get(b"huggingface")
     info = file.parent / "dataset_info.json"
     if metadata is not None:
@@ -153,7 +154,7 @@ def _class_names(feature: Any) -> list[str]:
 
 
 def _with_names(row: Any, names: Mapping[str, list[str]]) -> Any:
-    """The row with names instead of numbers."""
+    """The row with the names of classes instead of their numbers."""
     changed = {
         name: [known[n] if type(n) is int and 0 <= n < len(known) else n for n in row[name]]
         for name, known in names.items()

@@ -1,7 +1,8 @@
 """CSV and TSV with a header: each row holds a token and its tag, or a text and its entities.
 
-Rows of tokens: a sentence ends at an empty row, or where the value of a sentence column changes (a number, or
-Kaggle's ``Sentence: 1``, which may be given on the first row only). Other columns are kept.
+Rows of tokens: a sentence ends at an empty row, or where the value of a sentence column changes, such as a number
+or Kaggle's ``Sentence: 1``. A row without a value belongs to the same sentence as the row before. Other columns are
+kept.
 
 Rows of texts: the entities are JSON or a printed Python list, in one of the formats of
 `hanlattice.corpus.json_rows.row_formats`, or tags separated by spaces, one per token or character.
@@ -35,7 +36,10 @@ _FIX = "name the columns token and tag, or text and entities"
 
 
 class _Layout(NamedTuple):
-    """Names and delimiter of the columns, and the indices of the columns that are read."""
+    """Names and delimiter of the columns, and the indices of the columns that are read.
+
+    ``of_tokens``: each row holds a token in ``text`` and its tag in ``labels``; otherwise a text and its entities.
+    """
 
     names: list[str]
     delimiter: str
@@ -116,8 +120,9 @@ def _rows(lines: Iterable[str], layout: _Layout, source: Source) -> Iterator[tup
 
 
 def _split(lines: Iterable[str], layout: _Layout, source: Source) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each row, and the line on which the row starts."""
     first = line = source.line or 1
-    if layout.of_tokens and layout.delimiter == "\t":  # where a quote may be a token
+    if layout.of_tokens and layout.delimiter == "\t":  # not read as CSV, as a quote may be a token
         for line, text in enumerate(lines, first):
             yield line, [_unquoted(field) for field in text.split("\t")]
         return

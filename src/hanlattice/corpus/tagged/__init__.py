@@ -1,5 +1,5 @@
 """Formats with one tag per token, such as ``B-PER``.
 
-`conll`, `conllu` and `sentences` read and write the formats. `decoding` turns sentences of tokens and tags into
-documents, whatever format they come from, and `tags` knows tag schemes.
+`conll`, `conllu` and `sentences` read one format each, and `conll` also writes it. `decoding` turns sentences of
+tokens and tags into documents, whatever format they come from. `tags` recognises and normalises tags.
 """

@@ -53,26 +53,28 @@ def read(
     Args:
         lines: lines of the file.
         file: name of the file, for messages.
-        scheme: BIO, BMES, BIOES or BILOU. ``None`` guesses it from the first sentences, and again from all tags so
-            far when a tag does not fit; this never changes how earlier tags are read leniently.
+        scheme: BIO, BMES, BIOES or BILOU. ``None`` guesses it from the tags of the first sentences, and again from
+            all tags so far when a new tag occurs. A later guess never changes how earlier tags are read leniently.
         strict: leave out ill-formed entities; by default `hanlattice.spans.from_tags` reads them leniently.
         positions: whether tokens end in Weibo's positions; ``None`` to find out.
         on_defect: receives ill-formed tags, and lines without a tag or with an unknown tag, which are then read as
             ``O``.
 
     Raises:
-        DataError: a line has no tag or an unknown tag, and there is no ``on_defect``.
+        DataError: a line has no tag or an unknown tag, and there is no ``on_defect``; or ``strict`` is set, and
+            later tags show that the scheme was guessed wrongly.
+        HanlatticeError: ``scheme`` does not exist.
     """
     source = Source(file, None, on_defect, scheme=scheme, strict=strict)
     return decoding.documents(_sentences(lines, source), source, positions=positions)
 
 
 def write(documents: Iterable[Document], stream: IO[str], scheme: str = "BMES") -> None:
-    """Write one token and its tag on each line, separated by a tab.
+    """Write a token, its other columns and its tag on each line, separated by tabs.
 
     Raises:
-        HanlatticeError: entities overlap, are discontinuous or do not start and end at tokens, or a label or token
-            contains a line break.
+        HanlatticeError: entities overlap, are discontinuous or do not start and end at tokens, or a line could not
+            be read back, for example because a label contains a tab.
     """
     for document in documents:
         bounds = document.tokens or [(i, i + 1) for i in range(len(document.text))]
@@ -146,14 +148,14 @@ def _one_tag(tag: str | None, line: str, source: Source) -> str:
 
 
 def _columns(line: str, separator: str) -> tuple[str, list[str], str | None]:
-    """The token, the columns between, and the tag, which is ``None`` if there is only one column."""
+    """The token, the columns between token and tag, and the tag, ``None`` if there is only one column."""
     if separator not in line:
         separator = "\t" if "\t" in line else " "
     token, _, rest = line.partition(separator)
     rest = rest.rstrip(" \t")
-    if not token and separator == "\t" and rest.startswith("\t"):
+    if not token and separator == "\t" and rest.startswith("\t"):  # the token is a tab
         return "\t", [], rest[1:]
-    if not token and separator == " ":
+    if not token and separator == " ":  # the token is a space or starts with one
         token, _, rest = line.rstrip(" \t").rpartition(" ")
     if not rest:
         return token, [], None
@@ -164,6 +166,11 @@ def _columns(line: str, separator: str) -> tuple[str, list[str], str | None]:
 
 
 def _token_spans(document: Document, bounds: Sequence[tuple[int, int]]) -> list[Span]:
+    """The entities as spans over tokens.
+
+    Raises:
+        HanlatticeError: an entity is discontinuous, or does not start and end at a token.
+    """
     starts = {start: i for i, (start, _) in enumerate(bounds)}
     ends = {end: i + 1 for i, (_, end) in enumerate(bounds)}
     spans = []

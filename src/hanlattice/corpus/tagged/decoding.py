@@ -1,6 +1,6 @@
-"""From sentences of tokens and tags to documents, whatever file the sentences come from.
+"""Turn sentences of tokens and tags into documents, whatever file the sentences come from.
 
-A sentence becomes a document in four steps: bring the tags to one form, guess the tag scheme from all tags so far
+A sentence becomes a document in four steps: normalise the tags, guess the tag scheme from all tags so far
 (unless the user names it), read the tags into spans over tokens, and map the spans to character offsets::
 
     tokens      李      明      在     北京
@@ -8,9 +8,9 @@ A sentence becomes a document in four steps: bring the tags to one form, guess t
     spans       [0, 2) PER             [3, 4) LOC       over tokens
     entities    [0, 2) PER             [3, 5) LOC       over characters
 
-Weibo writes each character with its position in its word (``科0 技1 越10``; ``110`` is the character 1 at position
-10). If every token of the first sentences has this form, the first character is the token, and the position goes to
-``meta["positions"]``. Tokens of several U+FFFD are broken emoji and stay whole.
+The Weibo corpus writes each character with its position in its word (``科0 技1 越10``; ``110`` is the character 1
+at position 10). If every token of the first sentences has this form, the first character is the token, and its
+position goes to ``meta["positions"]``. Several U+FFFD before a position are a broken emoji, and stay one token.
 """
 
 import re
@@ -27,7 +27,7 @@ from hanlattice.errors import DataError, HanlatticeError
 from hanlattice.spans import Span, from_tags, guess_scheme, ill_formed
 
 _HEAD = 2000
-"""Number of sentences from which the scheme, the place of the letter and Weibo's positions are guessed."""
+"""Number of sentences read ahead: they show the scheme, the form of tags (``B-PER``, ``PER-B``), and positions."""
 
 _POSITIONED = re.compile("(\ufffd+|.)([0-9]+)", re.DOTALL)
 
@@ -71,7 +71,8 @@ def documents(
         positions: whether tokens end in Weibo's positions; ``None`` to find out.
 
     Raises:
-        DataError: a tag belongs to no scheme, and there is no ``on_defect``.
+        DataError: a tag belongs to no scheme, and there is no ``on_defect``; or tags are read strictly, and later
+            tags show that the scheme was guessed wrongly.
         HanlatticeError: the scheme that the user names does not exist.
     """
     sentences = iter(sentences)
@@ -94,7 +95,7 @@ def _canonical(sentences: Iterable[Sentence], tags: "_TagReader") -> Iterator[Se
 
 def _has_positions(sentences: Sequence[Sentence]) -> bool:
     """Whether all tokens end in a number, and (nearly) all numbers count up from 0 within words."""
-    counted = multiple = 0
+    consecutive = n_later = 0
     for sentence in sentences:
         before = -1
         for token in sentence.tokens:
@@ -102,11 +103,11 @@ def _has_positions(sentences: Sequence[Sentence]) -> bool:
             if match is None:
                 return False
             position = int(match[2])
-            counted += position in (0, before + 1)
-            multiple += position > 0
+            consecutive += position in (0, before + 1)
+            n_later += position > 0  # characters after the first of a word
             before = position
     total = sum(len(sentence.tokens) for sentence in sentences)
-    return multiple > 0 and counted >= 0.99 * total
+    return n_later > 0 and consecutive >= 0.99 * total
 
 
 class _TagReader:
@@ -121,13 +122,13 @@ class _TagReader:
         self._has_read = False
 
     def canonical(self, tags: list[str]) -> list[str]:
-        """The tags in one form; see `hanlattice.corpus.tagged.tags.canonical`."""
+        """The tags, normalised by `hanlattice.corpus.tagged.tags.canonical`."""
         for tag in set(tags) - self._canonical.keys():
             self._canonical[tag] = canonical(tag, letter_last=self._letter_last, scheme=self._named)
         return [self._canonical[tag] for tag in tags]
 
     def learn(self, sentence: Sentence) -> None:
-        """Take the tags of a sentence into account. Tags that belong to no scheme become ``O`` in the sentence."""
+        """Update the scheme by the tags of a sentence; tags that belong to no scheme become ``O`` in it."""
         new = set(sentence.tags) - self._known
         if not new:
             return
@@ -151,6 +152,11 @@ class _TagReader:
         return from_tags(sentence.tags, self._scheme, self._source.strict)
 
     def _scheme_with(self, new: set[str]) -> str:
+        """The scheme of the tags so far together with new ones.
+
+        Raises:
+            HanlatticeError: they belong to no scheme, or not to the scheme that the user names.
+        """
         if self._named is None:
             return guess_scheme(self._known | new)
         from_tags(sorted(new), self._scheme)

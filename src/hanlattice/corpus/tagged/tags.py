@@ -1,4 +1,4 @@
-"""Tags: recognise them, and bring variants to one form.
+"""Recognise tags, and normalise their variants.
 
 The schemes are the four of `hanlattice.spans`. Two variants are read too: BMEWO, whose ``W`` is the ``S`` of BMES,
 and tags with the letter after the label (``PER-B``).
@@ -52,7 +52,7 @@ def have_letter_last(tags: Iterable[str]) -> bool:
 
 
 def canonical(tag: str, *, letter_last: bool, scheme: str | None) -> str:
-    """The tag with the letter first, and with ``S`` instead of ``W`` for an entity of one token.
+    """Normalise a tag: the letter comes first, and an entity of one token has ``S`` instead of ``W``.
 
     ``scheme`` is the scheme that the user names; ``W`` stays if that scheme has no ``S``.
     """
