@@ -2,7 +2,7 @@
 
 How a file becomes annotated rows, in reading order:
 
-1. `inputs` finds the files and opens them, also packed ones.
+1. `inputs` finds the files and opens them, also compressed ones.
 2. `input_formats` cuts each file into chunks of rows (`chunk`), and later parses the rows of a chunk.
 3. `run` gives the chunks to an engine, either `local` (processes of this machine) or `ray` (a Ray cluster). In each
    worker of an engine, an `annotator` turns a chunk into a part: the bytes of annotated rows.

@@ -51,6 +51,7 @@ def local(chunks: Iterator[Chunk], job: Job, *, workers: int = 1) -> Iterator[Pa
         source.close()
         for thread in threads:
             thread.stop()
+        # A thread may be waiting for space in the queue, so the queue is emptied until all threads have ended.
         while any(thread.is_alive() for thread in threads):
             with suppress(Empty):
                 done.get(timeout=0.05)
@@ -120,7 +121,7 @@ class _LostError(Exception):
 
 
 class _Worker:
-    """A worker process with a loaded model.
+    """A worker process with a loaded model. It receives the job first, then one chunk at a time.
 
     It is a separate program, not a fork or a spawned copy of this process, so it imports no module of the caller.
     """
@@ -144,7 +145,8 @@ class _Worker:
             raise
 
     def annotate(self, chunk: Chunk) -> Part:
-        """
+        """Send a chunk to the worker and wait for its part.
+
         Raises:
             _LostError: the worker ended.
             HanlatticeError: the worker reports an error.
@@ -160,7 +162,7 @@ class _Worker:
             stdin.flush()
             kind, response = pickle.load(stdout)
         except (EOFError, OSError, pickle.UnpicklingError, ValueError):
-            self.process.kill()  # if it has not ended
+            self.process.kill()  # in case it still runs
             status = self.process.wait()
             self.end()
             raise _LostError(f"signal {-status}" if status < 0 else f"status {status}") from None

@@ -60,12 +60,12 @@ def annotate(
 ) -> Run:
     """Annotate files.
 
-    A stopped run resumes when it is called again with the same arguments, and its result is the same, byte for
-    byte. The engine and the number of workers may differ.
+    A stopped run resumes when this function is called again with the same arguments, and its result is the same,
+    byte for byte. The engine and the number of workers may differ.
 
     Args:
         inputs: paths of files and folders, and globs.
-        output: the output file, if its name ends like a file of an output format, else a folder for the parts.
+        output: a file, if the name has the suffix of an output format; otherwise a folder for the parts.
         job: the settings of the run.
         engine: annotates the chunks, for example :func:`hanlattice.annotation.local`.
         format: format of the inputs; ``None`` to take it from the name of each file.
@@ -73,8 +73,9 @@ def annotate(
         watcher: receives progress events.
 
     Raises:
-        DataError: an input does not exist or cannot be read, or the output exists.
-        ConfigError: the output belongs to another run, or another process works on it.
+        DataError: an input does not exist, cannot be read or has unsuitable columns, or the output exists.
+        ConfigError: the settings contradict each other, pyarrow is needed and not installed, the output belongs to
+            another run, or another process works on it.
         ModelError: the model is missing or broken.
     """
     watcher, output = watcher or Silent(), Path(output)
@@ -126,8 +127,9 @@ def _check(found: Sequence[Input], job: Job) -> None:
     """Check what can be checked before the model is loaded.
 
     Raises:
-        DataError: an input has no text, or inputs with different columns are to become one Parquet table.
-        ConfigError: the settings contradict each other.
+        DataError: an input lacks the column of the text or already has the column for the entities, or inputs with
+            different columns are to become one Parquet table.
+        ConfigError: the settings contradict each other, or pyarrow is needed and not installed.
     """
     if job.column == job.into:
         raise ConfigError(f"--column and --into are both {job.into!r}; choose different names")

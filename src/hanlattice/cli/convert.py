@@ -20,7 +20,7 @@ _BY_SUFFIX = {
 }  # fmt: skip
 
 _DEFECT = "× "
-"""Prefix that marks the name of a defect among the names of lost parts of documents."""
+"""Prefix of the kind of a defect in `_Losses.grave`; the other names there are those of features that are lost."""
 
 
 def convert(
@@ -55,9 +55,9 @@ def convert(
         source, from_, scheme=scheme, strict=strict, ends=ends, units=units, on_defect=losses.take
     )
     corpus.write(losses.without(documents, corpus.carries(format), format), target, format)
-    for what, n in losses.counts.items():
+    for what, n in losses.grave.items():
         typer.echo(f"dropped: {n} {what}, first at {losses.first[what]}", err=True)
-    for what, n in losses.beside.items():
+    for what, n in losses.minor.items():
         typer.echo(f"note: {format} holds no {what}: {n} left out, first at {losses.first[what]}", err=True)
     for kind, n in losses.warnings.items():
         typer.echo(f"warning: {n} × {kind}; see hanlattice check {source}", err=True)
@@ -75,18 +75,19 @@ def _format_of(target: str) -> str:
 
 
 class _Losses:
-    """Counts what a conversion loses, with the place of the first loss of each kind.
+    """Counts what a conversion loses.
 
     Attributes:
-        counts: lost labels and text.
-        beside: lost ids, scores and other columns.
-        warnings: defects of the source that lose nothing.
+        grave: number of losses of labels and text, by name.
+        minor: number of losses of ids, scores and other columns, by name.
+        warnings: number of defects of the source that lose nothing, by kind.
+        first: place of the first loss of each name.
     """
 
     def __init__(self, source: str, drop: bool):
         self.source, self.drop = source, drop
-        self.counts: Counter[str] = Counter()
-        self.beside: Counter[str] = Counter()
+        self.grave: Counter[str] = Counter()
+        self.minor: Counter[str] = Counter()
         self.warnings: Counter[str] = Counter()
         self.first: dict[str, str] = {}
 
@@ -102,12 +103,14 @@ class _Losses:
             self.warnings[defect.kind] += 1
             return
         if not self.drop:
-            report(defect, None)
+            report(defect, None)  # raises
         where = defect.file if defect.line is None else f"{defect.file}:{defect.line}"
         self._count(Counter({f"{_DEFECT}{defect.kind}": 1}), where)
 
-    def without(self, documents: "Iterable[Document]", carries: "Carries", target: str) -> "Iterator[Document]":
-        """The documents without the parts that the target cannot hold.
+    def without(
+        self, documents: "Iterable[Document]", carries: "Carries", format_name: str
+    ) -> "Iterator[Document]":
+        """The documents without the parts that the format cannot hold.
 
         Raises:
             HanlatticeError: after the last document, if labels or text were lost and nothing may be dropped.
@@ -121,9 +124,11 @@ class _Losses:
                 self._count(lost, file if line is None else f"{file}:{line}")
             if kept is not None:
                 yield kept
-        if self.counts and not self.drop:
-            lost_so = ", ".join(f"{n} {what} (first at {self.first[what]})" for what, n in self.counts.items())
-            raise HanlatticeError(f"{target} cannot carry {lost_so}; --drop leaves them out, or choose --to jsonl")
+        if self.grave and not self.drop:
+            losses = ", ".join(f"{n} {what} (first at {self.first[what]})" for what, n in self.grave.items())
+            raise HanlatticeError(
+                f"{format_name} cannot carry {losses}; --drop leaves them out, or choose --to jsonl"
+            )
 
     def _count(self, lost: Counter[str], place: str) -> None:
         from hanlattice.corpus.losses import is_grave
@@ -131,6 +136,6 @@ class _Losses:
         for what, n in lost.items():
             self.first.setdefault(what, place)
             if is_grave(what) or what.startswith(_DEFECT):
-                self.counts[what] += n
+                self.grave[what] += n
             else:
-                self.beside[what] += n
+                self.minor[what] += n

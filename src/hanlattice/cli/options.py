@@ -1,4 +1,4 @@
-"""Options that several commands share, and a model loaded as these options say."""
+"""Options that several commands share, and the function that loads a model by them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,7 +64,7 @@ def load_model(
     engine: "EngineName" = "auto",
     trust: bool = False,
 ) -> "NER":
-    """A model with the words of files added to its lexicon, whose output follows a convention.
+    """Load a model whose output follows a convention, and add the words of files to its lexicon.
 
     Raises:
         DataError: a file cannot be read, or gives a word a label that the model does not have.

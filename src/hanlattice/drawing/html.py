@@ -1,4 +1,4 @@
-"""HTML pages of texts with marked entities. A page is one file without scripts, fonts or network requests."""
+"""HTML pages of texts with marked entities. `page` needs no scripts, no fonts and no network."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -52,7 +52,9 @@ def head(title: str, *, style: str = STYLE, language: str = "zh") -> str:
 
 
 def _marked(text: str, marks: Sequence[Mark]) -> str:
-    """The text as HTML, cut at every border of a mark. All marks over a piece enclose it, the longest outermost.
+    """The text as HTML, cut at every start and end of a mark. Each piece is nested in all marks over it.
+
+    The mark that starts first is outermost; of several, the longest.
 
     ::
 
@@ -63,7 +65,7 @@ def _marked(text: str, marks: Sequence[Mark]) -> str:
     ordered = sorted(marks, key=lambda mark: (mark.start, -mark.end))
     borders = sorted({0, len(text), *(at for mark in ordered for at in (mark.start, mark.end))})
     pieces = []
-    first = 0  # all marks before this one end before the present piece
+    first = 0  # all marks before this index end before the piece
     for start, end in pairwise(borders):
         while first < len(ordered) and ordered[first].end <= start:
             first += 1

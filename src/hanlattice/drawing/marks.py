@@ -6,7 +6,8 @@ from typing import NamedTuple
 class Mark(NamedTuple):
     """An entity to draw over the characters ``[start, end)`` of a text.
 
-    ``text`` is the text of the entity. ``fragments`` lists its parts ``(start, end)`` in order; none means one.
+    ``text`` is the text of the entity. ``fragments`` lists the parts ``(start, end)`` of a discontinuous entity, in
+    order; without them, the entity is one part.
     """
 
     start: int

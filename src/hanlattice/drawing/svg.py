@@ -36,7 +36,7 @@ _Range = TypeVar("_Range", Arc, Mark)
 
 
 class _RowMark(NamedTuple):
-    """The part of a mark in one row: its pieces, its level below the characters, and whether its label is there."""
+    """The part of a mark in one row: its pieces, its level below the characters, and whether the label is shown."""
 
     mark: Mark
     pieces: list[tuple[int, int]]
@@ -121,7 +121,7 @@ def _by_row(ranges: Iterable[_Range], starts: Sequence[int]) -> list[list[_Range
 
 def _breaks(ems: Sequence[float], ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The rows, at most ``MAX_WIDTH`` wide; they end between words and entities if possible, never in a glyph."""
-    cuts = [0] * (len(ems) + 1)  # how many ranges a break before each character would cut
+    cuts = [0] * (len(ems) + 1)  # for each character, how many ranges a break before it would cut
     for first, last in ranges:
         for at in range(first + 1, last):
             cuts[at] += 1
@@ -137,7 +137,7 @@ def _breaks(ems: Sequence[float], ranges: Iterable[tuple[int, int]]) -> Iterator
 
 
 def _placed(marks: Sequence[Mark], start: int, end: int, x: Sequence[float]) -> list[_RowMark]:
-    """The marks of the row ``[start, end)``, the longest first, each on the highest level that is still free."""
+    """The marks of the row ``[start, end)``, the longest first, each on the first level with space for it."""
     taken: list[list[tuple[float, float]]] = []  # for each level, the horizontal ranges in use
     placed = []
     for mark in sorted(marks, key=lambda mark: (mark.start - mark.end, mark.start)):
@@ -157,12 +157,12 @@ def _placed(marks: Sequence[Mark], start: int, end: int, x: Sequence[float]) -> 
 
 
 def _label_width(label: str) -> float:
-    """About how wide a label is; Chinese characters are wider than Latin ones."""
+    """The approximate width of a label; Chinese characters are wider than Latin ones."""
     return 0.75 * LABEL * sum(1.4 if ord(c) > 0x2E80 else 1.0 for c in label)
 
 
 def _arc_height(length: int) -> float:
-    """How high the control points of the arc over so many characters are; the arc itself is 0.75 as high."""
+    """Height of the control points of an arc over ``length`` characters; the arc itself is 0.75 as high."""
     return min(14 + ARC_STEP * (length - 1), ARC_MAX) / 0.75
 
 

@@ -1,4 +1,4 @@
-"""The attention weights of a torch model, recorded while it reads. This module imports torch."""
+"""The attention weights of a torch model, recorded in a forward pass. This module imports torch."""
 
 from typing import Any
 
@@ -17,16 +17,18 @@ from hanlattice.tagger import Tagger
 def attention_weights(tagger: Tagger, batch: Batch, convention: str = "") -> list[Float[np.ndarray, "A N L"]]:
     """The attention weights of each layer of the encoder, in order; none if the encoder has no attention.
 
+    Queries are the N characters. Keys are the L nodes of a lattice, or the characters in an encoder without words.
+
     Args:
         batch: one sentence.
-        convention: the annotation convention to read by; "" for a model that has only one.
+        convention: the annotation convention of the output; "" for a model that has only one.
     """
     recorded: list[np.ndarray] = []
 
     def record(module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-        # The weights are those of character queries alone, in every layer.
-        named = {name: value for name, value in options.items() if name != "only_chars"}
-        recorded.append(module.weights(*arguments, **named)[0].float().cpu().numpy())  # type: ignore[operator]
+        # `weights` takes the arguments of `forward`, except for this one: its queries are always the characters.
+        kept = {name: value for name, value in options.items() if name != "only_chars"}
+        recorded.append(module.weights(*arguments, **kept)[0].float().cpu().numpy())  # type: ignore[operator]
 
     hooks = [
         module.register_forward_pre_hook(record, with_kwargs=True)

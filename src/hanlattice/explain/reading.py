@@ -1,4 +1,4 @@
-"""A text as a model reads it: characters, words with their strengths, and entities, to draw or to send."""
+"""A text as a model reads it: its characters, lexicon words with strengths, and entities, as data or a picture."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +23,7 @@ class Reading:
         lattice: the words that the model read with the text.
         by: the measure of strength.
         strengths: for each word, a number in [0, 1]; empty if the measure is ``none``.
-        reasons: for each word, a sentence that explains its strength; empty if the measure is ``none``.
+        reasons: for each word, an explanation of its strength; empty if the measure is ``none``.
     """
 
     document: Document
@@ -71,8 +71,8 @@ def reading(ner: "NER", text: str, *, by: Measure = "influence") -> Reading:
     """Read a text and measure the strength of each word of its lattice. Settings made by ``ner.using`` apply.
 
     Args:
-        by: ``influence``, how the answer changes without the word (any model); ``attention``, how much attention
-            the word gets from its characters (FLAT with torch); or ``none``.
+        by: ``influence``, how much the score of an entity changes without the word (any model); ``attention``, how
+            much attention the word gets from its characters (FLAT with torch); or ``none``.
 
     Raises:
         ConfigError: there is no such measure.

@@ -47,12 +47,12 @@ class Findings:
 
     Attributes:
         model: the name of the model, for the title.
-        mode: how it was scored, in words.
+        mode: how it was scored, as text for the page.
         report: the scores.
         documents: the annotated documents.
         gold: for each document, the gold spans that were scored.
         predicted: for each document, the predicted entities that were scored.
-        words: for each document, the positions ``(start, end)`` of the lexicon's words in it.
+        words: for each document, the spans ``(start, end)`` of the lexicon words in it.
         seen: how often each text was an entity in training, if known.
         epochs: the epochs of the training run, if known.
     """
@@ -95,8 +95,8 @@ def _scores(findings: Findings) -> Iterator[str]:
     of = f"of {micro.gold:,} gold and {micro.predicted:,} predicted"
     yield f"<div><b>{micro.correct:,}</b> correct, {of}</div>\n</div>\n"
     names = ("type", "P", "R", "F1", "gold", "predicted", "correct")
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
-    yield f'<div class="wide"><table class="scores">\n<tr>{head}</tr>\n'
+    header = "".join(f'<th scope="col">{name}</th>' for name in names)
+    yield f'<div class="wide"><table class="scores">\n<tr>{header}</tr>\n'
     for label, score in [*findings.report.per_type.items(), ("micro", micro)]:
         yield _row(label, score)
     yield "</table></div>\n"
@@ -171,13 +171,13 @@ def _text_order(mistake: Mistake) -> tuple[int, Span]:
 
 
 def _listed(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """All mistakes, or ``MAX_LISTED`` of them at equal distances."""
+    """All mistakes, or ``MAX_LISTED`` of them, evenly spaced."""
     n = min(len(mistakes), MAX_LISTED)
     return [mistakes[i * len(mistakes) // n] for i in range(n)]
 
 
 def _filters(listed: Sequence[Mistake], nested: Sequence[bool]) -> Iterator[str]:
-    """The form to filter errors. The script shows it, since it has no effect without the script."""
+    """The form that filters errors. It is hidden until the script shows it, as it needs the script."""
     kinds = Counter(mistake.kind for mistake in listed)
     yield "<form hidden>\n<fieldset><legend>kind</legend>\n"
     for kind in get_args(Kind):

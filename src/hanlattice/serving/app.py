@@ -75,7 +75,7 @@ def create_app(settings: Settings) -> ASGIApp:
 
     Raises:
         ModelError: the model cannot be loaded.
-        ConfigError: the folder of stored lexicons cannot be used.
+        ConfigError: the folder of stored lexicons cannot be used, or the model does not have the convention.
     """
     return Service(settings, load_model(settings)).asgi
 
@@ -108,11 +108,11 @@ class Service:
         self._validator = RequestValidator(ner)
         self.metrics = Metrics({label for labels in self._validator.conventions.values() for label in labels})
         self.app = self._application()
-        questions = FastRoutes(self.app, "/v1/entities", "/v1/explain")
-        self.asgi: ASGIApp = AccessLog(RequestLimits(questions, settings), self.metrics)
+        routes = FastRoutes(self.app, "/v1/entities", "/v1/explain")
+        self.asgi: ASGIApp = AccessLog(RequestLimits(routes, settings), self.metrics)
 
     @asynccontextmanager
-    async def _life(self, app: FastAPI) -> AsyncIterator[None]:
+    async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         settings = self._settings
         self._batcher = Batcher(
             self._handler,
@@ -135,9 +135,9 @@ class Service:
             title="hanlattice",
             version=__version__,
             description="Chinese named entity recognition on word lattices.",
-            openapi_url=None,  # replaced below by one that includes the limits
+            openapi_url=None,  # a route below serves a description that includes the limits
             root_path=self._settings.root_path,
-            lifespan=self._life,
+            lifespan=self._lifespan,
             exception_handlers={
                 RequestError: _on_request_error,
                 RequestValidationError: _on_validation_error,
@@ -204,7 +204,7 @@ class Service:
     async def _answers(
         self, request: Request, body: schema.EntitiesRequest | schema.ExplainRequest, texts: dict[str, str]
     ) -> list[Answer]:
-        """The responses for texts, which are given by the names of their fields."""
+        """The answers for texts, in order. The keys of ``texts`` are names of fields, for error messages."""
         for field, text in texts.items():
             if len(text) > self._settings.max_chars:
                 most = self._settings.max_chars
@@ -297,6 +297,8 @@ class _MetricsResponse(Response):
 
 
 def _file(content: bytes, kind: str, headers: Mapping[str, str] | None = None) -> Any:
+    """An endpoint that always responds with this content."""
+
     async def file() -> Response:
         return Response(content, media_type=kind, headers=headers)
 

@@ -14,8 +14,8 @@ LINGER = 0.5  # seconds in which requests that are on their way are still answer
 class Connection(HttpToolsProtocol):
     """Uvicorn's connection with more limits.
 
-    It closes when headers are too slow or too long, and when the client does not read the response. At shutdown it
-    closes as soon as it is idle.
+    It closes when headers are too slow or too long, when the client does not read the response, and when the client
+    pipelines too many requests. At shutdown it closes as soon as it is idle.
 
     ``patience``: seconds from connecting, or from the first byte of a later request, to the end of the headers;
     also seconds without progress in sending a response.
@@ -25,10 +25,10 @@ class Connection(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
-        self._timer: TimerHandle | None = None
-        self._stuck: TimerHandle | None = None
-        self._head_bytes = 0
-        self._leaving = False
+        self._timer: TimerHandle | None = None  # runs while headers are expected
+        self._stuck: TimerHandle | None = None  # runs while the client does not read
+        self._head_bytes = 0  # received since headers are expected
+        self._leaving = False  # at shutdown
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -80,6 +80,7 @@ class Connection(HttpToolsProtocol):
             super().shutdown()
 
     def _expect_head(self) -> None:
+        """Give the client ``patience`` seconds to send the headers of a request."""
         self._head_bytes = 0
         self._timer = self.loop.call_later(self.patience, self.timeout_keep_alive_handler)
 

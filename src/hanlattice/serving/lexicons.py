@@ -23,12 +23,15 @@ class UnknownLexicon(Exception):
 
 
 class TooManyLexicons(Exception):
-    """The largest allowed number of lexicons is stored already."""
+    """The maximum number of lexicons is stored already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a stored lexicon; replacing the lexicon makes another version."""
+    """A version of a stored lexicon; replacing the lexicon makes another version.
+
+    ``stamp`` has the inode, the modification time (ns) and the size of the file.
+    """
 
     name: str
     stamp: tuple[int, int, int]
@@ -67,7 +70,8 @@ class Lexicons:
         return Version(name, (found.st_ino, found.st_mtime_ns, found.st_size))
 
     def read(self, name: str) -> Edits:
-        """
+        """Read a lexicon.
+
         Raises:
             UnknownLexicon: it is not stored.
             DataError: the file was not written by this service.
@@ -81,10 +85,10 @@ class Lexicons:
             raise DataError("is not a lexicon of this service; store it again, or delete it", path) from None
 
     def write(self, name: str, edits: Edits) -> bool:
-        """Create or replace a lexicon; whether it is new.
+        """Create or replace a lexicon, and return whether it is new.
 
         Raises:
-            TooManyLexicons: it is new, and the largest allowed number is stored already.
+            TooManyLexicons: it is new, and the maximum number is stored already.
         """
         path = self._path(name)
         is_new = not path.exists()
@@ -95,7 +99,8 @@ class Lexicons:
         return is_new
 
     def remove(self, name: str) -> None:
-        """
+        """Remove a lexicon.
+
         Raises:
             UnknownLexicon: it is not stored.
         """
@@ -109,10 +114,10 @@ class Lexicons:
 
     def _names(self) -> Iterator[str]:
         for path in self._folder.glob(f"*{_SUFFIX}"):
-            if re.fullmatch(ID[1:-1], path.stem):
+            if re.fullmatch(ID[1:-1], path.stem):  # the pattern without ^ and $
                 yield path.stem
 
     def _path(self, name: str) -> Path:
-        if not re.fullmatch(ID[1:-1], name):  # a second check; requests are validated before
+        if not re.fullmatch(ID[1:-1], name):  # checked again; requests are validated before
             raise UnknownLexicon(name)
         return self._folder / f"{name}{_SUFFIX}"

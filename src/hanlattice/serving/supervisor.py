@@ -30,7 +30,7 @@ def serve(settings: Settings) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Raises:
-        ConfigError: the extra is not installed, or the address cannot be used.
+        ConfigError: a package of the extra ``serve`` is not installed, or the address cannot be used.
         ModelError: the model cannot be loaded.
         UnknownConvention: the model does not have this convention.
     """

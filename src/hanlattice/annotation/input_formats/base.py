@@ -18,7 +18,7 @@ LONE_SURROGATE = "the text has a lone surrogate, which is not a character"
 
 
 class Limits(NamedTuple):
-    """The maximum number of rows of a chunk, and the number of bytes after which it ends."""
+    """The size of chunks: a chunk ends after ``rows`` rows, or when it has about ``size`` bytes."""
 
     rows: int
     size: int = 4 << 20

@@ -145,6 +145,7 @@ def _header(source: Input, records: Iterator[Record]) -> list[str]:
 
 
 def _reason_against(record: list[str] | str, width: int) -> str | None:
+    """Why a record cannot be annotated; ``None`` if it can."""
     if isinstance(record, str):
         return record
     if not record:

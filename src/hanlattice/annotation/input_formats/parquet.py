@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ParquetRows(Rows):
-    """``kept`` are the rows as an Arrow batch."""
+    """``kept`` are the rows that can be annotated, as an Arrow batch."""
 
     kept: "pa.RecordBatch"
 
@@ -37,7 +37,7 @@ class ParquetRows(Rows):
 class Parquet(InputFormat):
     """Rows take the place of lines, numbered from 1. Columns keep their types.
 
-    In JSON, dates become ISO strings, decimals strings, and bytes base 64.
+    In JSON, dates and times become ISO 8601 strings, decimals strings, and bytes base64.
     """
 
     def chunks(self, source: Input, limits: Limits) -> Iterator[Chunk]:
