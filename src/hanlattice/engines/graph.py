@@ -1,7 +1,8 @@
 """A tagger as one static graph from padded ids to emissions, for export to ONNX.
 
-It computes the same emissions as the modules. Decisions that these make by looking at a batch, such as which word
-lengths are rare, are inputs of the graph, which :mod:`hanlattice.engines.onnx` computes.
+The graph computes the same emissions as the PyTorch modules. A static graph cannot make decisions that depend on
+the batch, such as which word lengths are rare. :mod:`hanlattice.engines.onnx` makes these decisions and passes them
+to the graph as inputs.
 """
 
 from typing import cast
@@ -34,9 +35,9 @@ class StoredTable(nn.Module):
 
 
 class Conventions(nn.Module):
-    """The embedding shifts and emission layers of all C conventions; the default one is the first.
+    """The embedding shifts and emission layers of all C conventions; the default convention is the first.
 
-    All emissions have Y columns, the largest number of tags of a convention.
+    Y is the largest number of tags of any convention. Emissions of conventions with fewer tags are padded to Y.
     """
 
     shifts: Float[Tensor, "C D_in"]
@@ -90,15 +91,19 @@ class CharacterGraph(nn.Module):
 class FlatGraph(nn.Module):
     """Emissions of a tagger whose encoder is FLAT with one layer, for sentences of at most ``window`` characters.
 
-    Only characters are queries, so words need a key and a value only. One projection computes these, and another
-    the query, key, value and residual of a character. Two of the four distances between a character and a key are
-    equal to the other two, so two tables are enough.
+    Only characters are queries, so words need only a key and a value. One projection computes key and value of a
+    word; another computes the query, key, value and residual of a character. The head and the tail of a character
+    are the same position, so the four distances between a character and a key have only two distinct values: to the
+    head of the key and to its tail. Two tables are enough.
 
-    Inputs: ``char_bias`` and ``word_bias`` are 0 where a character or word is real, and very low for padding. The
-    first C words of a sentence have one of the ``common`` lengths; ``column`` is its index there (index 0 is length
-    1, that of characters). The other R words have rare lengths. A list holds all W of them: their sentence
-    (``rare_sentence``), first character (``rare_head``) and the index of their length in ``rare``
-    (``rare_column``); ``rare_place`` is the index in this list of each of the R words.
+    Inputs: ``char_bias`` and ``word_bias`` are 0 for a real character or word, and very low for padding. In each
+    sentence, the first C words have common lengths: ``common`` lists these lengths, and ``column`` is the index of
+    a word's length in ``common`` (index 0 is length 1, the length of characters). The other R words have rare
+    lengths. The inputs ``rare_…`` list these words of all sentences, W in total: their sentence
+    (``rare_sentence``), their first character (``rare_head``), and the index of their length in ``rare``
+    (``rare_column``). ``rare_place`` is the index in this list of each of the R words of a sentence.
+
+    ``of_heads`` and ``of_tails`` have one column for each distance; see `_tables`.
     """
 
     inputs = (
@@ -180,8 +185,9 @@ class FlatGraph(nn.Module):
     ) -> tuple[Float[Tensor, "A B N N"], Float[Tensor, "A B N C"]]:
         """Position scores of characters and of words with common lengths, from a table of all distances.
 
-        The columns are ordered so that the score of a character as key is one column further than for the previous
-        query, which makes it a strided view; words look up theirs.
+        The table has one row for each query i. A key with the head j is in column n - 1 + j - i: one column to the
+        left in each next row. So the scores of all characters are a strided view of the table, with the row stride
+        2n - 1. The scores of words are gathered.
         """
         a, b, n, d = q.shape
         size, rows = 2 * n, q.reshape(a, b * n, d)
@@ -201,7 +207,10 @@ class FlatGraph(nn.Module):
         head: Int[Tensor, "W"],
         place: Int[Tensor, "B R"],
     ) -> Float[Tensor, "A B N R"]:
-        """Position scores of words with rare lengths, which would widen the table: each has its own encodings."""
+        """Position scores of words with rare lengths, computed for each word from its own encodings.
+
+        In `_of_common`, every rare length would add 2n columns to the table.
+        """
         n = q.shape[1]
         encodings = self._encodings(n, lengths).flatten(0, 1).T  # [J*S D]
         at = (column * (2 * n) + n - 1 + head)[:, None] - torch.arange(n)  # [W N]
@@ -210,7 +219,10 @@ class FlatGraph(nn.Module):
         return scores[place].permute(3, 0, 2, 1)
 
     def _encodings(self, n: int, lengths: Int[Tensor, "K"]) -> Float[Tensor, "A d K*S"]:
-        """Projected encodings of keys of these lengths, whose heads are from n - 1 before to n after the query."""
+        """Projected position encodings of keys with these lengths.
+
+        For each length there are S = 2n encodings: the head of the key is n - 1 before to n after the query.
+        """
         distance = n - 1 - torch.arange(2 * n) + self.window
         to_head = self.of_heads[:, distance]
         to_tail = self.of_tails[:, (distance - (lengths[:, None] - 1)).clamp(min=0)]
@@ -228,7 +240,7 @@ def _identity(d: int) -> nn.Linear:
 
 @torch.no_grad()
 def _composed(first: nn.Linear, then: list[nn.Linear]) -> nn.Linear:
-    """One layer that applies the first and then each of the others, with concatenated results."""
+    """One layer that equals ``first``, followed by each layer of ``then``; the outputs are concatenated."""
     weight = torch.cat([f.weight @ first.weight for f in then])
     linear = nn.Linear(first.in_features, len(weight))
     linear.weight.copy_(weight)
@@ -238,9 +250,9 @@ def _composed(first: nn.Linear, then: list[nn.Linear]) -> nn.Linear:
 
 @torch.no_grad()
 def _tables(distances: FourDistances, window: int) -> tuple[Tensor, Tensor]:
-    """Summands of a position encoding: by the distance from a character to a key's head, and to its tail.
+    """The two summands of a position encoding: one for the distance to a key's head, one for that to its tail.
 
-    The column is the distance plus ``window``.
+    The distance is the position of the query minus that of the key. Its column is the distance plus ``window``.
     """
     encoded = sinusoid(torch.arange(-window, window) + distances.origin, distances.d_model)
     weights = distances.fuse.weight.chunk(distances.fuse.in_features // distances.d_model, 1)

@@ -22,9 +22,11 @@ from hanlattice.spans import ScoredSpan
 DECODERS = tuple(TAGS)  # decoders that this engine can run
 DIGEST = "weights"  # key in the graph's metadata: the digest of the weights that it was exported from
 
-# The cost of scoring one word alone, in rows of a table of all distances for one query.
+# A word length is common if its words, times this number, are at least as many as the characters with padding.
+# Scoring one word with its own encodings costs about as much as this many rows of the table of all distances.
 COST_OF_A_WORD = 40
-# Padded characters and words in one run of the graph: with more, activations do not stay in the cache of a core.
+# Largest number of characters and words, with padding, in one run of the graph. With more of them, the activations
+# do not fit into the cache of a core.
 NODES_AT_ONCE = 1024
 # Added to the attention scores of padding.
 MASKED = -1e9
@@ -55,7 +57,7 @@ class ExportedTagger:
                 raise EngineError(f"{folder.path}: ONNX Runtime cannot run the decoder {name!r}")
         if not (folder.path / GRAPH).is_file():
             raise EngineError(f"{folder.path} is not exported; run: hanlattice export {folder.path} FOLDER")
-        weights = folder.weights()  # first, so that broken weights are not reported as a graph that does not fit
+        weights = folder.weights()  # first, so that the error for broken weights does not blame the graph
         self._path, self._threads = folder.path, threads
         self._session = _session(folder.path, threads)
         made_for = self._session.get_modelmeta().custom_metadata_map.get(DIGEST)
@@ -84,10 +86,10 @@ class ExportedTagger:
         """Does nothing: there is no training mode."""
 
     def renew(self) -> None:
-        """Drop the session in a forked process, which does not have its threads; the next call opens another.
+        """Drop the session in a forked process, as its threads do not exist there; the next call opens another.
 
-        The session is never freed, as that would wait for its threads. For the same reason ONNX Runtime hangs when
-        a forked process ends by anything but ``os._exit``, as in ``multiprocessing``.
+        The session is never freed: freeing it would wait for its threads. For the same reason ONNX Runtime hangs
+        if a forked process ends in any way but ``os._exit``; ``multiprocessing`` ends its processes with it.
         """
         _abandon(self._session)
         self._session = None
@@ -95,7 +97,7 @@ class ExportedTagger:
     def find(
         self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
     ) -> list[list[ScoredSpan]]:
-        """Spans of each sentence, by a convention; the default one if it is empty.
+        """Spans of each sentence by an annotation convention; an empty name is the default one.
 
         One run of the graph gets at most ``batch_size`` sentences of similar size, and at most `NODES_AT_ONCE`
         nodes unless one sentence has more.
@@ -129,7 +131,7 @@ class ExportedTagger:
 
 
 def _cut(sentences: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
-    """Neighbouring sentences that have at most `NODES_AT_ONCE` nodes together when padded."""
+    """Groups of consecutive sentences with at most `NODES_AT_ONCE` nodes including padding, or one sentence."""
     first, widest = 0, 0
     for i, sentence in enumerate(sentences):
         widest = max(widest, sentence.n_nodes)
@@ -177,8 +179,10 @@ def feeds(sentences: Sequence[Encoded], convention: int = 0) -> Feeds:
     """The inputs of a graph of :mod:`hanlattice.engines.graph`: sentences padded to the longest.
 
     ``convention`` is the index of an annotation convention, 0 for the default one. ``n_chars`` is the length of
-    each sentence. The words of a sentence with common lengths come first. A graph has no empty axes: there is room
-    for at least one word of either kind, a common length besides 1, and the list of rare words ends with a dummy.
+    each sentence. In each sentence, the words with common lengths come first; see
+    :class:`hanlattice.engines.graph.FlatGraph`. No axis of a graph may be empty. So each sentence has at least one
+    column for either kind of word, ``common`` has at least the lengths 1 and 2, and the list of rare words ends
+    with a dummy word.
     """
     chars, n_chars = padded([s.chars for s in sentences])
     bigrams = _padded_to([s.bigrams for s in sentences], n_chars, chars.shape[1])
@@ -236,9 +240,10 @@ def _padded_to(rows: Sequence[np.ndarray], lengths: np.ndarray, width: int) -> I
 
 
 def _slots(sentence: np.ndarray, chosen: np.ndarray, n: int, first: int) -> tuple[np.ndarray, int]:
-    """The position of each chosen word among those of its sentence, from ``first`` on, and the width needed.
+    """A column for each chosen word, and the number of columns.
 
-    The width is the largest number of chosen words in a sentence, and at least 1.
+    The chosen words of each sentence are numbered from ``first``. The number of columns is the largest number of
+    chosen words in a sentence, and at least 1. Results for words that are not chosen have no meaning.
     """
     counts = np.bincount(sentence[chosen], minlength=n)
     place = np.cumsum(chosen) - 1 - (np.cumsum(counts) - counts)[sentence] + first

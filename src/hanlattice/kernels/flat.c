@@ -1,9 +1,9 @@
 /* FLAT with one layer, on concatenated sentences.
  *
- * It computes the same as the PyTorch modules, without padding and without an attention table of all pairs: each query
- * goes over its keys, and each key comes with its position encoding. Vectors of size D are stored with the heads
- * innermost (feature 0 of all heads, feature 1 of all heads, ...), so the product of a query and a key has the scores
- * of all heads side by side.
+ * It computes the same as the PyTorch modules, without padding and without an attention table of all pairs: a loop over
+ * the keys of each query reads each key together with its position encoding. Vectors of size D are stored with the
+ * heads innermost (feature 0 of all heads, feature 1 of all heads, ...). So lane i of a vector belongs to head i % A,
+ * and a sum of products of a query and a key has the scores of all heads next to each other.
  *
  * Notation: N characters and M words of all sentences together, D features, A heads.
  */
@@ -18,14 +18,15 @@
 /* A matrix product is computed in blocks of ROWS x COLUMNS outputs, whose sums fill most vector registers. */
 #define ROWS (LANES == 16 ? 12 : 6)
 #define COLUMNS (2 * LANES)
-#define PARTS 64  /* D is at most this many vectors */
+#define PARTS 64  /* largest number of vectors (parts) of D floats */
 #define QUERIES 8 /* attention works on blocks of QUERIES x KEYS */
 #define KEYS 16
 #define GROUP 240 /* characters that go through the layer together, so that their activations stay in the cache */
 
 /* ---- inputs ----
  *
- * kernels/structs.py has the same structures. Their sizes are exported below and compared when the library is opened. */
+ * kernels/structs.py declares the same structures. Their sizes, exported below, are compared when the library is
+ * opened. */
 
 typedef struct { /* an embedding table: rows of float32, or rows of int8 with a scale for each row */
     const void *rows;
@@ -37,7 +38,7 @@ typedef struct { /* a linear layer; its weights are stored in panels of COLUMNS 
     const void *panels;
     const float *bias;
     const float *scale;  /* one for each output, or NULL: float32 */
-    const int32_t *zero; /* initial sums of int8 products: they cancel the offset of 128 of the inputs */
+    const int32_t *zero; /* initial sums of int8 products: they cancel the zero point 128 of the inputs */
     int64_t n_in, n_out;
 } Linear;
 
@@ -50,7 +51,11 @@ typedef struct {
     const float *attention_norm, *feed_forward_norm; /* D weights and D biases each */
     const float *word_length, *word_label; /* summands of composed words; NULL: words are not composed */
     const float *const *encodings; /* position encodings by length of the key: 2 * window rows of D */
-    int64_t d_model, heads, window, longest, has_bigrams, has_output, carries_input, bf16;
+    int64_t d_model, heads, window;
+    int64_t longest; /* the last row of word_length; longer words share it */
+    int64_t has_bigrams, has_output;
+    int64_t carries_input; /* residual connections add the input of a sublayer; otherwise its own output */
+    int64_t bf16;
 } Flat;
 
 typedef struct {
@@ -102,7 +107,7 @@ static NOINLINE void multiply_float32(const float *x, int64_t rows, int64_t stri
 }
 
 #if defined(__AVX512VNNI__)
-/* Quantise a row to unsigned 8-bit numbers around 128; returns its scale. */
+/* Quantise a row to uint8 with the zero point 128; returns its scale. */
 INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
     __m512 most = _mm512_setzero_ps();
     for (int64_t k = 0; k < n; k += LANES) {
@@ -159,10 +164,11 @@ static NOINLINE void multiply_int8(const float *x, int64_t rows, int64_t stride,
 }
 #endif
 
-/* A key in memory. With bf16 everything is packed bfloat16, two numbers in the place of a float32: of keys, queries
- * and encodings two neighbouring vectors; of values those of two neighbouring keys, stored with the first. */
+/* A key in memory. With bf16, two bfloat16 numbers take the place of one float32. Keys, queries and encodings pack the
+ * same lane of two neighbouring vectors. Values pack the same feature of two neighbouring keys; only the first key of
+ * such a pair points to them. */
 typedef struct {
-    const float *key, *value, *encoding; /* the encoding is the one for the first query */
+    const float *key, *value, *encoding; /* the encoding for the first query of the sentence */
 } Key;
 
 typedef struct {          /* scratch memory. For the characters of a group: */
@@ -172,7 +178,7 @@ typedef struct {          /* scratch memory. For the characters of a group: */
     float *hidden;        /* inside the feed-forward network */
     float *fed;           /* outputs of linear layers of size D */
     /* For the words of a sentence: */
-    float *prefix;        /* prefix sums of the characters' summands */
+    float *prefix;        /* prefix sums of the summands of characters; see embed_words */
     float *word;          /* inputs of of_words */
     float *projected_word; /* outputs of of_words */
     /* For attention in a sentence: */
@@ -227,27 +233,28 @@ INLINE void zero_pad(float *row, int64_t n, int64_t end) {
     for (; n < end; n++) row[n] = 0;
 }
 
-/* Prefix sums of the characters' summands: the sum over a word is the difference of two rows. */
-static void prefix_sums(const float *shares, int64_t stride, int64_t n, int64_t width, float *sums) {
+/* Prefix sums of the summands of characters: the sum over a word is the difference of two rows. */
+static void prefix_sums(const float *summands, int64_t stride, int64_t n, int64_t width, float *sums) {
     memset(sums, 0, sizeof(float) * width);
     for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < width; k++) sums[(i + 1) * width + k] = sums[i * width + k] + shares[i * stride + k];
+        for (int64_t k = 0; k < width; k++) sums[(i + 1) * width + k] = sums[i * width + k] + summands[i * stride + k];
 }
 
 /* ---- attention ---- */
 
-/* Lane i belongs to head i % A. The sum over all lanes of a head, in each of its lanes. */
+/* Replaces each lane by the sum over all lanes of its head. Lane i belongs to head i % A. */
 INLINE vec sum_by_head(vec x, int64_t heads) {
     for (int64_t by = LANES / 2; by >= heads; by /= 2) {
-        ivec turned;
-        for (int i = 0; i < LANES; i++) turned[i] = i ^ (int)by;
-        x += __builtin_shuffle(x, turned);
+        ivec other;
+        for (int i = 0; i < LANES; i++) other[i] = i ^ (int)by;
+        x += __builtin_shuffle(x, other);
     }
     return x;
 }
 
 #if defined(__AVX512BF16__)
 #define HAS_BF16 1
+/* Round to bfloat16: `low` in the lower 16 bits of each lane, `high` in the upper. */
 INLINE vec pack_bf16(vec low, vec high) {
     ivec rounded = (ivec)high + 0x8000, other = (ivec)low + 0x8000;
     return (vec)((rounded & (int)0xffff0000) | ((other >> 16) & 0xffff));
@@ -267,6 +274,7 @@ INLINE void pack(const float *x, const float *plus, int64_t parts, const int bf1
         for (int64_t p = 0; p < parts; p++) V(out + p * LANES) = CV(x + p * LANES) + CV(plus + p * LANES);
 }
 
+/* sum + x * y; with bf16, two products in each lane. */
 INLINE vec add_product(vec sum, vec x, vec y, const int bf16) {
 #if HAS_BF16
     if (bf16) {
@@ -278,8 +286,8 @@ INLINE vec add_product(vec sum, vec x, vec y, const int bf16) {
     return sum + x * y;
 }
 
-/* Attention scores of one query for some keys; returns the largest score of each head so far. The encodings for this
- * query are `ahead` floats behind those for the first query. */
+/* Attention scores of one query for some keys. Returns the largest score of each head, also over `largest`. The
+ * encodings for this query are `ahead` floats after those for the first query. */
 INLINE vec score(const float *content, const float *position, const Key *keys, int64_t n_keys, int64_t ahead,
                  const int64_t parts, const int64_t heads, const int bf16, vec largest, float *scores) {
     vec by_content[PARTS], by_position[PARTS];
@@ -316,7 +324,7 @@ INLINE vec exp_scores(float *scores, int64_t n_keys, const int64_t heads, vec la
     return sum_by_head(sum, heads);
 }
 
-/* out += the weighted sum of the values of some keys. With bf16 the number of the first key has to be even. */
+/* out += the weighted sum of the values of some keys. With bf16 the index of the first key has to be even. */
 INLINE void read_values(const float *weights, const Key *keys, int64_t n_keys, const int64_t parts,
                         const int64_t heads, const int bf16, float *out) {
     vec sum[PARTS];
@@ -335,7 +343,8 @@ INLINE void read_values(const float *weights, const Key *keys, int64_t n_keys, c
     for (int64_t p = 0; p < parts; p++) V(out + p * LANES) = sum[p];
 }
 
-/* Attention of all queries of a sentence; rows of `out` have D floats. Encodings for the next query are one row further.
+/* Attention of all queries of a sentence; rows of `out` have D floats. The encodings of a key for the next query are in
+ * the next row.
  *
  * It works in blocks of QUERIES x KEYS, so that the keys and their encodings, most of which neighbouring queries share,
  * stay in the first-level cache. */
@@ -386,6 +395,7 @@ static void pack_keys(Key *keys, int64_t n_keys, int64_t parts, const float *zer
     }
 }
 
+/* Attention of the n characters of a sentence to its characters and words, s->keys. */
 static NOINLINE void attend_to_all(const Flat *m, const float *queries, int64_t stride, int64_t n,
                                    int64_t n_keys, Scratch *s, float *out) {
     int64_t parts = m->d_model / LANES;
@@ -401,7 +411,7 @@ static NOINLINE void attend_to_all(const Flat *m, const float *queries, int64_t 
         attend(m, queries, stride, n, s->keys, n_keys, s->scores, out, parts, m->heads, 0);
 }
 
-/* out = LayerNorm(x + residual), or LayerNorm(x + x) without one, as in the code of the FLAT authors. */
+/* out = LayerNorm(x + residual). Without a residual it is LayerNorm(x + x), as in the code of the FLAT authors. */
 static NOINLINE void add_and_norm(const float *x, const float *residual, int64_t stride, int64_t rows, int64_t d,
                               const float *norm, float *out) {
     for (int64_t i = 0; i < rows; i++) {
@@ -428,11 +438,15 @@ static NOINLINE void add_and_norm(const float *x, const float *residual, int64_t
 
 static int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
+/* Project the words of a sentence to keys and values.
+ *
+ * The vector of a composed word is its row of the table, plus a summand for its length and for its label, plus three
+ * summands that of_chars computed: of its first character, of its last one, and the mean over all its characters. */
 static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sentence, int64_t base, Scratch *s) {
     int64_t width = m->words.width, d = m->d_model, stride = m->of_chars.n_out;
     int64_t c0 = b->first_char[sentence], n = b->first_char[sentence + 1] - c0;
-    const float *shares = s->projected + (c0 - base) * stride + (m->carries_input ? 4 : 3) * d;
-    if (m->word_length) prefix_sums(shares + 2 * width, stride, n, width, s->prefix);
+    const float *summands = s->projected + (c0 - base) * stride + (m->carries_input ? 4 : 3) * d;
+    if (m->word_length) prefix_sums(summands + 2 * width, stride, n, width, s->prefix);
     int64_t w0 = b->first_word[sentence], w1 = b->first_word[sentence + 1];
     for (int64_t w = w0; w < w1; w++) {
         float *out = s->word + (w - w0) * m->of_words.n_in;
@@ -441,13 +455,13 @@ static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sent
         zero_pad(out, width, m->of_words.n_in);
         if (!m->word_length) continue;
         int64_t start = b->start[w], end = b->end[w], length = end - start;
-        const float *first = shares + start * stride, *last = shares + (end - 1) * stride + width;
+        const float *first = summands + start * stride, *last = summands + (end - 1) * stride + width;
         const float *before = s->prefix + start * width, *until = s->prefix + end * width;
         const float *of_length = m->word_length + (length < m->longest ? length : m->longest) * width;
         const float *of_label = m->word_label + b->label[w] * width;
-        float share = 1.0f / length;
+        float by = 1.0f / length;
         for (int64_t k = 0; k < width; k++)
-            out[k] += first[k] + last[k] + (until[k] - before[k]) * share + of_length[k] + of_label[k];
+            out[k] += first[k] + last[k] + (until[k] - before[k]) * by + of_length[k] + of_label[k];
     }
     multiply(s->word, w1 - w0, m->of_words.n_in, &m->of_words, s->projected_word, m->of_words.n_out, 0, s);
 }
@@ -457,6 +471,7 @@ INLINE Key key_at(const Flat *m, const float *key, int64_t start, int64_t end) {
     return (Key){key, key + m->d_model, m->encodings[end - start] + (m->window - start) * width};
 }
 
+/* Emissions of the sentences [from, to). */
 static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t to, Scratch *s, float *emissions) {
     int64_t base = b->first_char[from], rows = b->first_char[to] - base, d = m->d_model;
     int64_t n_in = m->of_chars.n_in, stride = m->of_chars.n_out;
@@ -504,12 +519,12 @@ static void *take(Arena *arena, int64_t bytes) {
     return start;
 }
 
-/* A vector more than `n` floats, as loops write whole vectors. */
+/* Memory for `n` floats and one more vector, because loops write whole vectors. */
 static float *take_floats(Arena *arena, int64_t n) {
     return take(arena, sizeof(float) * (round_up(n, LANES) + LANES));
 }
 
-/* Assign the scratch memory for some sentences; returns its size in bytes. */
+/* Assign the parts of the scratch memory; returns its size in bytes. Without `memory` it only computes the size. */
 static int64_t lay_out(const Flat *m, const Sentences *b, char *memory, Scratch *s) {
     int64_t longest = 0, most_words = 0;
     for (int64_t i = 0; i < b->n; i++) {
@@ -543,8 +558,8 @@ int64_t flat_memory(const Flat *m, const Sentences *b) {
     return lay_out(m, b, NULL, &s);
 }
 
-/* Write N rows of `emission.n_out` emissions; there must be memory for ROWS more. `memory` has as many bytes as
- * `flat_memory` returns, starts at a cache line, and need not be initialised. */
+/* Write N rows of `emission.n_out` emissions; `emissions` needs memory for ROWS more rows. `memory` has as many bytes
+ * as `flat_memory` returns, starts at a cache line, and need not be initialised. */
 void flat_emissions(const Flat *m, const Sentences *b, char *memory, float *emissions) {
     Scratch s;
     lay_out(m, b, memory, &s);

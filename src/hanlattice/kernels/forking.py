@@ -1,6 +1,7 @@
-"""Renew thread pools and locks in a forked child process, which has only the thread that forked.
+"""Renew thread pools and locks in a forked child process.
 
-A pool without its threads would wait forever, and so would a lock that one of them held.
+The child has only the thread that called fork. A pool would wait forever for its missing threads, and a lock for
+the missing thread that held it.
 """
 
 import os

@@ -20,6 +20,7 @@ typedef double dvec __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_al
 
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
+/* The vector at an address: V, CV of float32, D, CD of double; C for const. */
 #define V(p) (*(vec *)(p))
 #define CV(p) (*(const vec *)(p))
 #define D(p) (*(dvec *)(p))
@@ -32,6 +33,7 @@ INLINE vec maximum(vec a, vec b) {
     return (vec)(((ivec)a & more) | ((ivec)b & ~more));
 }
 
+/* The sum of all lanes. */
 INLINE float sum_lanes(vec x) {
     float sum = 0;
     for (int i = 0; i < LANES; i++) sum += x[i];
@@ -40,7 +42,7 @@ INLINE float sum_lanes(vec x) {
 
 /* exp(x) with a relative error up to 2e-7, for x from -87 to 88; lower values count as -87.
  *
- * Cephes expf, S. Moshier: a power of 2, times a polynomial of what remains. */
+ * Cephes expf, S. Moshier: a power of 2, times a polynomial of the remainder. */
 INLINE vec vec_exp(vec x) {
     const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     x = maximum(x, broadcast(-87.0f));

@@ -1,8 +1,8 @@
-"""Checks of a model's settings and weights before the C kernels use them, as these check no sizes.
+"""Checks of a model's settings and weights before the C kernels use them. The kernels themselves check no sizes.
 
-The settings are those of the builders in :mod:`hanlattice.build`, which needs torch; a test keeps the two equal.
-The names and shapes of all weights follow from the settings and the vocabulary, except for the widths of the
-tables.
+``EMBEDDINGS`` and ``ENCODERS`` repeat the settings of the builders in :mod:`hanlattice.build`, which cannot be
+imported without torch; a test keeps both equal. The settings and the vocabulary determine the names and shapes of
+all weights, except for the widths of the embedding tables.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
 Shape = tuple[int, ...]
 
 TABLES = ("embedding.chars.weight", "embedding.bigrams.weight", "encoder.words.table.weight")
-LONGEST = 16  # words of this length or more share a row, as in embeddings/words.py
+LONGEST = 16  # words of this length or more share a row of the length table, as in embeddings/words.py
 
 EMBEDDINGS: Mapping[str, Kinds] = {
     "characters": {
@@ -62,8 +62,10 @@ ENCODERS: Mapping[str, Kinds] = {
 
 
 def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
-    """The settings of ``embedding``, ``encoder``, ``decoder`` and, for each further convention,
-    ``conventions.NAME.decoder``, with defaults filled in.
+    """The settings of each part of a model, with defaults filled in.
+
+    The keys are ``embedding``, ``encoder``, ``decoder`` and, for each further convention,
+    ``conventions.NAME.decoder``.
 
     Raises:
         EngineError: no kernel runs parts with these names or settings.
@@ -99,8 +101,8 @@ def checked(
 ) -> dict[str, Shaped[np.ndarray, "*S"]]:
     """The weights, after checking that all have the expected shapes and are finite.
 
-    Tables that are stored as int8 stay so, with their scales under their names and `SCALE`; everything else is
-    floating point afterwards. ``n_tags`` is the number of tags of each convention.
+    Tables that are stored as int8 stay int8; the key of their scales is the name of the table followed by `SCALE`.
+    All other weights are returned as floating point. ``n_tags`` is the number of tags of each convention.
 
     Raises:
         ModelError: a weight is missing or unknown, has another shape or type, or is not finite.
@@ -128,8 +130,9 @@ def checked(
 
 
 def _refuse_misfit(name: str, array: np.ndarray, shape: Shape, kind: type | None) -> None:
-    """
-    ``kind`` is the required type, any floating point type if None.
+    """Check the shape, the type and the values of a weight.
+
+    ``kind`` is the required type; None accepts any floating point type.
 
     Raises:
         ModelError: the array has another shape or type, or is not finite.
@@ -145,6 +148,7 @@ def _refuse_misfit(name: str, array: np.ndarray, shape: Shape, kind: type | None
 def _shapes(
     weights: Weights, folder: ModelFolder, settings: Mapping[str, Mapping[str, Any]], n_tags: Mapping[str, int]
 ) -> dict[str, Shape]:
+    """The expected shape of every weight, by its name. Only the widths of the tables come from ``weights``."""
     vocabulary, embedding, encoder = folder.vocabulary, settings["embedding"], settings["encoder"]
     rows = {
         "embedding.chars.weight": len(vocabulary.chars) + FIRST_ROW,
@@ -161,16 +165,21 @@ def _shapes(
         shapes |= _linear("encoder.words.composition.project", 3 * d_in, d_word)
         shapes["encoder.words.composition.length.weight"] = (LONGEST + 1, d_word)
         shapes["encoder.words.composition.label.weight"] = (vocabulary.n_word_kinds, d_word)
-    shapes |= _of_flat(encoder, d_in, d_word)
+    shapes |= _shapes_of_encoder(encoder, d_in, d_word)
     for convention, n in n_tags.items():
         name = _decoder(convention)
-        shapes |= _of_tags(name, folder.decoder(convention).name, settings[name], encoder["d_model"], n)
+        shapes |= _shapes_of_decoder(name, folder.decoder(convention).name, settings[name], encoder["d_model"], n)
         if convention:
             shapes[f"conventions.{convention}.shift"] = (d_in,)
     return shapes
 
 
 def _width(weights: Weights, name: str) -> int:
+    """The width of an embedding table.
+
+    Raises:
+        ModelError: the table is missing or is not a matrix.
+    """
     if name not in weights:
         raise ModelError(f"{MISFIT} ({name} is missing)")
     shape = weights[name].shape
@@ -179,7 +188,7 @@ def _width(weights: Weights, name: str) -> int:
     return shape[1]
 
 
-def _of_flat(encoder: Mapping[str, Any], d_in: int, d_word: int) -> dict[str, Shape]:
+def _shapes_of_encoder(encoder: Mapping[str, Any], d_in: int, d_word: int) -> dict[str, Shape]:
     d, hidden, layer = encoder["d_model"], encoder["d_feed_forward"], "encoder.layers.0."
     projections = {"key": encoder["key_projection"], "output": encoder["output_projection"]}
     named = ("query", "value", "position", *(name for name, there in projections.items() if there))
@@ -195,7 +204,9 @@ def _of_flat(encoder: Mapping[str, Any], d_in: int, d_word: int) -> dict[str, Sh
     return shapes | dict.fromkeys(norms, (d,))
 
 
-def _of_tags(name: str, kind: str, settings: Mapping[str, Any], d_model: int, n_tags: int) -> dict[str, Shape]:
+def _shapes_of_decoder(
+    name: str, kind: str, settings: Mapping[str, Any], d_model: int, n_tags: int
+) -> dict[str, Shape]:
     shapes = _linear(f"{name}.emission", d_model, n_tags)
     if kind == "crf":
         shapes[f"{name}.transitions"] = (n_tags, n_tags)
