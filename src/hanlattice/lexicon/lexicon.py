@@ -30,13 +30,13 @@ class Lexicon:
 
     ``rewrite`` is applied to all words that are added, removed or looked up later: words need the same
     normalisation (width, traditional characters) as the texts that a model searches. It gets several words at once,
-    joined by NUL characters, which it has to keep. ``known_labels`` are the labels that words may have, any if
-    None; a model sets the labels that it knows. ``longest`` is the length of the longest word that may be added,
-    any if None; a model sets its window.
+    joined by NUL characters, which it has to keep. ``known_labels`` are the labels that words may have; None allows
+    any. A model sets the labels that it knows. ``longest`` is the length of the longest word that may be added;
+    None allows any. A model sets its window.
 
     Args:
         words: words, or tuples of a word, a label and a weight.
-        rewrite: see above; it is not applied to ``words``.
+        rewrite: see above; it is applied to ``words`` too.
     """
 
     def __init__(self, words: Iterable[Entry] = (), rewrite: Callable[[str], str] | None = None):
@@ -117,7 +117,7 @@ class Lexicon:
     def remove(self, word: str) -> None:
         """Remove a word, if it is in the lexicon."""
         with self._lock:
-            self._pending[self._written([word])[0]] = None
+            self._pending[self._rewritten([word])[0]] = None
 
     def update(self, words: str | Path | Iterable[Entry], *, source: str | Path | None = None) -> None:
         """Add the words of a file or of an iterable. On an error no word is added.
@@ -128,26 +128,25 @@ class Lexicon:
             source: the file that the entries come from, for error messages.
 
         Raises:
-            DataError: the file cannot be read, an entry is not a valid word with label and weight, or a label is
-            not
-                known.
+            DataError: the file cannot be read; an entry is not a valid word with label and weight; a label is not
+                known; or a word is longer than ``longest``.
         """
         if isinstance(words, str | Path):
             self.update(read_words(words), source=words)
             return
         entries = list(words)
-        _refuse_no_entries(entries)
+        _refuse_invalid_entries(entries)
         texts = [entry if isinstance(entry, str) else entry[0] for entry in entries]
         traits = [PLAIN if isinstance(entry, str) else (entry[1], entry[2]) for entry in entries]
-        _refuse_no_words(texts)
+        _refuse_invalid_words(texts)
         if self.known_labels is not None:
             _refuse_unknown(texts, traits, self.known_labels, source)
-        written = self._written(texts)
+        rewritten = self._rewritten(texts)
         if self.longest is not None:
-            _refuse_unreadable(texts, written, self.longest)
-        _refuse_long_words(written)
-        edits = dict(zip(written, traits, strict=True))
-        edits.pop("", None)  # a word that the normalisation removed
+            _refuse_unreadable(texts, rewritten, self.longest)
+        _refuse_long_words(rewritten)
+        edits = dict(zip(rewritten, traits, strict=True))
+        edits.pop("", None)  # words of which normalisation leaves nothing
         with self._lock:
             self._pending.update(edits)
 
@@ -165,11 +164,11 @@ class Lexicon:
         return self._snapshot().match(text, min_length)
 
     def match_batch(self, texts: Sequence[str], min_length: int = 1) -> BatchMatches:
-        """``match`` for many texts at once, much faster than one by one; the limit applies to all together."""
+        """``match`` for many texts, much faster than separate calls. The limit applies to all texts together."""
         return self._snapshot().match_batch(texts, min_length)
 
     def match_codes(self, codes: UInt32, starts: Int64, min_length: int = 1) -> BatchMatches:
-        """``match_batch`` of texts whose code points are known.
+        """``match_batch`` for texts that are given as code points.
 
         ``codes`` and ``starts`` are those of :func:`hanlattice.text.code_points.concatenated`.
         """
@@ -209,19 +208,19 @@ class Lexicon:
     def id(self, word: str) -> int | None:
         """The id of a word, or None if it is not in the lexicon."""
         state = self._snapshot()
-        found = int(state.ids(WordTable.of(self._written([word])))[0])
+        found = int(state.ids(WordTable.of(self._rewritten([word])))[0])
         return found if found >= 0 and (state.present is None or state.present[found]) else None
 
     def ids(self, words: Iterable[str]) -> Int32:
         """``id`` for many words at once; -1 for words that are not in the lexicon."""
         state = self._snapshot()
-        found = state.ids(WordTable.of(self._written(words)))
+        found = state.ids(WordTable.of(self._rewritten(words)))
         if state.present is not None:
             found[~state.present[found]] = -1
         return found
 
     def find(self, words: Iterable[str]) -> Int32:
-        """``ids`` of words that are normalised already; removed words have their ids too."""
+        """``ids`` of words that are already normalised: ``rewrite`` is not applied. Removed words are found too."""
         return self._snapshot().ids(WordTable.of(words))
 
     def label(self, word: int) -> str | None:
@@ -248,7 +247,7 @@ class Lexicon:
         return self._snapshot().label_ids
 
     def label_ids_of(self, words: Int32) -> Int32:
-        """``label_ids`` of words; in a broken file, ids out of range count as no label."""
+        """``label_ids`` of words. In a broken file, label ids out of range count as no label (-1)."""
         state = self._snapshot()
         found = state.label_ids[words]
         return np.where((found >= 0) & (found < len(state.labels)), found, np.int32(-1))
@@ -258,18 +257,18 @@ class Lexicon:
         """``[id_count]``: the weight, or NaN. The array is shared and must not be changed."""
         return self._snapshot().weights
 
-    def _written(self, words: Iterable[str]) -> list[str]:
-        """The words after ``rewrite``, in one call as no word has a NUL character."""
+    def _rewritten(self, words: Iterable[str]) -> list[str]:
+        """The words after ``rewrite``, which gets them in one call, separated by NUL characters."""
         words = list(words)
         return words if self.rewrite is None or not words else self.rewrite(BOUNDARY.join(words)).split(BOUNDARY)
 
     def _snapshot(self) -> Snapshot:
-        """The current state, after pending edits were applied."""
+        """The current state, with pending edits applied."""
         if self._pending:
             with self._lock:
                 if self._pending:
                     self._state = self._state.edited(self._pending)
-                    self._pending = {}  # only now, so that no edit is lost if memory is short
+                    self._pending = {}  # after the edits, so that none is lost if they run out of memory
         return self._state
 
 
@@ -285,8 +284,9 @@ def _restored(
     return lexicon
 
 
-def _refuse_no_entries(entries: Sequence[Any]) -> None:
-    """
+def _refuse_invalid_entries(entries: Sequence[Any]) -> None:
+    """Check the types of entries, and the range of their weights.
+
     Raises:
         DataError: an entry is neither a string nor a tuple of word, label and weight, or a weight is out of range.
     """
@@ -309,19 +309,21 @@ def _is_weight(weight: object) -> bool:
 
 
 def _refuse_long_words(texts: list[str]) -> None:
-    """
+    """Check the lengths of words.
+
     Raises:
-        DataError: a word is too long.
+        DataError: a word has more than `LONGEST` characters.
     """
     longest = max(texts, key=len, default="")
     if len(longest) > LONGEST:
         raise DataError(f"a word of the lexicon has {len(longest):,} characters, more than {LONGEST:,}; shorten it")
 
 
-def _refuse_no_words(texts: list[str]) -> None:
-    """
+def _refuse_invalid_words(texts: list[str]) -> None:
+    """Check the characters of words.
+
     Raises:
-        DataError: a word is empty, or has the character that separates texts.
+        DataError: a word is empty, or has a NUL character, which separates texts.
     """
     if "" in texts or BOUNDARY in "".join(texts):
         problem = "no characters" if "" in texts else "a NUL character"
@@ -331,9 +333,10 @@ def _refuse_no_words(texts: list[str]) -> None:
 def _refuse_unknown(
     texts: Sequence[str], traits: Sequence[Traits], known: Collection[str], source: str | Path | None
 ) -> None:
-    """
+    """Check the labels of words.
+
     Raises:
-        DataError: a label is not known.
+        DataError: a label is not in ``known``.
     """
     for text, (label, _) in zip(texts, traits, strict=True):
         if label and label not in known:
@@ -345,12 +348,13 @@ def _refuse_unknown(
             )
 
 
-def _refuse_unreadable(texts: Sequence[str], written: Sequence[str], longest: int) -> None:
-    """
+def _refuse_unreadable(texts: Sequence[str], rewritten: Sequence[str], longest: int) -> None:
+    """Check what normalisation made of words.
+
     Raises:
-        DataError: normalisation leaves nothing of a word, or it is longer than the window of the model.
+        DataError: nothing is left of a word, or it is longer than the window of the model.
     """
-    for text, word in zip(texts, written, strict=True):
+    for text, word in zip(texts, rewritten, strict=True):
         if not word:
             raise DataError(f"the word {text!r} has only white space or invisible characters; remove it")
         if len(word) > longest:

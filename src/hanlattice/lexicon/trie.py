@@ -2,9 +2,9 @@
 
 A state of the trie *is* a slot of an open-addressing hash table. The slot has the key of the transition that leads
 to it, ``parent << 21 | character``, so one look-up both checks a transition and finds the next state, and no states
-have to be numbered when the table is built. The value beside the key has the word that ends in this state, and 32
-bits for the last five bits of the characters that can follow. These bits avoid most failed look-ups, each of which
-would be a cache miss in a large table::
+have to be numbered when the table is built. The value beside the key has the word that ends in this state, and a
+set of 32 bits: bit c is set if a character whose last five bits are c can follow. These bits avoid most failed
+look-ups, each of which would be a cache miss in a large table::
 
     cell   key    parent state << 21 | character             0 if the slot is free
            value  32 bits of following characters | word id + 1   0 if no word ends here
@@ -12,9 +12,9 @@ would be a cache miss in a large table::
 If the slot of a key is taken, the key goes to another slot of the same cache line, and to the next line if this one
 is full. So one memory access nearly always decides whether a key exists.
 
-All start positions of a text advance together, and drop out when there is no transition. The C kernel advances a
-few dozen at a time. Without it numpy advances all of them, one character in each round, and plain Python walks
-through short texts, where it is faster.
+A search starts at every position of a text. All start positions advance together, one character in each round; a
+position drops out when it has no transition. The C kernel advances a few dozen positions at a time. Without the
+kernel, numpy advances all of them; for short texts plain Python (`Trie.walk`) is faster.
 """
 
 from collections.abc import Sequence
@@ -36,11 +36,13 @@ CHARACTER_BITS = 21  # Unicode ends at 0x10FFFF
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: Fibonacci hashing
 GOLDEN64, FULL = np.uint64(GOLDEN), (1 << 64) - 1
 HALF = np.uint64(32)  # bits
-FOLLOWING = np.uint32(31)  # mask of the bits of a character that the value of a cell knows
+FOLLOWING = np.uint32(31)  # mask of the last five bits of a character, the number of its bit in a value
 SLOTS_PER_STATE = 2.5  # fewer need less memory, more have fewer collisions
 LINE = 4  # slots in a cache line
-LINES = 64  # cache lines in which a key is searched, as in trie.c; a table that needs more is built larger
-WINDOW = 1 << 16  # start positions that numpy searches together: they fit uint16, which is sorted by radix
+LINES = (
+    64  # largest number of cache lines searched for a key, as in trie.c; a table that needs more is built larger
+)
+WINDOW = 1 << 16  # start positions that numpy searches together: they fit uint16, for which numpy has a radix sort
 
 
 class MatchesOfLength(NamedTuple):
@@ -59,10 +61,9 @@ class Trie:
     beyond the table count as missing, a key is searched in `LINES` cache lines, and matches have at most
     ``longest`` characters.
 
-    ``cells [slots 2]`` are pairs of key and value, in whole cache lines; bit ``c`` of the following characters
-    stands for all characters whose code ends with the bits of ``c``. The root has no slot; as a parent it has the
-    number ``slots``. ``first [largest first character + 2]`` is the state after a first character, or -1; the last
-    entry is -1.
+    ``cells [slots 2]`` are pairs of key and value, in whole cache lines. The root has no slot; as a parent it has
+    the number ``slots``. ``first [largest first character + 2]`` maps a first character to its state, or to -1; the
+    last entry is -1.
     """
 
     cells: UInt64
@@ -80,7 +81,7 @@ class Trie:
 
     @classmethod
     def _of_lines(cls, lines: int, codes: UInt32, offsets: Int64) -> "Trie | None":
-        """The trie in a table with so many cache lines, or None if some keys are too far from their slots."""
+        """The trie in a table with ``lines`` cache lines; None if a key has no free slot near its home."""
         try:
             return cls._filled(lines * LINE, codes, offsets)
         except _Crowded:
@@ -88,10 +89,15 @@ class Trie:
 
     @classmethod
     def _filled(cls, slots: int, codes: UInt32, offsets: Int64) -> "Trie":
+        """The trie in a table with this number of slots.
+
+        Raises:
+            _Crowded: a key has no free slot near its home.
+        """
         lengths = np.diff(offsets)
         cells = _lines_of_zeros(slots)
         keys, values = cells.T
-        keys[0] = 1  # taken, so that no state is 0 and no transition has the key 0, which marks a free slot
+        keys[0] = 1  # reserved: without state 0, no transition has the key 0, which marks a free slot
         states = np.full(len(lengths), slots, np.int64)
         words = np.arange(len(lengths))
         for depth in range(int(lengths.max(initial=0))):
@@ -160,7 +166,7 @@ class Trie:
         return Matches(*found[:, :count])
 
     def _by_length(self, codes: UInt32, low: int, high: int, min_length: int, most: int) -> list[MatchesOfLength]:
-        """The matches by length, the shortest first.
+        """The matches that start in ``codes[low:high]``, grouped by length, the shortest first.
 
         Raises:
             DataError: there are more than ``most`` matches.
@@ -170,14 +176,14 @@ class Trie:
         starts = np.flatnonzero((reached >= 0) & (reached < len(self.cells)))
         states = reached[starts].astype(np.int64)
         values = self._pairs.take(states).view(np.uint64)[1::2]
-        pieces = []
+        by_length = []
         length = 1
         while len(starts) and length <= self.longest:
             if length >= min_length:
                 words = self._words(values)
                 ends = np.flatnonzero(words >= 0)
                 if len(ends):
-                    pieces.append(MatchesOfLength(length, starts[ends], words[ends]))
+                    by_length.append(MatchesOfLength(length, starts[ends], words[ends]))
                     most -= len(ends)
                 if most < 0:
                     raise too_many(len(codes) - 1)
@@ -188,7 +194,7 @@ class Trie:
             hits, states, values = self._probe(_key(states[inner], following[inner]))
             starts = starts[hits]
             length += 1
-        return pieces
+        return by_length
 
     def walk(self, codes: Sequence[int], min_length: int = 1) -> list[tuple[int, int, int]]:
         """Every word in the code points of a short text, as (start, end, word) in this order."""
@@ -241,7 +247,11 @@ class Trie:
 
     @property
     def _pairs(self) -> NDArray[np.complex128]:
-        """The cells as one array of 16-byte items, as ``take`` copies an array that is not contiguous."""
+        """The cells as one contiguous array of 16-byte items, one for each pair of key and value.
+
+        ``take`` would first copy a column of ``cells``, which is not contiguous. Complex numbers only serve as a
+        type of 16 bytes.
+        """
         return self.cells.view(np.complex128)[:, 0]
 
     def _probe(self, keys: UInt64) -> tuple[NDArray[np.intp], Int64, UInt64]:
@@ -287,6 +297,7 @@ def _lines_of_zeros(slots: int) -> UInt64:
 
 
 def _key(states: Int64, characters: UInt32) -> UInt64:
+    """The keys of the transitions from states by characters."""
     return (states << CHARACTER_BITS | characters).view(np.uint64)
 
 
@@ -296,14 +307,17 @@ def _home(keys: UInt64, slots: int) -> Int64:
 
 
 def _mark_following(values: UInt64, parents: Int64, characters: UInt32) -> None:
-    """Set the bit of each character in the value of its parent, one bit at a time as parents occur repeatedly."""
+    """Set the bit of each character in the value of its parent.
+
+    ``|=`` applies one update to a parent that occurs repeatedly, so each of the 32 bits is set separately.
+    """
     bits = characters & FOLLOWING
     for bit in range(32):
         values[parents[bits == bit]] |= np.uint64(1 << (32 + bit))
 
 
 def _probed(homes: Int64, probe: int, count: int) -> Int64:
-    """The slot to try after ``probe`` others: all of the cache line of the home, then all of the next line."""
+    """The slot to try after ``probe`` others: all of the home's cache line, then all of the next line."""
     lines = ((homes & -LINE) + (probe & -LINE)) % count
     return lines | (homes + probe & LINE - 1)
 
@@ -336,7 +350,7 @@ def _insert(table: UInt64, keys: UInt64) -> Int64:
 
 
 def _count_states(codes: UInt32, offsets: Int64) -> int:
-    """The number of distinct prefixes, a few percent too low as colliding hashes count once."""
+    """The number of distinct prefixes. It is a few percent too low, as prefixes with equal hashes count once."""
     lengths = np.diff(offsets)
     words = np.arange(len(lengths))
     hashes = np.zeros(len(lengths), np.uint64)

@@ -25,11 +25,11 @@ def read_words(path: str | Path) -> Iterator[Entry]:
     Space around each field is stripped; blank lines are skipped, and their number is logged.
 
     Raises:
-        DataError: the file cannot be read, is not UTF-8, or a line is too long or holds what no word can.
+        DataError: the file cannot be read or is not UTF-8, or a line is too long or is not a valid word.
     """
     number = blank = 0
     for lines in read_blocks(path):
-        _refuse_no_words(lines, path, number)
+        _refuse_invalid_lines(lines, path, number)
         for line in lines:
             number += 1
             if not (text := line.strip()):
@@ -77,7 +77,7 @@ def read_table(path: str | Path) -> Listed | None:
     text += "" if text.endswith("\n") else "\n"
     codes = code_points(text)
     ends = np.flatnonzero(codes == ord("\n"))
-    starts = np.concatenate([ends[:1] * 0, ends[:-1] + 1])
+    starts = np.concatenate([ends[:1] * 0, ends[:-1] + 1])  # the first line starts at 0
     tabs = np.flatnonzero(codes == ord("\t"))
     lines = np.searchsorted(ends, tabs)
     word_ends = ends.copy()
@@ -91,6 +91,7 @@ def read_table(path: str | Path) -> Listed | None:
         return None
     listed = [text[start:end] for start, end in zip((tabs + 1).tolist(), ends[lines].tolist(), strict=True)]
     labels = tuple(dict.fromkeys(listed))
+    # First and last characters of all fields. White space there would have to be stripped, which `read_words` does.
     edges = "".join([label[0] + label[-1] if label else " " for label in labels])
     edges += text_of(codes[starts]) + text_of(codes[word_ends - 1])
     if any(map(str.isspace, set(edges))) or any(_number(label) is not None for label in labels):
@@ -98,6 +99,7 @@ def read_table(path: str | Path) -> Listed | None:
     numbers = {label: number for number, label in enumerate(labels)}
     label_ids = np.full(len(ends), -1, np.int32)
     label_ids[lines] = [numbers[label] for label in listed]
+    # +1 at the start of each word and -1 at its end: the cumulative sum is 1 for the characters of words.
     inside = np.zeros(len(codes) + 1, np.int8)
     inside[starts] += 1
     inside[word_ends] -= 1
@@ -108,10 +110,11 @@ def read_table(path: str | Path) -> Listed | None:
     )
 
 
-def _refuse_no_words(lines: Sequence[str], path: str | Path, done: int) -> None:
-    """
+def _refuse_invalid_lines(lines: Sequence[str], path: str | Path, done: int) -> None:
+    """Check lines of a word list; ``done`` lines of the file precede them.
+
     Raises:
-        DataError: a line is too long or has a NUL character; ``done`` lines precede them.
+        DataError: a line is too long or has a NUL character.
     """
     if max(map(len, lines), default=0) <= LONGEST_LINE and "\0" not in "".join(lines):
         return
@@ -127,6 +130,11 @@ def _refuse_no_words(lines: Sequence[str], path: str | Path, done: int) -> None:
 
 
 def _entry(line: str, path: str | Path, number: int) -> Word:
+    """The word of a line with tabs.
+
+    Raises:
+        DataError: the line has no word, too many columns, or a weight that is not a number.
+    """
     text, *fields = (field.strip() for field in line.split("\t"))
     while fields and not fields[-1]:
         fields.pop()
@@ -150,6 +158,7 @@ def _entry(line: str, path: str | Path, number: int) -> Word:
 
 
 def _number(field: str) -> float | None:
+    """The finite number that a field holds, or None."""
     try:
         number = float(field)
     except ValueError:

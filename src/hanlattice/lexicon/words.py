@@ -29,7 +29,8 @@ NO_CHARACTER = "a compiled lexicon is broken (a number that is no character); bu
 
 
 def _text(codes: UInt32) -> str:
-    """
+    """The text of code points.
+
     Raises:
         ModelError: a number is not a code point, as in a broken file.
     """
@@ -66,10 +67,10 @@ class WordTable:
         return (text[start:end] for start, end in pairwise(offsets))
 
     def in_order(self) -> "WordTable":
-        """This table, after checking that the offsets rise and all code points exist.
+        """This table, after checking that its offsets never decrease and all its code points exist.
 
         Raises:
-            ModelError: they do not, as in a broken file.
+            ModelError: a check fails, as in a broken file.
         """
         ends = self.offsets
         if self.codes.max(initial=0) > LAST_CODE:
@@ -79,6 +80,7 @@ class WordTable:
         return self
 
     def __add__(self, other: "WordTable") -> "WordTable":
+        """The words of both tables, in order."""
         self.in_order()
         return WordTable(
             np.concatenate([self.codes, other.codes]),
