@@ -1,4 +1,4 @@
-"""Texts as arrays of Unicode code points, one number a character."""
+"""Texts as arrays of Unicode code points: one number for each character."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ UInt32 = NDArray[np.uint32]
 Int64 = NDArray[np.int64]
 
 COUNT = 0x110000  # Unicode code points, assigned or not
-BOUNDARY = "\0"  # stands after each of several texts; no word of a lexicon holds it
+BOUNDARY = "\0"  # follows each text where several are concatenated; no word of a lexicon contains it
 
 
 def code_points(text: str) -> UInt32:

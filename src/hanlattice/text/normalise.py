@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from hanlattice.config.settings import TextConfig
 
 
-_UNKNOWN, _EXPANDS = -1, -2
-_SHORT = 32
+_UNKNOWN, _EXPANDS = -1, -2  # in `_Table.target`: not computed yet; not replaced by exactly one character
+_SHORT = 32  # characters; the results for shorter ranges are cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class Normalised:
     def original(self, start: int, end: int) -> tuple[int, int]:
         """The range of the original from which ``[start, end)`` of the normalised text comes.
 
-        If one character became several, or several became one, the range has all of them.
+        If one character became several, or several became one, the range includes all of them. An empty range
+        gives an empty range.
         """
         if start < end:
             return self.starts.item(start), self.ends.item(end - 1)
@@ -45,7 +46,7 @@ class Normalised:
         return place, place
 
     def normalised(self, start: int, end: int) -> tuple[int, int]:
-        """The shortest range of the normalised text that comes from all of ``[start, end)`` of the original."""
+        """The range of the normalised text with all characters that come from ``[start, end)`` of the original."""
         first = int(np.searchsorted(self.ends, start, side="right"))
         return first, max(first, int(np.searchsorted(self.starts, end, side="left")))
 
@@ -84,12 +85,17 @@ class Normaliser:
         return [n if units is None else _placed(n, units) for n, units in zip(found, tidied, strict=True)]
 
     def words(self, joined: str) -> str:
-        """Normalise words that are joined by NUL characters, as a :class:`hanlattice.lexicon.Lexicon` does."""
+        """Normalise words that are joined by NUL characters, as :class:`hanlattice.lexicon.Lexicon` joins them."""
         if self.tidy and needs_tidying(joined):
             return BOUNDARY.join(normal.text for normal in self.all(joined.split(BOUNDARY)))
         return self._rewritten([joined])[0].text
 
     def _rewritten(self, texts: Sequence[str]) -> list[Normalised]:
+        """Apply all options but ``tidy``.
+
+        Most texts are translated by a table. Only texts in which some character is not replaced by exactly one
+        (``hard`` positions) are normalised range by range.
+        """
         codes = code_points("".join(texts))
         table = _table(self)
         table.learn(codes)
@@ -109,7 +115,7 @@ class Normaliser:
         ]
 
     def _by_ranges(self, text: str, target: NDArray[np.int32], joins: NDArray[np.bool_]) -> Normalised:
-        """Normalise a text in which a character does not become exactly one character."""
+        """Normalise a text in which some characters are not replaced by exactly one character."""
         positions = np.arange(len(text) + 1, dtype=np.int32)
         ends = positions[1:].copy()
         width = np.ones(len(text), np.int32)
@@ -141,8 +147,8 @@ class _Table:
     """The effect of a normaliser on each code point, computed when the code point is first seen.
 
     ``target`` is the code point that replaces it, or `_EXPANDS` if it does not become exactly one. ``joins`` is
-    True if NFKC may combine it with the characters before it; a text can be cut before all others, and NFKC of the
-    parts is NFKC of the whole.
+    True if NFKC may combine it with the characters before it. A text can be cut before any character that does not
+    join: NFKC of the parts, concatenated, is NFKC of the whole.
     """
 
     def __init__(self, normaliser: Normaliser) -> None:
@@ -151,6 +157,7 @@ class _Table:
         self.joins = np.zeros(COUNT, bool)
 
     def learn(self, codes: NDArray[np.uint32]) -> None:
+        """Compute the entries of code points that have not been seen before."""
         for code in np.unique(codes[self.target[codes] == _UNKNOWN]).tolist():
             normal = _nfkc(chr(code), self.normaliser.nfkc)
             mapped = self.normaliser._map(normal)
@@ -165,7 +172,7 @@ def _table(normaliser: Normaliser) -> _Table:
 
 
 def _placed(normal: Normalised, units: Sequence[Unit]) -> Normalised:
-    """The same text with origins in the text before tidying."""
+    """The same text, with the origins of its characters in the text before tidying."""
     places = np.array([unit[1:] for unit in units], np.int32).reshape(-1, 2)
     return Normalised(normal.text, places[normal.starts, 0], places[normal.ends - 1, 1])
 
@@ -185,11 +192,12 @@ def _joins(character: str) -> bool:
 
 
 def _nfkc(text: str, nfkc: bool) -> str:
+    """NFKC of a text, or the text itself if ``nfkc`` is not set."""
     return unicodedata.normalize("NFKC", text) if nfkc else text
 
 
 def _hard_ranges(joins: NDArray[np.bool_], target: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-    """The ranges between cuts in which characters are not replaced one for one."""
+    """The ranges between possible cuts in which characters are not replaced one for one."""
     starts = np.flatnonzero(~joins)
     ends = np.append(starts[1:], len(joins))
     hard = (ends - starts > 1) | (target[starts] == _EXPANDS)

@@ -5,9 +5,9 @@ Every character of the result has the range of the original from which it comes.
 - Invisible characters (zero-width, control, variation selectors) are dropped.
 - A run of emoji, private-use characters and U+FFFD becomes one `SYMBOL`.
 - A run of white space becomes one blank, or one line feed if it has a line end. It is dropped at both ends of the
-  text, beside punctuation, in runs of single characters ("小 米 手 机"), at the ends of lines in a hard-wrapped
-  paragraph, and in segmented text. Between other Chinese words it becomes the comma that a writer would have set:
-  `COMMA`, or `LIST_COMMA` in a list of names.
+  text, between punctuation and a Chinese character (blanks only), in runs of single characters ("小 米 手 机"), at
+  the ends of lines in a hard-wrapped paragraph, and in segmented text. Between other Chinese words it becomes the
+  comma that a writer would have set: `COMMA`, or `LIST_COMMA` in a list of names.
 """
 
 import re
@@ -26,7 +26,8 @@ _EMOJI = (
     "\U000f0000-\U000ffffd"
 )
 _LINE_END = "\n\x0b\x0c\r\x85\u2028\u2029"
-# An empty or an indented line starts a paragraph, and so does a line after two blanks in Markdown.
+# White space that is a single line end after at most one blank. An empty line, an indented line and, in Markdown,
+# two blanks before the line end start a new paragraph, so they do not match.
 _ONE_LINE_END = re.compile(f"[^\\S{_LINE_END}]?(?:\r\n|[{_LINE_END}])[{_INVISIBLE}]*")
 _ANY = re.compile(f"[\\s{_INVISIBLE}{_EMOJI}{SYMBOL}]")
 _UNIT = re.compile(
@@ -36,11 +37,12 @@ _UNIT = re.compile(
 _PUNCTUATION = frozenset("，。、；：！？“”‘’（）《》〈〉【】「」『』…—～·,;:!?()")
 _ENDS_SENTENCE = frozenset("。！？!?…；;：:")
 
-ALONE = 5  # from so many single characters on, the white space between them is dropped
-WRAPPED = 16  # characters in a line, at least, whose end may come from hard wrapping
-SLACK = 2  # difference in length of wrapped lines, at most
-LISTED, LISTED_LENGTH = 3, 10  # in a list of names: parts at least, and their mean length at most
-SINGLE, SEGMENTED_LENGTH = 0.2, 2.5  # in segmented text: share of single characters at least, mean length below
+ALONE = 5  # smallest number of tokens for which the white space between them is dropped
+WRAPPED = 16  # smallest number of characters in a hard-wrapped line
+SLACK = 2  # largest difference in length from the longest line for a hard-wrapped line
+LISTED, LISTED_LENGTH = 3, 10  # for a list of names: smallest number of parts, largest mean length
+# For segmented text: smallest share of parts with one character, and the mean length has to be below the second.
+SINGLE, SEGMENTED_LENGTH = 0.2, 2.5
 
 Unit = tuple[str, int, int]  # a character of the result, and the range [start, end) of the original
 
@@ -60,7 +62,7 @@ def is_symbol(character: str) -> bool:
 
 
 def needs_tidying(text: str) -> bool:
-    """Whether :func:`tidy` would change the text."""
+    """Whether :func:`tidy` may change the text: it has white space, invisible characters, emoji or `SYMBOL`."""
     return _ANY.search(text) is not None
 
 
@@ -69,11 +71,14 @@ def tidy(text: str) -> list[Unit]:
     units = list(_units(text))
     units = _joined_lines(units, text)
     units = _without_idle_blanks(_without_spacing(units))
-    units = _without_spacing(units)  # again: punctuation is not apart any more, and tidying twice changes nothing
+    units = _without_spacing(
+        units
+    )  # again, as blanks beside punctuation are gone; so tidying twice changes nothing
     return _with_commas(units)
 
 
 def _units(text: str) -> Iterator[Unit]:
+    """Characters, with invisible ones dropped and runs of white space or emoji replaced by one character each."""
     place = 0
     for match in _UNIT.finditer(text):
         start, end = match.span()
@@ -87,7 +92,10 @@ def _units(text: str) -> Iterator[Unit]:
 
 
 def _joined_lines(units: list[Unit], text: str) -> list[Unit]:
-    """Without the line ends of wrapped paragraphs: lines that are about as long as the longest one."""
+    """The units without line ends that come from hard wrapping.
+
+    The line before such an end is about as long as the longest line and does not end a sentence.
+    """
     breaks = [i for i, unit in enumerate(units) if unit[0] == "\n"]
     if not breaks:
         return units
@@ -105,7 +113,7 @@ def _joined_lines(units: list[Unit], text: str) -> list[Unit]:
 
 
 def _without_spacing(units: list[Unit]) -> list[Unit]:
-    """Without the blanks in runs of single characters."""
+    """The units without the blanks in runs of at least `ALONE` single characters, at least half of them Chinese."""
     blanks = [i for i, unit in enumerate(units) if unit[0] in " \n"]
     if len(blanks) < ALONE - 1:
         return units
@@ -130,12 +138,16 @@ def _without_spacing(units: list[Unit]) -> list[Unit]:
 
 
 def _is_single(token: list[str]) -> bool:
-    """Whether a token has one character, not counting punctuation beside it."""
+    """Whether a token has at most one character besides punctuation."""
     return 0 < len(token) <= 3 and sum(c not in _PUNCTUATION for c in token) <= 1
 
 
 def _without_idle_blanks(units: list[Unit]) -> list[Unit]:
-    """Without blanks at both ends of the text and beside punctuation; of several together, one is kept."""
+    """The units without needless blanks and line feeds.
+
+    Both are dropped at the ends of the text, and of several together one is kept. Blanks between punctuation and a
+    Chinese character are dropped too.
+    """
     kept: list[Unit] = []
     last = len(units) - 1
     for i, unit in enumerate(units):
@@ -155,7 +167,10 @@ def _without_idle_blanks(units: list[Unit]) -> list[Unit]:
 
 
 def _with_commas(units: list[Unit]) -> list[Unit]:
-    """With commas instead of blanks and line ends between Chinese words; in segmented text they are dropped."""
+    """The units with commas instead of blanks and line ends between Chinese words.
+
+    In segmented text, blanks and line ends are dropped if it has at least `ALONE` words; otherwise they stay.
+    """
     blanks = [i for i, unit in enumerate(units) if unit[0] in " \n"]
     if not blanks:
         return units
@@ -164,7 +179,7 @@ def _with_commas(units: list[Unit]) -> list[Unit]:
         enough = len(lengths) >= ALONE
         return [u for i, u in enumerate(units) if u[0] not in " \n" or not (enough and _between(units, i, 1))]
     is_list = _is_list(units, lengths)
-    # Outside a list, a word of one character is part of a name with a blank in it.
+    # Outside a list, a word of one character may be part of a name with a blank in it, which gets no comma.
     comma, reach = (LIST_COMMA, 1) if is_list else (COMMA, 2)
     return [(comma, *u[1:]) if u[0] in " \n" and _between(units, i, reach) else u for i, u in enumerate(units)]
 
@@ -184,15 +199,16 @@ def _is_list(units: list[Unit], lengths: list[int]) -> bool:
 
 
 def _between(units: list[Unit], at: int, reach: int) -> bool:
-    """Whether ``reach`` units before and after one are Chinese characters."""
+    """Whether the ``reach`` units before ``at`` and the ``reach`` units after it are all Chinese characters."""
     around = units[max(at - reach, 0) : at] + units[at + 1 : at + 1 + reach]
     return len(around) == 2 * reach and all(_is_chinese(unit[0]) for unit in around)
 
 
 def _is_chinese(character: str) -> bool:
+    """Whether a character is wide and not punctuation. This includes kana, Hangul and full-width letters."""
     return _is_wide(character) and character not in _PUNCTUATION
 
 
 def _is_wide(character: str) -> bool:
-    """Whether a character is Chinese or full-width punctuation."""
+    """Whether a character is East Asian (any code point from U+2E80 on) or punctuation of Chinese texts."""
     return character >= "\u2e80" or character in "“”‘’…—·"

@@ -11,15 +11,15 @@ from hanlattice.spans import Span
 _PUNCTUATED = r"""[。｡！？!?；…]+[”’」』）)】》〉〕］\]"']*\s*"""
 _PARAGRAPH = r"(?>\r\n|[\n\r\u2028])\s+|\u2029\s*"
 _SENTENCE_END = re.compile(f"{_PUNCTUATED}|{_PARAGRAPH}")
-_PAUSES = ("\n\r\u2028", "，,、：:；; \t\u3000")  # the better ones first
+_PAUSES = ("\n\r\u2028", "，,、：:；; \t\u3000")  # characters to split after, in order of preference
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Ranges that cover the text without gaps, split after ``。！？!?；…`` and between paragraphs.
+    """Ranges that cover the text without gaps, split after ``。｡！？!?；…`` and between paragraphs.
 
-    Closing quotes and brackets belong to the sentence that they close, and so does white space. A line end
-    separates paragraphs only if an empty or an indented line follows; otherwise the text may be wrapped there,
-    inside a word.
+    Closing quotes and brackets belong to the sentence that they close, as does the white space after it. A line end
+    separates paragraphs only if an empty or an indented line follows. Any other line end may come from wrapping,
+    even inside a word.
     """
     cuts = [0, *(match.end() for match in _SENTENCE_END.finditer(text))]
     if cuts[-1] < len(text):
@@ -78,7 +78,7 @@ def _cut(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[W
 
 
 def _pause(text: str, low: int, high: int) -> int:
-    """The last position in ``[low, high]`` that follows a pause, or ``high``."""
+    """The last position in ``[low, high]`` after a line end, else the last after another pause, else ``high``."""
     for pauses in _PAUSES:
         last = max(text.rfind(pause, low - 1, high) for pause in pauses)
         if last >= 0:
