@@ -1,8 +1,8 @@
-"""Settings and a vocabulary in, a tagger out.
+"""Build a tagger from its settings, the initial weights of its tables, and its entity labels.
 
-Three tables give the builder of every part by its name in the settings: ``EMBEDDINGS``, ``ENCODERS`` and
-``DECODERS``. A builder is a class or a function; its keyword-only arguments are the settings of the part. A part
-named ``package.module:Class`` is a user's own: it is imported, and called as the builders of its table are.
+Three tables map the name of a part in the settings to its builder: ``EMBEDDINGS``, ``ENCODERS`` and ``DECODERS``. A
+builder is a class or a function; its keyword-only arguments are the settings of the part. A part named
+``package.module:Class`` is a user's own: it is imported, and called like the builders of its table.
 
 =================  ======================================  ==============================
 table              called with                             returns
@@ -70,7 +70,7 @@ def build_head(setting: str, decoder: Part, d_in: int, encoder: Encoder, labels:
     """The head of a convention or of an auxiliary corpus.
 
     Args:
-        setting: where its settings are in the configuration, such as ``conventions.msra``; for messages.
+        setting: the place of its settings in the configuration, such as ``conventions.msra``; for error messages.
         decoder: names the decoder and its settings.
         d_in: width of the embedding.
         encoder: the encoder that the head reads.
@@ -83,7 +83,7 @@ def build_head(setting: str, decoder: Part, d_in: int, encoder: Encoder, labels:
 
 
 def check(config: Config) -> None:
-    """Check the names and types of the settings of all parts, before anything is read or built.
+    """Check the names of all parts, and the names and types of their settings. Nothing is read or built.
 
     Raises:
         ConfigError: a part or one of its settings does not exist, or a value is of the wrong type.
@@ -99,6 +99,11 @@ def check(config: Config) -> None:
 
 
 def _convention(config: Config, name: str) -> ConventionConfig:
+    """The settings of a convention.
+
+    Raises:
+        ConfigError: there are none, or PyTorch cannot have a module with this name.
+    """
     if name not in config.conventions:
         raise ConfigError(f"there are no settings conventions.{name}")
     if hasattr(nn.ModuleDict(), name):
@@ -107,7 +112,7 @@ def _convention(config: Config, name: str) -> ConventionConfig:
 
 
 def own_parts(config: Config) -> set[str]:
-    """Names of the user's own parts that a model needs (``package.module:Class``), parts of parts included."""
+    """Names of the user's own parts that a model needs (``package.module:Class``), also inside other parts."""
     heads = (convention.decoder for convention in config.conventions.values())
     parts = (config.embedding, config.encoder, config.decoder, *heads)
     return {name for part in parts for name in _own_names({"name": part.name, **part.settings})}

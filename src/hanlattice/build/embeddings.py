@@ -83,7 +83,10 @@ def own(
     body_dropout: float = 0.1,
     unknown_rate: float = 0.01,
 ) -> Own:
-    """A body made by ``hanlattice pretrain``, concatenated with vectors of characters and bigrams."""
+    """A character Transformer ("body") pretrained by ``hanlattice pretrain``.
+
+    With ``bigrams``, vectors of characters and bigrams are concatenated to its output.
+    """
     if tables.files is None and not path:
         raise ValueError("set path to the folder of a pretrained body: hanlattice pretrain makes one")
     folder = tables.files if tables.files is not None else Path(located(path))
@@ -93,7 +96,7 @@ def own(
 
 
 def stack(tables: Tables, *, parts: Mapping[str, Part] = MappingProxyType({})) -> Stack:
-    """Several embeddings, concatenated; each has a name."""
+    """Several named embeddings, concatenated. Each gets its own copies of the character and bigram tables."""
 
     def built(name: str, part: Part) -> nn.Module:
         copies = replace(tables.within("parts", name), chars=tables.chars.clone(), bigrams=tables.bigrams.clone())
@@ -114,7 +117,7 @@ def soft_lexicon(tables: Tables, **settings: Any) -> SoftLexicon:
 def latin(
     tables: Tables, *, letters: Literal["transformer", "convolution"] = "transformer", d_letter: int = 30
 ) -> Latin:
-    """Words in Latin letters, read letter by letter by a small TENER or by a convolution."""
+    """Vectors of words in Latin letters, computed from their letters by a small TENER or by a convolution."""
     if letters == "convolution":
         return Latin(d_letter, Convolution(d_letter, d_letter))
     if d_letter % 6:

@@ -70,7 +70,20 @@ def augmented(
     values: Literal["pretrained", "random"] = "pretrained",
     **settings: Any,
 ) -> Augmented:
-    """The encoder ``inner``, with the ``neighbours`` nearest neighbours of each character by pretrained vectors."""
+    """The encoder ``inner``, with the nearest neighbours of each character.
+
+    Args:
+        d_in: width of the embedding.
+        tables: initial weights of the tables.
+        inner: the encoder; it must give one vector for each character.
+        neighbours: number of neighbours, found by the pretrained vectors.
+        of: whether neighbours are characters or bigrams.
+        values: initial vectors of the neighbours.
+        settings: settings of :class:`~hanlattice.encoders.augmented.Augmented`.
+
+    Raises:
+        ValueError: ``inner`` gives one vector for each word.
+    """
     encoder: Encoder = construct("encoder.inner", inner, ENCODERS, d_in, tables)
     if isinstance(encoder, WordEncoder):
         raise ValueError(f"encoder.inner {inner.name!r} gives a vector a word, not a character; name another")
@@ -81,7 +94,11 @@ def augmented(
 
 
 def _random_rows(like: Rows, width: int) -> Rows:
-    """As many uniform random rows; the draws of the trained ones do not depend on how many others there are."""
+    """Uniform random rows, as many as ``like`` has.
+
+    The rows that are not trained use a fork of the random generator. So their number changes neither the trained
+    rows nor any later random numbers.
+    """
     bound = (3.0 / width) ** 0.5
     trained = torch.empty(like.n_trained, width).uniform_(-bound, bound)
     with torch.random.fork_rng(devices=[]):

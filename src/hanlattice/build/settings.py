@@ -1,7 +1,7 @@
-"""From a part in the settings to its builder: which settings a builder takes, and whether those given fit.
+"""Find the builder of a part, check the settings of the part, and call the builder.
 
-The settings of a builder are its keyword-only arguments. A builder that passes settings on to other builders, with
-``**settings``, lists theirs too: :func:`with_settings_of`.
+The settings of a builder are its keyword-only arguments. A builder that passes ``**settings`` on to other builders
+also takes their settings; :func:`with_settings_of` adds them to its signature.
 """
 
 import importlib
@@ -47,12 +47,12 @@ def settings_of(builder: Builder) -> dict[str, Any]:
 
 
 def select(builder: Builder, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a builder takes, out of those of several builders; several may take the same one."""
+    """Those of ``settings`` that a builder takes. Several builders may take the same setting."""
     return {name: settings[name] for name in parameters_of(builder).keys() & settings.keys()}
 
 
 def with_settings_of(builder: _Builder, *others: Builder) -> _Builder:
-    """``builder`` itself; in its signature the settings of ``others`` replace its ``**settings``."""
+    """``builder`` itself, after replacing ``**settings`` in its signature by the settings of ``others``."""
     parameters = inspect.signature(builder).parameters
     listed = [p for p in parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     passed_on: dict[str, inspect.Parameter] = {}
@@ -68,10 +68,10 @@ def construct(where: str, part: Part, builders: Mapping[str, Builder], *argument
     """A part, built with ``arguments`` and its settings.
 
     Args:
-        where: the part's place in the settings, such as ``encoder`` or ``encoder.inner``; for messages.
+        where: the part's place in the settings, such as ``encoder`` or ``encoder.inner``; for error messages.
         part: its name and settings.
-        builders: the table of its kind of part.
-        arguments: what all builders of the table are called with.
+        builders: the table of builders for its kind of part.
+        arguments: the positional arguments of every builder in the table.
 
     Raises:
         ConfigError: see :func:`choose`, or the builder raises a ValueError.
@@ -128,9 +128,10 @@ def _inner_parts(value: Any, where: str, builders: Mapping[str, Builder]) -> dic
 
 
 def library_paths(builders: Mapping[str, Builder]) -> dict[str, Builder]:
-    """The parts of this library by path, such as ``hanlattice.decoders.tagging:CRF``; settings may name these, too.
+    """The parts of this library by path, such as ``hanlattice.decoders.tagging:CRF``.
 
-    They need no trust. Paths of version 0.1 in ``hanlattice.build`` keep working.
+    Settings may use such a path instead of a name; it needs no trust. Paths of version 0.1 in ``hanlattice.build``
+    keep working.
     """
     paths: dict[str, Builder] = {}
     for builder in builders.values():
@@ -142,7 +143,11 @@ def library_paths(builders: Mapping[str, Builder]) -> dict[str, Builder]:
 
 
 def _imported(where: str, name: str, builders: Mapping[str, Builder]) -> Builder:
-    """The class or function at ``package.module:Class``."""
+    """The class or function at ``package.module:Class``.
+
+    Raises:
+        ConfigError: the name is not of this form, is not trusted, or cannot be imported.
+    """
     if (ours := library_paths(builders).get(name)) is not None:
         return ours
     if not _OWN_PART.fullmatch(name):

@@ -44,7 +44,7 @@ def forget(folder: Path) -> None:
 
 
 def faults(folder: Path) -> Iterator[str]:
-    """A message for each file that differs from the record."""
+    """A message for each file that differs from the record, or one message if the record cannot be read."""
     recorded = _recorded(folder)
     if isinstance(recorded, str):
         yield recorded
@@ -71,7 +71,7 @@ def _recorded(folder: Path) -> dict[str, str] | str:
 
 
 def _names(folder: Path) -> Iterator[str]:
-    """The names of the files of a model, including those of language models in folders below."""
+    """The names of the files of a model, including the files in subfolders, such as language models."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and name not in (RECORD, CHECKPOINT) and not path.name.startswith("."):

@@ -27,8 +27,8 @@ CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
     "README.md",
 )
 LOG = "log.jsonl"  # one line for each epoch of its training
-GRAPH = "model.onnx"  # of an exported model; its tables are in the file of the weights
-SCALE = "::scale"  # suffix of the name of the scales of a table that is stored as int8
+GRAPH = "model.onnx"  # of an exported model; it reads the embedding tables from the file WEIGHTS
+SCALE = "::scale"  # a table TABLE that is stored as int8 has its scales under the name TABLE::scale
 MISFIT = "weights do not fit the settings and vocabulary"
 # Tag decoders that run without torch, and their settings.
 _SCHEME = (Literal["BIO", "BMES", "BIOES", "BILOU"], "BMES")
@@ -70,7 +70,7 @@ def decoder_prefix(convention: str) -> str:
 
 
 def is_finite(array: Float[np.ndarray, "*S"]) -> bool:
-    """Whether all numbers are finite. For float16 this looks at the exponent bits, as numpy is slow there."""
+    """Whether all numbers are finite. For float16 it tests the exponent bits, as numpy is slow there."""
     if array.dtype == np.float16:
         return not bool(((array.view(np.uint16) & 0x7C00) == 0x7C00).any())
     return bool(np.isfinite(array).all())
@@ -127,7 +127,7 @@ class ModelFolder:
 
     @property
     def conventions(self) -> tuple[str, ...]:
-        """The annotation conventions of the model as engines name them: first "" for the default one."""
+        """The names of the model's annotation conventions for engines. The first is "", the default convention."""
         return ("", *self.vocabulary.conventions)
 
     def decoder(self, convention: str = "") -> Part:
@@ -137,7 +137,11 @@ class ModelFolder:
     def tags(
         self, weights: Mapping[str, Shaped[np.ndarray, "*S"]], convention: str = ""
     ) -> tuple[TagRules, TagScores]:
-        """The tags of a model with a tag decoder, and their transition scores from ``weights``, by a convention.
+        """The tags of a convention with a tag decoder, and their transition scores.
+
+        Args:
+            weights: the weights of the model, as :meth:`weights` returns them.
+            convention: the name of the convention; empty for the default one.
 
         Raises:
             ModelError: the settings or the weights of the decoder are broken.
@@ -159,7 +163,7 @@ class ModelFolder:
         return rules, TagScores(*scores)
 
     def weights(self) -> dict[str, Shaped[np.ndarray, "*S"]]:
-        """The weights as they are stored: the scales of a table in int8 have its name and `SCALE`.
+        """The weights as they are stored. A table in int8 has its scales under its own name followed by `SCALE`.
 
         Raises:
             ModelError, EngineError: see :func:`stored_weights`.
@@ -167,7 +171,7 @@ class ModelFolder:
         return stored_weights(self.path / WEIGHTS, load_arrays)
 
     def read_by(self, engine: Engine, convention: str = "") -> NER:
-        """The model with an engine that runs it.
+        """The pipeline that runs this model with ``engine``; ``convention`` is the default if it is empty.
 
         Raises:
             ConfigError: the model does not have the convention.

@@ -46,7 +46,7 @@ def save_model(
     card: str = "",
     precision: str = "float32",
 ) -> None:
-    """Write the folder of a model; each file appears complete, the weights last, then the digests.
+    """Write the folder of a model. Every file is written atomically; the weights and then the digests come last.
 
     ``card`` is the text of the model card; for ``precision`` see :func:`save_weights`.
     """
@@ -66,7 +66,11 @@ def save_model(
 
 
 def save_files(tagger: Tagger, folder: Path) -> None:
-    """Write the files that parts need besides weights, each into a folder with its name in the tagger."""
+    """Write the files that parts of the tagger need besides weights.
+
+    The files of a part go into a subfolder with the part's path in the tagger: ``embedding.parts.x`` writes to
+    ``embedding/parts/x``.
+    """
     for name, part in tagger.named_modules():
         if isinstance(part, Pretrained | Own):
             part.save_files(folder.joinpath(*name.split(".")))
@@ -96,11 +100,11 @@ def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "f
     for name, tensor in state.items():
         tensor = tensor.detach().cpu()
         if precision == "float32" or not tensor.is_floating_point():
-            stored[name] = tensor.clone()  # safetensors refuses tensors that share memory
+            stored[name] = tensor.clone()  # safetensors rejects tensors that share memory
         elif precision == "int8" and tensor.dim() == 2 and len(tensor) > 1000:
             scale = (tensor.abs().amax(1, keepdim=True) / 127).half()
-            whole = scale.float().clamp_min(1e-12)
-            stored[name] = (tensor / whole).round().clamp(-127, 127).to(torch.int8)
+            divisor = scale.float().clamp_min(1e-12)
+            stored[name] = (tensor / divisor).round().clamp(-127, 127).to(torch.int8)
             stored[name + SCALE] = scale
         else:
             stored[name] = tensor.half().clone()
@@ -117,10 +121,11 @@ def stored_precision(path: Path) -> str:
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
-    """Weights as float32; integers stay as they are.
+    """The weights of a file as float32; integers stay as they are.
 
     Raises:
-        ModelError: the file is missing, truncated or not a safetensors file, or has numbers that are not finite.
+        ModelError: the file is missing, truncated or not a safetensors file, has numbers that are not finite, or
+            has scales that do not fit their tables.
     """
     stored = stored_weights(path, load_tensors)
     for name, tensor in stored.items():
@@ -174,7 +179,7 @@ def load_model(
 
 
 def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:
-    """The widths of the three embedding tables, from the weights."""
+    """The widths of the three embedding tables, from the weights; 1 for a missing table."""
     ends = {"chars": ".chars.weight", "bigrams": ".bigrams.weight", "words": ".words.table.weight"}
     widths = {
         kind: [t.shape[1] for name, t in state.items() if name.endswith(end) and t.dim() == 2]
