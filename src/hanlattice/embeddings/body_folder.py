@@ -1,4 +1,7 @@
-"""A pretrained character Transformer on disk: ``config.toml``, ``vocabulary.json`` and ``body.safetensors``."""
+"""A pretrained character Transformer ("body") on disk.
+
+Its folder has ``config.toml``, ``vocabulary.json`` and ``body.safetensors``.
+"""
 
 import json
 from collections.abc import Mapping
@@ -22,9 +25,10 @@ from hanlattice.text.code_points import code_points, text_of
 CONFIG, VOCABULARY, WEIGHTS = "config.toml", "vocabulary.json", "body.safetensors"
 
 BOUNDARY, UNKNOWN, MASK = 0, 1, 2
-"""The first ids: the boundary of two paragraphs, an unknown character, and a masked one."""
-FIRST = 3
+"""Special ids: the boundary of two paragraphs, an unknown character, and a masked one."""
+FIRST = 3  # id of the first character of the vocabulary
 _CODE_POINTS = 0x110000
+# How `Characters.text` shows the special ids.
 _SHOWN = {BOUNDARY: "\n", UNKNOWN: "\ufffd", MASK: "\ufffd"}
 
 
@@ -40,7 +44,7 @@ class Characters:
 
     @cached_property
     def table(self) -> NDArray[np.uint16]:
-        """The id of every code point, that of its lower case if the character itself is unknown."""
+        """The id of every code point. An unknown character gets the id of its lower case, if that is known."""
         table = np.full(_CODE_POINTS, UNKNOWN, np.uint16)
         codes = code_points(self.names)
         table[codes] = np.arange(FIRST, len(self), dtype=np.uint16)
@@ -63,6 +67,7 @@ class Characters:
         return text_of(self._shown[ids])
 
     def save(self, path: Path) -> None:
+        """Write the vocabulary as JSON."""
         with atomic_write(path) as stream:
             json.dump({"characters": self.names}, stream, ensure_ascii=False)
             stream.write("\n")
@@ -90,7 +95,7 @@ def open_body(folder: Path, *, weights: bool = True) -> tuple[Body, Characters]:
 
     Args:
         folder: The folder.
-        weights: Whether weights are loaded. Otherwise they are random.
+        weights: Whether to load the weights. Otherwise they are random.
 
     Raises:
         ConfigError: A file is missing or broken, or the files do not fit together.
@@ -121,7 +126,7 @@ def load_weights(body: Body, path: Path) -> None:
     """Load ``body.safetensors`` into a body.
 
     Raises:
-        ConfigError: the file is missing, broken, or of a body with another shape or vocabulary.
+        ConfigError: The file is missing or broken, or belongs to a body with another shape or vocabulary.
     """
     if not path.is_file():
         raise ConfigError(
@@ -144,7 +149,7 @@ def save_config(folder: Path, shape: Shape, further: Mapping[str, Any] | None = 
 
 
 def save_files(folder: Path, shape: Shape, characters: Characters) -> None:
-    """Write the sizes and the vocabulary."""
+    """Write the sizes and the vocabulary into a folder, which is created if it does not exist."""
     folder.mkdir(parents=True, exist_ok=True)
     save_config(folder, shape)
     characters.save(folder / VOCABULARY)

@@ -1,4 +1,4 @@
-"""Segmentation features: a character's position in a word, by one segmentation or by all matched words.
+"""Segmentation features: the position of a character in its word, or in all matched words that contain it.
 
 Zhang & Yang 2018, https://aclanthology.org/P18-1144 ("softword"), and Ma et al. 2020,
 https://aclanthology.org/2020.acl-main.528 ("ExSoftword").
@@ -62,7 +62,10 @@ def places(starts: Bool[Tensor, "B N"], ends: Bool[Tensor, "B N"]) -> Int[Tensor
 
 
 def all_places(batch: Batch) -> Bool[Tensor, "B N 5"]:
-    """Whether each character begins, continues, ends or is a matched word; in the last column, is in none."""
+    """The positions that each character has in matched words.
+
+    The columns are: begins a word, is in the middle of one, ends one, is a word by itself, is in no word.
+    """
     words, n = batch.words, batch.mask.shape[1]
     alone = words.mask & (words.head == words.tail)
     longer = words.mask & ~alone
@@ -82,5 +85,5 @@ def _counts(index: Int[Tensor, "B M"], chosen: Bool[Tensor, "B M"], n: int) -> I
 
 
 def _fill(weight: Tensor, d_out: int) -> None:
-    """Uniform random numbers in ±sqrt(3 / D), as for names without a pretrained vector."""
+    """Fill with uniform random numbers in ±sqrt(3 / D), as other tables do for rows without a pretrained vector."""
     nn.init.uniform_(weight, -((3 / d_out) ** 0.5), (3 / d_out) ** 0.5)

@@ -17,7 +17,7 @@ class Encoded:
     """One sentence of N characters and M matched words. In training, a corpus is a list of these.
 
     ``chars``, ``bigrams`` and ``words`` are rows of the model's tables; ``word_labels`` are rows of its table of
-    gazetteer labels. Word ``i`` covers the characters ``[start[i], end[i])``; words are ordered by (start, end).
+    word kinds. Word ``i`` covers the characters ``[start[i], end[i])``; words are ordered by (start, end).
     """
 
     chars: Int[np.ndarray, "N"]

@@ -26,7 +26,7 @@ class Reader:
         vocabulary: The vocabulary of the model.
         min_word_length: Minimum number of characters of a matched word.
         base: The lexicon of the model. A word that it does not contain, or contains with another label, is read as
-            a user word. If None, there are no user words.
+            a user word. If None, or if the vocabulary has no rows for user words, there are no user words.
     """
 
     def __init__(self, vocabulary: Vocabulary, *, min_word_length: int = 2, base: Lexicon | None = None):
@@ -106,7 +106,7 @@ class Reader:
     def _kinds(
         self, lexicon: Lexicon, words: NDArray[np.int32], user_labels: Collection[str] | None
     ) -> NDArray[np.int64]:
-        """Rows of the table of gazetteer labels for word ids of a lexicon; see :class:`Vocabulary`."""
+        """Rows of the table of word kinds for word ids of a lexicon; see :class:`Vocabulary`."""
         label_ids = lexicon.label_ids_of(words)  # read before the labels, because other threads may add labels
         names = lexicon.labels
         labels = self._label_rows(names)[label_ids]
@@ -133,7 +133,10 @@ class Reader:
         return _looked_up(self._base_ids_of, lexicon, words, look_up)
 
     def _label_rows(self, names: Sequence[str], counted: Collection[str] | None = None) -> NDArray[np.int64]:
-        """The row of each label of a lexicon, 0 for labels that do not count; a last 0 is for no label."""
+        """The row of each label of a lexicon, and a last 0 for words without a label.
+
+        The row is 0 for labels that the vocabulary does not have, or that are not in ``counted``.
+        """
         row = {label: i for i, label in enumerate(self.vocabulary.word_labels, 1)}
         return np.array([*(row.get(n, 0) if counted is None or n in counted else 0 for n in names), 0], np.int64)
 
@@ -161,11 +164,12 @@ def _looked_up(
 
 
 def _keys(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """One number for each bigram."""
     return first.astype(np.int64) << 21 | second.astype(np.int64)
 
 
 def _lower_table() -> NDArray[np.uint32]:
-    """A table from code points to their lower case, for scripts with cases and for full-width Latin."""
+    """A table from code points to lower case, for Latin (also full-width), Greek, Cyrillic and Armenian."""
     table = np.arange(COUNT, dtype=np.uint32)
     for code in (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B)):
         lower = chr(code).lower()

@@ -44,13 +44,15 @@ def word_starts(
     n = mask.shape[1]
     size = (tail - head + 1) * matched
     longest = max(1, *size.amax(1).tolist()) if size.numel() else 1
+    # The cost of a word is n² plus its squared length, so fewer words always cost less.
     # Index k of the last axis is a word of longest - k characters, so that ties prefer the longest word.
     cost = torch.full((*mask.shape, longest), _NEVER, device=mask.device)
     cost[:, :, -1] = n * n + 1
     sentence, word = torch.nonzero(matched, as_tuple=True)
     length = size[sentence, word]
     cost[sentence, tail[sentence, word], longest - length] = n * n + length * length
-    best = torch.full((len(mask), n + longest), _NEVER, device=mask.device)  # lowest cost up to each boundary
+    best = torch.full((len(mask), n + longest), _NEVER, device=mask.device)
+    # best[:, longest - 1 + i] is the lowest cost of the first i characters.
     best[:, longest - 1] = 0
     last_length = torch.zeros_like(mask, dtype=torch.long)  # length of the last word of the best segmentation
     for i in range(n):

@@ -12,7 +12,7 @@ from hanlattice.files import atomic_write
 PAD, UNKNOWN = 0, 1
 """The first rows of the tables of characters and bigrams."""
 
-# The second character of the last bigram of a text. Normalised texts do not contain it.
+# The second character of the last bigram of a text.
 END = "\0"
 
 
@@ -78,11 +78,11 @@ class Vocabulary:
         return self.conventions[convention]
 
     def first(self, chars: int, bigrams: int, words: int) -> "Vocabulary":
-        """The vocabulary with only the first names of each table, as many as given."""
+        """The vocabulary with only the first ``chars``, ``bigrams`` and ``words`` names of these tables."""
         return replace(self, chars=self.chars[:chars], bigrams=self.bigrams[:bigrams], words=self.words[:words])
 
     def save(self, path: str | Path) -> None:
-        """Write ``vocabulary.json``. Characters and bigrams are each joined to one string."""
+        """Write ``vocabulary.json``. Characters, bigrams and words are each joined to one string."""
         fields = {
             "chars": "".join(self.chars),
             "bigrams": "".join(self.bigrams),
@@ -119,7 +119,7 @@ class Vocabulary:
                 fields.get("convention", DEFAULT_CONVENTION),
                 {name: tuple(labels) for name, labels in fields.get("conventions", {}).items()},
             )
-            _refuse_no_names(found)
+            _refuse_invalid_names(found)
             return found
         except FileNotFoundError:
             raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?") from None
@@ -127,12 +127,12 @@ class Vocabulary:
             raise ModelError(f"{path}: not a vocabulary of hanlattice ({error})") from None
 
 
-def _refuse_no_names(found: Vocabulary) -> None:
+def _refuse_invalid_names(found: Vocabulary) -> None:
     """Check the types of names and flags.
 
     Raises:
         TypeError: A name is not a string, or a flag is not a boolean.
-        ValueError: A convention occurs twice.
+        ValueError: The default convention is also one of the other conventions.
     """
     if not isinstance(found.user_words, bool):
         raise TypeError("user_words is neither true nor false")
@@ -144,8 +144,8 @@ def _refuse_no_names(found: Vocabulary) -> None:
 
 
 def bigrams_of(text: str) -> list[str]:
-    """The bigram that begins at each character; the last character's ends in ``END``."""
-    return [a + b for a, b in zip(text, text[1:] + END, strict=False)]  # of an empty text none
+    """The bigram that begins at each character. The last one ends in ``END``; an empty text has none."""
+    return [a + b for a, b in zip(text, text[1:] + END, strict=False)]
 
 
 def merged(*groups: Sequence[str]) -> tuple[str, ...]:
