@@ -16,9 +16,9 @@ from hanlattice.spans import Ranges, Span, to_tags
 class Entity:
     """A named entity in a text. ``text == document.text[start:end]`` holds for every entity.
 
-    ``score`` is a confidence in [0, 1], or ``None`` for annotated entities. ``fragments`` lists the parts
-    ``(start, end)`` of the entity in order: one part, unless the entity is discontinuous. The ``text`` of a
-    discontinuous entity includes its gaps; ``parts`` has the texts of its fragments alone.
+    ``score`` is a confidence in [0, 1], or ``None`` for annotated entities. ``fragments`` lists the ranges
+    ``(start, end)`` of the entity in order: one range, unless the entity is discontinuous. The ``text`` of a
+    discontinuous entity includes its gaps; ``parts`` has the texts of its fragments without the gaps.
 
     Raises:
         HanlatticeError: the fragments are not in order, or do not cover ``start`` and ``end``.
@@ -97,12 +97,12 @@ class Lattice:
     def to_svg(
         self, entities: Iterable[Entity] = (), strengths: Sequence[float] = (), reasons: Sequence[str] = ()
     ) -> str:
-        """A picture: the characters in rows, the words as arcs above them, and entities below them.
+        """An SVG picture: the characters in rows, the words as arcs above them, and entities below them.
 
         Args:
             entities: entities of the text, drawn in the colours of their labels.
             strengths: a number in [0, 1] for each word, the thickness of its arc; without them all arcs look alike.
-            reasons: a sentence for each word, shown when the pointer rests on its arc; without them word and label.
+            reasons: a sentence for each word, shown when the pointer rests on its arc; by default word and label.
         """
         from hanlattice.drawing.svg import lattice_svg
 
@@ -118,7 +118,8 @@ class Document:
 
     ``tokens`` holds the token boundaries ``(start, end)`` of corpora whose tokens are not single characters,
     and ``None`` where every character is a token. ``meta`` carries whatever else came with the text, such as the
-    other columns of a row, or the file and line it was read from.
+    other columns of a row, or the file and line it was read from. ``read_lattice`` computes :attr:`lattice`; a
+    model sets it.
     """
 
     text: str
@@ -134,7 +135,7 @@ class Document:
 
     @property
     def lattice(self) -> Lattice | None:
-        """The words that the model read with the text; None for a document that no model has read."""
+        """The words that the model read with the text; None if no model has read it, or after unpickling."""
         return None if self.read_lattice is None else self.read_lattice()
 
     @property
@@ -158,14 +159,14 @@ class Document:
         return to_tags(self.spans, len(self.text), scheme)
 
     def to_html(self) -> str:
-        """An HTML page with the entities marked in the text; below it the lattice, if a model has read the text."""
+        """An HTML page: the text with its entities marked, and below it the lattice, if there is one."""
         return "".join(html_page([self], lattices=True))
 
 
 def html_page(documents: Iterable[Document], *, lattices: bool = False) -> Iterator[str]:
-    """The parts of an HTML page with one paragraph for each document, in order.
+    """An HTML page with one paragraph for each document, as strings to be concatenated.
 
-    ``lattices`` adds the picture of its lattice below each document that a model has read.
+    ``lattices`` adds a picture of the lattice below each document that has one.
     """
     from hanlattice.drawing.html import Paragraph, page
 

@@ -1,8 +1,7 @@
-"""From text to entities whose offsets count characters of the text as given.
+"""The pipeline from text to entities, whose offsets count characters of the text as given.
 
-It normalises texts, cuts them into windows, has an engine find spans, and makes entities of them. How a window
-becomes ids is in :mod:`hanlattice.inputs.reader`; what happens to the spans found is in
-:mod:`hanlattice.postprocessing`.
+It normalises texts, splits them into windows, calls an engine to find spans, and turns these into entities. Windows
+become ids in :mod:`hanlattice.inputs.reader`; spans become entities in :mod:`hanlattice.postprocessing`.
 """
 
 import threading
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
     from hanlattice.tagger import Tagger
 
 BATCH = BATCH_SIZE
-"""Texts, or windows of a long text, that an engine reads together by default."""
+"""Default number of texts, or windows of long texts, that an engine reads together."""
 
 LOOK_AHEAD = 16
-"""Batches of texts that are taken from a stream at once, so that an engine can batch texts of similar length."""
+"""Number of batches taken from a stream at once, so that an engine can batch texts of similar length."""
 
 
 class Engine(Protocol):
@@ -68,7 +67,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Overrides:
-    """Options that apply to some calls only; see :meth:`NER.using`."""
+    """Options that apply only within a ``with`` block; see :meth:`NER.using`."""
 
     lexicon: Lexicon | None = None
     force: Lexicon | None = None
@@ -207,7 +206,7 @@ class NER:
         source = iter(pairs)
         while ahead := list(islice(source, batch_size * LOOK_AHEAD)):
             documents = self._predict([text for text, _ in ahead], overrides, batch_size)
-            yield from zip(documents, (rest for _, rest in ahead), strict=True)
+            yield from zip(documents, (context for _, context in ahead), strict=True)
 
     @contextmanager
     def using(
@@ -219,16 +218,17 @@ class NER:
         threshold: float | None = None,
         convention: str | None = None,
     ) -> Iterator["NER"]:
-        """Within the ``with`` block, use another lexicon, change which entities are returned, or both.
+        """Within the ``with`` block, use another lexicon or convention, or change which entities are returned.
 
-        This affects the current thread or asyncio task only. Blocks can be nested; the inner one wins.
+        This affects the current thread or asyncio task only. Blocks can be nested; for each option the inner one
+        wins.
 
         Args:
             lexicon: matched instead of the model's own. Its words are not normalised, unless it was made with
                 ``rewrite=ner.lexicon.rewrite``.
-            force: texts that are always an entity, with their labels.
-            block: texts that are never an entity (None), or never one with this label or these labels. The text of
-                a discontinuous entity is that of its fragments, concatenated.
+            force: maps texts that are always an entity to their labels.
+            block: maps a text to the label or labels that it never has as an entity; None means all labels. The
+                text of a discontinuous entity is that of its fragments, concatenated.
             threshold: entities with a lower score are left out.
             convention: annotation convention of the entities; see :attr:`conventions`.
 
@@ -256,6 +256,7 @@ class NER:
             self._overrides.reset(token)
 
     def _plain(self, text: str) -> str:
+        """The normalised text."""
         return self.normaliser(text).text
 
     def _predict(self, texts: Sequence[str], overrides: Overrides, batch_size: int) -> list[Document]:
@@ -264,10 +265,10 @@ class NER:
         size, overlap = self.config.text.window, self.config.text.overlap
         normalised = self.normaliser.all(texts)
         cut = [windows(plain.text, size, overlap) for plain in normalised]
-        pieces = [plain.text[w.start : w.end] for plain, ws in zip(normalised, cut, strict=True) for w in ws]
+        window_texts = [plain.text[w.start : w.end] for plain, ws in zip(normalised, cut, strict=True) for w in ws]
         head = self._head_of(convention)
         with self._lock:  # the reader caches rows of the lexicon, and a module may hold scratch memory
-            sentences = self.reader.read(pieces, lexicon, self.vocabulary.labels_of(convention))
+            sentences = self.reader.read(window_texts, lexicon, self.vocabulary.labels_of(convention))
             found = self.engine.find(sentences, head, batch_size=batch_size)
         documents, first = [], 0
         for text, plain, ws in zip(texts, normalised, cut, strict=True):
@@ -302,6 +303,7 @@ class NER:
 
 
 def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None) -> NER:
+    """The model that ``reopen`` opens, with another lexicon unless that is None; used to unpickle."""
     ner = reopen()
     if lexicon is not None:
         ner.lexicon = lexicon
@@ -309,7 +311,8 @@ def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None) -> NER:
 
 
 def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention: str) -> None:
-    """
+    """Check the labels of forced texts.
+
     Raises:
         HanlatticeError: the convention does not have a label.
     """
@@ -322,7 +325,7 @@ def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention:
 
 
 def _lattice(text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, lexicon: Lexicon) -> Lattice:
-    """The words that were matched in a text, on the offsets of the text as given."""
+    """The words that were matched in a text, with offsets in the text as given."""
     matched: dict[tuple[int, int], None] = {}
     for window, sentence in zip(ws, sentences, strict=True):
         for start, end in zip(sentence.start.tolist(), sentence.end.tolist(), strict=True):

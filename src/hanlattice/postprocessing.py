@@ -1,8 +1,11 @@
-"""From the spans that an engine finds to the entities of a document.
+"""Turn the spans that an engine finds into the entities of a document.
 
-The steps, in the order in which the pipeline calls them: spans of windows are merged, their edges are trimmed,
-spans below the threshold and blocked ones are dropped, forced ones are added, and offsets are mapped to the text as
-given.
+The pipeline calls these steps in this order:
+
+1. `merge_windows` merges the spans of all windows of a text.
+2. `trim_edges` removes characters that no entity starts or ends with.
+3. `apply_rules` drops spans below the threshold and blocked spans, and adds forced ones.
+4. `entities_of` maps offsets to the text as given, and resolves overlaps.
 """
 
 from bisect import bisect_right
@@ -16,7 +19,7 @@ from hanlattice.text.normalise import Normalised
 from hanlattice.text.windows import Window, merge
 
 Block = Mapping[str, str | Collection[str] | None]
-"""Texts that are never an entity (None), or never one of the label or labels given."""
+"""Maps a text to the labels that it never has as an entity: one label, several, or None for all labels."""
 
 
 def merge_windows(
@@ -31,9 +34,10 @@ def merge_windows(
 
 
 def trim_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[ScoredSpan]:
-    """The spans without characters that no entity starts or ends with; see :func:`hanlattice.text.edges.trimmed`.
+    """The spans, trimmed at both ends to characters that an entity can start or end with.
 
-    Discontinuous spans stay as they are. Of spans that become equal, the one with the highest score is kept.
+    See :func:`hanlattice.text.edges.trimmed`. A span of which nothing is left is dropped. Discontinuous spans stay
+    as they are. Of spans that become equal, the one with the highest score is kept.
     """
     kept: dict[Span, ScoredSpan] = {}
     for span in spans:
@@ -49,10 +53,10 @@ def trim_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[Sco
 def apply_rules(
     text: str, spans: Sequence[ScoredSpan], *, threshold: float, block: Block | None, force: Lexicon | None
 ) -> list[ScoredSpan]:
-    """The spans after threshold, block list and force list.
+    """Apply threshold, block list and force list to spans.
 
-    ``force`` holds texts with labels: where one occurs it is an entity with score 1, and spans that overlap it are
-    dropped. Forced texts are matched from left to right, the longest first.
+    ``force`` holds texts with labels. Every occurrence of such a text becomes an entity with score 1, and spans
+    that overlap it are dropped. Forced texts are matched from left to right, the longest first.
     """
     kept = [span for span in spans if span.score >= threshold]
     if block is not None:
@@ -61,7 +65,7 @@ def apply_rules(
         return kept
     forced = _longest_matches(force, text)
     ends = [span.end for span in forced]
-    following = [bisect_right(ends, span.start) for span in kept]  # the first forced span that ends later
+    following = [bisect_right(ends, span.start) for span in kept]  # the first forced span that ends after the start
     free = [
         span for span, i in zip(kept, following, strict=True) if i == len(forced) or span.end <= forced[i].start
     ]
@@ -69,7 +73,10 @@ def apply_rules(
 
 
 def entities_of(text: str, plain: Normalised, spans: Sequence[ScoredSpan], *, nested: bool) -> tuple[Entity, ...]:
-    """The entities on the text as given, of spans on its normalised form ``plain``."""
+    """Entities with offsets in the text as given, from spans with offsets in its normalised form ``plain``.
+
+    Unless entities may be ``nested``, overlapping ones are dropped.
+    """
     entities = [_entity(text, plain, span) for span in spans]
     return tuple(entities if nested else _without_overlaps(entities))
 
@@ -82,9 +89,10 @@ def _entity(text: str, plain: Normalised, span: ScoredSpan) -> Entity:
 
 
 def _without_overlaps(entities: Sequence[Entity]) -> list[Entity]:
-    """Of entities that share a character, the one with the highest score.
+    """The entities, in order; of two that share a character, only the one with the higher score.
 
-    A character of the given text may become several, as ㍿ becomes 株式会社, which may hold several entities.
+    Normalisation may replace one character by several: ㍿ becomes 株式会社. Several entities found there share the
+    character of the given text.
     """
     kept: list[Entity] = []
     for entity in entities:

@@ -1,4 +1,4 @@
-"""The whole model: an embedding, an encoder and a decoder, one after another."""
+"""The whole model as a PyTorch module: an embedding, then an encoder, then a decoder."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,15 +29,15 @@ class Head(nn.Module):
 
 
 class Tagger(nn.Module):
-    """``tagger(batch)`` gives the decoder's scores. Any embedding, encoder and decoder can be combined.
+    """``tagger(batch)`` returns the decoder's scores. Any embedding, encoder and decoder can be combined.
 
     Args:
         embedding: maps a batch to ``x [B N D_in]``; its ``d_out`` is D_in.
         encoder: maps ``(x, batch)`` to ``h [B N D]``; its ``d_out`` is D.
-        decoder: maps ``h`` to scores, a loss and spans, by the default convention.
+        decoder: computes scores, a loss and spans from ``h``, for the default convention.
         conventions: further heads on the same embedding and encoder, for corpora with other annotation conventions.
 
-    Everywhere below, the convention ``""`` is the default one.
+    In all methods, the convention ``""`` is the default one.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Tagger(nn.Module):
         return cast(Head, self.conventions[convention]) if convention else None
 
     def loss(self, batch: Batch, gold: Gold, head: Head | None = None) -> Tensor:
-        """The mean loss of a sentence, on the gold spans that the decoder can express.
+        """The mean loss per sentence, on the gold spans that the decoder can express.
 
         Args:
             batch: the sentences.
@@ -86,6 +86,7 @@ class Tagger(nn.Module):
 
     @torch.inference_mode()
     def predict(self, batch: Batch, convention: str = "") -> list[list[ScoredSpan]]:
+        """The spans of each sentence of a batch, by a convention."""
         return self._decoder(self.head(convention)).decode(self(batch, convention), batch.mask)
 
     def find(
@@ -93,7 +94,7 @@ class Tagger(nn.Module):
     ) -> list[list[ScoredSpan]]:
         """The spans of each sentence by a convention.
 
-        ``batch_size`` sentences of similar length are read together.
+        At most ``batch_size`` sentences of similar size are read together.
         """
         found: list[list[ScoredSpan]] = [[] for _ in sentences]
         for rows in sentences.by_size(batch_size):
@@ -126,9 +127,9 @@ class Tagger(nn.Module):
 
 
 class WordTagger(Tagger):
-    """A tagger whose encoder gives one vector for each word, so that it finds whole words only.
+    """A tagger whose encoder gives one vector for each word. It finds only entities that consist of whole words.
 
-    Any decoder works: it gets words where it otherwise gets characters. Gold entities that begin or end inside
+    Any decoder works; its positions are words instead of characters. Gold entities that begin or end inside
     a word cannot be found, and training ignores them.
     """
 
@@ -155,7 +156,10 @@ class WordTagger(Tagger):
 
 
 def _in_words(words: Segments, gold: Gold) -> list[list[Span]]:
-    """Spans in words instead of characters, without spans that begin or end inside a word."""
+    """Spans whose offsets count words, from spans whose offsets count characters.
+
+    Spans that begin or end inside a word are left out.
+    """
     in_words = []
     rows = zip(gold, words.head.tolist(), words.tail.tolist(), words.mask.tolist(), strict=True)
     for spans, head, tail, real in rows:
@@ -168,8 +172,9 @@ def _in_words(words: Segments, gold: Gold) -> list[list[Span]]:
 
 
 def _in_characters(words: Segments, found: Gold) -> list[list[Span]]:
-    """Spans in characters instead of words."""
+    """Spans whose offsets count characters, from spans whose offsets count words."""
     rows = zip(found, words.head.tolist(), (words.tail + 1).tolist(), strict=True)
+    # A span that ends before word i ends with word i - 1, hence the 0 before the ends.
     return [[_mapped(span, starts, [0, *ends]) for span in spans] for spans, starts, ends in rows]
 
 
