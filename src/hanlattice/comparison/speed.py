@@ -74,7 +74,7 @@ class _TimedSystem:
         self.loop = self.run.loop(config.training)
 
     def train(self) -> float:
-        """Train for one epoch, from the current weights; returns characters per second."""
+        """Train for one epoch from the current weights, as in the first epoch; returns characters per second."""
         start = time.perf_counter()
         self.loop.progress = Progress()
         self.loop.epoch()

@@ -75,7 +75,7 @@ def make_rows(
 
     Args:
         baseline: the system with which the test F1 of the others is compared.
-        speeds: the measured systems; with any, the reference must be one of them.
+        speeds: speeds of the measured systems. If there are any, the reference must be one of them.
         reference: the system whose speed counts as 1.
 
     Raises:

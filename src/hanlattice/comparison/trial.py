@@ -38,8 +38,10 @@ class Result:
         without_tables: the same without the embedding tables of characters, bigrams and words.
         seconds: the time of training.
         version: the version of hanlattice that made the result.
-        forms: the recall of each form of entities in the report on test (on dev if there is no test), and of all
-            ``reachable`` entities.
+        best_epoch: the epoch whose weights were saved.
+        epochs: the number of epochs of training.
+        forms: the recall of each special form of entities in the report on test (on dev if there is no test), and
+            under ``reachable`` the upper bound on recall, even if it is 1.
     """
 
     dev: Score
@@ -130,6 +132,7 @@ class Trial:
         return result
 
     def _score(self) -> Result:
+        """Score the saved model on dev and test."""
         ner = weights.load_model(self.folder, device=device_of(self.config.training), trust=True)
         corpora = load_corpora(self.config)
         parts = corpora.dev, corpora.test

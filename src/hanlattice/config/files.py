@@ -34,7 +34,10 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 def load_config(path: str | Path | None = None, overrides: Mapping[str, str] | None = None) -> Config:
     """The configuration of a TOML file, with dotted overrides such as ``{"encoder.layers": "2"}`` on top.
 
-    A file may name another, relative to itself, as ``base``, whose settings it changes.
+    A file may build on another one: ``base`` is the path of that file, relative to the first one.
+
+    Raises:
+        ConfigError: a file cannot be read, or has a setting that does not exist or a wrong value.
     """
     return overridden(Config() if path is None else _from_file(Path(path)), overrides or {})
 
@@ -60,10 +63,10 @@ def _from_file(path: Path, derived: Set[Path] = frozenset()) -> Config:
 
 
 def located(path: str) -> str:
-    """``path`` with environment variables filled in, such as ``$HANLATTICE_DATA/weibo.train``.
+    """``path`` with the values of environment variables, as in ``$HANLATTICE_DATA/weibo.train``.
 
     Raises:
-        ConfigError: a variable is not set.
+        ConfigError: a variable is not set, and no file has the name as it stands.
     """
     filled = os.path.expandvars(path)
     if "$" in filled and not os.path.exists(filled):

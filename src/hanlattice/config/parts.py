@@ -10,25 +10,29 @@ from hanlattice.config.ranges import OF_PARTS, refuse_outside
 from hanlattice.config.values import coerced, suggestion
 from hanlattice.errors import ConfigError
 
-# The settings of a part by name: their types and defaults.
+# The settings of a part: for each name its type and its default.
 Kinds = Mapping[str, tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the tagger: its name in :mod:`hanlattice.build`, or ``package.module:Class``; its settings.
+    """A part of the tagger: an embedding, an encoder or a decoder.
 
     A setting may be a part itself, such as the encoder that another encoder wraps. Then it is a table with a
     ``name``, called ``inner``; several such tables are in a table called ``parts``.
+
+    Attributes:
+        name: its name in :mod:`hanlattice.build`, or ``package.module:Class``.
+        settings: its settings, without defaults.
     """
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def with_settings(self, settings: Mapping[str, Any]) -> Part:
-        """This part with ``settings`` on top, which may name another part.
+        """This part with ``settings`` on top. If these name another part, the old settings are dropped.
 
-        Settings of another part do not carry over; whether they exist is checked when the part is built.
+        Whether the settings exist is checked when the part is built.
         """
         laid = _laid_over({"name": self.name, **self.settings}, settings)
         return Part(str(laid.pop("name")), laid)
@@ -37,10 +41,13 @@ class Part:
 def _laid_over(
     old: Mapping[str, Any], new: Mapping[str, Any], key: str = "", *, part: bool = True
 ) -> dict[str, Any]:
-    """``new`` over ``old``, the settings of a part or a table among them, such as the queries of labels.
+    """``old`` updated with ``new``, table by table. With ``part``, they are the settings of a part with its name.
 
-    Parts within parts are called ``inner``, or stand in a table called ``parts``; other tables may well have a
-    key ``name`` that names nothing.
+    If ``new`` names another part, it replaces ``old``. Parts within parts are called ``inner``, or are in a table
+    called ``parts``. In any other table, such as the queries of labels, ``name`` is a key like others.
+
+    Args:
+        key: the name of this table.
     """
     name = old.get("name")
     if part and new.get("name", name) != name:
@@ -51,7 +58,11 @@ def _laid_over(
 
 
 def part_setting(part: Part, key: str, value: Any, hint: Any, where: str) -> Any:
-    """A setting of an embedding, an encoder or a decoder in its type and, if the part is one of ours, its range.
+    """A setting of a part, converted to its type; for the parts of this package, its range is checked too.
+
+    Args:
+        hint: the type.
+        where: the name of the setting in an error.
 
     Raises:
         ConfigError: it is of another type, or outside the range.
@@ -63,7 +74,9 @@ def part_setting(part: Part, key: str, value: Any, hint: Any, where: str) -> Any
 
 
 def settings_of(where: str, part: Part, kinds: Mapping[str, Kinds]) -> dict[str, Any]:
-    """All settings of a part that is among ``kinds``, for readers of models that do without its module.
+    """All settings of a part, with defaults, for engines that do not import its module.
+
+    ``kinds`` has the settings of each part that is possible here, by name.
 
     Raises:
         ConfigError: a setting does not exist, is of another type, or outside its range.

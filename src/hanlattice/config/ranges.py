@@ -1,6 +1,6 @@
 """Ranges of numbers in settings, and the error for a number outside its range.
 
-`OF_PARTS` has the ranges of the settings of embeddings, encoders and decoders, by name; a name has the same range
+``OF_PARTS`` has the ranges of the settings of embeddings, encoders and decoders, by name; a name has the same range
 in every part. The ranges of all other settings are next to their defaults in :mod:`hanlattice.config.settings`.
 """
 
@@ -13,7 +13,7 @@ from hanlattice.errors import ConfigError
 
 @dataclass(frozen=True)
 class Range:
-    """Finite numbers from ``least`` to ``most``; ``without_least`` and ``without_most`` exclude the limits."""
+    """Finite numbers from ``least`` to ``most``. ``without_least`` and ``without_most`` exclude these limits."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -76,9 +76,10 @@ OF_PARTS: dict[str, Range] = {
 
 
 def refuse_outside(value: object, allowed: Range | None, where: str) -> None:
-    """
+    """Check that a value, or each value of a tuple, is in a range; what is not a number always passes.
+
     Raises:
-        ConfigError: the value, or one of several, is a number outside the range.
+        ConfigError: a number is outside the range.
     """
     values: Iterable[object] = value if isinstance(value, tuple) else (value,)
     for one in values:

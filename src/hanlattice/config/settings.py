@@ -15,7 +15,7 @@ from hanlattice.errors import ConfigError
 DEFAULT_CONVENTION = "default"
 """The name of the annotation convention of a model with only one."""
 
-# Device names of torch; whether a device exists is only known when it is used.
+# Device names of torch. Whether the machine has a device is checked when it is used.
 DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu|hpu|npu|xla)(:\d+)?")
 
 
@@ -36,9 +36,10 @@ class _Ranged:
 
 @dataclass(frozen=True)
 class TextConfig(_Ranged):
-    """How texts are normalised before a model reads them; see :class:`hanlattice.text.normalise.Normaliser`.
+    """How texts are normalised, and cut into windows, before a model reads them.
 
-    Texts longer than ``window`` characters are read in windows that overlap by ``overlap`` characters.
+    The normalisation is that of :class:`hanlattice.text.normalise.Normaliser`. Texts longer than ``window``
+    characters are read in windows that overlap by ``overlap`` characters.
     """
 
     _name = "text"
@@ -58,19 +59,26 @@ class TextConfig(_Ranged):
 
 @dataclass(frozen=True)
 class DataConfig(_Ranged):
-    """Corpora, and how they are changed. ``format`` and ``scheme`` are detected if empty.
+    """Corpora, and how they are read and changed.
 
-    ``dev_share`` of the first training corpus becomes dev if there is no dev file. With ``drop`` annotations that
-    cannot be read are skipped and counted, instead of being an error. ``exclude`` lists corpora: documents of train
-    that share 20 characters with them are left out. ``outermost`` keeps only the outermost of nested entities in
-    train, for decoders that cannot learn nested ones; dev and test keep all. ``unpunctuated`` is the share of
-    train, drawn again for each epoch, that is read without punctuation and space between entities; dev is then
-    scored with and without punctuation. ``noise`` is the share that is read with blanks, emoji, line breaks, OCR
-    errors and the like, see :mod:`hanlattice.training.noise`. ``user_words`` is the share in which names are in the
-    lexicon as words that a user added, see :mod:`hanlattice.training.user_words`; without a composition of words it
-    has no effect.
-
-    ``convention`` is the name of the annotation convention of ``train``.
+    Attributes:
+        train: files to train on.
+        dev: file that decides which epoch is saved; a share of train if empty.
+        test: file to score the saved model on, or empty.
+        format: file format, detected if empty.
+        scheme: tag scheme of the files, detected if empty.
+        dev_share: share of the first training corpus that becomes dev if there is no dev file.
+        drop: skip and count annotations that cannot be read, instead of raising an error.
+        exclude: corpora; documents of train that share 20 consecutive characters with them are left out.
+        outermost: keep only the outermost of nested entities in train, for decoders that cannot learn nested ones;
+            dev and test keep all.
+        unpunctuated: share of all training corpora, drawn again for each epoch, that is read without punctuation
+            and space between entities. If it is not 0, dev is scored with and without punctuation.
+        noise: share of them that is read with noise such as blanks, emoji, line breaks and OCR errors; see
+            :mod:`hanlattice.training.noise`.
+        user_words: share of them in which entities are in the lexicon as words that a user added; see
+            :mod:`hanlattice.training.user_words`. Without a composition of words it has no effect.
+        convention: name of the annotation convention of ``train``.
     """
 
     _name = "data"
@@ -91,10 +99,15 @@ class DataConfig(_Ranged):
 
 @dataclass(frozen=True)
 class LexiconConfig(_Ranged):
-    """``files`` of words; ``FILE=LABEL`` gives all words of a file that gazetteer label, and if a word occurs
-    twice, the last one counts. ``vector_words`` puts the words of the vectors before them. Words of fewer than
-    ``min_word_length`` characters are never matched. Words are counted in ``train`` or, as in some publications, in
-    ``all`` corpora including test.
+    """The words of the lexicon, and how they are matched and counted.
+
+    Attributes:
+        files: files of words. ``FILE=LABEL`` gives all words of a file this gazetteer label. If a word occurs
+            twice, the last occurrence counts.
+        vector_words: put the words that have a vector before those of the files.
+        min_word_length: words of fewer characters are never matched.
+        counts: the corpora in which words are counted: ``train``, or ``all`` including test, as in some
+            publications.
     """
 
     _name = "lexicon"
@@ -106,12 +119,17 @@ class LexiconConfig(_Ranged):
 
 @dataclass(frozen=True)
 class VectorsConfig(_Ranged):
-    """``path`` of the vectors, empty for those inside the package. ``normalise`` scales each to length 1.
+    """The pretrained vectors of characters, bigrams and words, and which of them a model keeps.
 
-    The most frequent ``bigrams`` and ``words`` (0: all) are added to those in the corpora. Names without a vector
-    that occur in train at least ``min_frequency`` times start with a random one. With ``spelled`` a regression of
-    word vectors on characters is fitted before training, so that words without a vector start with the vector that
-    their characters predict.
+    Attributes:
+        path: file of vectors, empty for the file inside the package.
+        normalise: scale each vector to length 1.
+        bigrams: so many of the most frequent bigrams are added to those in the corpora; 0 adds all.
+        words: the same for words.
+        min_frequency: a character or bigram without a vector that occurs this many times in train starts with a
+            random vector.
+        spelled: before training, fit a regression from characters to word vectors. Words without a vector start
+            with the vector that it predicts.
     """
 
     _name = "vectors"
@@ -125,13 +143,19 @@ class VectorsConfig(_Ranged):
 
 @dataclass(frozen=True)
 class AuxiliaryConfig(_Ranged):
-    """Corpora that are annotated differently from ``data.train``, for example with parts of speech.
+    """An auxiliary corpus, which is annotated differently from ``data.train``, for example with parts of speech.
 
-    A separate head with a ``decoder`` learns from ``corpus`` (one or more files), together with the embedding and
-    the encoder; the head is removed after training. ``labels`` renames labels (``NS = "LOC"``). A ``share`` of the
-    documents, drawn again for each epoch, is used in the first ``epochs`` (0: all); ``weight`` multiplies the loss.
-    With ``same_convention`` there is no separate head: the corpus follows the convention of ``data.train`` and
-    trains its head, for example texts that another model annotated.
+    A separate head learns from it, together with the embedding and the encoder. The head is removed after training.
+
+    Attributes:
+        corpus: one or more files.
+        decoder: the decoder of the head.
+        labels: labels to rename, such as ``NS = "LOC"``.
+        weight: factor of the loss.
+        share: share of the documents that is used in an epoch, drawn again for each epoch.
+        epochs: the corpus is used in this many epochs from the first on; 0 for all.
+        same_convention: there is no separate head, because the corpus is annotated like ``data.train``. An example
+            is a corpus that another model annotated.
     """
 
     _name = "auxiliary"
@@ -146,8 +170,10 @@ class AuxiliaryConfig(_Ranged):
 
 @dataclass(frozen=True)
 class ConventionConfig(AuxiliaryConfig):
-    """Another annotation convention than that of ``data.train``: the head is kept, and the model follows it on
-    request. ``edges``: see :class:`PredictionConfig`.
+    """A corpus that follows another annotation convention than ``data.train``.
+
+    Its head is kept after training, and the user chooses the convention of a prediction. ``edges`` is that of
+    :class:`PredictionConfig`.
     """
 
     _name = "conventions"
@@ -164,16 +190,36 @@ class ConventionConfig(AuxiliaryConfig):
 
 @dataclass(frozen=True)
 class TrainingConfig(_Ranged):
-    """``batch_size`` is the number of sentences per step, over all processes; each process reads its share in
-    ``accumulate`` parts. ``optimiser``: ``sgd`` (with ``momentum``), ``adamw`` or ``adamax``; ``schedule`` after
-    the share ``warmup`` of all steps: ``constant``, ``linear`` or ``cosine`` to 0. ``table_rate`` multiplies the
-    rate of embedding tables, ``crf_rate`` that of transitions, ``pretrained_rate`` that of language models, which
-    is also multiplied by ``layer_decay`` for each layer further from the last one. They are frozen in epochs before
-    ``pretrained_from``. ``patience``: epochs without a better dev F1 until the end (0: never). ``average``: decay
-    of the moving average of the weights that is evaluated and saved (0: none). ``start``: the folder of a model, or
-    ``default``, whose weights are fine-tuned. ``least_steps``: if the epochs have fewer steps, as with a small
-    corpus, there are more epochs. ``initialisation``: ``xavier`` for every matrix outside tables and CRF, or
-    ``default`` (torch's).
+    """How a model is trained.
+
+    Attributes:
+        epochs: passes over train.
+        batch_size: sentences per step, over all processes.
+        accumulate: number of parts in which a process reads its share of a batch, to save memory.
+        optimiser: ``sgd``, ``adamw`` or ``adamax``.
+        learning_rate: the highest learning rate; the next four settings are factors of it.
+        table_rate: for embedding tables.
+        crf_rate: for CRF transitions.
+        pretrained_rate: for language models.
+        layer_decay: for each layer of a language model further from its last layer.
+        pretrained_from: language models are frozen in earlier epochs.
+        momentum: of ``sgd``.
+        weight_decay: not applied to tables and CRF transitions.
+        warmup: share of all steps in which the learning rate rises from 0.
+        schedule: the learning rate after that: ``constant``, or ``linear`` or ``cosine`` down to 0.
+        clip_value: largest component of a gradient; 0 does not clip.
+        clip_norm: largest norm of the whole gradient; 0 does not clip.
+        average: decay of the moving average of the weights that is evaluated and saved; 0 for none.
+        initialisation: ``xavier`` for matrices outside tables and CRF, or ``default`` (torch's).
+        start: folder of a model to initialise from (fine-tuning), or ``default`` for the model in the package.
+        least_steps: minimum number of steps; on a small corpus there are more epochs.
+        patience: epochs without a better dev F1 until the run ends (early stopping); 0 for never.
+        seed: random seed.
+        device: ``auto``, or a device name of torch.
+        precision: ``float32``, or mixed precision: ``bfloat16`` or ``float16``.
+        bucket: sentences are sorted by length within this many batches; 0 does not sort.
+        evaluate_from: first epoch that is evaluated on dev.
+        tensorboard: folder for TensorBoard, empty for none.
     """
 
     _name = "training"
@@ -213,11 +259,13 @@ class TrainingConfig(_Ranged):
 
 @dataclass(frozen=True)
 class PredictionConfig:
-    """``precision`` of products with weights in engines without torch: ``int8`` is set by
-    ``hanlattice export --int8``, for models whose scores hardly change.
+    """How a trained model predicts.
 
-    ``edges``: what is cut off the ends of an entity. ``blank``: white space and emoji. ``punctuation``: also
-    separators and brackets or quotes without their partner; see :mod:`hanlattice.text.edges`.
+    Attributes:
+        precision: of products with weights in engines without torch. ``hanlattice export --int8`` sets ``int8``,
+            for models whose scores hardly change with it.
+        edges: what is cut off both ends of an entity. ``blank``: white space and emoji. ``punctuation``: also
+            separators, and brackets or quotes without their partner; see :mod:`hanlattice.text.edges`.
     """
 
     precision: Literal["float32", "int8"] = "float32"
@@ -250,6 +298,7 @@ class Config:
 
 
 def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str) -> Any:
+    """``current`` with ``settings`` on top; ``source`` and ``prefix`` name the file and the table in errors."""
     hints = get_type_hints(type(current))
     names = {f.name for f in fields(current)}
     changes: dict[str, Any] = {}
@@ -279,7 +328,10 @@ def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str
 def _corpora(
     kind: Callable[[], Any], old: Mapping[str, Any], value: Any, source: str, dotted: str
 ) -> dict[str, Any]:
-    """Settings of further corpora, each under a name of its own, laid over the old ones of that name."""
+    """Settings of auxiliary corpora or conventions, by name; they change the old settings of the same name.
+
+    ``kind`` is the class of the settings.
+    """
     tables = value if isinstance(value, Mapping) else {"": value}
     for name, table in tables.items():
         if not isinstance(table, Mapping):

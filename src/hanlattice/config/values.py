@@ -19,10 +19,19 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def coerced(value: Any, hint: Any, where: str) -> Any:
-    """``value`` converted to the type of a setting; integers become floats, and a string a list with one item.
+    """``value`` converted to the type of a setting.
+
+    Where a float is expected, an integer is converted, and so is a number where a string is expected. Where a
+    tuple is expected, a list is converted, and a single value becomes its only item. ``"none"`` becomes None where
+    None is allowed.
+
+    Args:
+        value: as in a TOML file.
+        hint: the type.
+        where: the name of the setting in an error.
 
     Raises:
-        ConfigError: it is of another type.
+        ConfigError: it is of another type, not one of the allowed strings, or not a finite number.
     """
     if get_origin(hint) in (Union, types.UnionType):
         if value in (None, "none") and type(None) in get_args(hint):

@@ -21,10 +21,10 @@ PAIR_BLOCK, HIDDEN_BLOCK = 1 << 16, 1 << 19
 
 
 class Queries(nn.Module):
-    """One vector for each query: the mean over its characters of a convolution of width 3.
+    """One vector for each query: a convolution of width 3 over its characters, tanh, and the mean over them.
 
     A character's row in the embedding table is its code point modulo ``buckets``, so a query may contain any
-    character. T queries, Q characters of the longest one.
+    character. Notation: T queries, Q characters of the longest one.
 
     Args:
         buckets: Rows of the embedding table.
@@ -61,24 +61,25 @@ class Queries(nn.Module):
 
 
 class MRC(Decoder):
-    r"""Every label has a query; starts, ends and matches of both are scored for every query.
+    r"""Each label has a query. For it, characters are scored as starts and as ends, and pairs of both as matches.
 
     .. math:: s_t(i) = [h_i; 1] \cdot A q_t, \quad e_t(j) = [h_j; 1] \cdot B q_t, \quad
               m_t(i, j) = v \cdot \mathrm{GELU}(U [h_i; h_j; q_t] + b) + c
 
-    GELU is the usual approximation by tanh. After Li et al. 2020, https://aclanthology.org/2020.acl-main.519. There
-    a language model reads the query before the text, once for each label. Here :class:`Queries` reads the query,
-    whose vector gives the weights of the classifiers, so a text is read once.
+    The method follows Li et al. 2020, https://aclanthology.org/2020.acl-main.519. There a language model reads the
+    query before the text, once for each label. Here :class:`Queries` reads the query, and its vector gives the
+    weights of the classifiers, so a text is read once. GELU is the usual approximation by tanh.
 
     The loss is a weighted sum of three binary cross-entropies, each summed over the sentence: of the starts, of the
-    ends, and of the matches of all pairs of a start and an end at or after it, gold or predicted. Nested decoding
-    finds the pairs whose start, end and match are all above the threshold. Flat decoding pairs each start only with
-    the nearest end, under the same condition, and keeps the most confident of overlapping spans. Of each sentence
-    the top candidates are kept, see :data:`hanlattice.decoders.candidates.MAX_PER_CHARACTER`. A span's confidence
-    is the product of its three probabilities.
+    ends, and of the matches of pairs of a start and an end at or after it, gold or predicted. Nested decoding finds
+    the pairs whose start, end and match are all above the threshold. Flat decoding pairs each start only with the
+    nearest end, under the same condition, and keeps the most confident of overlapping spans. In training and in
+    decoding only the top pairs of each sentence are kept, see
+    :data:`hanlattice.decoders.candidates.MAX_PER_CHARACTER`. A span's confidence is the product of its three
+    probabilities.
 
-    Notation: S is 2, starts and ends; H is ``d_hidden``; W pairs. A pair is written as sentence, first character,
-    last character (inclusive) and label, ``[W, 4]``.
+    Notation: S is 2, starts and ends; H is ``d_hidden``; W is the number of pairs. A pair is a row of sentence,
+    first character, last character (inclusive) and label, ``[W, 4]``.
 
     Args:
         d_in: Width of the encoder's vectors.
@@ -90,7 +91,7 @@ class MRC(Decoder):
         start_weight: Weight of the starts in the loss.
         end_weight: Weight of the ends in the loss.
         match_weight: Weight of the matches in the loss.
-        threshold: A probability.
+        threshold: A probability that start, end and match of an entity exceed.
         nested: Whether overlapping spans may be predicted.
 
     Raises:

@@ -35,7 +35,7 @@ class MultiLabel(Decoder):
     def __init__(self, d_in: int, labels: tuple[str, ...], *, scheme: Scheme = "BMES", constrained: bool = True):
         super().__init__()
         self.labels = tuple(labels)
-        self.tag_set = TagSet(("",), scheme, constrained=constrained)
+        self.tag_set = TagSet(("",), scheme, constrained=constrained)  # the tags of one label, for any label
         self.emission = nn.Linear(d_in, len(self.labels) * (len(self.tag_set) - 1))
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N T C"]:

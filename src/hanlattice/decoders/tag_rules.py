@@ -14,7 +14,7 @@ MAX_LABELS = 1000
 
 
 class TagScores(NamedTuple):
-    """The scores of a linear chain beside its emissions; minus infinity where the scheme does not allow a tag.
+    """The scores of a linear chain other than emissions; minus infinity for what the scheme does not allow.
 
     Attributes:
         start: The score of each tag as the first one, ``[Y]``.
@@ -30,22 +30,22 @@ class TagScores(NamedTuple):
 class TagRules:
     """The rules of a scheme for some labels.
 
-    For the label X, with BMES tags, ``pair`` allows the transitions x and ``joined`` is true for those marked X::
+    For one label with BMES tags, ``pair`` allows the transitions marked x or J, and ``joined`` is true for J::
 
                      to  O    B-X  M-X  E-X  S-X
         from  O          x    x    .    .    x
-              B-X        .    .    X    X    .
-              M-X        .    .    X    X    .
+              B-X        .    .    J    J    .
+              M-X        .    .    J    J    .
               E-X        x    x    .    .    x
               S-X        x    x    .    .    x
 
     Args:
         labels: The T entity labels.
         scheme: The tag scheme.
-        extra: Number of unnamed tags before the others, which are read as O.
+        extra: Number of additional tags without a meaning, which are read as O.
 
     Attributes:
-        names: The names of the Y tags. O comes first, after the unnamed tags.
+        names: The names of the Y tags: the additional tags, O, then the tags of the labels.
         start: Whether a text may begin with a tag, ``[Y]``.
         pair: Whether a tag (column) may follow another one (row), ``[Y, Y]``.
         end: Whether a text may end with a tag, ``[Y]``.
@@ -96,7 +96,7 @@ class TagRules:
         return [[ScoredSpan.of(span, next(confidence)) for span in spans] for spans in found]
 
     def confidence(self, potentials: Potentials, found: Sequence[Sequence[Span]]) -> list[float]:
-        """The probability of each span, over all tag sequences, to be tagged as exactly this entity.
+        """The probability that each span is tagged as exactly this entity, over all tag sequences.
 
         Args:
             potentials: The scores of the B sentences.

@@ -24,7 +24,7 @@ from hanlattice.decoders.candidates import Candidates
 from hanlattice.decoders.structs.paths import best_paths
 from hanlattice.spans import ScoredSpan, Span
 
-# Classes of a cell. THW has one class for each label, of which this is the first.
+# Classes of a cell. THW has one class for each label; FIRST_THW is that of the first label.
 NONE, NNW, FIRST_THW = 0, 1, 2
 # Maximum number of entities with the same first and last character.
 MAX_PATHS = 16

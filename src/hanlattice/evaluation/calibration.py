@@ -8,7 +8,7 @@ import numpy as np
 from hanlattice.document import Document
 from hanlattice.spans import Span
 
-# Confidences are moved at least this far from 0 and 1, so that one wrong entity cannot cost infinitely much.
+# Confidences are clipped to this distance from 0 and 1, so that one wrong entity does not make the loss infinite.
 MARGIN = 1e-6
 
 

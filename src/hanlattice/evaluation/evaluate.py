@@ -1,6 +1,7 @@
 """Score a model on annotated documents; everything that reports scores of a model goes through here.
 
-Does not import torch, so exported models and models read by the C kernels are scored without it.
+This module does not import torch, so models that run without torch (exported ones, or by the C kernels) are scored
+without it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -17,7 +18,7 @@ from hanlattice.spans import Span
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The predictions of a model for annotated documents, from which scores are computed.
+    """The predictions of a model for annotated documents; the methods compute scores from them.
 
     Attributes:
         gold: the gold spans of each document.

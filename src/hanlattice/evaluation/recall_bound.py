@@ -1,4 +1,4 @@
-"""Gold entities that a model cannot predict, whatever its weights: the upper bound on its recall."""
+"""Gold entities that a model cannot predict, whatever its weights. They give an upper bound on its recall."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -56,7 +56,7 @@ def _unreachable_in_batch(
 
 
 def _take_one(counts: Counter[Span], span: Span) -> bool:
-    """Take one of these spans out of the counts; False if there was none left."""
+    """Take one occurrence of the span out of the counts; False if there was none left."""
     counts[span] -= 1
     return counts[span] >= 0
 

@@ -1,8 +1,8 @@
 """Precision, recall and F1 of predicted spans, and a list of all errors.
 
 A prediction is correct if its label and its fragments equal those of a gold span of its sentence; for a span
-without gaps, these are start and end. Each gold span counts once. Precision, recall and F1 are fractions in [0, 1];
-only printed tables show percentages.
+without gaps, these are start and end. A gold span makes at most one prediction correct. Precision, recall and F1
+are fractions in [0, 1]; only printed tables show percentages.
 """
 
 import unicodedata
@@ -76,7 +76,7 @@ class Report:
     """Scores over all spans and for each label, in alphabetical order.
 
     Attributes:
-        partial: whether predictions that only overlap a gold span were counted as correct.
+        partial: whether predictions that only overlap a gold span of their label were counted as correct.
         forms: recall of special gold spans, by exact matches, where there are any: ``nested`` spans, which overlap
             another one, and ``discontinuous`` spans. ``reachable`` is the upper bound on recall, if below 1.
     """
@@ -161,10 +161,10 @@ def evaluate_spans(gold: Sentences, predicted: Sentences, *, partial: bool = Fal
 def _nested(spans: Collection[Span]) -> list[Span]:
     """The spans that overlap another span."""
     ordered = sorted(spans)
-    reach = [0, *accumulate((span.end for span in ordered), max)]  # the largest end of the spans before each one
-    following = [*(span.start for span in ordered[1:]), inf]
-    rows = zip(ordered, reach, following, strict=False)
-    return [span for span, before, after in rows if span.start < before or after < span.end]
+    ends_before = [0, *accumulate((span.end for span in ordered), max)]  # the largest end of all earlier spans
+    next_starts = [*(span.start for span in ordered[1:]), inf]
+    rows = zip(ordered, ends_before, next_starts, strict=False)
+    return [span for span, end_before, next_start in rows if span.start < end_before or next_start < span.end]
 
 
 def _discontinuous(spans: Collection[Span]) -> list[Span]:
@@ -252,7 +252,7 @@ _KINDS: dict[Kind, Callable[[Span, Span], bool]] = {
 def _couple(
     gold: list[Span], predicted: list[Span], agree: Callable[[Span, Span], bool]
 ) -> list[tuple[Span, Span]]:
-    """Remove the pairs that agree from both lists, from left to right, and return them."""
+    """From left to right, pair each gold span with the first prediction that agrees; both leave their lists."""
     couples = []
     for expected in tuple(gold):
         found = next((span for span in predicted if agree(expected, span)), None)

@@ -16,7 +16,7 @@ from hanlattice.errors import HanlatticeError
 from hanlattice.evaluation.scores import Sentences, n_correct, percent, sentence_pairs
 
 SAMPLES = 10_000  # bootstrap samples of a test
-CELLS = 2**22  # of an array at once; limits memory
+CELLS = 2**22  # elements of an array at once; limits memory
 SENTENCES_ONLY = "paired bootstrap over sentences"
 
 Counts: TypeAlias = "np.ndarray[Any, Any]"  # [S 3]: gold, predicted and correct spans of each sentence

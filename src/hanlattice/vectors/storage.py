@@ -28,7 +28,7 @@ DEFAULT = Path(__file__).parents[1] / "data" / "vectors.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Names and their vectors, sorted by falling frequency. If a name occurs twice, the first one counts.
+    """Names and their vectors, the most frequent first. If a name occurs twice, its first vector counts.
 
     Args:
         names: the names.
@@ -78,7 +78,7 @@ class Vectors:
         return matrix
 
     def at(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of some rows, ``[N D]``; other rows are not read from the file."""
+        """The vectors of the rows ``ids``, ``[N D]``; other rows are not read from the file."""
         vectors = self.rows[ids].astype(np.float32)
         return vectors if self.scale is None else vectors * self.scale[ids].astype(np.float32)[:, None]
 
@@ -87,7 +87,7 @@ class Vectors:
         return dict(zip(reversed(self.names), range(len(self.names) - 1, -1, -1), strict=True))
 
     def ids(self, names: Iterable[str]) -> NDArray[np.int64]:
-        """The row of each name, or of the name in lower case, or -1 (as in fastNLP), ``[N]``."""
+        """The row of each name, else of the name in lower case, else -1, ``[N]``. fastNLP has the same order."""
         index = self._index
         found = (index[name] if name in index else index.get(name.lower(), -1) for name in names)
         return np.fromiter(found, np.int64)

@@ -1,4 +1,4 @@
-"""The text for training vectors: read and normalised, without duplicates and without texts of test sets."""
+"""Reads the texts to train vectors on: normalises them, and drops duplicates and texts of test sets."""
 
 import gzip
 import lzma
@@ -54,12 +54,12 @@ def training_lines(
 ) -> Iterator[str]:
     """The paragraphs of text files, normalised, without whitespace, and cut after ``MAX_LINE`` characters.
 
-    Empty lines, exact duplicates and lines with an excluded n-gram are left out. Only a hash of each line is kept
-    in memory.
+    A paragraph is a line of a file. Empty ones, exact duplicates and those with an excluded n-gram are left out.
+    Only a hash of each is kept in memory.
 
     Args:
         paths: text files with one paragraph per line: plain, ``.xz`` or ``.gz``.
-        excluded: the result of `ngrams` for the excluded texts.
+        excluded: the result of :func:`ngrams` for the excluded texts.
         counts: counts the paragraphs.
         progress: receives the share that has been read, 0 to 1.
 

@@ -20,7 +20,7 @@ from hanlattice.vectors.storage import KINDS, Vectors, VectorSet
 from hanlattice.vectors.texts import Counts, ngrams, training_lines
 
 WINDOW = 5  # tokens of context on each side
-NEGATIVE = 5  # negative samples per token
+NEGATIVE = 5  # negative samples per pair of a token and its context
 SAMPLE = 1e-4  # threshold for down-sampling frequent tokens
 EPOCHS: Mapping[str, int] = {"chars": 2, "bigrams": 1, "words": 2}
 MIN_COUNT: Mapping[str, int] = {"chars": 5, "bigrams": 10, "words": 5}
@@ -45,8 +45,8 @@ def train_vectors(
     """Train vectors of characters, bigrams and words on text.
 
     Texts are normalised (NFKC, lower case), and exact duplicates are left out. Words come from the most probable
-    segmentation over the lexicon, where the probability of a word follows from the number of its occurrences as a
-    substring. Without a lexicon there are no word vectors. Words of one character get no word vector.
+    segmentation over the lexicon, where the probability of a word is its number of occurrences as a substring, per
+    character of text. Without a lexicon there are no word vectors. Words of one character get no word vector.
 
     Temporary files take about three times the size of the unpacked texts, in the folder that TMPDIR names.
 

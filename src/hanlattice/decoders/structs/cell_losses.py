@@ -1,7 +1,7 @@
 """Losses for tables in which any number of cells are entities, computed block by block.
 
-``part`` reads one block of a table. ``combined`` turns the parts of all blocks into one loss per sentence. B
-sentences, T labels, R rows and C columns of a block, G blocks.
+``part`` reads one block of a table. ``combined`` turns the parts of all blocks into one loss per sentence.
+Notation: B sentences, T labels, R rows and C columns of a block, G blocks.
 """
 
 from dataclasses import dataclass
@@ -54,8 +54,8 @@ class LogSumExp:
         return torch.stack([others + weight, chosen], -1)
 
     def combined(self, parts: Float[Tensor, "G B T 2"]) -> Float[Tensor, "B"]:
-        one = torch.zeros_like(parts[:1])
-        return torch.cat([parts, one]).logsumexp(0).sum(-1).mean(-1)
+        log_one = torch.zeros_like(parts[:1])
+        return torch.cat([parts, log_one]).logsumexp(0).sum(-1).mean(-1)
 
 
 @dataclass(frozen=True)

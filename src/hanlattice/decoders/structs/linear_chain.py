@@ -71,7 +71,11 @@ class Messages(NamedTuple):
 
 
 def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages]:
-    """log Z [B] in float64, and the messages; ``beta`` is empty unless ``backward`` is set."""
+    """log Z [B] in float64, and the messages; ``beta`` is empty unless ``backward`` is set.
+
+    The limits ``MIN_POTENTIAL`` and ``MAX_MESSAGE`` keep sums above 0 and messages finite if forbidden tags score
+    far better than allowed ones.
+    """
     emissions = chain.emissions.double().transpose(0, 1)  # [N B Y]
     mask = chain.mask.T.unsqueeze(-1)  # [N B 1]
     peak = emissions.amax(-1, keepdim=True)
@@ -101,6 +105,8 @@ def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages
 
 
 class _LogPartition(torch.autograd.Function):
+    """log Z; its gradient follows from the marginals."""
+
     @staticmethod
     def forward(
         ctx: Any, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, mask: Tensor

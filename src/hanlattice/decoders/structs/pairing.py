@@ -1,6 +1,6 @@
-"""Pairs of first and last characters.
+"""Pairs of a start and an end, the first and the last character of a possible span.
 
-G groups (sentences, or sentences and labels) of N characters, W pairs.
+Notation: G groups (a sentence, or a sentence and a label) of N characters, W pairs.
 """
 
 from collections.abc import Iterator
@@ -42,6 +42,6 @@ def pairs(starts: Bool[Tensor, "G N"], ends: Bool[Tensor, "G N"], size: int) -> 
     until = count.cumsum(0)
     for begin in range(0, int(count.sum()), size):
         pair = torch.arange(begin, min(begin + size, int(until[-1])), device=ends.device)
-        of = torch.searchsorted(until, pair, right=True)
-        end = every_end[first[of] + pair - (until - count)[of]] % max(n, 1)
-        yield torch.stack([group[of], start[of], end], 1)
+        i = torch.searchsorted(until, pair, right=True)  # which start each pair has
+        end = every_end[first[i] + pair - (until - count)[i]] % max(n, 1)
+        yield torch.stack([group[i], start[i], end], 1)

@@ -44,7 +44,7 @@ class Paths(NamedTuple):
 def best_paths(edges: Mapping[int, Sequence[tuple[int, float]]], start: int, end: int, limit: int) -> Paths:
     """Find the ``limit`` best paths from ``start`` to each node up to ``end``.
 
-    The time is linear in the number of edges, although there may be exponentially many paths.
+    The time grows with the number of edges times ``limit``, although there may be exponentially many paths.
 
     Args:
         edges: For each node, the nodes that may follow it, all with higher numbers, and the scores of the edges.

@@ -1,4 +1,4 @@
-"""Greedy selection of spans that do not overlap or cross."""
+"""Greedy selection of spans that do not overlap, or at least do not cross."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar, runtime_checkable
@@ -22,11 +22,13 @@ _Span = TypeVar("_Span", bound=Ranged)
 def select(candidates: Sequence[_Span], *, nested: bool) -> list[_Span]:
     """Select each candidate that does not clash with a better one that was selected.
 
-    Flat spans clash if they share a character. Nested spans clash if they cover the same characters, or if they
-    cross, that is, share characters while neither contains the other::
+    If not ``nested``, spans clash if they share a character. If ``nested``, spans clash if they cover the same
+    characters, or if they cross, that is, share characters while neither contains the other::
 
-        flat:    [----]              nested:  [--------]          cross:   [----]
-                      [---]                     [---]                         [----]
+        [----]               [--------]               [----]
+              [---]             [---]                    [----]
+
+        no clash             clash unless nested      cross: clash
 
     These are the rules of Yu et al. 2020, https://aclanthology.org/2020.acl-main.577, section 3. The time is linear
     in the total length of the spans, not in the number of pairs.
@@ -52,7 +54,9 @@ def _without_overlap(candidates: Sequence[_Span]) -> list[_Span]:
 
 
 def _without_crossing(candidates: Sequence[_Span]) -> list[_Span]:
-    """For each boundary between two characters, only the innermost selected span around it matters."""
+    # For each boundary between two characters: the latest start and the earliest end of the selected spans around
+    # it. A span crosses one of them if it starts at the boundary and ends after that end, or ends at the boundary
+    # and starts before that start.
     selected, seen = [], set()
     n = _length(candidates)
     latest_start, earliest_end = np.zeros(n + 1, dtype=np.int64), np.full(n + 1, n)

@@ -9,10 +9,10 @@ In a sentence of 4 characters, cell (1, 3) is the span of characters 1, 2 and 3:
                2    .  .  x  x
                3    .  .  .  x
 
-A table has N * N cells with one score for each label or class. It is computed in blocks of rows, and of each block
-only the candidates are kept, so memory grows with N and not with its square. What is exported, ``scores``, has one
-vector for each character. A block of rows a to b leaves out the columns before a, which are below the diagonal: its
-column 0 is column a of the table.
+A table has N * N cells with one score for each label or class. It is computed in blocks of rows, and only the
+candidates of each block are kept, so memory grows with N and not with its square. The exported part, ``scores``,
+has one vector for each character, or one for each character and label. A block of rows a to b leaves out the
+columns before a, which are below the diagonal: its column 0 is column a of the table.
 """
 
 from abc import abstractmethod
@@ -30,12 +30,12 @@ from hanlattice.decoders.table.rules import Rule
 from hanlattice.errors import ModelError
 from hanlattice.spans import ScoredSpan, Span
 
-# Elements of a block in training (64 MB in float32) and in inference (8 MB), and the maximum for a single row.
+# Elements of a block in training (64 MB in float32) and in inference (8 MB); maximum number of elements of a row.
 TRAINING_BLOCK, INFERENCE_BLOCK, MAX_ROW = 1 << 24, 1 << 21, 1 << 28
 
 
 class Table(Decoder):
-    """A decoder that scores every span by :meth:`cells`, and a rule that turns the scores into entities.
+    """A decoder that scores every span by :meth:`cells`, and turns the scores into entities by a rule.
 
     Args:
         labels: The entity labels.

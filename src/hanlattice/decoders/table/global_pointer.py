@@ -1,4 +1,4 @@
-"""GlobalPointer: a span's score is the product of a query of its first character and a key of its last one."""
+"""GlobalPointer: a span's score is the dot product of a query of its first character and a key of its last one."""
 
 import torch
 from jaxtyping import Float

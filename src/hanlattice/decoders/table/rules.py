@@ -1,4 +1,4 @@
-"""How the cells of a table become entities, and the loss that fits: one label per span, or each label by itself.
+"""Rules by which the cells of a table become entities, with their losses: each label by itself, or one per span.
 
 Notation: B sentences, T labels, Z scores of a cell (T, or T + 1 with "none"), R rows and C columns of a block of
 the table, G blocks, W entities.
@@ -60,7 +60,7 @@ class Rule(ABC):
 
 
 class EachLabel(Rule):
-    """Each label decides by itself: a cell is an entity of a label if its score there is above a threshold.
+    """Each label decides by itself: a cell is an entity of a label if its score for the label is above a threshold.
 
     A span's confidence is the sigmoid of its score. Nested predictions are unrestricted: spans may cross, and one
     span may have several labels. In flat predictions, the best of overlapping spans is kept.

@@ -16,7 +16,8 @@ class TokenPairs(Table):
 
     .. math:: s_t(i, j) = V_t \cdot \tanh(U h_i + W h_j + b)
 
-    Bekoulis et al. 2018, https://arxiv.org/abs/1804.07847, who score relations this way.
+    Bekoulis et al. 2018, https://arxiv.org/abs/1804.07847, score relations in this way; here pairs of characters
+    are spans.
 
     Args:
         d_in: Width of the encoder's vectors.
@@ -25,7 +26,7 @@ class TokenPairs(Table):
             projections, biases included: a bilinear form of rank ``d_hidden``, which is much faster.
         d_hidden: Width of the hidden layer.
         objective: The loss, see :class:`~hanlattice.decoders.table.rules.EachLabel`, as for the next three.
-        positive_weight: Weight of entities in the cross-entropy, because they are few.
+        positive_weight: Weight of entities in the cross-entropy; above 1 it makes up for their small number.
         negative_weight: Weight of spans that are not entities, from 0 to 1.
         threshold: A probability above which a span is an entity.
         nested: Whether overlapping spans may be predicted.
