@@ -45,8 +45,8 @@ def measure_speeds(
     """Measure the speeds of training, from ids to updated weights, and of prediction, from text to entities.
 
     Args:
-        sentences: how many random sentences of train to train on, and how many of test (of dev if there is no
-            test) to predict.
+        sentences: how many random windows of train to train on, and how many random texts of test (of dev if there
+            is no test) to predict.
         rounds: how many rounds to measure, after a warm-up round.
         say: receives progress messages.
     """

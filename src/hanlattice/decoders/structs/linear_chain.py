@@ -73,8 +73,8 @@ class Messages(NamedTuple):
 def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages]:
     """log Z [B] in float64, and the messages; ``beta`` is empty unless ``backward`` is set.
 
-    The limits ``MIN_POTENTIAL`` and ``MAX_MESSAGE`` keep sums above 0 and messages finite if forbidden tags score
-    far better than allowed ones.
+    ``MIN_POTENTIAL`` keeps the sum of a step above 0 if only tags with very low scores are allowed there.
+    ``MAX_MESSAGE`` keeps the backward messages of tags that cannot be reached finite.
     """
     emissions = chain.emissions.double().transpose(0, 1)  # [N B Y]
     mask = chain.mask.T.unsqueeze(-1)  # [N B 1]

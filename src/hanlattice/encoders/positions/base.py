@@ -50,8 +50,8 @@ def by_pair(scores: Float[Tensor, "*S N W"]) -> Float[Tensor, "*S N N"]:
     """The relative shift: from one column for each distance to one column for each key.
 
     Row ``i`` of the result is ``scores[i, j - i + N]`` for all keys ``j``. In memory the rows have ``2 N`` columns.
-    If the same memory is read as rows of ``2 N - 1`` columns, each row moves by one more than the row before. The
-    first N columns of these rows are the result. For N = 3::
+    If the same memory, without its first N numbers, is read as rows of ``2 N - 1`` columns, each row begins one
+    column further left than the row before. The first N columns of these rows are the result. For N = 3::
 
         distance  -3 -2 -1  0  1  2              key 0  1  2
         query 0    .  .  .  a  b  c                  a  b  c
