@@ -60,22 +60,23 @@ def load(
 
     Args:
         model_folder: the folder of a model, None for the model in the package.
-        device: the torch device, such as ``cpu`` or ``cuda:1``.
+        device: the torch device, such as ``cpu`` or ``cuda:1``; ``native`` and ``onnx`` run on the CPU only.
         engine: ``native`` uses C kernels and ``onnx`` runs an exported model on ONNX Runtime, both without torch;
             ``torch`` runs any model. ``auto`` tries them in this order and takes the first that can run the model
             on the device. A broken model is an error, whatever the engine.
         threads: threads of one call of ``native`` or ``onnx``, 0 for one per core. For torch, use
             ``torch.set_num_threads``.
-        int8: whether the C kernels use int8 products; None follows the settings of the model.
+        int8: whether the C kernels use int8 products; None follows the settings of the model. On a processor
+            without int8 instructions they use float32, after a warning.
         convention: annotation convention of the entities, empty for the model's default; see
             :attr:`NER.conventions`.
         trust: whether parts that the folder names as ``package.module:Class`` may be imported, which runs their
             code.
 
     Raises:
-        ConfigError: there is no such engine, device or convention.
-        ModelError: the folder is missing, broken, or not a model of this library; or it names parts of other
-            packages and is not trusted.
+        ConfigError: there is no such engine or convention, or ``device`` is not the name of a device.
+        ModelError: the folder is missing, broken, or not a model of this library; it names parts of other packages
+            and is not trusted; or torch cannot use the device.
         EngineError: the engine cannot run this model, or is not installed.
     """
     return open_model(
@@ -99,7 +100,7 @@ def open_model(
     convention: str = "",
     trust: bool = False,
 ) -> Opened:
-    """:func:`load`, with the engine that was chosen and the reasons."""
+    """Like :func:`load`, but also returns the engine that was chosen, and why."""
     if engine not in get_args(EngineName):
         raise ConfigError(f"engine must be one of {', '.join(map(repr, get_args(EngineName)))}, not {engine!r}")
     if not DEVICE.fullmatch(device) or device == "auto":
@@ -160,7 +161,7 @@ def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> Native
 
 
 def need_torch(purpose: str) -> None:
-    """Check that torch is installed; ``purpose`` says in the message what needs it.
+    """Check that torch is installed; ``purpose`` is what needs it, for the error message.
 
     Raises:
         EngineError: torch is not installed.

@@ -1,4 +1,4 @@
-"""Files: read text, with errors that name the place; write files completely or not at all."""
+"""Read text files, with errors that name the file and line. Write files completely or not at all."""
 
 import codecs
 import os
@@ -53,7 +53,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def read_blocks(path: str | Path) -> Iterator[list[str]]:
-    """The lines of :func:`read_lines` in lists, as many at a time as could be read at once.
+    """The lines of :func:`read_lines` in lists, one list for each block that is read.
 
     Raises:
         DataError: see :func:`read_lines`.
@@ -148,9 +148,10 @@ def _from_utf16(blocks: Iterable[bytes], path: str | Path) -> Iterator[bytes]:
 
 
 def _refuse_binary(head: bytes, path: str | Path) -> None:
-    """
+    """Check that a file which starts with ``head`` is text. UTF-8 with a few NUL characters is accepted.
+
     Raises:
-        DataError: a file with this start is not text.
+        DataError: it is not text.
     """
     if b"\0" not in head:
         return
@@ -166,7 +167,10 @@ def _refuse_binary(head: bytes, path: str | Path) -> None:
 
 
 def _utf16_without_mark(head: bytes) -> str | None:
-    """``"LE"`` or ``"BE"``, if line ends and all characters can be read as this kind of UTF-16."""
+    """``"LE"`` or ``"BE"`` if the bytes look like this kind of UTF-16, else None.
+
+    They must have a line end, be valid UTF-16, and have at least 90% of their zeros in the upper bytes.
+    """
     head = head[: len(head) // 2 * 2]
     for units, end in (("LE", b"\n\0"), ("BE", b"\0\n")):
         ends = sum(1 for i in range(0, len(head), 2) if head[i : i + 2] == end)
@@ -203,9 +207,10 @@ def _up_to_the_error(path: str | Path, raw: bytes, done: int) -> Iterator[list[s
 
 
 def _refuse_packed(raw: bytes, path: str | Path) -> None:
-    """
+    """Check that the bytes are not the start of a known kind of binary file, such as an archive.
+
     Raises:
-        DataError: the bytes are the start of a known kind of binary file.
+        DataError: they are.
     """
     for mark, kind in _MARKS.items():
         if raw.startswith(mark):
@@ -213,7 +218,7 @@ def _refuse_packed(raw: bytes, path: str | Path) -> None:
 
 
 def _advice(raw: bytes) -> str:
-    """How to convert the lines to UTF-8, by the encodings that they may be in."""
+    """Advice on how to convert the lines to UTF-8: the first of GB18030 and Big5 that decodes them."""
     for name in ("GB18030", "BIG5"):
         if _decodes(raw, name):
             return f"convert the file, for example with: iconv -f {name} -t UTF-8"
@@ -222,7 +227,9 @@ def _advice(raw: bytes) -> str:
 
 @contextmanager
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ignore[type-arg]  # text or bytes, by mode
-    """Open a file that appears under ``path`` only when it is complete; on any error nothing is left behind.
+    """Open a file that appears under ``path`` only when it is complete.
+
+    After an error, an existing file is unchanged and no temporary file is left.
 
     Raises:
         DataError: the folder is missing or not writable, or the disk is full.
@@ -251,7 +258,7 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A folder to write into. Without an error it becomes ``path``, which must not exist; else it is removed."""
+    """A temporary folder, renamed to ``path`` (which must not exist) at the end; on an error it is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
         draft = Path(temporary) / path.name

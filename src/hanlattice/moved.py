@@ -1,7 +1,7 @@
-"""Module paths of version 0.1, which users' own parts may import, lead to the modules' new paths.
+"""Redirect the module paths of version 0.1, which users' own parts may import, to the new paths.
 
-Importing ``hanlattice.batch`` gives ``hanlattice.inputs.batch`` and a :class:`DeprecationWarning`. Version 1.0 will
-remove the old paths.
+An import of ``hanlattice.batch`` returns ``hanlattice.inputs.batch`` and emits a :class:`DeprecationWarning`.
+Version 1.0 will remove the old paths.
 """
 
 import importlib
@@ -102,7 +102,7 @@ MOVED = {
 
 
 class MovedModules(MetaPathFinder, Loader):
-    """Finds modules by their old paths; it is asked after all other finders."""
+    """Finds modules by their old paths. Python calls it only if no other finder knows a path."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -118,7 +118,7 @@ class MovedModules(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Restore the module's own spec, which the import system replaced; its code has run already."""
+        """Restore the module's own spec, which the import system replaced. The module's code is not run again."""
         module.__spec__ = self._spec
 
 

@@ -1,4 +1,4 @@
-"""Spans, and the four tag schemes that write spans without overlaps as one tag per character.
+"""Spans, and four tag schemes, which encode non-overlapping spans as one tag for each character.
 
 ============ ===== ====== === ====== ================================
 scheme       begin inside end single
@@ -76,7 +76,7 @@ class Span(NamedTuple):
         return Span.of((place(*fragment) for fragment in self.fragments), self.label)
 
     def moved(self, by: int) -> "Span":
-        """The span moved by so many characters; a negative number moves it towards the start of the text."""
+        """The span moved by ``by`` characters; a negative number moves it towards the start of the text."""
         return self.mapped(lambda start, end: (start + by, end + by))
 
 

@@ -1,4 +1,4 @@
-"""The compiled kernels: which library fits this processor, and the functions in it."""
+"""The compiled kernels: open the library that fits this processor, and declare its functions."""
 
 import ctypes
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def opened(level: str) -> CDLL:
 
 
 def _misfit(found: CDLL, structs: Sequence[type[ctypes.Structure]]) -> str:
-    """A structure that C and Python see differently; empty if there is none."""
+    """What is wrong with the first structure that differs between C and Python; empty if all are equal."""
     for struct in structs:
         try:
             size = c_int64.in_dll(found, f"sizeof_{struct.__name__}").value
@@ -72,7 +72,7 @@ def kernels() -> CDLL | None:
 
 
 def supports_int8() -> bool:
-    """Whether the processor has int8 dot products; also True if nothing is compiled, so that this is not known."""
+    """Whether the processor has int8 dot products. True if this is unknown because no kernels are compiled."""
     return (found := kernels()) is None or bool(found.has_int8())
 
 

@@ -19,8 +19,8 @@ def trimmed(text: str, start: int, end: int, edges: Edges) -> tuple[int, int] | 
     """The part of ``[start, end)`` of a text that can be an entity, or None if no part can.
 
     With the edges ``blank``, white space, emoji and invisible characters are trimmed from both ends. With
-    ``punctuation``, separators are trimmed too, and brackets and quotes without a partner inside; a span that has
-    only punctuation cannot be an entity.
+    ``punctuation``, separators are trimmed too, as are brackets and quotes whose partner is not in the span. A span
+    of punctuation alone is then not an entity.
     """
     if _is_plain(text[start]) and _is_plain(text[end - 1]):
         return start, end
@@ -38,11 +38,15 @@ def trimmed(text: str, start: int, end: int, edges: Edges) -> tuple[int, int] | 
 
 
 def _is_plain(character: str) -> bool:
+    """Whether a character is never trimmed: a common Chinese character, an ASCII letter or a digit."""
     return "\u3400" <= character <= "\u9fff" or (character.isascii() and character.isalnum())
 
 
 def _is_cut(text: str, at: int, start: int, end: int, paired: set[int] | None) -> bool:
-    """``paired`` are the positions of brackets and quotes with a partner; if None, only blanks are trimmed."""
+    """Whether the character at ``at``, the first or last of ``[start, end)``, is trimmed.
+
+    ``paired`` are the positions of brackets and quotes with a partner. None stands for the edges ``blank``.
+    """
     character = text[at]
     if is_blank(character) or is_symbol(character):
         return True
@@ -60,6 +64,7 @@ def _is_bracket(character: str) -> bool:
 
 
 def _is_content(character: str) -> bool:
+    """Whether a character is neither punctuation, white space nor emoji."""
     return not (
         character in SEPARATORS
         or character in MARKS
@@ -86,7 +91,7 @@ def _paired(text: str, start: int, end: int) -> set[int]:
 
 
 def _is_apostrophe(text: str, at: int, start: int, end: int) -> bool:
-    """Whether a quote is between two Latin letters, as in Macy's."""
+    """Whether a quote is between two letters or digits that are not Chinese, as in Macy's."""
     inside = text[at] in _APOSTROPHES and start < at < end - 1
     return inside and _is_latin(text[at - 1]) and _is_latin(text[at + 1])
 
@@ -99,4 +104,5 @@ def _is_mark_of_latin(text: str, at: int, start: int, end: int) -> bool:
 
 
 def _is_latin(character: str) -> bool:
+    """Whether a character is a letter or digit before U+2E80: Latin, but also Greek, Cyrillic and others."""
     return character.isalnum() and not character >= "\u2e80"

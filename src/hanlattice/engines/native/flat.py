@@ -1,8 +1,8 @@
-"""FLAT with one layer, run by ``kernels/flat.c``: its weights in the layout of the kernel, and the call.
+"""FLAT with one layer, run by ``kernels/flat.c``: arranges the weights as the kernel expects them, and calls it.
 
-Consecutive linear maps are folded into one when the model loads: queries, keys and values come straight from the
-embeddings, and so do the summands of words that are composed of their characters. The position encodings of a key
-are a table by its distance, one table for each word length, computed when the first word of that length is seen.
+Consecutive linear maps are folded into one when the model loads. So one map of the embeddings computes queries,
+keys, values, and the summands of words that are composed of their characters. Position encodings are tables over
+the distance of a key, one table for each word length, computed when the first word of that length is seen.
 
 Vectors of size D have the heads innermost, as described in ``flat.c``.
 """
@@ -24,7 +24,7 @@ from hanlattice.kernels.structs import FLAT, LINEAR, SENTENCES, TABLE
 from hanlattice.model.folder import decoder_prefix
 
 # As in flat.c:
-ROWS = 12  # rows that are written together, at most
+ROWS = 12  # largest number of rows that are written together
 PARTS = 64  # D is at most this many vectors: the kernel has arrays of this size on the stack
 
 Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
@@ -47,13 +47,16 @@ class Affine(NamedTuple):
 
 
 def stacked(*parts: Affine) -> Affine:
-    """Several maps of the same input as one, whose result is theirs concatenated."""
+    """Several maps of the same input as one, whose output is the concatenation of their outputs."""
     return Affine(np.concatenate([p.weight for p in parts]), np.concatenate([p.bias for p in parts]))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a FLAT encoder that its weights do not show; see :class:`hanlattice.encoders.flat.Flat`."""
+    """The settings of a FLAT encoder that do not follow from its weights.
+
+    See :class:`hanlattice.encoders.flat.Flat`.
+    """
 
     window: int
     residual: str = "input"
@@ -65,14 +68,14 @@ class FlatKernel:
     """``read(sentences, convention)`` computes the emissions of all characters.
 
     Args:
-        weights: of a model folder, by their names there. A table in int8 has its scales under its name and
-            ``scale_suffix``.
-        settings: of the encoder.
+        weights: the weights of a model folder, by their names. A table in int8 has its scales under its name
+            followed by ``scale_suffix``.
+        settings: the settings of the encoder.
         scale_suffix: see ``weights``.
-        int8: whether products with weights use int8, and those of attention bfloat16 if the processor has it.
-        library: the compiled kernels, the best ones for this processor by default.
-        conventions: annotation conventions of the weights, "" the default one. Each has its own emissions, and its
-            shift of the embedding is in the biases.
+        int8: whether matrix products with weights use int8, and attention uses bfloat16 if the processor has it.
+        library: the compiled kernels; by default the best ones for this processor.
+        conventions: annotation conventions of the weights; "" is the default one. Each has its own emissions. Its
+            shift of the embedding is added to the biases.
 
     Raises:
         EngineError: the kernels are not compiled, or cannot run a model of this size.
@@ -181,7 +184,7 @@ class FlatKernel:
         self._to_head, self._to_tail = _distances(encoder.affine("distances.fuse"), self.d_model, self.settings)
 
     def _of_convention(self, weights: Weights, convention: str) -> ctypes.Structure:
-        """The model with the emissions of a convention, and the shift of its embedding in the biases."""
+        """The model with the emission layer of a convention, and biases that include its shift of the embedding."""
         flat = FLAT.from_buffer_copy(self._flat)
         decoder = _Part(weights, decoder_prefix(convention))
         flat.emission = self._linear(_permuted(decoder.affine("emission"), None, self._order))
@@ -224,7 +227,7 @@ class FlatKernel:
     def _add_encodings(self, lengths: Sequence[int] | range) -> None:
         """Compute the position encodings of keys with these lengths, unless they are known.
 
-        Row ``window + i - head`` is that of query ``i`` and a key that starts at ``head``.
+        The encoding for query ``i`` and a key that starts at ``head`` is in row ``window + i - head``.
         """
         for length in lengths:
             if length in self._known_lengths:
@@ -284,7 +287,8 @@ def refuse_sizes(heads: int, d_head: int, lanes: int) -> None:
 
 
 def refuse_infinite(*products: Float[np.ndarray, "*S"]) -> None:
-    """
+    """Check that products of weights are finite.
+
     Raises:
         ModelError: a number is not finite.
     """
@@ -335,10 +339,10 @@ def packed_bf16(rows: Float[np.ndarray, "S D"], lanes: int) -> Int[np.ndarray, "
 
 
 def _distances(fuse: Affine, d_model: int, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    """Summands of a position encoding: by the distance from a character to a key's head, and to its tail.
+    """The two summands of a position encoding: one for the distance to a key's head, one for that to its tail.
 
-    Row ``window + distance``. FLAT has four distances; a query is one character, whose head is its tail, so two
-    of them are equal to the other two.
+    The distance is the position of the query minus that of the key; its row is the distance plus ``window``. FLAT
+    has four distances. A query is one character, whose head is its tail, so only two of them are distinct.
     """
     position = np.arange(-settings.window, settings.window) + settings.origin
     encoded = sinusoid(position, d_model)
