@@ -1,4 +1,4 @@
-"""Initial weights of the embedding tables, and what else the builder of a part gets from a vocabulary."""
+"""Initial weights of the embedding tables, and the other values that the builders of parts need."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,12 +31,12 @@ class Rows:
 
     @classmethod
     def of(cls, rows: "Rows | Tensor") -> "Rows":
-        """The rows themselves; a tensor is trained as a whole."""
+        """Rows as they are; a tensor becomes rows that are all trained."""
         return rows if isinstance(rows, Rows) else cls(rows, len(rows))
 
     @property
     def trained(self) -> Tensor:
-        """The trained rows; a copy where there are further ones, so that these do not stay in memory twice."""
+        """The trained rows; a copy if there are further rows, so that the whole tensor does not stay in memory."""
         return self.values if self.n_trained == len(self.values) else self.values[: self.n_trained].clone()
 
     @property
@@ -45,7 +45,7 @@ class Rows:
         return self.values[self.n_trained :].clone()
 
     def clone(self) -> "Rows":
-        """The same rows in memory of their own, for a second table."""
+        """A copy of the rows, for a second table."""
         return Rows(self.values.clone(), self.n_trained)
 
 
@@ -54,7 +54,7 @@ class Tables:
     """Initial rows of the embedding tables, in the order of a vocabulary, and how often each word occurs.
 
     ``chars``, ``bigrams`` and ``words`` are ``[V D]``, each with its own V and D; ``word_counts [V]``.
-    ``n_word_kinds`` is the number of rows of the table of gazetteer labels. When a saved model is loaded, ``files``
+    ``n_word_kinds`` is the number of rows of the table of word kinds. When a saved model is loaded, ``files``
     is the folder with the other files that a part saved.
     """
 
@@ -77,7 +77,7 @@ class Tables:
     ) -> "Tables":
         """Pretrained rows, and uniform random ones in ±sqrt(3 / D) for names without a vector.
 
-        ``word_counts`` are of the first words of the vocabulary; the others count 1.
+        ``word_counts`` are the counts of the first words of the vocabulary; all other words count 1.
         """
         draw = np.random.default_rng(seed)
         bigrams = [pair.replace(END, "<end>") for pair in vocabulary.bigrams]
@@ -102,11 +102,11 @@ class Tables:
         )
 
     def within(self, *names: str) -> "Tables":
-        """The same for a part of a part: its files are in a folder of its name."""
+        """The tables for a part inside another part: ``files`` is the subfolder with the part's name."""
         return self if self.files is None else replace(self, files=self.files.joinpath(*names))
 
     def trained_on(self, seen: Vocabulary) -> "Tables":
-        """The same tables, of which training uses only the rows of ``seen``, with which their vocabulary begins."""
+        """The same tables, of which training uses only the first rows: those of the vocabulary ``seen``."""
         n_words = len(seen.words) + 1
         return replace(
             self,
@@ -118,7 +118,7 @@ class Tables:
 
 
 def rows_to_keep(**parameters: Rows) -> dict[str, Tensor]:
-    """The ``further_rows`` of a module, by the names of its parameters and buffers."""
+    """The ``further_rows`` of a module, from the rows of its parameters and buffers."""
     return {name: rows.further for name, rows in parameters.items() if rows.n_trained < len(rows.values)}
 
 
@@ -140,7 +140,10 @@ def state_with_all_rows(part: nn.Module) -> dict[str, Tensor]:
 
 @contextmanager
 def with_all_rows(part: nn.Module) -> Iterator[None]:
-    """While it is entered, all rows of every table are in the parameters and buffers of ``part``."""
+    """Within the ``with`` block, the parameters and buffers of ``part`` have all rows of every table.
+
+    Afterwards they have only the trained rows again.
+    """
     extended: list[tuple[dict[str, Tensor], str, Tensor, int]] = []
     for module in part.modules():
         rows: dict[str, Tensor] = getattr(module, "further_rows", {})

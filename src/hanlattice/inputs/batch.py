@@ -30,7 +30,7 @@ class Words:
         ids: Rows of the word table, ``[B, M]``; 0 for a word without a vector.
         head: The first character of each word, ``[B, M]``.
         tail: The last character of each word, inclusive, ``[B, M]``.
-        labels: Rows of the table of gazetteer labels, ``[B, M]``; 0 for none.
+        labels: Rows of the table of word kinds, ``[B, M]``; 0 for a word without a label.
         mask: True for words, False for padding, ``[B, M]``.
     """
 

@@ -1,7 +1,7 @@
 /* Linear-chain decoding: the best tags of a sentence (Viterbi), their entities, and the probability of each entity.
  *
  * As in decoders/structs/decoding.py, sums run in probability space and are rescaled at every step. There are Y tags;
- * rows are padded to whole vectors (`stride`) with tags that have no transitions to them.
+ * rows are padded to whole vectors (`stride`) with tags that no transition leads to.
  */
 
 #include <stdlib.h>
@@ -79,6 +79,7 @@ typedef struct { /* forward, backward, and rescaled emission probabilities; n ro
     double *alpha, *beta, *emissions;
 } Messages;
 
+/* The forward-backward algorithm. */
 static void messages(const Chain *c, const float *emissions, int64_t width, int64_t n, Messages m) {
     int64_t y = c->stride;
     double product[y];

@@ -1,4 +1,4 @@
-"""The immutable state of a lexicon: layers of tries, shared by readers while a writer makes the next state."""
+"""The immutable state of a lexicon: layers of tries. Readers share it while a writer creates the next state."""
 
 import math
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """One state of a lexicon; an edit makes another one.
+    """One state of a lexicon; an edit creates a new one.
 
     The arrays have one entry for each word id: ``present`` (bool; None if no word was removed), ``label_ids``
     (int32, an index into ``labels`` or -1) and ``weights`` (float32, NaN if the word has none).
@@ -96,7 +96,7 @@ class Snapshot:
         return found
 
     def edited(self, edits: dict[str, Traits | None]) -> "Snapshot":
-        """This lexicon with words added or changed (by their label and weight) or removed (by None)."""
+        """This lexicon after edits: a label and a weight add or change a word, None removes it."""
         texts, traits = list(edits), list(edits.values())
         ids = self.ids(WordTable.of(texts))
         removed = np.fromiter((trait is None for trait in traits), np.bool_, len(traits))
@@ -120,9 +120,10 @@ class Snapshot:
         )
 
     def _with_words(self, words: WordTable) -> tuple[Layer, ...]:
-        """The layers with one more, merged so that their sizes fall geometrically.
+        """The layers and a new one with ``words``.
 
-        So there are few layers, and adding words is cheap on average.
+        The new layer absorbs layers that are not much larger. So sizes decrease geometrically, there are few
+        layers, and adding words is cheap on average.
         """
         if not len(words):
             return self.layers
@@ -132,6 +133,7 @@ class Snapshot:
         return (*kept, Layer.build(start, merged))
 
     def _presence(self, total: int, added: Int32, removed: Int32) -> NDArray[np.bool_] | None:
+        """``present`` after words were added and removed; ``total`` is the new number of ids."""
         if self.present is None and not len(removed):
             return None
         present = np.ones(total, np.bool_)
@@ -142,7 +144,7 @@ class Snapshot:
         return None if present.all() else present
 
     def match(self, text: str, min_length: int) -> Matches:
-        """Every word of ``text``, ordered by (start, end).
+        """Every occurrence of a word in ``text``, ordered by (start, end).
 
         Raises:
             DataError: there are more than :func:`~hanlattice.lexicon.matches.most_matches`.
@@ -150,13 +152,13 @@ class Snapshot:
         return self._match(code_points(text + BOUNDARY), min_length)
 
     def match_batch(self, texts: Sequence[str], min_length: int) -> BatchMatches:
-        """Every word of each text."""
+        """Every occurrence of a word in each text."""
         return self.match_codes(*concatenated(texts), min_length)
 
     def match_codes(self, codes: UInt32, starts: Int64, min_length: int) -> BatchMatches:
-        """Every word of each text, by their code points: see :func:`~hanlattice.text.code_points.concatenated`.
+        """Every occurrence of a word in each text, for :func:`~hanlattice.text.code_points.concatenated` texts.
 
-        All are searched as one text, as no word holds the boundary between them.
+        They are searched as one text, because no word contains the boundary between them.
         """
         found = self._match(codes, min_length)
         offsets = np.searchsorted(found.start, starts)
@@ -176,6 +178,7 @@ class Snapshot:
         return joined(parts)
 
     def _walked(self, codes: Sequence[int], min_length: int) -> Matches:
+        """The matches in a short text, found in plain Python."""
         found = [
             (start, end, word + layer.start)
             for layer in self.layers
@@ -187,6 +190,11 @@ class Snapshot:
         return Matches(*np.array(found, np.int32).reshape(-1, 3).T.copy())
 
     def _window(self, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
+        """The matches that start in ``codes[low:high]``.
+
+        Raises:
+            DataError: there are more than ``most``.
+        """
         found = [layer.trie.search(codes, low, high, min_length, most) for layer in self.layers]
         if sum(len(part.start) for part in found) > most:
             raise too_many(len(codes) - 1)
@@ -196,7 +204,7 @@ class Snapshot:
             return Matches(*(np.empty(0, np.int32) for _ in Matches._fields))
         starts, ends, words = joined(found)
         if len(found) > 1:
-            order = np.argsort(starts.astype(np.int64) << 32 | ends, kind="stable")  # quick: each part is in order
+            order = np.argsort(starts.astype(np.int64) << 32 | ends, kind="stable")  # fast, as each part is sorted
             starts, ends, words = starts[order], ends[order], words[order]
         if self.present is not None:
             kept = self.present[words]

@@ -27,7 +27,8 @@ class Matches(NamedTuple):
 def most_matches(n_chars: int) -> int:
     """The largest number of matches in a text: far more than natural text has, and few enough for memory.
 
-    Words that contain one another, such as 一, 一一 and 一一一, can have about the square of the text's length.
+    With words that contain one another, such as 一, 一一 and 一一一, matches can grow with the square of the
+    length of a text.
     """
     return 100_000 + 16 * n_chars
 

@@ -1,4 +1,4 @@
-"""Segment texts into their most probable words, or count words; for corpora of any size."""
+"""Segment texts into their most probable words, or count the words in them. Corpora may be of any size."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ def count_matches(lexicon: Lexicon, texts: Iterable[str]) -> Int64:
 def segment(
     lexicon: Lexicon, texts: Iterable[str], log_probability: NDArray[np.floating], unknown: float
 ) -> Iterator[list[str]]:
-    """The most probable segmentation of each text; its words joined are the text.
+    """The most probable segmentation of each text, as a list of words whose concatenation is the text.
 
     The score of a segmentation is the sum of the log probabilities of its words. Every single character can be a
     word. Of equal segmentations, the one with the longer first word is taken.
@@ -36,7 +36,7 @@ def segment(
         lexicon: the words.
         texts: any iterable.
         log_probability: ``[lexicon.id_count]``, -inf for a word that must not be used.
-        unknown: log probability of a single character that is not in the lexicon.
+        unknown: log probability of a single character that is not in the lexicon, or that has -inf there.
 
     Raises:
         ValueError: ``log_probability`` was made for another lexicon, or ``unknown`` is not finite.
@@ -61,6 +61,7 @@ def _segments(
 
 
 def _take(words: Iterator[str], length: int) -> list[str]:
+    """The next words, until they have ``length`` characters together."""
     taken = []
     while length > 0:
         word = next(words)
@@ -98,7 +99,7 @@ def _boundaries(
             heads = np.flatnonzero(np.diff(begin, prepend=-1))
             best[begin[heads]] = np.maximum(best[begin[heads]], np.maximum.reduceat(offered, heads))
             taken = offered == best[begin]
-            following[begin[taken]] = end[taken]  # of equal words the last, which is the longest, is kept
+            following[begin[taken]] = end[taken]  # of words with equal scores, the last and longest wins
         ahead[positions] = np.where(is_cut[positions], 0.0, best[positions])
     return _path(following, is_cut)
 

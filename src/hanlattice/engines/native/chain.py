@@ -16,12 +16,12 @@ LANES = 16  # floats in the widest vector, as in vectors.h: rows are padded to a
 
 
 class ChainKernel:
-    """``read(emissions, first_char)`` gives the entities of the best tag sequence of each sentence.
+    """``read(emissions, first_char)`` returns the entities of the best tag sequence of each sentence.
 
     Args:
         rules: the tags, and which of them belong to one entity.
         scores: scores of transitions between tags.
-        library: the compiled kernels, the best ones for this processor by default.
+        library: the compiled kernels; by default the best ones for this processor.
 
     Raises:
         EngineError: the kernels are not compiled.
@@ -50,9 +50,9 @@ class ChainKernel:
         """The entities of each sentence, with their probabilities as scores.
 
         Args:
-            emissions: ``[N W]``, of the characters of all sentences; W is the number of tags, padded to a multiple
-                of 16.
-            first_char: ``[B+1]``, where the characters of each sentence start.
+            emissions: ``[N W]``, the emissions of the characters of all sentences; W is the number of tags, padded
+                to a multiple of 16.
+            first_char: ``[B+1]``, the index of the first character of each sentence, and N.
 
         Raises:
             MemoryError: there is too little memory.
@@ -78,6 +78,6 @@ class ChainKernel:
 
 
 def _padded(scores: Float[np.ndarray, "*S Y"], padding: int) -> Float[np.ndarray, "*S Y+"]:
-    """Scores with columns for padding tags, to which there are no transitions."""
+    """Scores with columns for padding tags; their scores are -inf, so no path reaches them."""
     widths = [(0, 0)] * (scores.ndim - 1) + [(0, padding)]
     return np.pad(scores.astype(np.float32), widths, constant_values=-np.inf)

@@ -27,7 +27,7 @@ class NativeTagger:
     Args:
         folder: the model.
         threads: threads of one call, 0 for one per core.
-        int8: whether products with weights use int8, and those of attention bfloat16 if the processor has it.
+        int8: whether matrix products with weights use int8, and attention uses bfloat16 if the processor has it.
 
     Raises:
         EngineError: the kernels are not compiled, do not support this processor, or cannot run this kind of model.
@@ -71,10 +71,10 @@ class NativeTagger:
     def find(
         self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
     ) -> list[list[ScoredSpan]]:
-        """Spans of each sentence, by a convention; the default one if it is empty.
+        """Spans of each sentence by an annotation convention; an empty name is the default one.
 
-        Nothing is padded, so ``batch_size`` has no effect: up to `NODES_AT_ONCE` neighbouring characters and words
-        are read together.
+        Nothing is padded, so ``batch_size`` has no effect. Consecutive sentences with about `NODES_AT_ONCE`
+        characters and words, or fewer, are read together.
         """
         shares = list(self._shares(sentences))
         run = map if self._pool is None or len(shares) == 1 else self._pool.map
@@ -84,7 +84,7 @@ class NativeTagger:
         return self.chains[convention].read(self.flat.read(sentences, convention), sentences.first_char)
 
     def _shares(self, sentences: Sentences) -> Iterator[Sentences]:
-        """Neighbouring sentences to read together, in shares of about the same number of nodes."""
+        """Groups of consecutive sentences with about equal numbers of nodes; each group is read in one call."""
         ends = np.cumsum(sentences.n_nodes)
         nodes = int(ends[-1]) if len(ends) else 0
         n = max(min(self.threads, nodes // NODES_OF_A_THREAD), -(-nodes // NODES_AT_ONCE))
