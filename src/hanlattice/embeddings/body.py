@@ -26,7 +26,7 @@ class Shape:
         window: Number of characters, boundary tokens included, of a text in pretraining.
 
     Raises:
-        ConfigError: A size is below 1, or the width is not a multiple of twice the heads.
+        ConfigError: A size is below 1, the window is below 4, or the width is not a multiple of twice the heads.
     """
 
     layers: int = 4

@@ -1,4 +1,4 @@
-"""A pretrained language model of Hugging Face, whose subword vectors are averaged for each character."""
+"""A pretrained language model in the Hugging Face format. A character gets the mean of its subword vectors."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -47,7 +47,8 @@ class Pretrained(Embedding):
         dropout: Applied to the result.
         trainable: Whether the model is fine-tuned. Otherwise its own dropout is off as well.
         trainable_embeddings: Whether its input embeddings are fine-tuned.
-        frozen_layers: The number of first layers that are not fine-tuned, nor the input embeddings then.
+        frozen_layers: The number of first layers that are not fine-tuned. If it is not 0, the input embeddings are
+            not fine-tuned either.
         lora_rank: Rank of the matrices that are trained instead of the model, see :mod:`.low_rank`; 0 for none.
         lora_alpha: Scale of their update.
         lora_targets: Names of the linear layers that have them.
@@ -122,7 +123,7 @@ class Pretrained(Embedding):
         return [(parameter, n - level) for parameter, level in self._levels() if parameter.requires_grad]
 
     def train(self, mode: bool = True) -> "Pretrained":
-        """As for every module, except that a frozen model stays in evaluation mode, without dropout."""
+        """Set the training mode. A frozen language model stays in evaluation mode, without dropout."""
         super().train(mode)
         self.language_model.train(mode and self._learns())
         return self

@@ -46,6 +46,7 @@ class Members(NamedTuple):
     def of(
         cls, head: Int[Tensor, "B M"], tail: Int[Tensor, "B M"], mask: Bool[Tensor, "B M"], n_chars: int
     ) -> "Members":
+        """All pairs in a batch whose longest sentence has ``n_chars`` characters."""
         length = torch.where(mask, tail - head + 1, 0).flatten()
         words = torch.arange(len(length), device=head.device).repeat_interleave(length)
         of_length = length[words]

@@ -12,8 +12,8 @@ class Table(nn.Module):
     """An embedding table: row 0 is padding and always zero, row 1 is for unknown names.
 
     Args:
-        weight: Initial weights of the V rows, ``[V, D]``.
-        unknown_rate: The share of ids that are replaced by the unknown row in training, so that it is trained.
+        rows: Initial weights of the V rows, ``[V, D]``.
+        unknown_rate: The share of ids that are replaced by the unknown row in training, to train that row.
         trainable: Whether the rows are trained.
         sparse: Whether gradients are sparse, which is faster for large tables.
     """

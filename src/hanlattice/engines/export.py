@@ -37,7 +37,7 @@ from hanlattice.model.weights import load_model
 from hanlattice.pipeline import NER
 
 OPSET = 20
-# The largest difference of an emission between the graph and the modules: rounding.
+# The largest allowed difference of an emission between the graph and the modules, which comes from rounding.
 TOLERANCE = 1e-3
 # Batches to trace and check the graph with; the sizes of all axes differ between them.
 EXAMPLES = (
@@ -76,13 +76,14 @@ def export(
     Args:
         model: the folder of a model, None for the packaged one.
         output: the new folder.
-        int8: whether products with weights use int8.
+        int8: whether matrix products with weights use int8.
         dev: documents on which the model with int8 is scored.
-        most_lost: how much F1 on ``dev`` may fall with int8, from 0 to 1.
+        most_lost: the largest loss of F1 on ``dev`` that int8 may cause, from 0 to 1.
         trust: whether parts of other packages that the folder names may be imported.
 
     Raises:
-        ModelError: the folder is no model or cannot be exported, ``output`` exists, or int8 costs too much F1.
+        ModelError: the folder is no model or cannot be exported, ``output`` exists, or int8 loses too much F1.
+        DataError: a file cannot be copied or written.
     """
     _need_packages()
     folder, output = ModelFolder.open(model), Path(output)
@@ -95,16 +96,16 @@ def export(
     with atomic_folder(output) as draft:
         _copy(folder.path, draft)
         _write(traced, draft)
-        whole = ModelFolder.open(draft)
+        copy = ModelFolder.open(draft)
         difference = _difference(ner, draft)
         if difference > TOLERANCE:
             raise ModelError(f"{folder.path}: exported emissions differ by {difference:.1e}; nothing is written")
         if not int8:
             record(draft)
             return Exported(output, difference)
-        before = _f1(whole.read_by(ExportedTagger(whole)), dev)
+        before = _f1(copy.read_by(ExportedTagger(copy)), dev)
         _write(_quantised(traced), draft)
-        after = _f1(whole.read_by(ExportedTagger(whole)), dev)
+        after = _f1(copy.read_by(ExportedTagger(copy)), dev)
         if before - after > most_lost:
             raise ModelError(
                 f"with int8 F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
@@ -115,7 +116,8 @@ def export(
 
 
 def _copy(folder: Path, draft: Path) -> None:
-    """
+    """Copy the files of a model folder, except the checkpoint of a training run.
+
     Raises:
         DataError: a file cannot be read, or the disk is full.
     """
@@ -145,6 +147,11 @@ def _need_packages() -> None:
 
 
 def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:
+    """The graph of a model.
+
+    Raises:
+        ModelError: a part of the model cannot be exported.
+    """
     tagger = ner.tagger
     for convention in folder.conventions:
         if (name := folder.decoder(convention).name) not in DECODERS:
@@ -186,7 +193,10 @@ def _traced(ner: NER, folder: ModelFolder) -> _Traced:
 
 
 def _stored_tables(graph: nn.Module, names: Mapping[int, str], weights: Path) -> dict[str, str]:
-    """Replace the tables of a graph by their stored form; returns the names of their tensors, graph to weights."""
+    """Replace the tables of a graph by their stored form.
+
+    Returns a map from the names of their tensors in the graph to those in the weights.
+    """
     from safetensors import safe_open
 
     stored = {}
@@ -215,7 +225,7 @@ def _encoded(ner: NER, texts: Sequence[str]) -> Sentences:
 
 
 def _write(traced: _Traced, folder: Path) -> None:
-    """Write the graph. Its tables stay in the file of the weights, whose digest goes into the metadata."""
+    """Write the graph. It refers to the tables in the weights file; its metadata has the digest of that file."""
     import onnx
 
     proto = onnx.ModelProto()

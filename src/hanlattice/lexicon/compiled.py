@@ -39,7 +39,11 @@ DTYPES = {
 
 
 def is_compiled(path: Path) -> bool:
-    """Whether the file starts like a compiled lexicon, of this version or another."""
+    """Whether the file starts like a compiled lexicon of any version.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
     try:
         with open(path, "rb") as stream:
             return stream.read(len(FAMILY)) == FAMILY
@@ -70,7 +74,7 @@ def write(snapshot: Snapshot, path: Path) -> None:
 
 
 def read(path: Path) -> Snapshot:
-    """Map a compiled lexicon into memory; only its header is read at once.
+    """Map a compiled lexicon into memory; only its header is read immediately.
 
     Raises:
         ModelError: the file has another format or version, or is broken.
