@@ -76,8 +76,8 @@ def file_of(path: Path, text: str) -> Path:
     return path
 
 
-class TestEveryVerb:
-    def test_help_comes_at_once_and_without_torch(self):
+class TestEveryCommand:
+    def test_help_is_fast_and_does_not_import_torch(self):
         code = (
             "import sys\nfrom hanlattice.cli import main\n"
             "try:\n    main(['--help'])\nexcept SystemExit as left:\n    assert not left.code\n"
@@ -147,7 +147,7 @@ class TestEveryVerb:
             assert process.communicate()[1] == "error: No space left on device\n"
             assert process.returncode == 1
 
-    def test_debug_gives_the_traceback_wherever_it_stands(self, tmp_path: Path):
+    def test_debug_prints_the_traceback_in_any_position(self, tmp_path: Path):
         for arguments in (["--debug", "predict", "x"], ["predict", "x", "--debug"]):
             with pytest.raises(ModelError, match="no such folder"):
                 main([*arguments, "--model", str(tmp_path / "no")])
@@ -184,7 +184,7 @@ class TestPredict:
         assert titles == [f"# {SENTENCE}", "# ", "# 今天天气很好", r"# 重庆\t和"]
         assert result.out.count("(no entities)") >= 2
 
-    def test_jsonl_is_what_the_library_gives(self, predict: Run, tmp_path: Path):
+    def test_jsonl_equals_the_library_result(self, predict: Run, tmp_path: Path):
         texts = [document.text for document in tiny.documents()] + [""]
         file = file_of(tmp_path / "texts.txt", "".join(f"{text}\n" for text in texts))
         rows = [json.loads(line) for line in predict(file, "--format", "jsonl", "--batch-size", 4).out.splitlines()]
@@ -252,10 +252,10 @@ class TestPredict:
         assert predict(SENTENCE, "--lexicon", words, "--quiet").err == ""
         assert predict(SENTENCE, "--lexicon", file_of(words, "\n"), "--quiet").out == predict(SENTENCE).out
 
-    def test_nothing_comes_of_nothing(self, predict: Run, tmp_path: Path):
+    def test_empty_input_gives_empty_output(self, predict: Run, tmp_path: Path):
         assert predict(file_of(tmp_path / "empty.txt", "")) == (0, "", "")
 
-    def test_results_come_as_texts_come(self):
+    def test_results_are_printed_as_texts_arrive(self):
         with spawn("predict", "-", "--format", "jsonl", "--model", tiny.trained()) as process:
             for text in (SENTENCE, "重庆", SENTENCE):
                 process.stdin.write(text + "\n")
@@ -266,7 +266,7 @@ class TestPredict:
             assert json.loads(process.stdout.read())["text"] == "李明"
             assert process.wait() == 0
 
-    def test_a_reader_that_leaves_is_no_error(self, tmp_path: Path):
+    def test_a_closed_output_pipe_is_not_an_error(self, tmp_path: Path):
         file = file_of(tmp_path / "many.txt", f"{SENTENCE}\n" * 5_000)
         with spawn("predict", file, "--model", tiny.trained()) as process:
             assert process.stdout.readline() == f"# {SENTENCE}\n"
@@ -283,7 +283,7 @@ class TestPredict:
             assert process.stderr.read() == "error: interrupted\n"
 
     @pytest.mark.parametrize("whole", ["--whole", "--lines"])
-    def test_what_is_not_utf8(self, predict: Run, tmp_path: Path, whole: str):
+    def test_input_that_is_not_utf8_is_an_error(self, predict: Run, tmp_path: Path, whole: str):
         path = tmp_path / "gbk.txt"
         path.write_bytes("good\n重庆\n".encode("gb18030"))
         result = predict(path, whole, "--format", "jsonl")
@@ -294,7 +294,7 @@ class TestPredict:
             [] if whole == "--whole" else ["good"]
         )
 
-    def test_an_output_that_fails_leaves_nothing(self, predict: Run, tmp_path: Path):
+    def test_a_failed_output_leaves_no_file(self, predict: Run, tmp_path: Path):
         path = tmp_path / "gbk.txt"
         path.write_bytes(b"good\n\xff\n")
         one_error(predict(path, "--output", tmp_path / "out.txt"), r"gbk\.txt:2: byte 0xff")
@@ -359,7 +359,7 @@ class TestTrain:
         one_error(run("train", *world, "--output", out), "already holds a run")
         one_error(run("train", "--output", out, "--resume"), "finished run")
 
-    def test_quiet_prints_scores_alone(self, run: Run, world: list[str], tmp_path: Path):
+    def test_quiet_prints_scores_only(self, run: Run, world: list[str], tmp_path: Path):
         done = run("train", *world, "--training.epochs", 1, "--output", tmp_path / "run", "--quiet")
         assert done.code == 0
         assert done.err == ""
@@ -396,7 +396,7 @@ class TestTrain:
         weights = [(folder / "model.safetensors").read_bytes() for folder in (out, tmp_path / "whole")]
         assert weights[0] == weights[1]
 
-    def test_a_disk_that_fills_up(self, world: list[str], tmp_path: Path):
+    def test_a_full_disk_in_training(self, world: list[str], tmp_path: Path):
         def small() -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
 
@@ -507,7 +507,7 @@ class TestEvaluate:
         assert renamed.err == ""
         assert renamed.out == run("evaluate", tiny.trained(), tiny.folder() / "corpus.bmes").out
 
-    def test_strict_gold_leaves_out_what_is_ill_formed(self, run: Run, tmp_path: Path):
+    def test_strict_gold_leaves_out_malformed_entities(self, run: Run, tmp_path: Path):
         rows = zip(SENTENCE, ["M-PER", "E-PER", "O", "B-LOC", "E-LOC", "O", "O", "O"], strict=True)
         gold = file_of(tmp_path / "ill.bmes", "".join(f"{c}\t{t}\n" for c, t in rows))
         lenient, strict = (run("evaluate", tiny.trained(), gold, mode).out for mode in ("--lenient", "--strict"))
@@ -591,7 +591,7 @@ class TestInfoAndLexicon:
         one_error(run("info", tmp_path), r"holds no config\.toml")
 
 
-def test_a_terminal_gets_bars_and_colours(tmp_path: Path):
+def test_a_terminal_shows_progress_bars_and_colours(tmp_path: Path):
     """Through a pseudo-terminal: the table is drawn for one, and training shows a bar with the loss."""
     ours, theirs = pty.openpty()
     settings = ["--training.epochs", "2", "--output", str(tmp_path / "run")]

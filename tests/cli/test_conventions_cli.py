@@ -67,7 +67,7 @@ class TestPredict:
         ],
         ids=" ".join,
     )
-    def test_answers_by_the_convention(self, run: Run, options: list[str], labels: list[str]):
+    def test_predicts_with_the_convention(self, run: Run, options: list[str], labels: list[str]):
         result = run("predict", SENTENCE, "--model", model(), "--format", "jsonl", *options)
         assert (result.code, result.err) == (0, "")
         assert entities(result.out) == list(zip(["李明", "北京"], labels, strict=True))
@@ -81,10 +81,10 @@ class TestPredict:
 
 class TestUnknown:
     @pytest.mark.parametrize("command", ["predict", "explain"])
-    def test_is_one_line_and_2(self, run: Run, command: str):
+    def test_is_a_one_line_error_with_status_2(self, run: Run, command: str):
         assert run(command, SENTENCE, "--model", model(), "--convention", "nmaes") == (2, "", UNKNOWN)
 
-    def test_is_one_line_and_2_for_a_corpus(self, run: Run, gold: Path, tmp_path: Path):
+    def test_for_a_corpus_is_a_one_line_error_with_status_2(self, run: Run, gold: Path, tmp_path: Path):
         named = ("--convention", "nmaes")
         assert run("evaluate", model(), gold, *named) == (2, "", UNKNOWN)
         assert run("calibrate", model(), gold, tmp_path / "out", *named) == (2, "", UNKNOWN)
@@ -100,7 +100,7 @@ class TestUnknown:
         )  # fmt: skip
         assert (done.returncode, done.stdout, done.stderr) == (2, "", UNKNOWN)
 
-    def test_is_an_error_of_its_own(self):
+    def test_raises_an_unknown_convention_error(self):
         with pytest.raises(UnknownConvention, match="it has open, names"):
             api.load(model(), convention="nmaes")
         with pytest.raises(UnknownConvention), api.load(model()).using(convention="nmaes"):
@@ -124,7 +124,7 @@ class TestEvaluate:
         assert "has the labels LOC, ORG, PER, but the gold also has name, place" in result.err
         assert json.loads(result.out)["models"][str(model())]["micro"]["correct"] == 0
 
-    def test_reach_is_that_of_the_convention(self):
+    def test_reachable_recall_is_that_of_the_convention(self):
         ner = api.load(model(), engine="torch", convention="names")
         report = api.evaluate(ner, tiny.other_documents())
         assert "reachable" not in report.forms
@@ -155,7 +155,7 @@ class TestOthers:
         assert run("annotate", texts, output, *options) == (0, "", "")
         assert entities(output.read_text(encoding="utf-8")) == [("李明", "name"), ("北京", "place")]
 
-    def test_a_run_of_annotation_is_of_one_convention(self):
+    def test_an_annotation_run_has_one_convention(self):
         jobs = [Job(model=str(model()), convention=name).identity() for name in ("", "open", "names")]
         assert jobs[0] == jobs[1]
         assert [key for key in jobs[0] if jobs[0][key] != jobs[2][key]] == ["convention"]
@@ -246,7 +246,7 @@ class TestWords:
             lexicon.add("红药", label="DRUG")
         assert "东门" not in lexicon
 
-    def test_are_learnt_where_training_is_given_the_list(self, words: Path, tmp_path: Path):
+    def test_are_learned_if_training_reads_the_list(self, words: Path, tmp_path: Path):
         settings = tiny.config(epochs=1).with_settings({"lexicon": {"files": [str(words)]}})
         ner = api.load(api.train(settings, output=tmp_path / "model").folder)
         assert "DRUG" in ner.vocabulary.word_labels

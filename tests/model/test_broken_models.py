@@ -111,7 +111,7 @@ def test_every_weight_is_checked(folder: Path, lie: str) -> None:
 
 
 @needs_kernels
-def test_weights_that_are_missing_or_too_many(folder: Path) -> None:
+def test_missing_and_additional_weights_are_refused(folder: Path) -> None:
     whole = load_file(folder / WEIGHTS)
     for name in whole:
         save_file({k: v for k, v in whole.items() if k != name}, folder / WEIGHTS)
@@ -126,7 +126,7 @@ def test_weights_that_are_missing_or_too_many(folder: Path) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
-def test_numbers_that_are_not_finite(folder: Path, engine: str, value: float, kind: type) -> None:
+def test_weights_that_are_not_finite_are_refused(folder: Path, engine: str, value: float, kind: type) -> None:
     whole = load_file(folder / WEIGHTS)
     for name in (
         *("encoder.char_projection.weight", "decoder.transitions", "embedding.chars.weight" + SCALE),
@@ -139,7 +139,7 @@ def test_numbers_that_are_not_finite(folder: Path, engine: str, value: float, ki
 
 
 @needs_kernels
-def test_weights_so_large_that_products_of_them_are_not_finite(folder: Path) -> None:
+def test_weights_with_products_that_are_not_finite_are_refused(folder: Path) -> None:
     whole = load_file(folder / WEIGHTS)
     large = {
         name: np.full_like(whole[name], 1e30)
@@ -155,7 +155,7 @@ def test_weights_so_large_that_products_of_them_are_not_finite(folder: Path) -> 
 
 
 @needs_kernels
-def test_matrices_in_8_bits_that_are_no_tables(folder: Path) -> None:
+def test_int8_matrices_other_than_tables_are_read(folder: Path) -> None:
     """As they are stored where they have more than a thousand rows, such as a wide feed-forward."""
     whole = load_file(folder / WEIGHTS)
     name = "encoder.layers.0.feed_forward.inner.weight"
@@ -187,7 +187,7 @@ def test_the_largest_size_that_the_kernels_have_memory_for(beyond: int, is_read:
 
 @needs_kernels
 @pytest.mark.parametrize("vectors", [flat.PARTS, flat.PARTS + 2, 2 * flat.PARTS])
-def test_a_model_at_and_beyond_that_size(vectors: int, tmp_path: Path) -> None:
+def test_models_at_and_beyond_the_largest_size(vectors: int, tmp_path: Path) -> None:
     """The largest is read as torch reads it; a larger one is left to torch, without a crash."""
     torch.manual_seed(0)
     given = tiny.settings(epochs=1)
@@ -261,7 +261,9 @@ def changed(folder: Path, table: str, line: str) -> None:
         ("text", "window = 16", r"text.overlap \(16\) must be below text.window \(16\)"),
     ],
 )
-def test_settings_of_a_folder(folder: Path, engine: str, table: str, line: str, said: str) -> None:
+def test_invalid_settings_of_a_folder_are_refused(
+    folder: Path, engine: str, table: str, line: str, said: str
+) -> None:
     changed(folder, table, line)
     with pytest.raises(ModelError, match=said) as error:
         hanlattice.load(folder, engine=engine)  # type: ignore[arg-type]
@@ -287,13 +289,15 @@ def test_settings_of_a_folder(folder: Path, engine: str, table: str, line: str, 
         ("conventions", {"other": ["name"]}, "there are no settings conventions.other"),
     ],
 )
-def test_conventions_of_a_vocabulary(folder: Path, engine: str, field: str, value: Any, said: str) -> None:
+def test_invalid_conventions_of_a_vocabulary_are_refused(
+    folder: Path, engine: str, field: str, value: Any, said: str
+) -> None:
     fields = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
     (folder / VOCABULARY).write_text(json.dumps({**fields, field: value}), encoding="utf-8")
     assert re.search(said, refused(folder, engine))
 
 
-def test_a_convention_that_means_something_else_to_torch(folder: Path) -> None:
+def test_a_convention_name_that_torch_reserves_is_refused(folder: Path) -> None:
     for name in (VOCABULARY, CONFIG):
         text = (folder / name).read_text(encoding="utf-8")
         text = text.replace('"names"', '"keys"').replace("[conventions.names", "[conventions.keys")
@@ -301,7 +305,7 @@ def test_a_convention_that_means_something_else_to_torch(folder: Path) -> None:
     assert "conventions.keys: 'keys' means something else inside a model" in refused(folder, "torch")
 
 
-def test_the_settings_that_are_known_without_torch_are_those_of_the_modules() -> None:
+def test_settings_known_without_torch_equal_those_of_the_modules() -> None:
     for kinds, builders in ((checking.EMBEDDINGS, EMBEDDINGS), (checking.ENCODERS, ENCODERS), (TAGS, DECODERS)):
         for name, known in kinds.items():
             hints, keywords = settings_of(builders[name]), parameters_of(builders[name])
@@ -312,7 +316,7 @@ def test_the_settings_that_are_known_without_torch_are_those_of_the_modules() ->
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kept", [0, 7, 100, -1])
-def test_weights_cut_short_are_what_is_named(folder: Path, engine: str, kept: int) -> None:
+def test_truncated_weights_are_named(folder: Path, engine: str, kept: int) -> None:
     """And not a graph beside them, which is whole."""
     (folder / GRAPH).write_bytes(b"a graph that another engine would try")
     path = folder / WEIGHTS
@@ -322,7 +326,7 @@ def test_weights_cut_short_are_what_is_named(folder: Path, engine: str, kept: in
     assert GRAPH not in said
 
 
-def test_what_is_no_file_is_missing(folder: Path) -> None:
+def test_devices_and_pipes_count_as_missing_files(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
     (folder / WEIGHTS).symlink_to("/dev/zero")  # which never ends
     assert f"{WEIGHTS}: missing" in refused(folder)
@@ -331,7 +335,7 @@ def test_what_is_no_file_is_missing(folder: Path) -> None:
     assert f"{VOCABULARY}: missing" in refused(folder)
 
 
-def test_a_graph_that_is_broken_is_named_where_it_is_read(tmp_path: Path) -> None:
+def test_a_broken_graph_is_named_by_engines_that_read_it(tmp_path: Path) -> None:
     place = tmp_path / "model"
     hanlattice.train(output=place, settings=tiny.settings(epochs=1) | {"encoder": {"name": "none"}})
     (place / GRAPH).write_bytes(b"no graph")
@@ -343,11 +347,11 @@ class TestWhichEngine:
     """An engine that is not made for a model is passed over; what is broken ends the search."""
 
     @needs_kernels
-    def test_the_first_that_can(self, folder: Path) -> None:
+    def test_the_first_engine_that_runs_the_model_is_chosen(self, folder: Path) -> None:
         opened = open_model(folder)
         assert (opened.engine, opened.passed_over) == ("native", ())
 
-    def test_the_reasons_of_the_others(self, tmp_path: Path) -> None:
+    def test_reasons_against_other_engines_are_kept(self, tmp_path: Path) -> None:
         settings = tiny.settings(epochs=1) | {"decoder": {"name": "biaffine"}}
         opened = open_model(hanlattice.train(output=tmp_path / "model", settings=settings).folder)
         assert opened.engine == "torch"
@@ -356,7 +360,9 @@ class TestWhichEngine:
         assert "no C kernel runs the decoder 'biaffine'" in why
         assert "cannot run the decoder 'biaffine'" in why_not
 
-    def test_info_says_so(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_info_prints_the_engine_and_the_reasons(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         settings = tiny.settings(epochs=1) | {"decoder": {"name": "biaffine"}}
         place = hanlattice.train(output=tmp_path / "model", settings=settings).folder
         assert status("info", str(place)) == 0
@@ -367,7 +373,9 @@ class TestWhichEngine:
         )
         assert "\n            not onnx: " in out
 
-    def test_info_of_a_broken_model_is_one_line(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_info_of_a_broken_model_is_a_one_line_error(
+        self, folder: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         (folder / WEIGHTS).write_bytes(b"")
         assert status("info", str(folder)) == 1
         err = capsys.readouterr().err
@@ -376,7 +384,7 @@ class TestWhichEngine:
 
 
 class TestDigests:
-    def test_a_saved_model_is_as_it_was_saved(self, folder: Path, tmp_path: Path) -> None:
+    def test_a_saved_model_has_no_faults(self, folder: Path, tmp_path: Path) -> None:
         ner = hanlattice.load(folder, engine="torch")
         saved = tmp_path / "saved"
         save_model(saved, ner.tagger, ner.vocabulary, ner.lexicon, ner.config, card="mine\n")
@@ -385,7 +393,7 @@ class TestDigests:
         assert recorded == {path.name: digest(path) for path in saved.iterdir() if path.name != RECORD}
         assert not list(faults(tiny.trained()))
 
-    def test_a_line_for_each_fault(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_verify_prints_a_line_for_each_fault(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         shutil.copytree(tiny.trained(), folder, dirs_exist_ok=True)
         assert status("info", str(folder), "--verify") == 0
         assert capsys.readouterr().out == f"{folder}: all files are as they were saved\n"
@@ -404,7 +412,7 @@ class TestDigests:
         ]
 
     @pytest.mark.parametrize("record", [None, "[]", "{", "[" * 100_000, '{"../../secret": "x"}'])
-    def test_records_that_are_none(self, folder: Path, record: str | None) -> None:
+    def test_broken_records_are_faults(self, folder: Path, record: str | None) -> None:
         for path in folder.iterdir():
             path.unlink()
         if record is not None:
@@ -441,7 +449,7 @@ class TestOwnParts:
         return run.folder
 
     @pytest.mark.parametrize("engine", ["auto", "torch"])
-    def test_not_without_trust(self, own: Path, engine: str) -> None:
+    def test_own_parts_need_trust(self, own: Path, engine: str) -> None:
         assert "'foreign.evil:Encoder' is code from outside this library" in refused(own, engine)
         assert not (own.parent / "foreign" / "was-run").exists()
         assert hanlattice.load(own, engine=engine, trust=True)(TEXT).text == TEXT  # type: ignore[arg-type]
@@ -460,7 +468,7 @@ class TestOwnParts:
         for command in ("predict", "evaluate", "calibrate", "explain", "export", "benchmark", "serve", "annotate"):
             assert "--trust" in {option for parameter in _command(command).params for option in parameter.opts}
 
-    def test_within_other_parts(self, own: Path) -> None:
+    def test_own_parts_within_other_parts_need_trust(self, own: Path) -> None:
         for settings in (
             '[encoder]\nname = "augmented"\n[encoder.inner]\nname = "foreign.evil:Encoder"\n',
             '[embedding]\nname = "stack"\n[embedding.parts.a]\nname = "foreign.evil:Encoder"\n',
@@ -470,13 +478,15 @@ class TestOwnParts:
         assert not (own.parent / "foreign" / "was-run").exists()
 
     @pytest.mark.parametrize("engine", ["auto", "torch"])
-    def test_of_a_convention(self, folder: Path, engine: str) -> None:
+    def test_own_decoders_of_conventions_need_trust(self, folder: Path, engine: str) -> None:
         changed(folder, "conventions.names.decoder", 'name = "foreign.evil:Decoder"')
         said = refused(folder, engine)
         assert "conventions.names.decoder 'foreign.evil:Decoder' is code from outside this library" in said
         assert own_parts(load_config(folder / CONFIG)) == {"foreign.evil:Decoder"}
 
-    def test_a_model_to_start_from(self, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_own_parts_of_a_start_need_trust(
+        self, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         """Its code is not run for being named there; where one's own settings name the same, it is one's own."""
         start = {"training": {"start": str(own), "epochs": 1}}
         with pytest.raises(ModelError, match="is code from outside this library"):
@@ -500,7 +510,7 @@ class TestOwnParts:
         assert status(*command, *vectors, "--trust") == 0
         assert (tmp_path / "b" / CARD).exists()
 
-    def test_parts_of_the_library_by_their_paths(self, folder: Path) -> None:
+    def test_parts_of_the_library_may_be_named_by_path(self, folder: Path) -> None:
         changed(folder, "decoder", 'name = "hanlattice.decoders.tagging:CRF"')
         assert hanlattice.load(folder)(TEXT).text == TEXT
 
@@ -513,12 +523,12 @@ class TestOwnParts:
             "os:system",
         ],
     )
-    def test_what_is_no_part(self, folder: Path, name: str) -> None:
+    def test_paths_of_other_objects_are_refused(self, folder: Path, name: str) -> None:
         changed(folder, "decoder", f'name = "{name}"')
         assert "is code from outside this library" in refused(folder)
 
     @pytest.mark.parametrize("name", [":", "a:", ":b", "a b:C", "a..b:C", "a:b:c", "..a:b", "a:b.c", "\\n:"])
-    def test_names_that_are_none(self, folder: Path, name: str) -> None:
+    def test_invalid_part_names_are_refused(self, folder: Path, name: str) -> None:
         changed(folder, "decoder", f'name = "{name}"')
         assert "is neither the name of a part nor package.module:Class" in refused(folder, trust=True)
         with pytest.raises(ConfigError, match="neither the name of a part nor package"):
@@ -606,7 +616,7 @@ class TestCopies:
         with pytest.raises(DataError, match="more than the 64 that the model"):
             again.lexicon.add("洞" * 65)
 
-    def test_only_the_edits_are_carried(self, whole: Path) -> None:
+    def test_only_lexicon_edits_are_copied(self, whole: Path) -> None:
         ner = hanlattice.load(whole)
         plain = len(pickle.dumps(ner))
         ner.lexicon.add("花果山", label="LOC", weight=2)
@@ -623,21 +633,21 @@ class TestCopies:
         ner = hanlattice.load()
         assert pickle.loads(pickle.dumps(ner))("马云在杭州").spans == ner("马云在杭州").spans
 
-    def test_one_that_no_folder_holds(self, whole: Path) -> None:
+    def test_a_model_without_a_folder_cannot_be_copied(self, whole: Path) -> None:
         ner = hanlattice.load(whole, engine="torch")
         other = NER(ner.engine, ner.vocabulary, ner.lexicon, ner.config)
         for copied in (pickle.dumps, copy.deepcopy):
             with pytest.raises(HanlatticeError, match="not loaded from a folder cannot be copied"):
                 copied(other)
 
-    def test_a_folder_that_is_gone(self, folder: Path) -> None:
+    def test_a_missing_folder_is_an_error(self, folder: Path) -> None:
         data = pickle.dumps(hanlattice.load(folder))
         shutil.rmtree(folder)
         with pytest.raises(ModelError, match="no such folder"):
             pickle.loads(data)
 
 
-def test_a_device_that_is_not_here(whole: Path) -> None:
+def test_an_unavailable_device_is_an_error(whole: Path) -> None:
     for device in ("cuda:99", "hpu"):
         with pytest.raises(ModelError, match=f"the device '{device}' cannot be used here") as error:
             hanlattice.load(whole, device=device)

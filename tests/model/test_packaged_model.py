@@ -83,7 +83,7 @@ def test_conventions_give_other_labels_from_the_same_weights(ner: hanlattice.NER
         assert ("介绍", "v") in found(ner(text))
 
 
-def test_text_as_it_comes(ner: hanlattice.NER) -> None:
+def test_raw_text_is_normalised(ner: hanlattice.NER) -> None:
     assert not ner("😀😀😀今天好开心").entities
     assert not ner("   ").entities
     assert not ner("\r\n\r\n").entities
@@ -116,7 +116,7 @@ def test_scores_on_a_part_of_the_msra_test(ner: hanlattice.NER, data: Path) -> N
     assert report.micro.f1 > 0.88
 
 
-def test_scores_on_text_of_today(ner: hanlattice.NER, data: Path) -> None:
+def test_scores_on_modern_text(ner: hanlattice.NER, data: Path) -> None:
     report = hanlattice.evaluate(ner, data / "labelled/wild/dev.jsonl")
     assert report.micro.gold == 410
     assert report.micro.f1 > 0.83

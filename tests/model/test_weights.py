@@ -106,7 +106,7 @@ class TestBroken:
         self.refuse(folder, r"lexicon\.txt: .*No such file", HanlatticeError)
 
     @pytest.mark.parametrize("kept", [0, 4, 100, -1])
-    def test_weights_cut_short(self, folder: Path, kept: int):
+    def test_truncated_weights_are_refused(self, folder: Path, kept: int):
         path = folder / "model.safetensors"
         path.write_bytes(path.read_bytes()[:kept])
         self.refuse(folder, r"model\.safetensors: broken or not a safetensors file")
@@ -123,7 +123,7 @@ class TestBroken:
         self.refuse(folder, "weights do not fit the settings and vocabulary")
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"chars": "ab"}', "\xff"])
-    def test_vocabulary_that_is_none(self, folder: Path, text: str):
+    def test_invalid_vocabulary_is_refused(self, folder: Path, text: str):
         (folder / "vocabulary.json").write_text(text, encoding="latin-1")
         self.refuse(folder, r"vocabulary\.json: not a vocabulary")
 

@@ -564,19 +564,19 @@ FAULTS |= {
         "model/weights.py",
         "not bool(torch.isfinite(tensor).all())",
         "False",
-        f"{BROKEN}::test_numbers_that_are_not_finite",
+        f"{BROKEN}::test_weights_that_are_not_finite_are_refused",
     ),
     "matrices in 8 bits without their scales": Fault(
         "engines/native/checking.py",
         "rows * scale.astype(np.float32)",
         "rows.astype(np.float32)",
-        f"{BROKEN}::test_matrices_in_8_bits_that_are_no_tables",
+        f"{BROKEN}::test_int8_matrices_other_than_tables_are_read",
     ),
     "what is broken is left to the next engine": Fault(
         "api.py",
         "        except EngineError as error:\n            passed_over",
         "        except ModelError as error:\n            passed_over",
-        f"{BROKEN}::test_weights_cut_short_are_what_is_named",
+        f"{BROKEN}::test_truncated_weights_are_named",
     ),
     "code of a folder is imported": Fault(
         "build/settings.py", "if not _TRUSTED.get():", "if False:", f"{BROKEN}::TestOwnParts"

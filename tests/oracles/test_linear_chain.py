@@ -203,14 +203,14 @@ class TestWorkedExample:
         assert log_partition(chain).item() == pytest.approx(4.6238730, abs=1e-6)
         assert viterbi(chain)[0].tolist() == [[0, 1]]
 
-    def test_lengths_together(self) -> None:
+    def test_several_lengths_in_one_batch(self) -> None:
         mask = torch.tensor([[True, False], [True, True]])
         chain = Chain(self.E.expand(2, -1, -1), self.A, self.NONE, self.NONE, mask)
         assert log_partition(chain).tolist() == pytest.approx([2.3132617, 7.0888436], abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", DRAWS)
-def test_same_as_pytorch_crf(seed: int) -> None:
+def test_equals_pytorch_crf(seed: int) -> None:
     chain = chain_of(seed, 5)
     other = TorchCRF(5, batch_first=True).double()
     other.transitions.data, other.start_transitions.data = chain.transitions, chain.start
@@ -317,7 +317,7 @@ def test_confidence_of_entities(scheme: str, constrained: bool) -> None:
     assert seen > 10
 
 
-def test_a_forbidden_tag_that_dwarfs_all_allowed_ones_gives_finite_sums() -> None:
+def test_sums_are_finite_if_a_forbidden_tag_has_the_largest_score() -> None:
     emissions = torch.tensor([[[0.0, 1e4], [0.0, 1e4], [0.0, 1e4]]], requires_grad=True)
     forbidden = torch.tensor([[0.0, -torch.inf], [0.0, 0.0]])
     chain = Chain(emissions, forbidden, torch.tensor([0.0, -torch.inf]), torch.zeros(2), torch.ones(1, 3).bool())

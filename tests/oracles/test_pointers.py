@@ -283,7 +283,7 @@ class TestByLoops:
         found = decoder.loss(decoder.scores(h), MASK, gold)
         assert found.item() == pytest.approx(sum(expected) / len(expected), rel=1e-9)
 
-    def test_answers(self, name: str, seed: int) -> None:
+    def test_predictions(self, name: str, seed: int) -> None:
         decoder, h = drawn(name, seed)
         for b, found in enumerate(decoder.decode(decoder.scores(h), MASK)):
             expected = BY_HAND[type(decoder)](decoder, h[b, : LENGTHS[b]].tolist()).spans()
@@ -467,7 +467,7 @@ def alone(decoder: MRC, text: str) -> Tensor:
 
 
 class TestSpans:
-    def test_how_many_there_are(self) -> None:
+    def test_the_number_of_spans(self) -> None:
         for n, width, count in ((1, 9, 1), (2, 9, 3), (5, 9, 15), (10, 10, 55), (5, 3, 12), (100, 10, 955)):
             mask = torch.ones(1, n, dtype=torch.bool)
             assert Enumeration(D, LABELS, width=width)._real(mask).sum() == count

@@ -110,7 +110,7 @@ def naive(p: Pretrained, text: str) -> list[Tensor]:
 class TestPooling:
     @pytest.mark.parametrize("name", ["bert", "ernie", "electra"])
     @pytest.mark.parametrize("text", TEXTS, ids=ascii)
-    def test_each_character_by_the_rule(self, name: str, text: str):
+    def test_characters_are_pooled_by_the_rule(self, name: str, text: str):
         p = model(name, 16)
         with torch.no_grad():
             x = p(batch(text, longer=2))[0]
@@ -120,7 +120,7 @@ class TestPooling:
             torch.testing.assert_close(x[: len(text)], torch.stack(naive(p, text)))
 
     @pytest.mark.parametrize("name", tiny_language_models.NAMES)
-    def test_a_batch_is_read_as_one_by_one(self, name: str):
+    def test_a_batch_equals_single_texts(self, name: str):
         p = model(name, 16)
         together = p(batch(*TEXTS, longer=3))
         for text, x in zip(TEXTS, together, strict=True):
@@ -128,7 +128,7 @@ class TestPooling:
 
     @given(st.text(st.sampled_from("重庆气hello AB1２ﬁ㍿é\u0301İ😀\n\x00\ud800한か"), min_size=1, max_size=40))
     @settings(max_examples=60)
-    def test_every_character_of_any_text_has_a_piece(self, text: str):
+    def test_every_character_has_a_subword(self, text: str):
         reader = one_reader()
         (read,) = reader([text])
         expected = naive_pieces(reader.tokenizer, text)
@@ -140,14 +140,14 @@ class TestPooling:
             assert ((read.first[start:end] <= k) & (k <= read.last[start:end])).all()
 
     @pytest.mark.parametrize("before", ["İ", "㍿", "ﬁ", "ＡＢ", "é", "e\u0301", "  ", "😀😁", "\x00", "ß"])
-    def test_nothing_that_a_tokenizer_rewrites_shifts_what_follows(self, before: str):
+    def test_rewriting_by_the_tokenizer_does_not_shift_offsets(self, before: str):
         for reader in (model().subwords, SubwordReader(widening_tokenizer()), model(by_character=True).subwords):
             read, plain = reader([f"{before}重庆上海", "重庆上海"])
             after = slice(len(before), None)
             assert read.ids[read.first[after]].tolist() == plain.ids.tolist()
             assert read.first[after].tolist() == read.last[after].tolist()
 
-    def test_several_pieces_of_one_character_are_averaged(self):
+    def test_several_subwords_of_a_character_are_averaged(self):
         (read,) = SubwordReader(widening_tokenizer())(["北㍿京"])
         assert (read.last - read.first + 1).tolist() == [1, 4, 1]
 
@@ -164,7 +164,7 @@ class TestPooling:
 
 class TestWindows:
     @pytest.mark.parametrize("size", [1, 2, 5, 8])
-    def test_every_piece_is_where_it_is_most_inside(self, size: int):
+    def test_subwords_are_read_from_the_window_with_the_farthest_edges(self, size: int):
         for n in range(1, 40):
             starts, chosen = windows(n, size)
             assert starts[0] == 0
@@ -179,7 +179,7 @@ class TestWindows:
                 assert starts[window] <= i < starts[window] + size
                 assert inside(starts[window]) == max(inside(s) for s in starts if s <= i < s + size)
 
-    def test_no_piece_but_at_an_end_lies_at_an_edge(self):
+    def test_subwords_are_not_read_at_window_edges(self):
         starts, chosen = windows(100, 20)
         margins = [min(i - starts[w], starts[w] + 19 - i) for i, w in enumerate(chosen.tolist())]
         assert min(margins[10:90]) >= 4
@@ -265,7 +265,7 @@ class TestAlignment:
 
 
 class TestLowRank:
-    def test_it_begins_as_the_layer_and_then_adds_a_product(self):
+    def test_lora_starts_as_the_layer_and_adds_a_product(self):
         linear, x = torch.nn.Linear(5, 3), torch.randn(2, 4, 5)
         adapted = LowRank(linear, 2, 8.0)
         assert torch.equal(adapted(x), linear(x))
@@ -288,7 +288,7 @@ class TestLowRank:
             adapt(model().language_model, ("q_proj",), 2, 8.0)
 
 
-def test_texts_are_asked_for():
+def test_a_batch_without_texts_is_an_error():
     b = batch("重庆")
     with pytest.raises(ValueError, match="give the texts of the sentences"):
         model()(Batch(b.chars, b.bigrams, b.mask, b.words))

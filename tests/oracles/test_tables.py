@@ -192,7 +192,7 @@ class TestByLoops:
         found = decoder.loss(decoder.scores(h), MASK, gold)
         assert found.item() == pytest.approx(sum(expected) / len(expected), rel=1e-9)
 
-    def test_answers(self, name: str, seed: int) -> None:
+    def test_predictions(self, name: str, seed: int) -> None:
         decoder, h = drawn(name, seed)
         for b, found in enumerate(decoder.decode(decoder.scores(h), MASK)):
             expected = naive_answer(decoder, table(decoder, h[b], LENGTHS[b]))
@@ -317,7 +317,7 @@ class TestRotary:
         x[1] = torch.tensor([1.0, 2.0, 3.0, 4.0])
         assert rotated(x)[1].tolist() == pytest.approx([-1.142640, 1.922076, 2.959851, 4.029800], abs=1e-6)
 
-    def test_products_depend_on_distance_alone(self) -> None:
+    def test_products_depend_on_distance_only(self) -> None:
         q, k = torch.tensor([1.0, 2.0, 3.0, 4.0]).expand(9, 4), torch.tensor([0.5, -1.0, 0.0, 2.0]).expand(9, 4)
         products = rotated(q) @ rotated(k).mT
         assert products[2, 5].item() == pytest.approx(9.583656, abs=1e-5)
@@ -414,7 +414,7 @@ def test_odd_heads_have_no_rotary_positions() -> None:
         EfficientGlobalPointer(D, LABELS, d_head=5)
 
 
-def test_more_types_than_memory_holds() -> None:
+def test_a_table_beyond_memory_is_an_error() -> None:
     decoder = TokenPairs(1, tuple(map(str, range(70_000))), d_hidden=1)
     scores, mask = torch.zeros(1, 1, 2).expand(1, 4096, 2), torch.ones(1, 4096, dtype=torch.bool)
     with pytest.raises(ModelError, match="4,096 characters with 70,000 types for 1 texts at once does not fit"):

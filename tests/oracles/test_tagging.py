@@ -136,7 +136,7 @@ class TestMultiLabel:
                 of_label = [s.score for s in found[b] if s.label == label]
                 assert of_label == pytest.approx([s.score for s in alone[b]])
 
-    def test_labels_nest_and_what_cannot_be_said_is_known(self) -> None:
+    def test_labels_may_nest_and_unreachable_spans_are_known(self) -> None:
         decoder = MultiLabel(5, ("甲", "乙"))
         assert decoder.reachable(NESTED[0]) == sorted(NESTED[0])
         within_itself = [Span(0, 4, "甲"), Span(1, 2, "甲"), Span(1, 3, "乙")]

@@ -123,7 +123,7 @@ class TestByLoops:
         assert found.item() == pytest.approx(sum(expected) / len(expected), rel=1e-9)
 
     @pytest.mark.parametrize("seed", range(8))
-    def test_answers(self, width: int, seed: int) -> None:
+    def test_predictions(self, width: int, seed: int) -> None:
         decoder, h = drawn(seed, width)
         with torch.no_grad():
             answers = decoder.decode(decoder.scores(h), MASK)
@@ -151,13 +151,13 @@ def test_softened(temperature: float) -> None:
                 assert [s.span for s in found] == [s.span for s in before[b]]
 
 
-def test_the_answers_that_loops_were_compared_on_have_entities_in_pieces() -> None:
+def test_the_oracle_predictions_include_discontinuous_entities() -> None:
     with torch.no_grad():
         answers = [naive_answer(decoder, h[0]) for decoder, h in map(drawn, range(8))]
     assert sum(any(span.gaps for span in answer) for answer in answers) >= 3
 
 
-def test_entities_in_pieces_are_learnt_by_heart() -> None:
+def test_discontinuous_entities_are_memorised() -> None:
     """They cross, hold one another and lie in one another's gaps."""
     torch.manual_seed(0)
     decoder = WordPairGrid(12, LABELS, channels=8, d_hidden=24, d_biaffine=8, dropout=0.0, output_dropout=0.0)
@@ -213,7 +213,7 @@ class TestReachable:
                 assert span.end - span.start > width or span.label != min(s.label for s in twins)
         assert size > 3 or unambiguous > 5
 
-    def test_other_decoders_can_find_none_in_pieces(self) -> None:
+    def test_other_decoders_cannot_find_discontinuous_entities(self) -> None:
         from hanlattice.decoders.table.global_pointer import GlobalPointer
 
         assert GlobalPointer(D, LABELS).reachable(GOLD[0]) == sorted(set(GOLD[0]) - {PAIN})
@@ -229,7 +229,7 @@ def all_paths(steps: dict[int, list[tuple[int, float]]], start: int, end: int) -
 
 
 @given(st.data(), st.integers(1, 6))
-def test_the_best_paths_are_the_best_of_all(data: st.DataObject, limit: int) -> None:
+def test_the_best_paths_equal_those_of_exhaustive_search(data: st.DataObject, limit: int) -> None:
     pairs = data.draw(st.sets(st.sampled_from(list(combinations(range(7), 2)))))
     steps: dict[int, list[tuple[int, float]]] = {}
     for place, (i, j) in enumerate(sorted(pairs)):

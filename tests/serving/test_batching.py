@@ -36,7 +36,7 @@ async def together(*asked: Coroutine[Any, Any, Any]) -> list[Any]:
     return await asyncio.gather(*asked, return_exceptions=True)
 
 
-def test_those_that_come_together_are_worked_on_together() -> None:
+def test_simultaneous_items_form_one_batch() -> None:
     async def run() -> None:
         work = Work()
         async with batcher(work) as b:
@@ -47,7 +47,7 @@ def test_those_that_come_together_are_worked_on_together() -> None:
     asyncio.run(run())
 
 
-def test_one_alone_waits_no_longer_than_it_must() -> None:
+def test_a_single_item_waits_at_most_max_wait() -> None:
     async def run(**options: Any) -> float:
         async with batcher(Work(), **options) as b:
             began = asyncio.get_running_loop().time()
@@ -58,7 +58,7 @@ def test_one_alone_waits_no_longer_than_it_must() -> None:
     assert asyncio.run(run(max_wait=30.0, max_batch=1)) < 10
 
 
-def test_a_batch_has_one_key_and_the_first_that_came_leads() -> None:
+def test_a_batch_has_the_key_of_the_oldest_item() -> None:
     async def run() -> None:
         work = Work()
         work.gate.clear()
@@ -75,7 +75,7 @@ def test_a_batch_has_one_key_and_the_first_that_came_leads() -> None:
     asyncio.run(run())
 
 
-def test_heavy_ones_go_alone() -> None:
+def test_heavy_items_get_their_own_batch() -> None:
     async def run() -> None:
         work = Work()
         async with batcher(work, weigh=lambda key, item: len(item), max_weight=3) as b:
@@ -85,7 +85,7 @@ def test_heavy_ones_go_alone() -> None:
     asyncio.run(run())
 
 
-def test_a_full_queue_takes_nothing_and_says_when_to_come_again() -> None:
+def test_a_full_queue_refuses_items_with_retry_after() -> None:
     async def run() -> None:
         work = Work()
         work.gate.clear()
@@ -106,7 +106,7 @@ def test_a_full_queue_takes_nothing_and_says_when_to_come_again() -> None:
     asyncio.run(run())
 
 
-def test_only_those_to_blame_fail_and_the_next_are_answered() -> None:
+def test_only_faulty_items_fail_and_later_ones_are_answered() -> None:
     async def run() -> None:
         async with batcher(Work()) as b:
             answers = await together(*(b.submit("k", [item]) for item in ("a", "bad", "c")))
@@ -121,7 +121,7 @@ def test_only_those_to_blame_fail_and_the_next_are_answered() -> None:
     asyncio.run(run())
 
 
-def test_those_who_left_are_not_worked_for() -> None:
+def test_cancelled_items_are_not_processed() -> None:
     async def run() -> None:
         work = Work()
         work.gate.clear()
@@ -140,7 +140,7 @@ def test_those_who_left_are_not_worked_for() -> None:
     asyncio.run(run())
 
 
-def test_leaving_answers_those_that_wait() -> None:
+def test_closing_answers_waiting_items() -> None:
     async def run() -> None:
         work = Work()
         async with batcher(work, max_wait=30.0) as b:
@@ -160,7 +160,7 @@ def test_leaving_answers_those_that_wait() -> None:
     st.integers(1, 5),
     st.integers(0, 4),
 )
-def test_answers_are_those_of_each_alone(asked: list[tuple[str, list[str]]], most: int, weight: int) -> None:
+def test_results_equal_those_of_single_items(asked: list[tuple[str, list[str]]], most: int, weight: int) -> None:
     async def run() -> None:
         work = Work()
         options = {"max_batch": most, "weigh": lambda key, item: len(item), "max_weight": weight, "max_wait": 0.0}

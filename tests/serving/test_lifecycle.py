@@ -122,7 +122,7 @@ def one_error(options: list[object], model: Path | None = None) -> str:
     return lines[0]
 
 
-def test_a_port_that_is_taken_is_named() -> None:
+def test_an_occupied_port_is_a_one_line_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         error = one_error(["--port", port])
@@ -131,7 +131,7 @@ def test_a_port_that_is_taken_is_named() -> None:
     )
 
 
-def test_what_cannot_be_served_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_service_that_cannot_start_reports_one_line(tmp_path: Path) -> None:
     assert "no such folder" in one_error(["--port", 0], model=tmp_path / "none")
     assert "never fits into a queue" in one_error(["--max-texts", 10, "--max-queue", 5])
     assert "--host nowhere.invalid" in one_error(["--host", "nowhere.invalid"])

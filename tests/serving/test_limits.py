@@ -45,7 +45,7 @@ def ner() -> NER:
 class TestRepeatedCharacters:
     """All stretches of one character as words: as many matches as the square of the text's length."""
 
-    def test_are_refused_at_once_and_hold_no_one_up(self, service: Served) -> None:
+    def test_are_refused_at_once_without_delaying_others(self, service: Served) -> None:
         assert service.entities(SENTENCE)
         begin = time.perf_counter()
         hostile = {"texts": ["一" * 10_000] * 64, "lexicon": NESTED}
@@ -59,7 +59,7 @@ class TestRepeatedCharacters:
         assert status == [422]
         assert time.perf_counter() - begin < 30  # on a busy machine; it took minutes
 
-    def test_the_words_that_a_text_may_have(self, answers: RequestHandler) -> None:
+    def test_the_limit_of_matched_words_per_text(self, answers: RequestHandler) -> None:
         most = WORDS_BESIDES + 400 * WORDS_OF_A_CHARACTER
         below = next(n for n in range(2, 400) if _matches(400, n + 1) > most)
         for longest, is_answered in ((below, True), (below + 1, False)):
@@ -72,12 +72,12 @@ class TestRepeatedCharacters:
                 with pytest.raises(HanlatticeError, match=rf"of 400 characters may have {most:,} words here, not"):
                     answers(asked, ["一" * 400])
 
-    def test_said_in_the_answer(self, service: Served) -> None:
+    def test_the_response_suggests_a_fix(self, service: Served) -> None:
         answer = service.client.post("/v1/entities", json={"text": "一" * 400, "lexicon": NESTED})
         assert answer.status_code == 422
         assert "leave out words that contain one another" in answer.json()["error"]
 
-    def test_rules_too(self, service: Served) -> None:
+    def test_force_rules_are_limited_too(self, service: Served) -> None:
         force = {"一" * n: "PER" for n in range(1, 256)}
         answer = service.client.post("/v1/entities", json={"text": "一" * 10_000, "force": force})
         assert answer.status_code == 422
@@ -105,7 +105,7 @@ class TestExplain:
         with pytest.raises(HanlatticeError, match=f"influence takes a text of at most {QUICK_WORDS} words, not"):
             self.explained(answers, n + 1, "influence")
 
-    def test_over_http_it_is_quick(self, service: Served) -> None:
+    def test_responses_over_http_are_quick(self, service: Served) -> None:
         begin = time.perf_counter()
         for by in ("auto", "influence", "none"):
             answer = service.client.post("/v1/explain", json={"text": "一" * 50, "by": by, "lexicon": NESTED})
@@ -122,7 +122,7 @@ def _without_attention(ner: NER, text: str, *, by: str) -> object:
 
 
 class TestStoredLexicons:
-    def test_their_number(self, service: Served) -> None:
+    def test_too_many_lexicons_are_refused(self, service: Served) -> None:
         for name in ("a", "b", "c"):
             assert service.client.put(f"/v1/lexicons/{name}", json=["词"]).status_code == 201
         answer = service.client.put("/v1/lexicons/d", json=["词"])
@@ -133,7 +133,7 @@ class TestStoredLexicons:
         assert service.client.put("/v1/lexicons/d", json=["词"]).status_code == 201
         assert service.client.get("/v1/lexicons").json() == {"lexicons": ["a", "c", "d"]}
 
-    def test_their_size(self, service: Served) -> None:
+    def test_a_large_lexicon_is_refused(self, service: Served) -> None:
         within, beyond = '["' + "a" * 250 + '"]', '["' + "a" * 1000 + '"]'
         for body, status in ((within, 200), (beyond, 413)):
             answer = service.client.put(
@@ -141,20 +141,22 @@ class TestStoredLexicons:
             )
             assert answer.status_code == status
 
-    def test_weights_that_32_bits_do_not_hold(self, service: Served) -> None:
+    def test_weights_beyond_float32_are_refused(self, service: Served) -> None:
         for weight, status in ((3.4e38, 200), (1e39, 422)):
             words = [{"text": "词", "weight": weight}]
             assert service.client.put("/v1/lexicons/a", json=words).status_code == status
             assert service.client.post("/v1/entities", json={"text": "词", "lexicon": words}).status_code == status
 
-    def test_of_one_folder(self, tmp_path: Path) -> None:
+    def test_the_limit_applies_to_the_folder(self, tmp_path: Path) -> None:
         lexicons = Lexicons(tmp_path, 1)
         assert lexicons.write("a", Edits(words=["一"]))
         assert not lexicons.write("a", Edits(words=["二"]))
         with pytest.raises(TooManyLexicons, match="there are 1 lexicons already"):
             lexicons.write("b", Edits(words=["一"]))
 
-    def test_those_kept_ready(self, answers: RequestHandler, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_least_recently_used_lexicons_are_dropped(
+        self, answers: RequestHandler, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """By number and by words; the least lately used goes first, and the one in use stays."""
         monkeypatch.setattr(handlers, "KEPT", 3)
         monkeypatch.setattr(handlers, "KEPT_WORDS", 20)
@@ -180,7 +182,7 @@ def _word(number: int):  # type: ignore[no-untyped-def]
 class TestPaths:
     @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
     @pytest.mark.parametrize("name", ["a%0a", "a%0d", "a%00", "%0a", "a%0ab", "a%7f", "a%0a%0a"])
-    def test_ids_with_a_line_break(self, service: Served, method: str, name: str) -> None:
+    def test_ids_with_control_characters_are_refused(self, service: Served, method: str, name: str) -> None:
         before = service.client.get("/v1/lexicons").json()
         body = {"json": ["词"]} if method == "PUT" else {}
         answer = service.client.request(method, f"/v1/lexicons/{name}", **body)  # type: ignore[arg-type]
@@ -191,7 +193,7 @@ class TestPaths:
         assert service.client.get("/v1/lexicons").json() == before
 
     @pytest.mark.parametrize("path", ["/healthz%0a", "/v1/model%0a", "/%0a"])
-    def test_other_routes(self, service: Served, path: str) -> None:
+    def test_unknown_routes_are_not_found(self, service: Served, path: str) -> None:
         assert service.client.get(path).status_code == 404
 
 

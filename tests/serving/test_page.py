@@ -145,7 +145,7 @@ def test_scores_show_on_hover_and_by_keyboard(page: Page) -> None:
     assert "李明，人名 PER，置信度" in (first.get_attribute("aria-label") or "")
 
 
-def test_the_lattice_draws_what_was_attended_to_stronger(page: Page) -> None:
+def test_words_with_more_attention_have_thicker_arcs(page: Page) -> None:
     type_text(page, SENTENCE)
     expect(arcs(page)).to_have_count(3)
     expect(page.locator("#measure")).to_contain_text("注意")
@@ -164,7 +164,7 @@ def test_the_lattice_draws_what_was_attended_to_stronger(page: Page) -> None:
     expect(page.locator("#hint")).to_contain_text("注意力")
 
 
-def test_editing_the_lexicon_changes_the_answer(page: Page, service: Served) -> None:
+def test_editing_the_lexicon_changes_the_entities(page: Page, service: Served) -> None:
     type_text(page, SENTENCE)
     expect(arcs(page)).to_have_count(3)
     page.fill("#word", "工作")
@@ -220,7 +220,7 @@ def test_a_passage_ends_with_its_sentence(page: Page) -> None:
         expect(page.locator("#picture .char")).to_have_count(size + 1)
 
 
-def test_emoji_move_no_offset(page: Page, service: Served) -> None:
+def test_emoji_do_not_shift_offsets(page: Page, service: Served) -> None:
     text = "😀李明在🇨🇳北京👨‍👩‍👧工作。\n王小红👍🏽在上海"
     type_text(page, text)
     expected = [(e["text"], e["label"]) for e in service.entities(text)]
@@ -234,7 +234,7 @@ def test_emoji_move_no_offset(page: Page, service: Served) -> None:
     assert {"😀", "🇨🇳", "👨‍👩‍👧", "👍🏽", "↵"} <= set(drawn.all_text_contents())
 
 
-def test_nothing_that_is_typed_becomes_markup(page: Page) -> None:
+def test_typed_text_is_never_markup(page: Page) -> None:
     attack = (
         "<img src=x onerror=\"window.hit=1\">李明</textarea><script>hit=1</script><svg onload='hit=1'>&lt;b&gt;"
     )
@@ -264,7 +264,7 @@ def test_both_languages(page: Page) -> None:
     expect(html).to_have_attribute("lang", "en")
 
 
-def test_everything_has_a_name(page: Page) -> None:
+def test_every_control_has_an_accessible_name(page: Page) -> None:
     """For those who do not see the page; and no id stands twice."""
     type_text(page, SENTENCE)
     page.locator("summary").click()
@@ -313,7 +313,7 @@ def test_the_documentation_lists_every_route(page: Page, service: Served) -> Non
     expect(headings.filter(has_text="POST /v1/entities")).to_have_count(1)
 
 
-def test_a_token_is_asked_for(browser: Browser, tmp_path: Path) -> None:
+def test_the_page_asks_for_a_token(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("open-sesame\n")
     with serving("--token-file", tmp_path / "token", "--max-chars", 20) as guarded:
         for page in opened(browser, guarded):

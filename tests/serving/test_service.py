@@ -53,12 +53,12 @@ def offline(ner: NER, text: str) -> list[dict[str, Any]]:
 
 
 class TestAnswers:
-    def test_are_those_of_the_library(self, service: Served, ner: NER) -> None:
+    def test_equal_those_of_the_library(self, service: Served, ner: NER) -> None:
         found = service.entities(SENTENCE)
         assert [(e["text"], e["label"]) for e in found] == [("李明", "PER"), ("北京", "LOC")]
         assert same(found, offline(ner, SENTENCE))
 
-    def test_of_several_texts_stand_in_their_order(self, service: Served, ner: NER) -> None:
+    def test_of_several_texts_keep_their_order(self, service: Served, ner: NER) -> None:
         texts = [*TEXTS, "", "😀李明\r\n在🇨🇳北京👨‍👩‍👧工作。"]
         answers = service.client.post("/v1/entities", json={"texts": texts}).json()["entities"]
         assert len(answers) == len(texts)
@@ -67,7 +67,7 @@ class TestAnswers:
             assert all(text[e["start"] : e["end"]] == e["text"] for e in found)
         assert service.client.post("/v1/entities", json={"texts": []}).json() == {"entities": []}
 
-    def test_of_many_clients_at_once_are_their_own(self, service: Served, ner: NER) -> None:
+    def test_of_concurrent_clients_are_not_mixed(self, service: Served, ner: NER) -> None:
         """Different texts and rules at the same time: batches hold what belongs together, and only that."""
         rules: list[dict[str, Any]] = [
             {},
@@ -99,7 +99,7 @@ class TestAnswers:
         batches, texts = (float(_figure(figures, f"hanlattice_batch_texts_{what}")) for what in ("count", "sum"))
         assert texts > 1.5 * batches
 
-    def test_heed_rules_of_the_request_and_forget_them(self, service: Served) -> None:
+    def test_follow_the_rules_of_one_request_only(self, service: Served) -> None:
         before = service.entities(SENTENCE)
         assert service.entities(SENTENCE, block={"李明": ["PER"], "北京": None}) == []
         assert service.entities(SENTENCE, block={"李明": "ORG"}) == before
@@ -108,7 +108,7 @@ class TestAnswers:
         assert service.entities(SENTENCE, threshold=1.0) == []
         assert same(service.entities(SENTENCE), before)
 
-    def test_explain_what_was_read(self, service: Served) -> None:
+    def test_of_explain_list_the_matched_words(self, service: Served) -> None:
         def read(**question: Any) -> dict[str, Any]:
             return service.client.post("/v1/explain", json={"text": SENTENCE, **question}).json()
 
@@ -129,7 +129,7 @@ class TestAnswers:
 
 
 class TestLexicons:
-    def test_are_made_replaced_and_removed_for_all_workers_at_once(self, service: Served) -> None:
+    def test_are_created_replaced_and_removed_in_all_workers(self, service: Served) -> None:
         def words(**question: Any) -> list[str]:
             answer = service.client.post("/v1/explain", json={"text": "长江药房", "by": "none", **question})
             return [word["text"] for word in answer.json()["words"]]
@@ -160,7 +160,7 @@ class TestLexicons:
         assert gone.status_code == 404
         assert gone.json()["fields"] == [{"field": "lexicon", "problem": "there is no lexicon my-words_1"}]
 
-    def test_can_stand_alone_or_edit_the_models_words(self, service: Served) -> None:
+    def test_replace_or_extend_the_words_of_the_model(self, service: Served) -> None:
         def words(lexicon: object) -> list[str]:
             question = {"text": SENTENCE, "by": "none", "lexicon": lexicon}
             return [word["text"] for word in service.client.post("/v1/explain", json=question).json()["words"]]
@@ -172,7 +172,7 @@ class TestLexicons:
     @pytest.mark.parametrize(
         "name", ["..%2F..%2Fetc", "%2e%2e%2fx", "a%2Fb", "%00", "a.json", "x" * 65, "名字", ""]
     )
-    def test_that_look_like_paths_are_none(self, service: Served, name: str) -> None:
+    def test_with_ids_like_paths_are_refused(self, service: Served, name: str) -> None:
         for method in ("GET", "PUT", "DELETE"):
             answer = service.client.request(
                 method, f"/v1/lexicons/{name}", json=["字"] if method == "PUT" else None
@@ -210,7 +210,7 @@ MISTAKES: list[tuple[object, str, str]] = [
 
 class TestMistakes:
     @pytest.mark.parametrize(("body", "field", "problem"), MISTAKES)
-    def test_of_fields(self, service: Served, body: object, field: str, problem: str) -> None:
+    def test_in_fields_are_named(self, service: Served, body: object, field: str, problem: str) -> None:
         answer = service.client.post("/v1/entities", json=body)
         assert answer.status_code == 422, answer.text
         fields = answer.json()["fields"]
@@ -231,11 +231,11 @@ class TestMistakes:
             (b"{'text': 1}", "line 1"),
         ],
     )
-    def test_of_json(self, service: Served, body: bytes, says: str) -> None:
+    def test_in_json_are_named(self, service: Served, body: bytes, says: str) -> None:
         answer = service.client.post("/v1/entities", content=body, headers={"content-type": "application/json"})
         assert (answer.status_code, says in answer.json()["error"]) == (400, True), answer.text
 
-    def test_of_numbers_that_are_none(self, service: Served) -> None:
+    def test_in_numbers_are_named(self, service: Served) -> None:
         for number in (b"NaN", b"Infinity", b"1e999"):
             content = b'{"text": "a", "threshold": %s}' % number
             answer = service.client.post(
@@ -243,7 +243,7 @@ class TestMistakes:
             )
             assert (answer.status_code, answer.json()["fields"][0]["field"]) == (422, "threshold")
 
-    def test_of_stored_lexicons(self, service: Served) -> None:
+    def test_in_stored_lexicons_are_named(self, service: Served) -> None:
         """They come by another way, and are told alike."""
         for content, status in (
             (b"{", 400),
@@ -257,7 +257,7 @@ class TestMistakes:
             assert answer.status_code == status, answer.text
         assert service.client.put("/v1/lexicons/x", content=b"[]").status_code == 415
 
-    def test_of_the_kind_the_method_and_the_path(self, service: Served) -> None:
+    def test_in_content_type_method_and_path_have_their_status(self, service: Served) -> None:
         plain = service.client.post(
             "/v1/entities", content=b'{"text": "a"}', headers={"content-type": "text/plain"}
         )
@@ -278,18 +278,18 @@ class TestMistakes:
         ],
         ids=["texts", "words", "edits", "rules", "fields", "labels"],
     )
-    def test_a_million_of_them_cost_no_more_than_one(self, service: Served, body: str) -> None:
+    def test_by_the_million_cost_no_more_than_one(self, service: Served, body: str) -> None:
         began = time.monotonic()
         answer = service.client.post("/v1/entities", content=body, headers={"content-type": "application/json"})
         assert (answer.status_code, len(answer.content) < 2000) == (422, True)
         assert time.monotonic() - began < 5
 
-    def test_leave_the_service_as_it_was(self, service: Served, ner: NER) -> None:
+    def test_do_not_change_the_service(self, service: Served, ner: NER) -> None:
         assert same(service.entities(SENTENCE), offline(ner, SENTENCE))
 
 
 class TestLimits:
-    def test_of_sizes(self, strict: Served) -> None:
+    def test_of_text_and_body_sizes(self, strict: Served) -> None:
         post = strict.client.post
         long = post("/v1/entities", json={"texts": ["字", "字" * 51]})
         assert (long.status_code, long.json()["fields"][0]["field"]) == (422, "texts[1]")
@@ -301,7 +301,7 @@ class TestLimits:
         assert strict.entities("字" * 50) is not None
 
     @pytest.mark.parametrize(("requests", "times"), [(25, 10), (5000, 1)])
-    def test_of_clients_that_take_no_answers(self, strict: Served, requests: int, times: int) -> None:
+    def test_of_clients_that_do_not_read_responses(self, strict: Served, requests: int, times: int) -> None:
         """Those that fill all buffers, and those that ask for far more than they wait for."""
         one = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
         size = len(strict.client.get("/openapi.json").content)
@@ -320,7 +320,7 @@ class TestLimits:
         assert received < times * requests * size
         assert strict.entities(SENTENCE)
 
-    def test_let_nobody_in_without_the_token(self, strict: Served) -> None:
+    def test_requests_without_the_token_are_unauthorized(self, strict: Served) -> None:
         with httpx2.Client(base_url=strict.url) as stranger:
             for headers in ({}, {"authorization": "Bearer wrong-one"}, {"authorization": "open-sesame"}):
                 for path in ("/v1/model", "/v1/lexicons", "/metrics", "/v1/nothing"):
@@ -330,7 +330,7 @@ class TestLimits:
                 assert stranger.get(path).status_code == 200
         assert strict.client.get("/v1/model").status_code == 200
 
-    def test_of_a_queue_that_is_full(self, strict: Served) -> None:
+    def test_of_a_full_queue(self, strict: Served) -> None:
         """The model waits 400 ms for more; three fit into the queue, and those beyond are told at once."""
         statuses: list[tuple[int, float]] = []
 
@@ -370,9 +370,7 @@ class TestLimits:
         ],
         ids=["body", "headers", "nothing", "endless", "tls"],
     )
-    def test_of_clients_that_are_slow_or_speak_something_else(
-        self, strict: Served, sent: bytes, expected: bytes
-    ) -> None:
+    def test_of_slow_clients_and_other_protocols(self, strict: Served, sent: bytes, expected: bytes) -> None:
         began = time.monotonic()
         with socket.create_connection(("127.0.0.1", strict.port), timeout=15) as connection:
             connection.sendall(sent)
@@ -383,7 +381,7 @@ class TestLimits:
 
 
 class TestDescription:
-    def test_names_every_answer(self, service: Served) -> None:
+    def test_lists_every_status(self, service: Served) -> None:
         """Each status that a route gives here stands in the description."""
         description = service.client.get("/openapi.json").json()["paths"]
         questions = [{"text": "字"}, {"text": 1}, {"text": "字", "lexicon": "none"}]
@@ -410,21 +408,21 @@ class TestDescription:
         assert {status for _, status in met} == {"200", "201", "204", "404", "422"}
         assert {route for route, _ in met} == set(description)
 
-    def test_tells_limits_and_token(self, strict: Served) -> None:
+    def test_includes_limits_and_token(self, strict: Served) -> None:
         description = strict.client.get("/openapi.json").json()
         texts = description["components"]["schemas"]["EntitiesRequest"]["properties"]["texts"]["anyOf"][0]
         assert (texts["maxItems"], texts["items"]["maxLength"]) == (3, 50)
         assert description["paths"]["/v1/entities"]["post"]["security"] == [{"token": []}]
         assert description["paths"]["/healthz"]["get"]["security"] == []
 
-    def test_of_the_model(self, service: Served, ner: NER) -> None:
+    def test_of_the_model_lists_labels_and_colours(self, service: Served, ner: NER) -> None:
         model = service.client.get("/v1/model").json()
         assert model["labels"] == list(ner.labels)
         assert (model["convention"], model["conventions"]) == ("default", {"default": list(ner.labels)})
         assert model["colours"] == {label: colour_of(label) for label in ner.labels}
         assert model["words"] == len(ner.lexicon)
 
-    def test_pages_need_nothing_from_elsewhere(self, service: Served) -> None:
+    def test_pages_load_nothing_from_other_servers(self, service: Served) -> None:
         for path in ("/", "/docs"):
             page = service.client.get(path)
             assert page.headers["content-type"].startswith("text/html")
@@ -451,14 +449,14 @@ class TestLog:
         assert (last["texts"], last["characters"], last["entities"]) == (1, 6, 1)
         assert [row for row in service.events() if row["level"] in ("warning", "error")] == []
 
-    def test_and_answers_share_the_clients_id(self, service: Served) -> None:
+    def test_and_responses_have_the_request_id_of_the_client(self, service: Served) -> None:
         given = service.client.get("/healthz", headers={"x-request-id": "trace-7.a"})
         assert given.headers["x-request-id"] == "trace-7.a"
         bad = service.client.get("/healthz", headers={"x-request-id": "a b\tc"})
         assert bad.headers["x-request-id"] != "a b\tc"
         assert "trace-7.a" in [row["id"] for row in service.events("request")]
 
-    def test_figures_are_of_all_workers(self, service: Served) -> None:
+    def test_metrics_are_summed_over_workers(self, service: Served) -> None:
         def answered() -> float:
             route = 'hanlattice_requests_total{method="GET",route="/readyz",status="200"}'
             return float(_figure(service.client.get("/metrics").text, route))

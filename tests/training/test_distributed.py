@@ -73,7 +73,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return api.train(config(), output=tmp_path_factory.mktemp("alone") / "model").folder
 
 
-def test_two_processes_equal_one(alone: Path, tmp_path: Path) -> None:
+def test_two_processes_train_the_same_model_as_one(alone: Path, tmp_path: Path) -> None:
     """With sparse tables, an average, clipping, and a last step of fewer sentences than others."""
     done = torchrun(config(), tmp_path / "model")
     assert done.returncode == 0, done.stderr
@@ -83,7 +83,7 @@ def test_two_processes_equal_one(alone: Path, tmp_path: Path) -> None:
     assert (tmp_path / "model" / CHECKPOINT).exists()  # to prolong the run
 
 
-def test_two_go_on_with_what_one_began(alone: Path, tmp_path: Path) -> None:
+def test_two_processes_resume_a_run_of_one(alone: Path, tmp_path: Path) -> None:
     class Stop(Silent):
         def epoch(self, row: dict[str, Any]) -> None:
             raise KeyboardInterrupt
@@ -96,12 +96,12 @@ def test_two_go_on_with_what_one_began(alone: Path, tmp_path: Path) -> None:
     assert_alike(tmp_path / "model", alone, "table.weight", within=2e-3)
 
 
-def test_pieces_equal_the_whole(alone: Path, tmp_path: Path) -> None:
+def test_accumulated_gradients_train_the_same_model(alone: Path, tmp_path: Path) -> None:
     folder = api.train(config(accumulate=4), output=tmp_path / "model").folder
     assert_alike(folder, alone, "table.weight", within=2e-3)
 
 
-def test_two_processes_in_pieces_with_dense_tables_and_an_auxiliary_corpus(tmp_path: Path) -> None:
+def test_two_processes_accumulate_with_dense_tables_and_an_auxiliary_corpus(tmp_path: Path) -> None:
     plain = {"sparse": False, "optimiser": "sgd", "clip_norm": 0.0}  # which tells how long a gradient is
     beside = {"auxiliary": {"again": {"corpus": str(tiny.folder() / "corpus.bmes"), "weight": 0.1, "epochs": 2}}}
     whole = api.train(config(**plain).with_settings(beside), output=tmp_path / "alone").folder
@@ -110,7 +110,7 @@ def test_two_processes_in_pieces_with_dense_tables_and_an_auxiliary_corpus(tmp_p
     assert_alike(tmp_path / "model", whole)
 
 
-def test_two_processes_learn_several_conventions_as_one_does(tmp_path: Path) -> None:
+def test_two_processes_learn_the_same_conventions_as_one(tmp_path: Path) -> None:
     """With noise, user words and shares, which every process draws alike."""
     corpus.write(tiny.other_documents(), tmp_path / "names.jsonl", "jsonl")
     several = {
@@ -132,6 +132,6 @@ def test_an_output_of_another_run_is_refused(alone: Path) -> None:
     assert f"{alone} already holds a run" in done.stderr
 
 
-def test_no_piece_is_no_setting() -> None:
+def test_accumulate_of_zero_is_refused() -> None:
     with pytest.raises(ConfigError, match="accumulate' must be at least 1"):
         config(accumulate=0)

@@ -33,7 +33,7 @@ def going_on(place: Path, **settings: object) -> Config:
     return config.with_settings({"data": {"train": path, "dev": path}, "training": {"epochs": 1, **settings}})
 
 
-def test_before_a_step_it_answers_like_the_model_it_began_with(tmp_path: Path) -> None:
+def test_the_initial_model_predicts_like_its_start(tmp_path: Path) -> None:
     config = going_on(tmp_path, learning_rate=1e-12, schedule="constant")
     run = api.train(config, output=tmp_path / "model")
     first, second = api.load(tiny.trained()), api.load(run.folder)
@@ -44,14 +44,14 @@ def test_before_a_step_it_answers_like_the_model_it_began_with(tmp_path: Path) -
     assert len(second.vocabulary.chars) > len(first.vocabulary.chars)
 
 
-def test_it_learns_what_is_new_and_keeps_what_it_knew(tmp_path: Path) -> None:
+def test_new_entities_are_learned_and_old_ones_kept(tmp_path: Path) -> None:
     config = going_on(tmp_path, epochs=10)
     run = api.train(config, output=tmp_path / "model")
     assert run.dev.micro.f1 == 1.0
     assert api.evaluate(api.load(run.folder), tiny.documents()).micro.f1 > 0.9
 
 
-def test_other_types_begin_with_a_decoder_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_labels_get_a_new_decoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = [Document("李明在北京", (Entity("李明", "名", 0, 2),))] * 4
     corpus.write(texts, tmp_path / "names.jsonl", "jsonl")
     data = {"train": str(tmp_path / "names.jsonl"), "dev": str(tmp_path / "names.jsonl")}
@@ -71,7 +71,7 @@ def test_other_types_begin_with_a_decoder_of_their_own(tmp_path: Path, capsys: p
     assert [e.label for e in api.load(run.folder)("李明在北京").entities] == ["名"]
 
 
-def test_rows_follow_their_names(tmp_path: Path) -> None:
+def test_table_rows_are_copied_by_name(tmp_path: Path) -> None:
     start, other = tiny.ner(), tiny.ner()
     vocabulary = replace(other.vocabulary, chars=tuple(reversed(other.vocabulary.chars)))
     before = start.tagger.embedding.chars.weight.clone()

@@ -8,7 +8,7 @@ import hanlattice
 LOOP = Path(hanlattice.__file__).parent / "training" / "loop.py"
 
 
-def test_the_loop_imports_nothing_from_inside_a_tagger() -> None:
+def test_the_loop_does_not_import_parts_of_a_tagger() -> None:
     """No embedding, encoder, decoder, lexicon, corpus, model file or builder: only the tagger and its inputs."""
     nodes = [
         node for node in ast.walk(ast.parse(LOOP.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)

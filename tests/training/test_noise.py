@@ -76,7 +76,7 @@ def is_sound(window: AnnotatedWindow) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(max_examples=150)
 @given(window=windows(), seed=seeds)
-def test_names_say_what_they_said(kind: Kind, window: AnnotatedWindow, seed: int) -> None:
+def test_noise_keeps_the_texts_of_entities(kind: Kind, window: AnnotatedWindow, seed: int) -> None:
     found = kind(window, np.random.default_rng(seed))
     is_sound(found)
     before, after = said(window), said(found)
@@ -95,7 +95,7 @@ def test_names_say_what_they_said(kind: Kind, window: AnnotatedWindow, seed: int
 
 @settings(max_examples=100)
 @given(window=windows(), seed=seeds)
-def test_names_in_latin_letters_take_the_place_of_others(window: AnnotatedWindow, seed: int) -> None:
+def test_latin_names_replace_other_names(window: AnnotatedWindow, seed: int) -> None:
     labels = {"P": "PER", "L": "LOC"}
     window = AnnotatedWindow(window.text, tuple(span._replace(label=labels[span.label]) for span in window.spans))
     found = noise.latinised(window, np.random.default_rng(seed))
@@ -113,7 +113,7 @@ def test_names_in_latin_letters_take_the_place_of_others(window: AnnotatedWindow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(max_examples=60)
 @given(window=windows(), seed=seeds)
-def test_spans_inside_spans_stay_there(kind: Kind, window: AnnotatedWindow, seed: int) -> None:
+def test_nested_spans_stay_nested(kind: Kind, window: AnnotatedWindow, seed: int) -> None:
     found = kind(window, np.random.default_rng(seed))
     if len(found.spans) != len(window.spans):
         assert kind is noise.cut
@@ -129,7 +129,7 @@ def test_spans_inside_spans_stay_there(kind: Kind, window: AnnotatedWindow, seed
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(max_examples=60)
 @given(window=windows(gaps=True), seed=seeds)
-def test_spans_with_gaps_do_no_harm(kind: Kind, window: AnnotatedWindow, seed: int) -> None:
+def test_discontinuous_spans_are_handled(kind: Kind, window: AnnotatedWindow, seed: int) -> None:
     is_sound(kind(window, np.random.default_rng(seed)))
     if any(span.gaps for span in window.spans):
         assert noisy(window, [window], np.random.default_rng(seed)) is window
@@ -137,7 +137,7 @@ def test_spans_with_gaps_do_no_harm(kind: Kind, window: AnnotatedWindow, seed: i
 
 @settings(max_examples=150)
 @given(windows(), windows(), seeds)
-def test_several_kinds_at_once(window: AnnotatedWindow, other: AnnotatedWindow, seed: int) -> None:
+def test_several_kinds_of_noise_are_combined(window: AnnotatedWindow, other: AnnotatedWindow, seed: int) -> None:
     found = noisy(window, [other], np.random.default_rng(seed))
     is_sound(found)
     assert found == noisy(window, [other], np.random.default_rng(seed))
@@ -147,9 +147,7 @@ def test_several_kinds_at_once(window: AnnotatedWindow, other: AnnotatedWindow, 
 
 @settings(max_examples=100)
 @given(windows(gaps=True), windows(gaps=True), seeds)
-def test_two_texts_that_are_joined_keep_the_names_of_both(
-    window: AnnotatedWindow, other: AnnotatedWindow, seed: int
-) -> None:
+def test_joined_texts_keep_the_entities_of_both(window: AnnotatedWindow, other: AnnotatedWindow, seed: int) -> None:
     found = joined(window, other, np.random.default_rng(seed))
     is_sound(found)
     assert found == window or said(found) == [*said(window), *said(other)]
@@ -185,7 +183,7 @@ def test_without_punctuation_none_is_left_outside_names(window: AnnotatedWindow)
     ],
     ids=lambda window: window.text or "empty",
 )
-def test_small_texts(window: AnnotatedWindow) -> None:
+def test_noise_of_short_texts(window: AnnotatedWindow) -> None:
     for seed in range(200):
         for kind in (*KINDS, lambda p, draw: noisy(p, [p], draw), lambda p, draw: noisy(p, [], draw)):
             found = kind(window, np.random.default_rng(seed))
@@ -200,20 +198,20 @@ SENTENCE = AnnotatedWindow(
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_every_kind_has_an_effect(kind: Kind) -> None:
+def test_every_kind_of_noise_has_an_effect(kind: Kind) -> None:
     assert said(SENTENCE)[-1] == (("New York",), "LOC")
     changed = {kind(SENTENCE, np.random.default_rng(seed)).text for seed in range(60)} - {SENTENCE.text}
     assert changed
     assert kind is without_punctuation or len(changed) >= 2
 
 
-def test_every_kind_is_drawn() -> None:
+def test_every_kind_of_noise_is_drawn() -> None:
     assert len(KINDS) == len(WEIGHTS)
     assert sum(WEIGHTS) == pytest.approx(1)
     assert min(WEIGHTS) > 0
 
 
-def test_noise_looks_as_it_says() -> None:
+def test_each_kind_of_noise_makes_the_documented_change() -> None:
     def all_of(kind: Kind) -> str:
         return "|".join(kind(SENTENCE, np.random.default_rng(seed)).text for seed in range(300))
 
@@ -235,7 +233,7 @@ def test_noise_looks_as_it_says() -> None:
 
 
 @given(windows(), seeds)
-def test_blanks_have_the_forms_of_tidied_text(window: AnnotatedWindow, seed: int) -> None:
+def test_inserted_blanks_are_single_and_inside_the_text(window: AnnotatedWindow, seed: int) -> None:
     for kind in (noise.blanks_for_punctuation, noise.scattered_blanks, noise.wrapped):
         text = kind(window, np.random.default_rng(seed)).text
         assert text == text.strip(" \n")
@@ -282,12 +280,12 @@ def rows(examples: Sequence[Example]) -> list[tuple[object, ...]]:
 
 
 class TestVariation:
-    def test_without_any_share_the_examples_stay(self, world: World) -> None:
+    def test_shares_of_zero_change_nothing(self, world: World) -> None:
         found = world.drawn()
         assert all(a is b for a, b in zip(found, world.examples, strict=True))
 
     @pytest.mark.parametrize("share", [0.01, 0.2, 0.5, 0.9])
-    def test_a_share_draws_so_many_and_none_twice(self, world: World, share: float) -> None:
+    def test_a_share_is_drawn_without_repetition(self, world: World, share: float) -> None:
         found = world.drawn(share=share)
         assert len(found) == share_of(len(world.examples), share) == max(1, round(share * len(world.examples)))
         assert len({id(e) for e in found}) == len(found)
@@ -295,12 +293,14 @@ class TestVariation:
         others = [{id(e) for e in world.drawn(seed=seed, share=share)} for seed in range(5)]
         assert any(other != {id(e) for e in found} for other in others)
 
-    def test_a_share_of_nothing_is_nothing(self) -> None:
+    def test_a_share_of_no_examples_is_empty(self) -> None:
         assert share_of(0, 0.5) == 0
         assert share_of(3, 1.0) == 3
 
     @pytest.mark.parametrize("settings", [{"noise": 0.5}, {"unpunctuated": 0.5}, {"user_words": 0.5}])
-    def test_about_as_many_are_changed_as_asked_for(self, world: World, settings: dict[str, float]) -> None:
+    def test_the_number_of_changed_examples_matches_the_share(
+        self, world: World, settings: dict[str, float]
+    ) -> None:
         counts = []
         for seed in range(60):
             found = world.drawn(seed, **settings)
@@ -308,36 +308,36 @@ class TestVariation:
             counts.append(sum(a is not b for a, b in zip(found, world.examples, strict=True)))
         assert np.mean(counts) == pytest.approx(len(world.examples) / 2, rel=0.12)
 
-    def test_both_shares_are_of_the_whole(self, world: World) -> None:
+    def test_shares_of_noise_and_unpunctuated_text_add_up(self, world: World) -> None:
         found = world.drawn(noise=0.4, unpunctuated=0.6)
         assert all(a is not b for a, b in zip(found, world.examples, strict=True))
 
-    def test_it_is_the_same_by_the_same_seed(self, world: World) -> None:
+    def test_the_same_seed_gives_the_same_examples(self, world: World) -> None:
         settings = {"noise": 0.5, "unpunctuated": 0.2, "user_words": 0.5, "share": 0.7}
         assert rows(world.drawn(3, **settings)) == rows(world.drawn(3, **settings))
         assert rows(world.drawn(3, **settings)) != rows(world.drawn(4, **settings))
 
-    def test_what_is_given_is_not_changed(self, world: World) -> None:
+    def test_input_examples_are_not_modified(self, world: World) -> None:
         before = rows(world.examples)
         world.drawn(noise=0.5, unpunctuated=0.5, user_words=1.0)
         assert rows(world.examples) == before
 
-    def test_changed_examples_are_read_as_others_are(self, world: World) -> None:
+    def test_changed_examples_are_encoded_again(self, world: World) -> None:
         for example in world.drawn(noise=1.0):
             (again,) = examples([example.window], world.reader, world.lexicon)
             assert rows([again]) == rows([example])
 
-    def test_user_words_are_for_taggers_that_tell_them_apart(self, world: World) -> None:
+    def test_user_words_need_a_tagger_that_distinguishes_them(self, world: World) -> None:
         found = world.drawn(user_words=1.0, has_user_words=False)
         assert all(a is b for a, b in zip(found, world.examples, strict=True))
 
-    def test_an_example_of_which_nothing_would_be_left_stays(self, world: World) -> None:
+    def test_an_example_that_would_become_empty_is_kept(self, world: World) -> None:
         marks = examples([AnnotatedWindow("，。", ())], world.reader, world.lexicon)
         vary = Variation(DataConfig(unpunctuated=1.0, user_words=0.0), world.reader, world.lexicon, True)
         assert vary(marks, world.labels, 1.0, np.random.default_rng(0)) == marks
         assert vary([], world.labels, 0.5, np.random.default_rng(0)) == []
 
-    def test_spans_keep_their_names_through_all_of_it(self, world: World) -> None:
+    def test_all_variations_together_keep_the_texts_of_entities(self, world: World) -> None:
         known = {flat(parts).lower() for e in world.examples for parts, _ in said(e.window)}
         for seed in range(20):
             for example in world.drawn(seed, noise=0.7, unpunctuated=0.3, user_words=0.5):
@@ -347,7 +347,7 @@ class TestVariation:
 
 
 @pytest.mark.parametrize("name", ["noise", "unpunctuated", "user_words"])
-def test_shares_lie_between_none_and_all(name: str) -> None:
+def test_shares_outside_zero_and_one_are_refused(name: str) -> None:
     for share in (-0.1, 1.1):
         with pytest.raises(ConfigError, match=rf"data\.{name} must be at least 0 and at most 1, not {share:g}"):
             replace(DataConfig(), **{name: share})

@@ -67,7 +67,7 @@ class TestChangedSettings:
             ({"encoder": {"layers": 1}}, [r"encoder\.layers \(1, not None\)"]),
         ],
     )
-    def test_are_refused_by_name_and_nothing_is_written(
+    def test_changed_settings_are_refused_by_name_and_nothing_is_written(
         self, tmp_path: Path, settings: dict[str, Any], named: list[str]
     ) -> None:
         stopped(tmp_path / "run", tiny.config(epochs=3))
@@ -77,13 +77,13 @@ class TestChangedSettings:
         assert "\n" not in str(error.value)
         assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
-    def test_those_that_leave_the_weights_as_they_are(self, tmp_path: Path) -> None:
+    def test_settings_without_effect_on_the_weights_may_change(self, tmp_path: Path) -> None:
         stopped(tmp_path / "run", tiny.config(epochs=3))
         other = tiny.config(epochs=4, device="auto" if not torch.cuda.is_available() else "cpu", patience=9)
         assert api.train(other, output=tmp_path / "run", resume=True).progress.epoch == 4
         assert load_config(tmp_path / "run" / CONFIG) == other
 
-    def test_equal_ones_in_another_spelling(self, tmp_path: Path) -> None:
+    def test_equal_settings_in_another_notation_are_accepted(self, tmp_path: Path) -> None:
         """A tuple or a list, a whole number or a real one, from Python or from a file."""
         own = {"encoder": {"name": "idcnn", "d_hidden": 8, "dilations": (1, 2)}, "training": {"weight_decay": 0}}
         stopped(tmp_path / "run", tiny.config(epochs=3).with_settings(own))
@@ -101,7 +101,7 @@ class TestChangedSettings:
 
 
 class TestProlonged:
-    def test_a_finished_run_with_more_epochs(self, tmp_path: Path) -> None:
+    def test_a_finished_run_continues_with_more_epochs(self, tmp_path: Path) -> None:
         same_rate = {"schedule": "constant", "warmup": 0.0}
         run = api.train(tiny.config(epochs=2, **same_rate), output=tmp_path / "run")
         assert run.progress.epoch == 2
@@ -113,14 +113,14 @@ class TestProlonged:
         assert "of 4," in (run.folder / CARD).read_text(encoding="utf-8")
         assert not list(faults(run.folder))
 
-    def test_with_no_more_epochs(self, tmp_path: Path) -> None:
+    def test_a_finished_run_without_more_epochs_is_refused(self, tmp_path: Path) -> None:
         run = api.train(tiny.config(epochs=2), output=tmp_path / "run")
         for n in (1, 2):
             with pytest.raises(ConfigError, match="holds a finished run of 2 epochs: there is nothing to resume"):
                 api.train(tiny.config(epochs=n), output=run.folder, resume=True)
         assert hanlattice.load(run.folder) is not None
 
-    def test_one_that_ended_for_want_of_patience(self, tmp_path: Path) -> None:
+    def test_a_run_that_stopped_early_continues_with_more_patience(self, tmp_path: Path) -> None:
         config = {"patience": 1, "learning_rate": 0.0}
         run = api.train(tiny.config(epochs=9, **config), output=tmp_path / "run")
         assert run.progress.epoch == 2
@@ -129,14 +129,14 @@ class TestProlonged:
         longer = api.train(tiny.config(epochs=9, **(config | {"patience": 3})), output=run.folder, resume=True)
         assert longer.progress.epoch == 4
 
-    def test_without_its_checkpoint(self, tmp_path: Path) -> None:
+    def test_a_finished_run_without_its_checkpoint_is_refused(self, tmp_path: Path) -> None:
         run = api.train(tiny.config(epochs=1), output=tmp_path / "run")
         (run.folder / CHECKPOINT).unlink()
         assert not list(faults(run.folder))  # it is no part of the model
         with pytest.raises(ConfigError, match="finished run without its checkpoint: there is nothing to resume"):
             api.train(tiny.config(epochs=2), output=run.folder, resume=True)
 
-    def test_stopped_while_it_is_prolonged(self, tmp_path: Path) -> None:
+    def test_a_continued_run_that_is_stopped_is_unfinished(self, tmp_path: Path) -> None:
         """It is no finished run then, and its record of digests is none."""
         api.train(tiny.config(epochs=1), output=tmp_path / "run")
         with pytest.raises(KeyboardInterrupt):
@@ -147,14 +147,14 @@ class TestProlonged:
 
 
 class TestTies:
-    def test_nothing_found_in_any_epoch_is_said(self, tmp_path: Path) -> None:
+    def test_f1_of_zero_in_every_epoch_is_reported(self, tmp_path: Path) -> None:
         said = Said()
         untrained = tiny.config(epochs=3, learning_rate=0.0).with_settings({"encoder": {"d_model": 16}})
         run = api.train(untrained, output=tmp_path / "run", watcher=said)
         assert (run.progress.best_f1, run.progress.best_epoch, run.progress.improved) == (0, 3, 1)
         assert [m for m in said.messages if m.startswith("dev F1 was 0 in every epoch, so the last one is kept")]
 
-    def test_of_equal_epochs_the_last_is_kept(self, tmp_path: Path) -> None:
+    def test_the_last_of_equally_good_epochs_is_kept(self, tmp_path: Path) -> None:
         said = Said()
         run = api.train(tiny.config(epochs=20), output=tmp_path / "run", watcher=said)
         f1 = [json.loads(line)["dev_f1"] for line in (run.folder / LOG).read_text(encoding="utf-8").splitlines()]
@@ -163,7 +163,7 @@ class TestTies:
         assert run.progress.improved == f1.index(max(f1)) + 1
         assert not [message for message in said.messages if "dev F1 was 0" in message]
 
-    def test_a_checkpoint_of_before(self, tmp_path: Path) -> None:
+    def test_a_checkpoint_of_an_earlier_version_is_read(self, tmp_path: Path) -> None:
         from safetensors import safe_open
         from safetensors.torch import save_file
 
@@ -199,7 +199,7 @@ def _has_lstm_in_float16() -> bool:
 class TestFloat16:
     @pytest.mark.skipif(_has_lstm_in_float16(), reason="this processor has LSTMs in float16")
     @pytest.mark.parametrize("name", RECURRENT)
-    def test_what_a_cpu_has_not_is_one_line(self, tmp_path: Path, name: str) -> None:
+    def test_a_missing_float16_lstm_is_a_one_line_error(self, tmp_path: Path, name: str) -> None:
         settings = {"encoder": {"name": name, **RECURRENT[name]}}
         config = tiny.config(epochs=1, precision="float16").with_settings(settings)
         with pytest.raises(ConfigError) as error:
@@ -208,25 +208,25 @@ class TestFloat16:
         assert not (tmp_path / "run").exists()
 
     @pytest.mark.parametrize(("name", "precision"), [("flat", "float16"), ("bilstm", "bfloat16")])
-    def test_what_it_has(self, tmp_path: Path, name: str, precision: str) -> None:
+    def test_supported_half_precision_trains(self, tmp_path: Path, name: str, precision: str) -> None:
         settings = {} if name == "flat" else {"encoder": {"name": name, **RECURRENT[name]}}
         config = tiny.config(epochs=1, precision=precision).with_settings(settings)
         assert math.isfinite(json.loads(_log_of(api.train(config, output=tmp_path / "run").folder))["loss"])
 
-    def test_a_step_that_the_scaler_skips_does_not_count(self, tmp_path: Path) -> None:
+    def test_a_step_skipped_by_the_scaler_does_not_count_in_the_loss(self, tmp_path: Path) -> None:
         """Its gradients are not finite, so no weight changes, and its loss is no part of the epoch's."""
         with _losses({1: math.inf}):
             run = api.train(tiny.config(epochs=1, precision="float16"), output=tmp_path / "run")
         assert 0 < json.loads(_log_of(run.folder))["loss"] < 1000
 
     @pytest.mark.parametrize("value", [math.nan, math.inf])
-    def test_an_epoch_of_nothing_else_is_an_error(self, tmp_path: Path, value: float) -> None:
+    def test_an_epoch_of_skipped_steps_is_an_error(self, tmp_path: Path, value: float) -> None:
         with _losses(dict.fromkeys(range(100), value)), pytest.raises(HanlatticeError) as error:
             api.train(tiny.config(epochs=3, precision="float16"), output=tmp_path / "run")
         assert "the loss of epoch 1 is nan, so training cannot continue" in str(error.value)
         assert "in another training.precision than float16" in str(error.value)
 
-    def test_a_loss_that_is_none_though_its_gradients_are_some(self, tmp_path: Path) -> None:
+    def test_a_nan_loss_with_finite_gradients_is_an_error(self, tmp_path: Path) -> None:
         """The scaler does not skip such a step, so the weights have learnt from it."""
         nan = dict.fromkeys(range(1000), math.nan)  # in the first steps the scaler may overflow by itself
         with _losses(nan, keeps_gradients=True), pytest.raises(HanlatticeError, match="nothing more is"):

@@ -98,7 +98,7 @@ api.train(tiny.config(**settings), output=output, watcher=Killer())
     ],
     ids=["adamw with an average, after an epoch", "sgd, within an epoch"],
 )
-def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, when: str, settings: dict[str, Any]):
+def test_a_killed_run_resumes_to_the_same_weights(tmp_path: Path, when: str, settings: dict[str, Any]):
     api.train(tiny.config(**settings), output=tmp_path / "whole")
     arguments = [str(tmp_path / "killed"), when, repr(settings), str(tiny.folder())]
     paths = os.pathsep.join([str(Path(tiny.__file__).parent), *sys.path])
@@ -117,7 +117,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, when: str, set
     assert files == {*model, RECORD, CHECKPOINT}
 
 
-def test_ctrl_c_leaves_a_checkpoint_that_goes_on(tmp_path: Path):
+def test_ctrl_c_leaves_a_checkpoint_that_resumes(tmp_path: Path):
     whole = api.train(tiny.config(epochs=3), output=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         api.train(tiny.config(epochs=3), output=tmp_path / "stopped", watcher=Memory(stop_after=1))
@@ -126,7 +126,7 @@ def test_ctrl_c_leaves_a_checkpoint_that_goes_on(tmp_path: Path):
     assert (run.folder / WEIGHTS).read_bytes() == (whole.folder / WEIGHTS).read_bytes()
 
 
-def test_a_run_stopped_in_its_first_epoch_leaves_nothing_in_the_way(tmp_path: Path):
+def test_a_run_stopped_in_its_first_epoch_leaves_no_files(tmp_path: Path):
     class Impatient(Silent):
         def step(self, epoch: int, done: int, total: int, loss: float) -> None:
             raise KeyboardInterrupt
@@ -140,7 +140,7 @@ def test_a_run_stopped_in_its_first_epoch_leaves_nothing_in_the_way(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("evaluate_from", "patience", "evaluated"), [(9, 0, [4]), (3, 1, [3, 4])])
-def test_whatever_is_evaluated_late_the_run_ends_with_a_model(
+def test_late_evaluation_still_saves_a_model(
     tmp_path: Path, evaluate_from: int, patience: int, evaluated: list[int]
 ):
     settings = {"training": {"evaluate_from": evaluate_from, "patience": patience, "learning_rate": 0.003}}
@@ -150,7 +150,7 @@ def test_whatever_is_evaluated_late_the_run_ends_with_a_model(
     assert run.progress.best_epoch in evaluated
 
 
-def test_resume_of_a_run_that_has_not_begun_begins_it(tmp_path: Path):
+def test_resume_starts_a_run_that_does_not_exist(tmp_path: Path):
     run = api.train(tiny.config(epochs=1), output=tmp_path / "new", resume=True)
     assert run.progress.epoch == 1
 
@@ -181,7 +181,7 @@ def test_a_broken_or_foreign_checkpoint_is_one_line(tmp_path: Path):
     assert "\n" not in str(error.value)
 
 
-def test_a_seed_repeats_and_another_does_not(tmp_path: Path):
+def test_equal_seeds_give_equal_weights_and_others_do_not(tmp_path: Path):
     runs = {
         name: api.train(tiny.config(epochs=2, seed=seed), output=tmp_path / name).folder
         for name, seed in {"a": 3, "b": 3, "c": 4}.items()
@@ -204,7 +204,7 @@ def test_the_learning_rate_warms_up_and_follows_its_schedule(schedule: str, shar
     assert found == pytest.approx(shares)
 
 
-def test_the_schedule_counts_in_training(tmp_path: Path):
+def test_the_schedule_changes_the_trained_weights(tmp_path: Path):
     weights = {
         warmup: (api.train(tiny.config(epochs=1, warmup=warmup), output=tmp_path / str(warmup)).folder / WEIGHTS)
         for warmup in (0.0, 0.5)
@@ -212,7 +212,7 @@ def test_the_schedule_counts_in_training(tmp_path: Path):
     assert weights[0.0].read_bytes() != weights[0.5].read_bytes()
 
 
-def test_it_stops_when_dev_grows_no_better(tmp_path: Path):
+def test_early_stopping_follows_patience(tmp_path: Path):
     memory = Memory()
     config = tiny.config(epochs=30, patience=2, learning_rate=0.0)
     progress = api.train(config, output=tmp_path / "run", watcher=memory).progress
@@ -244,12 +244,12 @@ def test_the_best_epoch_is_kept_and_scored(tmp_path: Path):
     ],
     ids=str,
 )
-def test_it_learns(tmp_path: Path, settings: dict[str, Any]):
+def test_a_run_learns_its_corpus(tmp_path: Path, settings: dict[str, Any]):
     run = api.train(tiny.config(**settings), output=tmp_path / "run")
     assert run.dev.micro.f1 > 0.8
 
 
-def test_sparse_tables_learn_as_dense_ones_do(tmp_path: Path):
+def test_sparse_and_dense_tables_train_alike(tmp_path: Path):
     sparse = tiny.config(average=0.9).with_settings({"embedding": {"sparse": True}, "encoder": {"sparse": True}})
     run = api.train(sparse, output=tmp_path / "run")
     assert run.dev.micro.f1 > 0.8
@@ -257,7 +257,7 @@ def test_sparse_tables_learn_as_dense_ones_do(tmp_path: Path):
         api.train(sparse.with_settings({"training": {"optimiser": "sgd"}}), output=tmp_path / "sgd")
 
 
-def test_names_of_the_vectors_come_along_and_padding_stays_zero(tmp_path: Path):
+def test_all_vectors_are_saved_and_padding_stays_zero(tmp_path: Path):
     corpus.write(tiny.documents()[:6], tmp_path / "few.bmes", "bmes")
     few = str(tmp_path / "few.bmes")
     config = tiny.config(epochs=1).with_settings({"data": {"train": few, "dev": few, "test": ""}})
@@ -270,7 +270,7 @@ def test_names_of_the_vectors_come_along_and_padding_stays_zero(tmp_path: Path):
         assert not weights[name][0].any()
 
 
-def test_a_tenth_of_train_is_dev_where_none_is_named(tmp_path: Path):
+def test_a_tenth_of_train_becomes_dev_by_default(tmp_path: Path):
     said: list[str] = []
 
     class Listener(Silent):
@@ -285,7 +285,7 @@ def test_a_tenth_of_train_is_dev_where_none_is_named(tmp_path: Path):
     assert "by seed 1" in (run.folder / "README.md").read_text(encoding="utf-8")
 
 
-def test_entities_that_no_answer_can_hold_are_counted_and_named(tmp_path: Path):
+def test_unreachable_entities_are_counted_and_reported(tmp_path: Path):
     """Two that cross, in a corpus for a decoder that finds nested ones only."""
     heard: list[str] = []
 
@@ -331,7 +331,7 @@ class TestBadInput:
     def test_settings(self, tmp_path: Path, settings: dict[str, Any], message: str):
         self.refuse(tmp_path, settings, message, ConfigError)
 
-    def test_a_rate_that_leads_nowhere(self, tmp_path: Path):
+    def test_a_diverging_learning_rate_is_an_error(self, tmp_path: Path):
         settings = {"training": {"optimiser": "sgd", "learning_rate": 1e30, "warmup": 0.0}}
         self.refuse(tmp_path, settings, "the loss of epoch 1 is nan, so training cannot continue", HanlatticeError)
 
@@ -371,7 +371,7 @@ class TestBadInput:
         ("3", "must be the name of a file"),
     ],
 )
-def test_a_base_that_leads_nowhere_is_one_line(tmp_path: Path, base: str, message: str):
+def test_a_missing_base_is_a_one_line_error(tmp_path: Path, base: str, message: str):
     (tmp_path / "mine.toml").write_text(f"base = {base}\n", encoding="utf-8")
     (tmp_path / "other.toml").write_text('base = "mine.toml"\n', encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
@@ -408,7 +408,7 @@ class TestPartsWithinParts:
             ({"encoder.inner.name": "bilstm"}, {"name": "bilstm"}),
         ],
     )
-    def test_settings_of_the_same_part_are_laid_over(
+    def test_settings_of_the_same_part_are_merged(
         self, tmp_path: Path, overrides: dict[str, str], inner: dict[str, Any]
     ):
         config = self.of(tmp_path, overrides)
@@ -418,7 +418,7 @@ class TestPartsWithinParts:
         save_config(config, tmp_path / "saved.toml")
         assert load_config(tmp_path / "saved.toml") == config
 
-    def test_a_label_called_name_is_no_name_of_a_part(self, tmp_path: Path):
+    def test_a_label_called_name_is_not_a_part_name(self, tmp_path: Path):
         (tmp_path / "base.toml").write_text(
             '[decoder]\nname = "mrc"\nqueries = {company = "公司", name = "姓名"}\n', encoding="utf-8"
         )
@@ -430,13 +430,13 @@ class TestPartsWithinParts:
         assert config.decoder.settings == {"queries": {"company": "公司", "name": "人名", "game": "游戏"}}
 
     @pytest.mark.parametrize(("name", "kept"), [("pretrained", {"path": "b", "dropout": 0.3}), ("latin", {})])
-    def test_parts_side_by_side_are_laid_over_one_by_one(self, name: str, kept: dict[str, Any]):
+    def test_settings_of_stacked_parts_are_merged_one_by_one(self, name: str, kept: dict[str, Any]):
         parts = {"a": {"name": "characters", "bigrams": False}, "b": {"name": "pretrained", "path": "b"}}
         config = Config().with_settings({"embedding": {"name": "stack", "parts": parts}})
         changed = config.with_settings({"embedding": {"parts": {"b": {"name": name, **kept}}}})
         assert changed.embedding.settings == {"parts": {"a": parts["a"], "b": {"name": name, **kept}}}
 
-    def test_parts_within_parts_are_known_by_their_names(self):
+    def test_nested_parts_are_resolved_by_name(self):
         """What :mod:`hanlattice.config.settings` goes by, which knows nothing of modules."""
         for builder in (*EMBEDDINGS.values(), *ENCODERS.values(), *DECODERS.values()):
             for name, setting in inspect.signature(builder).parameters.items():
@@ -475,7 +475,7 @@ def test_dev_and_test_keep_the_entities_that_train_leaves_out(tmp_path: Path):
     assert corpora.n_nested == 3
 
 
-def test_defects_are_passed_over_if_asked_to_and_told(tmp_path: Path):
+def test_defects_are_skipped_and_reported_with_drop(tmp_path: Path):
     lines = ["重庆很大|||0 1 LOC|||", "李明|||1 0 PER|||", "李明在重庆|||0 1 PER|||3 9 LOC|||"]
     (tmp_path / "train.txt").write_text("\n".join(lines), encoding="utf-8")
     path = str(tmp_path / "train.txt")
@@ -491,7 +491,7 @@ def test_defects_are_passed_over_if_asked_to_and_told(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("where", "shop", "firm"), [("train", 2, 1), ("all", 3, 0)])
-def test_words_are_counted_where_no_longer_one_holds_them(where: str, shop: int, firm: int):
+def test_words_within_longer_matches_are_not_counted(where: str, shop: int, firm: int):
     """公司 is never met in train, hence 1, and in test only within a longer word, hence 0."""
     texts = ["去药店,人和药店。药店", "人和药店"], ["药店和东方公司"]
     train, test = ([AnnotatedWindow(text, ()) for text in split] for split in texts)
@@ -530,7 +530,7 @@ def test_soft_lexicon_under_an_augmented_encoder_learns_and_is_saved_whole(tmp_p
     assert {word for *_, word, _ in after.lattice} - {word for *_, word, _ in before.lattice} == {"药铺"}
 
 
-def test_whole_numbers_are_saved_as_they_are(tmp_path: Path):
+def test_integer_buffers_are_saved_unchanged(tmp_path: Path):
     """Or rows of tables above 2,048 would be others in half precision."""
     weights = {"ids": torch.arange(3000, 9000).view(-1, 2), "table": torch.randn(1200, 4)}
     for precision in ("float32", "float16", "int8"):
@@ -549,7 +549,7 @@ def test_text_without_punctuation_keeps_its_entities() -> None:
     assert tuple(bare.text[s.start : s.end] for s in bare.spans) == names
 
 
-def test_the_share_of_unpunctuated_text_is_drawn_anew_in_each_epoch() -> None:
+def test_unpunctuated_text_is_drawn_again_in_each_epoch() -> None:
     """What else varies is in test_noise.py."""
     lexicon, reader = Lexicon(), Reader(Vocabulary(tuple("北京好"), (), (), (), ()))
     (example,) = examples([AnnotatedWindow("北京,好。", ())], reader, lexicon)

@@ -60,7 +60,7 @@ def with_words(folder: Path, *, run: int = 3, **auxiliary: Any) -> Config:
     return tiny.config(epochs=run).with_settings({"auxiliary": {"words": table}, "data": {"outermost": True}})
 
 
-def test_it_moves_the_encoder_and_leaves_nothing_else(tmp_path: Path):
+def test_an_auxiliary_task_changes_the_encoder_and_its_decoder_is_removed(tmp_path: Path):
     memory = Memory()
     run = api.train(with_words(tmp_path), output=tmp_path / "with", watcher=memory)
     alone = api.train(tiny.config(epochs=3), output=tmp_path / "without")
@@ -72,7 +72,7 @@ def test_it_moves_the_encoder_and_leaves_nothing_else(tmp_path: Path):
     assert api.load(run.folder).labels == ("LOC", "ORG", "PER")
 
 
-def test_a_decoder_of_another_task_takes_no_part_in_the_own_one(tmp_path: Path):
+def test_an_auxiliary_loss_does_not_train_the_main_decoder(tmp_path: Path):
     run = prepare(with_words(tmp_path), "cpu", Silent())
     own, words = run.tasks
     batch = collate([e.encoded for e in words.examples])
@@ -86,14 +86,14 @@ def test_a_decoder_of_another_task_takes_no_part_in_the_own_one(tmp_path: Path):
 
 
 @pytest.mark.parametrize("decoder", ["crf", "global_pointer", {"name": "multilabel"}])
-def test_any_decoder_will_do(tmp_path: Path, decoder: Any):
+def test_every_decoder_can_learn_an_auxiliary_task(tmp_path: Path, decoder: Any):
     table = decoder if isinstance(decoder, dict) else {"name": decoder}
     config = with_words(tmp_path, run=20, decoder=table)
     run = api.train(config, output=tmp_path / "run")
     assert run.dev.micro.f1 > 0.9
 
 
-def test_the_weight_multiplies_what_they_teach(tmp_path: Path):
+def test_the_weight_multiplies_the_gradient(tmp_path: Path):
     """One step of plain gradient descent on the auxiliary corpus alone moves the encoder in proportion to it."""
 
     def moved(weight: float) -> torch.Tensor:
@@ -118,7 +118,7 @@ def test_the_weight_multiplies_what_they_teach(tmp_path: Path):
     assert moved(0.0).abs().sum() == 0
 
 
-def test_steps_hold_every_example_once_and_end_with_its_epochs(tmp_path: Path):
+def test_steps_contain_every_example_once_per_epoch(tmp_path: Path):
     run = prepare(with_words(tmp_path), "cpu", Silent())
     own, words = run.tasks
     draw = np.random.default_rng(0)
@@ -134,7 +134,7 @@ def test_steps_hold_every_example_once_and_end_with_its_epochs(tmp_path: Path):
     assert len(words.examples) == 4
 
 
-def test_they_are_read_in_the_first_epochs_only(tmp_path: Path):
+def test_auxiliary_corpora_are_read_in_the_first_epochs_only(tmp_path: Path):
     config = with_words(tmp_path, run=5, epochs=2)
     run = prepare(config, "cpu", Silent())
     counts = [n_steps(run.tasks, epoch, 6) for epoch in range(5)]
@@ -142,7 +142,7 @@ def test_they_are_read_in_the_first_epochs_only(tmp_path: Path):
     assert total_steps(run.tasks, 5, config.training.batch_size) == sum(counts)
 
 
-def test_a_run_with_them_that_was_stopped_goes_on_to_the_same_result(tmp_path: Path):
+def test_a_stopped_run_with_auxiliary_corpora_resumes_to_the_same_result(tmp_path: Path):
     config = with_words(tmp_path, run=4)
     whole = api.train(config, output=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
@@ -152,7 +152,7 @@ def test_a_run_with_them_that_was_stopped_goes_on_to_the_same_result(tmp_path: P
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
-def test_what_dev_or_an_excluded_corpus_shares_is_left_out(tmp_path: Path):
+def test_documents_shared_with_dev_or_excluded_corpora_are_left_out(tmp_path: Path):
     long = "重庆人和药店昨天在渝中区开业了很多人都去看了热闹"
     corpus.write([*parts_of_speech(), Document(long, ())], tmp_path / "words.jsonl", "jsonl")
     corpus.write([Document(f"听说{long}。", (Entity("重庆", "LOC", 2, 4),))], tmp_path / "dev.jsonl", "jsonl")
@@ -202,7 +202,7 @@ def test_overlapping_entities_name_their_file(tmp_path: Path):
     api.train(config.with_settings({"data": {"outermost": True}}), output=tmp_path / "run")
 
 
-def test_a_corpus_of_the_same_convention_teaches_the_models_own_head(tmp_path: Path):
+def test_a_corpus_of_the_same_convention_trains_the_main_decoder(tmp_path: Path):
     path = tmp_path / "more.jsonl"
     corpus.write(tiny.documents()[:4], path, "jsonl")
     config = tiny.config(epochs=2).with_settings(
@@ -216,7 +216,7 @@ def test_a_corpus_of_the_same_convention_teaches_the_models_own_head(tmp_path: P
     assert len(list(steps(run.tasks, 0, 1, 0, run.variation, np.random.default_rng(0)))) == len(own) + 2
 
 
-def test_a_corpus_of_the_same_convention_has_no_labels_of_its_own(tmp_path: Path):
+def test_a_corpus_of_the_same_convention_with_other_labels_is_refused(tmp_path: Path):
     config = with_words(tmp_path, same_convention=True)
     with pytest.raises(DataError, match=r"words.jsonl: has name, noun, verb, which data.train lacks"):
         prepare(config, "cpu", Silent())

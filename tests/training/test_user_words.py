@@ -65,7 +65,7 @@ spans = st.sets(st.tuples(st.integers(0, 14), st.integers(1, 14)), max_size=5)
 
 @settings(deadline=None, max_examples=200)
 @given(st.sampled_from(tiny.documents()), spans, st.integers(0, 1000), st.integers(1, 4), st.booleans())
-def test_sentences_stay_sound(
+def test_changed_sentences_are_valid(
     document: Document, places: set[tuple[int, int]], seed: int, least: int, given_gold: bool
 ) -> None:
     sentence = read(document.text)
@@ -89,7 +89,7 @@ def test_sentences_stay_sound(
             assert least <= end - start <= user_words.LONGEST
 
 
-def test_the_same_seed_makes_the_same_words() -> None:
+def test_the_same_seed_gives_the_same_user_words() -> None:
     sentence, gold = read("王小红在渝中区工作。"), [Span(0, 3, "PER"), Span(4, 7, "LOC")]
     make = UserWords(VOCABULARY, LABELS)
     first, second = (
@@ -107,7 +107,7 @@ class Never:
         return 1.0 - 1e-9 if size is None else np.full(size, 1.0 - 1e-9)
 
 
-def test_nothing_changes_where_nothing_is_chosen() -> None:
+def test_sentences_without_chosen_names_are_unchanged() -> None:
     sentence = read("王小红在渝中区工作。")
     assert UserWords(VOCABULARY, LABELS)(sentence, [Span(0, 3, "PER")], Never()) is sentence
 
@@ -149,7 +149,7 @@ class TestNames:
         only(MISLABELLED=1.0)
         assert set(kinds_of_name()) == {((2, 5), kind) for kind in KIND_OF.values()}
 
-    def test_cut_wrongly(self, only: Only) -> None:
+    def test_names_with_wrong_boundaries(self, only: Only) -> None:
         only()
         assert set(kinds_of_name()) == {(place, NO_LABEL) for place in ((1, 5), (3, 5), (2, 4), (2, 6))}
 
@@ -159,7 +159,7 @@ class TestNames:
         whole = [words_of(make(read("伟明"), [Span(0, 2, "PER")], draw)) for _ in range(50)]
         assert all(found == {(0, 2): (0, NO_LABEL)} for found in whole)
 
-    def test_a_label_that_the_gazetteer_lacks_is_none(self, only: Only) -> None:
+    def test_a_label_outside_the_gazetteer_counts_as_none(self, only: Only) -> None:
         only(LABELLED=1.0)
         few = replace(VOCABULARY, word_labels=("LOC",))
         found = UserWords(few, LABELS)(read("在的张伟明好"), [NAME], np.random.default_rng(0))
@@ -175,7 +175,7 @@ class TestNames:
             found = UserWords(VOCABULARY, LABELS)(sentence, gold, np.random.default_rng(0))
             assert words_of(found)[0, 3] == (expected, NO_LABEL)
 
-    def test_names_in_pieces_too_short_or_too_long_are_left(self, only: Only) -> None:
+    def test_discontinuous_short_and_long_names_are_not_used(self, only: Only) -> None:
         only(UNLABELLED=1.0)
         sentence = read("在的张伟明好" * 6)
         gold = [Span(0, 1, "PER"), Span(2, 5, "PER", ((3, 4),)), Span(0, user_words.LONGEST + 1, "PER")]
