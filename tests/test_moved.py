@@ -1,11 +1,13 @@
 """Old module paths lead to modules that exist, and to the same module as the new path."""
 
 import importlib
+import subprocess
+import sys
 from importlib.util import find_spec
 
 import pytest
 
-from hanlattice.moved import MOVED
+from hanlattice.moved import MOVED, SPLIT
 
 
 @pytest.mark.parametrize("old", MOVED)
@@ -18,3 +20,42 @@ def test_an_old_path_gives_the_present_module(old: str) -> None:
     with pytest.warns(DeprecationWarning, match=f"hanlattice.{old} is hanlattice.{MOVED[old]} now"):
         module = importlib.import_module(f"hanlattice.{old}")
     assert module is importlib.import_module(f"hanlattice.{MOVED[old]}")
+
+
+# In a process of its own: an import also sets an attribute of the package, such as ``hanlattice.corpus.conll``.
+ALL = """
+import importlib, warnings
+warnings.simplefilter("ignore")
+from hanlattice.moved import MOVED
+for old, new in MOVED.items():
+    module = importlib.import_module(f"hanlattice.{old}")
+    if module is not importlib.import_module(f"hanlattice.{new}"):
+        print(f"{old} is a copy of {new}")
+    if module.__spec__ is None or module.__spec__.name != f"hanlattice.{new}":
+        print(f"{old} has the spec {module.__spec__}")
+"""
+
+
+def test_no_old_path_gives_a_copy() -> None:
+    """Also the modules of old packages: a copy would have classes of its own."""
+    done = subprocess.run([sys.executable, "-c", ALL], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+@pytest.mark.parametrize("old", SPLIT)
+def test_a_split_module_has_the_names_of_all_its_parts(old: str) -> None:
+    code = f"import warnings; warnings.simplefilter('ignore'); import hanlattice.{old} as old\n" + "\n".join(
+        f"import hanlattice.{new} as new\nfor name in vars(new):\n    name.startswith('__') or getattr(old, name)"
+        for new in SPLIT[old]
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_split_module_says_which_name_it_lacks() -> None:
+    with pytest.warns(
+        DeprecationWarning, match="is hanlattice.training.corpora and hanlattice.training.examples and"
+    ):
+        module = importlib.import_module("hanlattice.training.data")
+    with pytest.raises(AttributeError, match=r"'hanlattice.training.data' has no attribute 'nothing'"):
+        _ = module.nothing

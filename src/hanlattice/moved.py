@@ -23,6 +23,7 @@ MOVED = {
     "annotation.output": "annotation.output_formats",
     "batch": "inputs.batch",
     "calibration": "evaluation.temperature",
+    "cli.settings": "cli.config_options",
     "comparison.study": "comparison.run",
     "corpus.angled": "corpus.inline.angled",
     "corpus.boson": "corpus.inline.boson",
@@ -56,8 +57,8 @@ MOVED = {
     "digests": "model.digests",
     "dropout": "layers.dropout",
     "edges": "text.edges",
-    "encoded": "inputs.encoded",
     "embeddings.pieces": "embeddings.subwords",
+    "encoded": "inputs.encoded",
     "encoders.feed_forward": "layers.feed_forward",
     "encoders.lattice_recurrence": "layers.lattice_recurrence",
     "encoders.recurrent": "layers.recurrent",
@@ -69,10 +70,10 @@ MOVED = {
     "explain.markup": "drawing.markup",
     "explain.positions": "explain.position_figure",
     "explain.svg": "drawing.svg",
-    "export": "engines.export",
     "export.graph": "engines.graph",
     "export.onnx": "engines.export",
     "forking": "kernels.forking",
+    "integrations": "annotation",
     "integrations.ray": "annotation.ray",
     "lexicon.lattice": "document",
     "measuring": "benchmark",
@@ -86,6 +87,13 @@ MOVED = {
     "reach": "evaluation.recall_bound",
     "reader": "inputs.reader",
     "runtime": "engines.onnx",
+    "serving.answering": "serving.handlers",
+    "serving.description": "serving.openapi",
+    "serving.guarding": "serving.limits",
+    "serving.naming": "serving.validation",
+    "serving.questions": "serving.fast_routes",
+    "serving.recording": "serving.access_log",
+    "serving.refusals": "serving.errors",
     "structs": "decoders.structs",
     "structs.decoding": "decoders.structs.decoding",
     "structs.linear_chain": "decoders.structs.linear_chain",
@@ -97,32 +105,67 @@ MOVED = {
     "structs.spans": "decoders.structs.spans",
     "tables": "embeddings.initial_weights",
     "tidy": "text.tidy",
+    "training.pretrain.stopping": "training.pretrain.interrupt",
+    "training.pretrain.watching": "training.pretrain.watcher",
+    "training.resuming": "training.resume",
+    "training.spelling": "training.word_composition",
+    "training.start": "training.fine_tuning",
+    "training.variation": "training.augmentation",
     "vocab": "inputs.vocabulary",
+}
+# Old modules whose names several modules hold now, and old packages that are a module now.
+SPLIT = {
+    "export": ("engines.export",),
+    "training.data": ("training.corpora", "training.examples", "training.vocabularies"),
 }
 
 
 class MovedModules(MetaPathFinder, Loader):
-    """Finds modules by their old paths. Python calls it only if no other finder knows a path."""
+    """Finds modules by their old paths.
+
+    It precedes the other finders: an old package leads to a new one, in whose folder they would find its modules
+    a second time, by their old paths.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         package, _, name = fullname.partition(".")
-        return ModuleSpec(fullname, self) if package == "hanlattice" and name in MOVED else None
+        if package != "hanlattice" or (name not in MOVED and name not in SPLIT):
+            return None
+        return ModuleSpec(fullname, self, is_package=name in SPLIT)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        new = f"hanlattice.{MOVED[spec.name.removeprefix('hanlattice.')]}"
-        warnings.warn(f"{spec.name} is {new} now", DeprecationWarning, stacklevel=2)
-        module = importlib.import_module(new)
-        self._spec = module.__spec__
-        return module
+        old = spec.name.removeprefix("hanlattice.")
+        names = [f"hanlattice.{name}" for name in SPLIT.get(old) or (MOVED[old],)]
+        warnings.warn(f"{spec.name} is {' and '.join(names)} now", DeprecationWarning, stacklevel=2)
+        modules = [importlib.import_module(name) for name in names]
+        if old in SPLIT:
+            return _SplitModule(spec.name, modules)
+        spec.loader_state = modules[0].__spec__
+        return modules[0]
 
     def exec_module(self, module: ModuleType) -> None:
         """Restore the module's own spec, which the import system replaced. The module's code is not run again."""
-        module.__spec__ = self._spec
+        if module.__spec__ is not None and module.__spec__.loader_state is not None:
+            module.__spec__ = module.__spec__.loader_state
+
+
+class _SplitModule(ModuleType):
+    """Has the attributes of several modules."""
+
+    def __init__(self, name: str, modules: Sequence[ModuleType]):
+        super().__init__(name, modules[0].__doc__)
+        self._modules = modules
+
+    def __getattr__(self, name: str) -> object:
+        for module in self._modules:
+            if not name.startswith("__") and hasattr(module, name):
+                return getattr(module, name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
 def install() -> None:
     """Make old paths importable. Further calls change nothing."""
     if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
-        sys.meta_path.append(MovedModules())
+        sys.meta_path.insert(0, MovedModules())
