@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
@@ -66,47 +66,49 @@ def train_vectors(
         ConfigError: gensim is not installed, or a setting is out of range.
         DataError: a file cannot be read, there is too little text, or the disk is full.
     """
-    _check({"dimension": dimension, "workers": workers})
-    _check({f"epochs of {kind}": epochs[kind] for kind in KINDS})
-    _check({f"min_count of {kind}": min_count[kind] for kind in KINDS})
-    word2vec = partial(
-        _word2vec(),
-        sg=1,
-        vector_size=dimension,
-        window=WINDOW,
-        negative=NEGATIVE,
-        sample=SAMPLE,
-        seed=seed,
-        workers=workers,
-    )
+    settings = _Settings(dimension, epochs, min_count, seed, workers)
+    settings.check()
+    word2vec = _word2vec(settings)
     counts = Counts()
     excluded = ngrams(document.text for path in exclude for document in read(path))
     with TemporaryDirectory(prefix="hanlattice-") as name:
-        folder = Path(name)
-        texts = folder / "texts"
+        texts = Path(name) / "texts"
         _write(texts, training_lines(paths, excluded, counts, lambda done: progress("reading texts", done)))
         if not counts.kept:
             raise DataError("the texts are empty; name files with one paragraph per line")
-
-        def learn(kind: str, lines: Iterable[str]) -> Vectors:
-            model = word2vec(min_count=min_count[kind], epochs=epochs[kind])
-            return _learn(model, folder / kind, lines, progress)
-
-        chars = learn("chars", map(" ".join, read_lines(texts)))
-        bigrams = learn("bigrams", map(_bigrams, read_lines(texts)))
-        words = Vectors((), np.zeros((0, dimension), np.float32))
-        if lexicon is not None:
-            words = _without_single_characters(learn("words", _words(lexicon, texts, counts, progress)))
-
-    meta = {
-        "method": f"word2vec skip-gram, gensim {metadata.version('gensim')}",
-        "settings": f"dimension {dimension}, window {WINDOW}, negative {NEGATIVE}, sample {SAMPLE},"
-        f" seed {seed}, workers {workers}",
-        "epochs": ", ".join(f"{kind} {epochs[kind]}" for kind in KINDS),
-        "min_count": ", ".join(f"{kind} {min_count[kind]}" for kind in KINDS),
-        **_provenance(paths, exclude, lexicon, counts),
-    }
+        chars, bigrams, words = _train_tables(word2vec, texts, lexicon, counts, progress)
+    meta = settings.meta() | _provenance(paths, exclude, lexicon, counts)
     return VectorSet(chars, bigrams, words, meta)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The settings of :func:`train_vectors` that concern word2vec."""
+
+    dimension: int
+    epochs: Mapping[str, int]
+    min_count: Mapping[str, int]
+    seed: int
+    workers: int
+
+    def check(self) -> None:
+        """Raise a ConfigError if a setting is out of range."""
+        numbers = {"dimension": self.dimension, "workers": self.workers}
+        numbers |= {f"epochs of {kind}": self.epochs[kind] for kind in KINDS}
+        numbers |= {f"min_count of {kind}": self.min_count[kind] for kind in KINDS}
+        for name, value in numbers.items():
+            if value < 1:
+                raise ConfigError(f"{name} is {value}; it has to be at least 1")
+
+    def meta(self) -> dict[str, str]:
+        """The settings as entries of ``VectorSet.meta``."""
+        return {
+            "method": f"word2vec skip-gram, gensim {metadata.version('gensim')}",
+            "settings": f"dimension {self.dimension}, window {WINDOW}, negative {NEGATIVE}, sample {SAMPLE},"
+            f" seed {self.seed}, workers {self.workers}",
+            "epochs": ", ".join(f"{kind} {self.epochs[kind]}" for kind in KINDS),
+            "min_count": ", ".join(f"{kind} {self.min_count[kind]}" for kind in KINDS),
+        }
 
 
 def _provenance(
@@ -122,20 +124,46 @@ def _provenance(
     }
 
 
-def _check(settings: Mapping[str, int]) -> None:
-    for name, value in settings.items():
-        if value < 1:
-            raise ConfigError(f"{name} is {value}; it has to be at least 1")
-
-
-def _word2vec() -> Any:
+def _word2vec(settings: _Settings) -> Callable[[str], Any]:
+    """A function that returns gensim's untrained model for ``chars``, ``bigrams`` or ``words``."""
     try:
         from gensim.models import Word2Vec
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "gensim":
             raise
         raise ConfigError("training vectors needs gensim; install it: pip install 'hanlattice[vectors]'") from None
-    return Word2Vec
+
+    def untrained(kind: str) -> Any:
+        return Word2Vec(
+            sg=1,
+            vector_size=settings.dimension,
+            window=WINDOW,
+            negative=NEGATIVE,
+            sample=SAMPLE,
+            seed=settings.seed,
+            workers=settings.workers,
+            min_count=settings.min_count[kind],
+            epochs=settings.epochs[kind],
+        )
+
+    return untrained
+
+
+def _train_tables(
+    word2vec: Callable[[str], Any], texts: Path, lexicon: Lexicon | None, counts: Counts, progress: Progress
+) -> tuple[Vectors, Vectors, Vectors]:
+    """Train the vectors of characters, bigrams and words, in files beside ``texts``, which has the text lines."""
+
+    def learn(kind: str, lines: Iterable[str]) -> Vectors:
+        return _learn(word2vec(kind), texts.with_name(kind), lines, progress)
+
+    chars = learn("chars", map(" ".join, read_lines(texts)))
+    bigrams = learn("bigrams", map(_bigrams, read_lines(texts)))
+    if lexicon is None:
+        words = Vectors((), np.zeros((0, chars.matrix.shape[1]), np.float32))
+    else:
+        words = _without_single_characters(learn("words", _words(lexicon, texts, counts, progress)))
+    return chars, bigrams, words
 
 
 def _learn(model: Any, tokens: Path, lines: Iterable[str], progress: Progress) -> Vectors:
