@@ -30,6 +30,59 @@ def test_paths_of_this_library_need_no_trust(kind: str, path: str, builder: obje
     assert own_parts(Config().with_settings({kind: {"name": path}})) == set()
 
 
+# The parts that a settings file of version 0.1 could name, and the paths that it could write in place of the names.
+PARTS_OF_0_1 = {
+    "embedding": {
+        "characters": "hanlattice.build:characters",
+        "pretrained": "hanlattice.build:pretrained",
+        "own": "hanlattice.build:own",
+        "stack": "hanlattice.build:stack",
+        "latin": "hanlattice.build:latin",
+        "soft_lexicon": "hanlattice.build:soft_lexicon",
+    },
+    "encoder": {
+        "none": None,
+        "bilstm": None,
+        "flat": None,
+        "lattice_lstm": None,
+        "lr_cnn": None,
+        "cgn": None,
+        "lgn": None,
+        "idcnn": None,
+        "word_bilstm": None,
+        "transformer": "hanlattice.build:transformer",
+        "tener": None,
+        "augmented": "hanlattice.build:augmented",
+    },
+    "decoder": {
+        "crf": "hanlattice.decoders.tagging:CRF",
+        "softmax": "hanlattice.decoders.tagging:Softmax",
+        "multilabel": "hanlattice.decoders.multilabel:MultiLabel",
+        "cascade_pointer": "hanlattice.decoders.pointer:CascadePointer",
+        "softmax_pointer": "hanlattice.decoders.pointer:SoftmaxPointer",
+        "mrc": "hanlattice.decoders.mrc:MRC",
+        "enumeration": "hanlattice.decoders.enumeration:Enumeration",
+        "token_pairs": "hanlattice.decoders.table.token_pairs:TokenPairs",
+        "biaffine": "hanlattice.decoders.table.biaffine:Biaffine",
+        "global_pointer": "hanlattice.decoders.table.global_pointer:GlobalPointer",
+        "efficient_global_pointer": "hanlattice.decoders.table.global_pointer:EfficientGlobalPointer",
+        "word_pairs": "hanlattice.decoders.word_pairs:WordPairGrid",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "path"),
+    [(kind, name, path) for kind, parts in PARTS_OF_0_1.items() for name, path in parts.items()],
+)
+def test_names_and_paths_of_0_1_build_the_same_parts(kind: str, name: str, path: str | None) -> None:
+    table = {"decoder": DECODERS, "embedding": EMBEDDINGS, "encoder": ENCODERS}[kind]
+    with trusting(False):
+        for each in (name, path or name):
+            assert choose(kind, Part(each), table)[0] is table[name]
+            assert own_parts(Config().with_settings({kind: {"name": each}})) == set()
+
+
 def test_other_paths_need_trust() -> None:
     with trusting(False), pytest.raises(ConfigError, match="code from outside this library"):
         choose("encoder", Part("collections:OrderedDict"), ENCODERS)

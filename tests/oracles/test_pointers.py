@@ -18,7 +18,7 @@ from hanlattice.config.settings import Config
 from hanlattice.decoders import candidates, enumeration, mrc
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.enumeration import Enumeration
-from hanlattice.decoders.mrc import MRC
+from hanlattice.decoders.mrc import MRC, build_mrc
 from hanlattice.decoders.pointer import CascadePointer, SoftmaxPointer
 from hanlattice.decoders.structs.pairing import nearest_end, pairs
 from hanlattice.decoders.structs.spans import select
@@ -39,8 +39,8 @@ MAKERS = {
     "cascade, flat": lambda: CascadePointer(D, LABELS, nested=False, threshold=0.3),
     "softmax": lambda: SoftmaxPointer(D, LABELS, d_hidden=5),
     "softmax, flat": lambda: SoftmaxPointer(D, LABELS, d_hidden=5, nested=False),
-    "queries": lambda: MRC(D, LABELS, queries=ASKED, d_query=3, d_hidden=5, buckets=40),
-    "queries, flat, weighted": lambda: MRC(
+    "queries": lambda: build_mrc(D, LABELS, queries=ASKED, d_query=3, d_hidden=5, buckets=40),
+    "queries, flat, weighted": lambda: build_mrc(
         D, LABELS, d_query=3, d_hidden=5, nested=False, threshold=0.4, start_weight=0.5, end_weight=2.0
     ),
     "enumeration": lambda: Enumeration(D, LABELS, width=4, d_hidden=3, dropout=0.0),
@@ -396,14 +396,14 @@ class TestReachable:
         assert Enumeration(D, LABELS, width=3, nested=False).reachable(gold) == [Span(0, 3, "X")]
 
     def test_queries(self) -> None:
-        assert MRC(D, LABELS).reachable(GOLD[0]) == sorted(GOLD[0])
+        assert build_mrc(D, LABELS).reachable(GOLD[0]) == sorted(GOLD[0])
 
 
 class TestQueries:
     @pytest.mark.parametrize(("nested", "expected"), [(True, [Span(1, 6, "X")]), (False, [])])
     def test_a_match_that_is_not_of_the_nearest_end(self, nested: bool, expected: list[Span]) -> None:
         """Nested decoding finds it; flat decoding asks for the nearest ends alone."""
-        decoder = MRC(D, ("X",), d_hidden=2, nested=nested)
+        decoder = build_mrc(D, ("X",), d_hidden=2, nested=nested)
         with torch.no_grad():
             for parameter in (*decoder.parts.parameters(), decoder.asked.weight, decoder.match.bias):
                 parameter.zero_()
@@ -418,7 +418,7 @@ class TestQueries:
 
     def test_each_query_is_read_alone(self) -> None:
         """Padding of a shorter query changes nothing."""
-        decoder = MRC(D, LABELS, queries=ASKED)
+        decoder = build_mrc(D, LABELS, queries=ASKED)
         together = decoder.queries()
         for i, label in enumerate(LABELS):
             assert_close(alone(decoder, ASKED[label]), together[i])
@@ -549,13 +549,14 @@ def test_only_the_top_candidates_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
 MEASURE = """
 import resource, torch
 from hanlattice.decoders.enumeration import Enumeration
-from hanlattice.decoders.mrc import MRC
+from hanlattice.decoders.mrc import build_mrc
 from hanlattice.decoders.pointer import CascadePointer, SoftmaxPointer
 torch.manual_seed(0)
 n, labels = 2000, tuple("abcdef")
 h, mask = torch.randn(1, n, 16), torch.ones(1, n, dtype=torch.bool)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for kind in (CascadePointer, SoftmaxPointer, MRC, Enumeration):  # untrained, so a great many spans seem entities
+# Untrained decoders find a great many entities.
+for kind in (CascadePointer, SoftmaxPointer, build_mrc, Enumeration):
     decoder = kind(16, labels)
     with torch.inference_mode():
         spans, = decoder.decode(decoder.scores(h), mask)

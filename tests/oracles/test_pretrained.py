@@ -19,7 +19,7 @@ pytest.importorskip("transformers", reason="the extra 'pretrained' is not instal
 import tiny_language_models
 from hanlattice.embeddings.language_model import open_language_model
 from hanlattice.embeddings.low_rank import LowRank, adapt
-from hanlattice.embeddings.pretrained import Pretrained
+from hanlattice.embeddings.pretrained import Pretrained, build_pretrained
 from hanlattice.embeddings.subwords import SubwordReader, windows
 from hanlattice.errors import ModelError
 from hanlattice.inputs.batch import Batch, Words
@@ -44,7 +44,7 @@ TEXTS = (
 
 def model(name: str = "bert", positions: int = 64, **settings: Any) -> Pretrained:
     opened = open_language_model(tiny_language_models.folder(name, positions))
-    return Pretrained(*opened, **{"dropout": 0.0, **settings}).eval()
+    return build_pretrained(*opened, **{"dropout": 0.0, **settings}).eval()
 
 
 @cache

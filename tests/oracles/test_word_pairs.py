@@ -17,7 +17,7 @@ from torch.nn.functional import gelu
 
 from hanlattice.decoders import candidates, word_pairs, word_relations
 from hanlattice.decoders.structs.paths import best_paths
-from hanlattice.decoders.word_pairs import WordPairGrid
+from hanlattice.decoders.word_pairs import WordPairGrid, build_word_pairs
 from hanlattice.spans import Span
 from oracles import gradients
 
@@ -34,7 +34,7 @@ WIDTHS = [256, 3]
 def drawn(seed: int, width: int = 256) -> tuple[WordPairGrid, Tensor]:
     """A decoder with weights of size 1, and characters."""
     torch.manual_seed(seed)
-    decoder = WordPairGrid(
+    decoder = build_word_pairs(
         D, LABELS, d_distance=2, d_region=1, channels=3, d_hidden=4, d_biaffine=2, dropout=0.0,
         output_dropout=0.0, width=width,
     ).double()  # fmt: skip
@@ -160,7 +160,7 @@ def test_the_oracle_predictions_include_discontinuous_entities() -> None:
 def test_discontinuous_entities_are_memorised() -> None:
     """They cross, hold one another and lie in one another's gaps."""
     torch.manual_seed(0)
-    decoder = WordPairGrid(12, LABELS, channels=8, d_hidden=24, d_biaffine=8, dropout=0.0, output_dropout=0.0)
+    decoder = build_word_pairs(12, LABELS, channels=8, d_hidden=24, d_biaffine=8, dropout=0.0, output_dropout=0.0)
     h = torch.randn(2, 9, 12)
     mask = torch.arange(9) < torch.tensor([9, 7])[:, None]
     gold = [
@@ -318,11 +318,11 @@ class TestEdges:
 
     def test_width_0_is_refused(self) -> None:
         with pytest.raises(ValueError, match="width must be at least 1, not 0"):
-            WordPairGrid(D, LABELS, width=0)
+            build_word_pairs(D, LABELS, width=0)
 
     def test_a_feature_is_dropped_in_all_pairs_together(self) -> None:
         torch.manual_seed(0)
-        decoder = WordPairGrid(8, LABELS, channels=3, d_hidden=4, d_biaffine=2, dropout=0.5).train()
+        decoder = build_word_pairs(8, LABELS, channels=3, d_hidden=4, d_biaffine=2, dropout=0.5).train()
         with torch.no_grad():
             normal = decoder.scores(torch.randn(5, 7, 8))[..., :8]
         dropped = (normal == 0).all(1)
@@ -350,11 +350,11 @@ def test_confidence_is_the_product_over_cells() -> None:
 
 MEASURE = """
 import resource, torch
-from hanlattice.decoders.word_pairs import WordPairGrid
+from hanlattice.decoders.word_pairs import build_word_pairs
 torch.manual_seed(0)
 n, labels = 2000, tuple("abcdefghij")
 h, mask = torch.randn(1, n, 16), torch.ones(1, n, dtype=torch.bool)
-decoder = WordPairGrid(16, labels, channels=16, d_hidden=16, d_biaffine=8, width=32)
+decoder = build_word_pairs(16, labels, channels=16, d_hidden=16, d_biaffine=8, width=32)
 with torch.inference_mode():
     decoder.classes.bias[0] = 2.0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

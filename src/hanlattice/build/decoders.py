@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.enumeration import Enumeration
-from hanlattice.decoders.mrc import MRC
+from hanlattice.decoders.mrc import build_mrc
 from hanlattice.decoders.multilabel import MultiLabel
 from hanlattice.decoders.pointer import CascadePointer, SoftmaxPointer
 from hanlattice.decoders.table.biaffine import Biaffine
 from hanlattice.decoders.table.global_pointer import EfficientGlobalPointer, GlobalPointer
 from hanlattice.decoders.table.token_pairs import TokenPairs
 from hanlattice.decoders.tagging import CRF, Softmax
-from hanlattice.decoders.word_pairs import WordPairGrid
+from hanlattice.decoders.word_pairs import build_word_pairs
 
 DECODERS: dict[str, Callable[..., Decoder]] = {
     "crf": CRF,
@@ -19,11 +19,11 @@ DECODERS: dict[str, Callable[..., Decoder]] = {
     "multilabel": MultiLabel,
     "cascade_pointer": CascadePointer,
     "softmax_pointer": SoftmaxPointer,
-    "mrc": MRC,
+    "mrc": build_mrc,
     "enumeration": Enumeration,
     "token_pairs": TokenPairs,
     "biaffine": Biaffine,
     "global_pointer": GlobalPointer,
     "efficient_global_pointer": EfficientGlobalPointer,
-    "word_pairs": WordPairGrid,
+    "word_pairs": build_word_pairs,
 }

@@ -18,7 +18,7 @@ from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.language_model import open_language_model
 from hanlattice.embeddings.latin import Convolution, Latin
 from hanlattice.embeddings.own import Own
-from hanlattice.embeddings.pretrained import Pretrained
+from hanlattice.embeddings.pretrained import Pretrained, build_pretrained
 from hanlattice.embeddings.soft_lexicon import SoftLexicon
 from hanlattice.embeddings.softword import ExSoftword, Softword
 from hanlattice.embeddings.stack import Stack
@@ -67,10 +67,10 @@ def word_embedding(
 def pretrained(tables: Tables, *, path: str = "", **settings: Any) -> Pretrained:
     """A language model in a local folder; the vectors of its word pieces are pooled to characters."""
     if tables.files is not None:
-        return Pretrained(*open_language_model(tables.files, weights=False), **settings)
+        return build_pretrained(*open_language_model(tables.files, weights=False), **settings)
     if not path:
         raise ValueError("set path to the folder of a Hugging Face language model")
-    return Pretrained(*open_language_model(Path(located(path))), **settings)
+    return build_pretrained(*open_language_model(Path(located(path))), **settings)
 
 
 def own(
@@ -130,7 +130,7 @@ def latin(
 
 EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {
     "characters": characters,
-    "pretrained": with_settings_of(pretrained, Pretrained),
+    "pretrained": with_settings_of(pretrained, build_pretrained),
     "own": own,
     "stack": stack,
     "latin": latin,

@@ -23,6 +23,12 @@ _Builder = TypeVar("_Builder", bound=Builder)
 _TRUSTED: ContextVar[bool] = ContextVar("trusted", default=True)
 _OWN_PART = re.compile(r"[^\W\d]\w*([.][^\W\d]\w*)*:[^\W\d]\w*")
 
+# Classes that settings of version 0.1 could name by path, and the functions that take these settings now.
+_BUILT_BY = {
+    "hanlattice.decoders.mrc:MRC": "hanlattice.decoders.mrc:build_mrc",
+    "hanlattice.decoders.word_pairs:WordPairGrid": "hanlattice.decoders.word_pairs:build_word_pairs",
+}
+
 
 @contextmanager
 def trusting(trust: bool) -> Iterator[None]:
@@ -130,8 +136,7 @@ def _inner_parts(value: Any, where: str, builders: Mapping[str, Builder]) -> dic
 def library_paths(builders: Mapping[str, Builder]) -> dict[str, Builder]:
     """The parts of this library by path, such as ``hanlattice.decoders.tagging:CRF``.
 
-    Settings may use such a path instead of a name; it needs no trust. Paths of version 0.1 in ``hanlattice.build``
-    keep working.
+    Settings may use such a path instead of a name; it needs no trust. The paths of version 0.1 keep working.
     """
     paths: dict[str, Builder] = {}
     for builder in builders.values():
@@ -139,7 +144,7 @@ def library_paths(builders: Mapping[str, Builder]) -> dict[str, Builder]:
             package = builder.__module__.rpartition(".")[0]
             places = {builder.__module__, package} if package == "hanlattice.build" else {builder.__module__}
             paths |= {f"{place}:{builder.__name__}": builder for place in places}
-    return paths
+    return paths | {old: paths[new] for old, new in _BUILT_BY.items() if new in paths}
 
 
 def _imported(where: str, name: str, builders: Mapping[str, Builder]) -> Builder:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from math import log
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -41,6 +41,7 @@ class Queries(nn.Module):
         super().__init__()
         if buckets < 1:
             raise ValueError(f"buckets must be at least 1, not {buckets}")
+        self.d_out = d_query
         self.letter_table = nn.Embedding(buckets, d_query)
         self.convolution = nn.Conv1d(d_query, d_query, 3, padding=1)
         for name in ("codes", "mask"):
@@ -58,6 +59,14 @@ class Queries(nn.Module):
         real = self.mask.unsqueeze(-1)
         x = torch.tanh(self.convolution((self.letter_table(self.codes) * real).mT).mT)
         return (x * real).sum(1) / real.sum(1)
+
+
+class LossWeights(NamedTuple):
+    """Weights of the three parts of the loss of :class:`MRC`."""
+
+    starts: float = 1.0
+    ends: float = 1.0
+    matches: float = 0.1
 
 
 class MRC(Decoder):
@@ -84,32 +93,24 @@ class MRC(Decoder):
     Args:
         d_in: Width of the encoder's vectors.
         labels: The T entity labels.
-        queries: A text for each label. A label without one is its own query.
-        d_query: Width of a query's vector.
+        queries: Reads the queries. Each label is its own query until :meth:`set_queries` is called.
         d_hidden: Width of the hidden layer of matches.
-        buckets: Rows of the embedding table of the queries' characters.
-        start_weight: Weight of the starts in the loss.
-        end_weight: Weight of the ends in the loss.
-        match_weight: Weight of the matches in the loss.
+        weights: Weights of the parts of the loss.
         threshold: A probability that start, end and match of an entity exceed.
         nested: Whether overlapping spans may be predicted.
 
     Raises:
-        ValueError: A query is empty, or its label does not exist, or the threshold is not between 0 and 1.
+        ValueError: The threshold is not between 0 and 1.
     """
 
     def __init__(
         self,
         d_in: int,
         labels: tuple[str, ...],
+        queries: Queries,
         *,
-        queries: Mapping[str, str] = MappingProxyType({}),
-        d_query: int = 64,
         d_hidden: int = 128,
-        buckets: int = 4096,
-        start_weight: float = 1.0,
-        end_weight: float = 1.0,
-        match_weight: float = 0.1,
+        weights: LossWeights = LossWeights(),  # noqa: B008  # immutable
         threshold: float = 0.5,
         nested: bool = True,
     ):
@@ -118,13 +119,13 @@ class MRC(Decoder):
             raise ValueError(f"threshold must be between 0 and 1, not {threshold}")
         self.labels, self.nested = tuple(labels), nested
         self.min_score = log(threshold / (1 - threshold))
-        self.weights = (start_weight, end_weight, match_weight)
-        self.queries = Queries(buckets, d_query)
-        self.ends = nn.Linear(d_query, 2 * (d_in + 1))
+        self.weights = weights
+        self.queries = queries
+        self.ends = nn.Linear(queries.d_out, 2 * (d_in + 1))
         self.parts = nn.Linear(d_in, 2 * d_hidden)
-        self.asked = nn.Linear(d_query, d_hidden, bias=False)
+        self.asked = nn.Linear(queries.d_out, d_hidden, bias=False)
         self.match = nn.Linear(d_hidden, 1)
-        self.set_queries(queries)
+        self.set_queries({})
 
     def set_queries(self, queries: Mapping[str, str]) -> None:
         """Replace the queries. A label without one is its own query.
@@ -245,3 +246,38 @@ class MRC(Decoder):
         sentence, first, last, label = candidates.unbind(1)
         n = mask.shape[1]
         return ((sentence * n + first) * n + last) * len(self.labels) + label
+
+
+def build_mrc(
+    d_in: int,
+    labels: tuple[str, ...],
+    *,
+    queries: Mapping[str, str] = MappingProxyType({}),
+    d_query: int = 64,
+    d_hidden: int = 128,
+    buckets: int = 4096,
+    start_weight: float = 1.0,
+    end_weight: float = 1.0,
+    match_weight: float = 0.1,
+    threshold: float = 0.5,
+    nested: bool = True,
+) -> MRC:
+    """An :class:`MRC` by its settings.
+
+    Args:
+        d_in: Width of the encoder's vectors.
+        labels: The T entity labels.
+        queries: A text for each label. A label without one is its own query.
+        d_query, buckets: Arguments of :class:`Queries`.
+        start_weight, end_weight, match_weight: See :class:`LossWeights`.
+        d_hidden, threshold, nested: Arguments of :class:`MRC`.
+
+    Raises:
+        ValueError: A query is empty, or its label does not exist, or the threshold is not between 0 and 1.
+    """
+    # Weights are drawn in the order of construction: changing it changes what a seed gives.
+    reader = Queries(buckets, d_query)
+    weights = LossWeights(start_weight, end_weight, match_weight)
+    decoder = MRC(d_in, labels, reader, d_hidden=d_hidden, weights=weights, threshold=threshold, nested=nested)
+    decoder.set_queries(queries)
+    return decoder

@@ -46,6 +46,24 @@ class Block(NamedTuple):
     columns: slice
 
 
+class GridSizes(NamedTuple):
+    """Widths of the layers of :class:`WordPairGrid`.
+
+    Attributes:
+        distance: Width of the distance embedding.
+        region: Width of the region embedding.
+        channels: Features of a cell in the convolutions.
+        hidden: Width of the layer after the convolutions.
+        biaffine: Width of the characters' projections in the biaffine product.
+    """
+
+    distance: int = 20
+    region: int = 20
+    channels: int = 96
+    hidden: int = 288
+    biaffine: int = 512
+
+
 class WordPairGrid(Decoder):
     r"""Classifies each pair of characters; entities are read from the pairs by :mod:`.word_relations`.
 
@@ -76,11 +94,7 @@ class WordPairGrid(Decoder):
     Args:
         d_in: Width of the encoder's vectors.
         labels: The T entity labels.
-        d_distance: Width of the distance embedding.
-        d_region: Width of the region embedding.
-        channels: Features of a cell in the convolutions.
-        d_hidden: Width of the layer after the convolutions.
-        d_biaffine: Width of the characters' projections in the biaffine product.
+        sizes: Widths of the layers.
         dropout: Applied to the features of V; a feature is dropped in all pairs of a sentence together.
         output_dropout: Applied in the layers after the convolutions and to the biaffine projections.
         width: Maximum number of characters from the first to the last of an entity.
@@ -96,12 +110,8 @@ class WordPairGrid(Decoder):
         self,
         d_in: int,
         labels: tuple[str, ...],
+        sizes: GridSizes = GridSizes(),  # noqa: B008  # immutable
         *,
-        d_distance: int = 20,
-        d_region: int = 20,
-        channels: int = 96,
-        d_hidden: int = 288,
-        d_biaffine: int = 512,
         dropout: float = 0.5,
         output_dropout: float = 0.33,
         width: int = 256,
@@ -110,24 +120,26 @@ class WordPairGrid(Decoder):
         if width < 1:
             raise ValueError(f"width must be at least 1, not {width}")
         self.labels, self.width = tuple(labels), width
+        channels = sizes.channels
         n_classes = FIRST_THW + len(self.labels)
-        check_size(n_classes * (d_biaffine + 1) ** 2, self.labels)
+        check_size(n_classes * (sizes.biaffine + 1) ** 2, self.labels)
         self.gain, self.shift = nn.Linear(d_in, d_in), nn.Linear(d_in, d_in, bias=False)
         for layer, start in ((self.gain, 1.0), (self.shift, 0.0)):
             nn.init.zeros_(layer.weight)
             if layer.bias is not None:
                 nn.init.constant_(layer.bias, start)
-        self.distance, self.region = nn.Embedding(DISTANCES, d_distance), nn.Embedding(REGIONS, d_region)
-        self.mix = nn.Linear(d_distance + d_region + d_in, channels)
+        self.distance, self.region = nn.Embedding(DISTANCES, sizes.distance), nn.Embedding(REGIONS, sizes.region)
+        self.mix = nn.Linear(sizes.distance + sizes.region + d_in, channels)
         self.convolutions = nn.ModuleList(
             nn.Conv2d(channels, channels, 3, padding=d, dilation=d, groups=channels) for d in DILATIONS
         )
-        self.hidden = nn.Linear(len(DILATIONS) * channels, d_hidden)
-        self.classes = nn.Linear(d_hidden, n_classes)
-        self.ends = nn.Linear(d_in, 2 * d_biaffine)
-        self.products = nn.Parameter(nn.init.xavier_normal_(torch.empty(n_classes, d_biaffine + 1, d_biaffine + 1)))
+        self.hidden = nn.Linear(len(DILATIONS) * channels, sizes.hidden)
+        self.classes = nn.Linear(sizes.hidden, n_classes)
+        self.ends = nn.Linear(d_in, 2 * sizes.biaffine)
+        products = torch.empty(n_classes, sizes.biaffine + 1, sizes.biaffine + 1)
+        self.products = nn.Parameter(nn.init.xavier_normal_(products))
         self.pair_dropout, self.dropout = Dropout(dropout), Dropout(output_dropout)
-        self._score_sizes = [d_in, d_in, channels, d_biaffine, d_biaffine]
+        self._score_sizes = [d_in, d_in, channels, sizes.biaffine, sizes.biaffine]
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N E"]:
         """For each character, concatenated, everything that can be computed before characters are paired.
@@ -312,3 +324,21 @@ def _candidates(
     sentence, row, column = index
     positions = torch.stack([sentence, row + block.rows.start, column + block.columns.start, classes], 1)
     return Candidates(positions, p, p.exp())
+
+
+def build_word_pairs(
+    d_in: int,
+    labels: tuple[str, ...],
+    *,
+    d_distance: int = 20,
+    d_region: int = 20,
+    channels: int = 96,
+    d_hidden: int = 288,
+    d_biaffine: int = 512,
+    dropout: float = 0.5,
+    output_dropout: float = 0.33,
+    width: int = 256,
+) -> WordPairGrid:
+    """A :class:`WordPairGrid` by its settings, of which the first five are its :class:`GridSizes`."""
+    sizes = GridSizes(d_distance, d_region, channels, d_hidden, d_biaffine)
+    return WordPairGrid(d_in, labels, sizes, dropout=dropout, output_dropout=output_dropout, width=width)

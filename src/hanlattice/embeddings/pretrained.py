@@ -1,6 +1,7 @@
 """A pretrained language model in the Hugging Face format. A character gets the mean of its subword vectors."""
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,37 @@ from hanlattice.layers.dropout import Dropout
 
 # Maximum number of subwords in a window, special tokens included, as in the training of BERT and its variants.
 LONGEST = 512
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """What is trained of a language model.
+
+    Attributes:
+        trainable: Whether the model is fine-tuned. Otherwise its own dropout is off as well.
+        trainable_embeddings: Whether its input embeddings are fine-tuned.
+        frozen_layers: The number of first layers that are not fine-tuned. If it is not 0, the input embeddings are
+            not fine-tuned either.
+    """
+
+    trainable: bool = True
+    trainable_embeddings: bool = True
+    frozen_layers: int = 0
+
+
+@dataclass(frozen=True)
+class LoRA:
+    """Low-rank matrices that are trained instead of the model, see :mod:`.low_rank`.
+
+    Attributes:
+        rank: Rank of the matrices.
+        alpha: Scale of their update.
+        targets: Names of the linear layers that have them.
+    """
+
+    rank: int
+    alpha: float = 16.0
+    targets: tuple[str, ...] = ("query", "value")
 
 
 class Mix(nn.Module):
@@ -45,13 +77,8 @@ class Pretrained(Embedding):
         layers: The ``last`` layer, or a learned ``mix`` of all.
         by_character: Whether every character is tokenized by itself.
         dropout: Applied to the result.
-        trainable: Whether the model is fine-tuned. Otherwise its own dropout is off as well.
-        trainable_embeddings: Whether its input embeddings are fine-tuned.
-        frozen_layers: The number of first layers that are not fine-tuned. If it is not 0, the input embeddings are
-            not fine-tuned either.
-        lora_rank: Rank of the matrices that are trained instead of the model, see :mod:`.low_rank`; 0 for none.
-        lora_alpha: Scale of their update.
-        lora_targets: Names of the linear layers that have them.
+        fine_tuning: What is trained of the model.
+        lora: The low-rank matrices that are trained instead, or None.
 
     Attributes:
         held: Set by the training loop while the model is temporarily frozen.
@@ -69,12 +96,8 @@ class Pretrained(Embedding):
         layers: Literal["last", "mix"] = "last",
         by_character: bool = False,
         dropout: float = 0.1,
-        trainable: bool = True,
-        trainable_embeddings: bool = True,
-        frozen_layers: int = 0,
-        lora_rank: int = 0,
-        lora_alpha: float = 16.0,
-        lora_targets: tuple[str, ...] = ("query", "value"),
+        fine_tuning: FineTuning = FineTuning(),  # frozen
+        lora: LoRA | None = None,
     ):
         super().__init__()
         config: Any = language_model.config
@@ -86,19 +109,19 @@ class Pretrained(Embedding):
         self.mix = Mix(config.num_hidden_layers + 1) if layers == "mix" else None
         self.dropout = Dropout(dropout)
         self.held = False
-        self._freeze(trainable, trainable_embeddings, frozen_layers)
-        if lora_rank:
-            if frozen_layers or not (trainable and trainable_embeddings):
+        self._freeze(fine_tuning)
+        if lora is not None:
+            if fine_tuning != FineTuning():
                 raise ValueError("lora_rank freezes the whole model: set it to 0, or leave out what else freezes")
-            adapt(language_model, lora_targets, lora_rank, lora_alpha)
+            adapt(language_model, lora.targets, lora.rank, lora.alpha)
 
-    def _freeze(self, trainable: bool, trainable_embeddings: bool, frozen_layers: int) -> None:
-        n = len(_layers(self.language_model))
+    def _freeze(self, fine_tuning: FineTuning) -> None:
+        n, frozen_layers = len(_layers(self.language_model)), fine_tuning.frozen_layers
         if not 0 <= frozen_layers <= n:
             raise ValueError(f"frozen_layers must be from 0 to {n}, the layers of this model, not {frozen_layers}")
         for parameter, level in self._levels():
-            below = level == 0 and not trainable_embeddings
-            if not trainable or below or (frozen_layers and level <= frozen_layers):
+            below = level == 0 and not fine_tuning.trainable_embeddings
+            if not fine_tuning.trainable or below or (frozen_layers and level <= frozen_layers):
                 parameter.requires_grad_(False)
         for name, parameter in self.language_model.named_parameters():
             if "pooler" in name:  # its output is not used
@@ -184,3 +207,32 @@ def _longest(model: nn.Module, tokenizer: Any) -> int:
         if isinstance(table, nn.Embedding)
     ]
     return min(LONGEST, tokenizer.model_max_length, *sizes)
+
+
+def build_pretrained(
+    language_model: nn.Module,
+    tokenizer: Any,
+    *,
+    layers: Literal["last", "mix"] = "last",
+    by_character: bool = False,
+    dropout: float = 0.1,
+    trainable: bool = True,
+    trainable_embeddings: bool = True,
+    frozen_layers: int = 0,
+    lora_rank: int = 0,
+    lora_alpha: float = 16.0,
+    lora_targets: tuple[str, ...] = ("query", "value"),
+) -> Pretrained:
+    """A :class:`Pretrained` by its settings, which include those of :class:`FineTuning` and :class:`LoRA`.
+
+    A ``lora_rank`` of 0 means no low-rank matrices.
+    """
+    return Pretrained(
+        language_model,
+        tokenizer,
+        layers=layers,
+        by_character=by_character,
+        dropout=dropout,
+        fine_tuning=FineTuning(trainable, trainable_embeddings, frozen_layers),
+        lora=LoRA(lora_rank, lora_alpha, lora_targets) if lora_rank else None,
+    )
