@@ -123,28 +123,12 @@ def test_no_import_cycles() -> None:
         pytest.fail(f"a cycle of imports: {' -> '.join(reversed(error.args[1]))}")
 
 
+# Limits of the library outside ``cli``. A command has as many parameters, and so as many lines, as it has options.
 # No function is longer, its docstring included.
 LONGEST = 50
-# No __init__ has more parameters, self included; commands have as many as they have options.
+# No __init__ has more parameters, self included.
 MOST_PARAMETERS = 10
 FEWER_PARAMETERS = {"encoders.flat.Flat": 8, "encoders.transformer.Transformer": 8}
-
-# Still to be done.
-TOO_LONG = {
-    "cli.annotate.annotate",
-    "cli.compare.compare",
-    "cli.evaluate.evaluate",
-    "cli.pretrain.pretrain",
-    "cli.serve.serve",
-    "cli.train.train",
-    "cli.vectors.train",
-    "vectors.training.train_vectors",
-}
-TOO_MANY_PARAMETERS = {
-    "decoders.mrc.MRC",
-    "decoders.word_pairs.WordPairGrid",
-    "embeddings.pretrained.Pretrained",
-}
 
 
 def functions(tree: ast.AST, name: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
@@ -160,25 +144,25 @@ def functions(tree: ast.AST, name: str) -> Iterator[tuple[str, ast.FunctionDef |
 FUNCTIONS = [
     found
     for module, path in MODULES.items()
+    if row_of(module) != "cli"
     for found in functions(ast.parse(path.read_text(encoding="utf-8")), module)
 ]
 
 
 def test_no_function_is_long() -> None:
-    long = {name for name, f in FUNCTIONS if (f.end_lineno or 0) - f.lineno >= LONGEST}
-    assert long <= TOO_LONG
+    assert not [name for name, f in FUNCTIONS if (f.end_lineno or 0) - f.lineno >= LONGEST]
 
 
 def test_no_class_takes_many_parameters() -> None:
-    many = set()
+    many = []
     for name, function in FUNCTIONS:
         owner = name.removesuffix(".__init__")
-        if owner != name and not name.startswith("cli."):
+        if owner != name:
             arguments = function.args
             n = len(arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
             if n > FEWER_PARAMETERS.get(owner, MOST_PARAMETERS):
-                many.add(owner)
-    assert many <= TOO_MANY_PARAMETERS
+                many.append(owner)
+    assert not many
     assert FEWER_PARAMETERS.keys() <= {name.removesuffix(".__init__") for name, _ in FUNCTIONS}
 
 
