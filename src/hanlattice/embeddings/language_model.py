@@ -30,16 +30,7 @@ def open_language_model(folder: Path, *, weights: bool = True) -> tuple[nn.Modul
         ConfigError: The folder, its configuration, its weights or its tokenizer are missing or invalid, or
             transformers is not installed.
     """
-    if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder; download a language model and name its folder as path")
-    if not (folder / "config.json").is_file():
-        raise ConfigError(
-            f"{folder}: holds no config.json, so it is not the folder of a Hugging Face language model"
-        )
-    if weights and not any(folder.glob("*.safetensors")):
-        raise ConfigError(f"{folder}: {_without_weights(folder)}")
-    if not any(file for name in VOCABULARIES for file in folder.glob(name)):
-        raise ConfigError(f"{folder}: holds no tokenizer; add the tokenizer.json or vocab.txt of this model")
+    _check_files(folder, weights)
     try:
         import transformers
     except ImportError:
@@ -68,6 +59,20 @@ def open_language_model(folder: Path, *, weights: bool = True) -> tuple[nn.Modul
             " do they belong to different models?"
         )
     return model, tokenizer
+
+
+def _check_files(folder: Path, weights: bool) -> None:
+    """Raise a ConfigError if the configuration, the weights (unless they are not needed) or a vocabulary is missing."""
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such folder; download a language model and name its folder as path")
+    if not (folder / "config.json").is_file():
+        raise ConfigError(
+            f"{folder}: holds no config.json, so it is not the folder of a Hugging Face language model"
+        )
+    if weights and not any(folder.glob("*.safetensors")):
+        raise ConfigError(f"{folder}: {_without_weights(folder)}")
+    if not any(file for name in VOCABULARIES for file in folder.glob(name)):
+        raise ConfigError(f"{folder}: holds no tokenizer; add the tokenizer.json or vocab.txt of this model")
 
 
 def save_language_model(folder: Path, model: Any, tokenizer: Any) -> None:
