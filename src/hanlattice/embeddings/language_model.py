@@ -62,7 +62,7 @@ def open_language_model(folder: Path, *, weights: bool = True) -> tuple[nn.Modul
 
 
 def _check_files(folder: Path, weights: bool) -> None:
-    """Raise a ConfigError if the configuration, the weights (unless they are not needed) or a vocabulary is missing."""
+    """Raise a ConfigError if the configuration, the vocabulary, or the weights that are to be read are missing."""
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder; download a language model and name its folder as path")
     if not (folder / "config.json").is_file():
