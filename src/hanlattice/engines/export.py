@@ -107,12 +107,16 @@ def export(
         _write(_quantised(traced), draft)
         after = _f1(copy.read_by(ExportedTagger(copy)), dev)
         if before - after > most_lost:
-            raise ModelError(
-                f"with int8 F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
-                f" {100 * most_lost:.2f}; export without --int8, or allow more with --most-lost; nothing is written"
-            )
+            raise _lost_too_much(before, after, most_lost)
         record(draft)
         return Exported(output, difference, before, after)
+
+
+def _lost_too_much(before: float, after: float, most_lost: float) -> ModelError:
+    return ModelError(
+        f"with int8 F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
+        f" {100 * most_lost:.2f}; export without --int8, or allow more with --most-lost; nothing is written"
+    )
 
 
 def _copy(folder: Path, draft: Path) -> None:
