@@ -544,7 +544,7 @@ def test_what_dev_holds_is_left_out_of_other_conventions(tmp_path: Path) -> None
         tmp_path / "names.jsonl",
         "jsonl",
     )
-    assert len(load_corpora(given).others["names"]) == 30
+    assert len(load_corpora(given).further["names"]) == 30
 
 
 def test_the_packaged_recipe_names_conventions_that_can_be_built() -> None:

@@ -257,19 +257,19 @@ class TestUsing:
 class TestLiveLexicon:
     def test_an_added_word_is_read_by_the_next_call_and_a_removed_one_no_more(self):
         ner = tiny.ner()
-        text = "孙悟空在花果山工作。"
-        assert ner(text).lattice.words == ("工作",)
+        text = "李明和孙悟空在花果山工作。"
+        assert ner(text).lattice.words == ("李明", "工作")
         before = [(e.span, e.score) for e in ner(text).entities]
         ner.lexicon.add("花果山", label="LOC")
         ner.lexicon.update(["孙悟空"])
         lattice = ner(text).lattice
         assert list(zip(lattice.words, lattice.labels, strict=True)) == [
-            ("孙悟空", None), ("花果山", "LOC"), ("工作", None),
+            ("李明", None), ("孙悟空", None), ("花果山", "LOC"), ("工作", None),
         ]  # fmt: skip
         assert [(e.span, e.score) for e in ner(text).entities] != before, "the words changed nothing"
         ner.lexicon.remove("花果山")
         ner.lexicon.remove("孙悟空")
-        assert ner(text).lattice.words == ("工作",)
+        assert ner(text).lattice.words == ("李明", "工作")
         assert [(e.span, e.score) for e in ner(text).entities] == before
 
     def test_a_word_removed_and_added_again_has_its_vector_again(self):

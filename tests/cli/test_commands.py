@@ -227,14 +227,14 @@ class TestPredict:
         assert predict(SENTENCE, "--threshold", 1.0).out == "(no entities)\n"
 
     def test_words_of_a_lexicon_are_added(self, predict: Run, tmp_path: Path):
-        words = file_of(tmp_path / "words.txt", "花果山\tLOC\n")
+        words = file_of(tmp_path / "words.txt", "东海龙宫\tLOC\n")
         compiled = tmp_path / "words.bin"
-        Lexicon(["孙悟空"]).save(compiled)
-        text = "孙悟空在花果山工作。"
+        Lexicon(["龙宫"]).save(compiled)
+        text = "上海的东海龙宫很好,李明说"
         before = predict(text).out
         ner = tiny.ner()
-        ner.lexicon.update(["孙悟空"])
-        ner.lexicon.add("花果山", "LOC")
+        ner.lexicon.update(["龙宫"])
+        ner.lexicon.add("东海龙宫", "LOC")
         found = predict(text, "--lexicon", words, "--lexicon", compiled, "--format", "jsonl").out
         assert spans_of(found) == [[*e.span[:3]] for e in ner(text).entities]
         assert spans_of(found) != spans_of(predict(text, "--format", "jsonl").out)
@@ -243,8 +243,12 @@ class TestPredict:
     def test_added_words_are_normalised_as_texts_are(self, predict: Run, tmp_path: Path):
         wide = file_of(tmp_path / "wide.txt", "ＡＢＣ\n花果山\n")
         narrow = file_of(tmp_path / "narrow.txt", "ABC\n花果山\n")
-        text = "ABC在ＡＢＣ工作。"
-        assert predict(text, "--lexicon", wide) == predict(text, "--lexicon", narrow) != predict(text)
+        text = "李明和ABC在ＡＢＣ工作。"
+        by_wide, by_narrow, without = (
+            predict(text, *options, "--format", "jsonl")
+            for options in (("--lexicon", wide), ("--lexicon", narrow), ())
+        )
+        assert by_wide == by_narrow != without
 
     def test_blank_lines_of_a_lexicon_are_noted_unless_quiet(self, predict: Run, tmp_path: Path):
         words = file_of(tmp_path / "words.txt", "\n花果山\n \n")
@@ -416,10 +420,14 @@ class TestTrain:
         refuse("has no setting 'layrs'; did you mean 'layers'", "--encoder.layrs=3")
         refuse("'training.epochs' must be of type int, not 'x'", "--training.epochs", "x")
         refuse(r"no\.bmes: cannot be read: No such file", "--train", tmp_path / "no.bmes")
-        refuse("empty.bmes: is empty", "--train", file_of(tmp_path / "empty.bmes", ""))
+        refuse("empty.bmes: the file is empty", "--train", file_of(tmp_path / "empty.bmes", ""))
         columns = "".join(f"{c}\tO\n" for c in SENTENCE)
         refuse(r"tags\.bmes:9: .*'Q-PER'", "--train", file_of(tmp_path / "tags.bmes", f"{columns}红\tQ-PER\n"))
-        refuse(r"vectors\.safetensors: broken", "--vectors", file_of(tmp_path / "vectors.safetensors", "x"))
+        refuse(
+            r"vectors\.safetensors: not a valid safetensors file",
+            "--vectors",
+            file_of(tmp_path / "vectors.safetensors", "x"),
+        )
         one_error(run("train", "--output", tmp_path / "run"), "no training corpus: give --train FILE")
         one_error(run("train", *world, "--output", file_of(tmp_path / "file", "")), "file is a file; name a folder")
 
@@ -547,7 +555,9 @@ class TestEvaluate:
     def test_bad_input(self, run: Run, tmp_path: Path, gold: Path):
         one_error(run("evaluate", tmp_path, gold), r"holds no config\.toml")
         one_error(run("evaluate", tiny.trained(), tmp_path / "no"), "no: cannot be read: No such file")
-        one_error(run("evaluate", tiny.trained(), file_of(tmp_path / "empty.bmes", "\n")), "empty.bmes: is empty")
+        one_error(
+            run("evaluate", tiny.trained(), file_of(tmp_path / "empty.bmes", "\n")), "empty.bmes: the file is empty"
+        )
 
 
 class TestInfoAndLexicon:

@@ -128,7 +128,7 @@ def test_commands_without_torch(exported: Path) -> None:
     done = run("from hanlattice.cli import main; main()", "predict", TEXTS[0], "--model", str(exported))
     assert "李明" in done.stdout, done.stderr
     done = run("from hanlattice.cli import main; main()", "info", str(exported))
-    assert "not installed: exported models are read without it" in done.stdout, done.stderr
+    assert "torch       not installed; to train: pip install" in done.stdout, done.stderr
     done = run("from hanlattice.cli import main; main()", "export", str(exported), "x")
     assert (done.returncode, done.stderr) == (1, "error: export needs torch: pip install 'hanlattice[train]'\n")
     for purpose, *arguments in (

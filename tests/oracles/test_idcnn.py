@@ -122,7 +122,7 @@ def test_the_loss_is_that_of_every_repeat() -> None:
         x = batch_of()[0]
         each = [
             tagger.decoder.loss(tagger.decoder.scores(h), batch.mask, gold)
-            for h in encoder_of(repeats=3, loss="sum")._each(x, batch.mask)
+            for h in encoder_of(repeats=3, loss="sum")._repeat(x, batch.mask)
         ]
     assert_close(losses["last"], each[-1])
     assert_close(losses["sum"], sum(each))

@@ -52,15 +52,15 @@ def check_precision(learner: nn.Module, config: TrainingConfig, device: torch.de
     """Check that the modules of ``learner`` can compute in ``training.precision`` on the device.
 
     Raises:
-        ConfigError: a recurrent layer cannot run in float16 on this processor.
+        ConfigError: a recurrent layer cannot run in this precision on this processor.
     """
     recurrent = any(isinstance(module, nn.RNNBase) for module in learner.modules())
-    if config.precision != "float16" or device.type != "cpu" or not recurrent:
+    if config.precision not in HALF_PRECISION or device.type != "cpu" or not recurrent:
         return
     try:
         with autocast(config, device):
             nn.LSTM(8, 8)(torch.zeros(2, 1, 8))
     except RuntimeError:
         raise ConfigError(
-            "training.precision 'float16' has no LSTM on this processor; use 'bfloat16' or 'float32', or a GPU"
+            f"training.precision {config.precision!r} has no LSTM on this processor; use 'float32', or a GPU"
         ) from None
