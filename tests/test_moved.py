@@ -59,3 +59,22 @@ def test_a_split_module_says_which_name_it_lacks() -> None:
         module = importlib.import_module("hanlattice.training.data")
     with pytest.raises(AttributeError, match=r"'hanlattice.training.data' has no attribute 'nothing'"):
         _ = module.nothing
+
+
+@pytest.mark.parametrize(
+    ("package", "names"),
+    [
+        (
+            "config",
+            ("Config", "DataConfig", "Part", "TextConfig", "load_config", "located", "read_toml", "to_dict"),
+        ),
+        ("evaluation", ("Mistake", "Recall", "Report", "calibration_error", "compare", "counts", "errors")),
+        ("model", ("load_model", "load_weights", "save_model", "save_weights")),
+        ("text", ("Normaliser", "Window", "merge", "sentences", "windows")),
+    ],
+)
+def test_modules_that_became_packages_keep_their_names(package: str, names: tuple[str, ...]) -> None:
+    module = importlib.import_module(f"hanlattice.{package}")
+    assert all(callable(getattr(module, name)) for name in names)
+    with pytest.raises(AttributeError):
+        module.nothing  # noqa: B018

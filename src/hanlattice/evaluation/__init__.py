@@ -1,6 +1,19 @@
 """Scores of predictions, their significance, their calibration, and the upper bound on recall."""
 
-from hanlattice.evaluation.scores import Report, Score, evaluate_spans
-from hanlattice.evaluation.significance import Comparison, compare
+from hanlattice.evaluation.calibration import calibration_error
+from hanlattice.evaluation.scores import Average, Mistake, Recall, Report, Score, errors, evaluate_spans
+from hanlattice.evaluation.significance import Comparison, compare, counts
 
-__all__ = ["Comparison", "Report", "Score", "compare", "evaluate_spans"]
+__all__ = [
+    "Average",
+    "Comparison",
+    "Mistake",
+    "Recall",
+    "Report",
+    "Score",
+    "calibration_error",
+    "compare",
+    "counts",
+    "errors",
+    "evaluate_spans",
+]
