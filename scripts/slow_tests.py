@@ -3,8 +3,9 @@
     python -m pytest --durations=0 --durations-min=0 > durations.txt
     python scripts/slow_tests.py durations.txt [--limit 3]
 
-A file is slow if its tests together take longer than the limit, in seconds. The time of a fixture is counted for the
-file whose test sets it up. Each line of the list is a prefix of test ids, so a folder or a test can be added by hand.
+A file is slow if its tests together take longer than the limit, in seconds. The time of a fixture is counted for
+the file whose test sets it up. Each line of the list is a prefix of test ids, so a folder or a test can be added by
+hand.
 """
 
 import argparse
