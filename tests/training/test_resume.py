@@ -18,7 +18,7 @@ from hanlattice import api, training
 from hanlattice.config.files import load_config
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
-from hanlattice.errors import ConfigError, HanlatticeError
+from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.model.digests import CHECKPOINT, RECORD, faults
 from hanlattice.model.folder import CARD, CONFIG, LOG, WEIGHTS
 from hanlattice.training import Silent
@@ -175,6 +175,19 @@ class TestTies:
         save_file(tensors, run.folder / CHECKPOINT, {"progress": json.dumps(progress)})
         assert read_progress(run.folder / CHECKPOINT).improved == 0
         assert api.train(tiny.config(epochs=3, patience=2), output=run.folder, resume=True).progress.epoch == 3
+
+
+@pytest.mark.parametrize("damage", [b"\xd9\n", b"{\n", b"[1]\n", b'{"loss": 1}\n', b'{"epoch": "x"}\n'])
+def test_a_damaged_log_is_reported_before_an_epoch_is_trained(tmp_path: Path, damage: bytes) -> None:
+    run = api.train(tiny.config(epochs=1), output=tmp_path / "run")
+    weights = (run.folder / WEIGHTS).read_bytes()
+    with (run.folder / LOG).open("ab") as stream:
+        stream.write(damage)
+    with pytest.raises(DataError, match=r"log\.jsonl:2: not a line of a training log; delete the file"):
+        api.train(tiny.config(epochs=2), output=run.folder, resume=True)
+    assert (run.folder / WEIGHTS).read_bytes() == weights
+    (run.folder / LOG).unlink()
+    assert api.train(tiny.config(epochs=2), output=run.folder, resume=True).progress.epoch == 2
 
 
 HALF = "training.precision {!r} has no LSTM on this processor; use 'float32', or a GPU"

@@ -216,13 +216,16 @@ def test_interrupted_training_leaves_nothing_behind(texts: Path, tmp_path: Path)
         env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)},
         stderr=subprocess.DEVNULL,
     )
-    until = time.monotonic() + 30
-    while not list(temporary.glob("*/chars")):
-        assert time.monotonic() < until
-        assert process.poll() is None
-        time.sleep(0.05)
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(30) != 0
+    try:
+        until = time.monotonic() + 30
+        while not list(temporary.glob("*/chars")):
+            assert time.monotonic() < until
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) != 0
+    finally:
+        process.kill()  # it would train for days
     assert not list(temporary.iterdir())
     assert not (tmp_path / "v").exists()

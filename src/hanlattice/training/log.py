@@ -1,11 +1,10 @@
 """The log of a run: one line of JSON per epoch, and TensorBoard if it is set."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hanlattice.errors import ConfigError
+from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import atomic_write
 
 
@@ -14,24 +13,39 @@ class Log:
 
     Raises:
         ConfigError: TensorBoard is not installed.
+        DataError: the file exists and is not a log, so a resumed run cannot continue it.
     """
 
     def __init__(self, path: Path, tensorboard: str = ""):
         self.path = path
+        self._epochs = _epochs(path)  # a damaged file is reported before an epoch is trained
         self.board = _board(tensorboard) if tensorboard else None
 
     def write(self, row: dict[str, Any], loss: float) -> None:
         """Add the row of an epoch; rows of epochs that a resumed run repeats are replaced."""
-        earlier: Iterator[str] = iter(())
-        if self.path.exists():
-            kept = self.path.read_text(encoding="utf-8").splitlines()
-            earlier = (line for line in kept if json.loads(line)["epoch"] < row["epoch"])
+        self._epochs = {epoch: line for epoch, line in self._epochs.items() if epoch < row["epoch"]}
+        self._epochs[row["epoch"]] = json.dumps(row)
         with atomic_write(self.path) as stream:
-            stream.writelines(f"{line}\n" for line in (*earlier, json.dumps(row)))
+            stream.writelines(f"{line}\n" for line in self._epochs.values())
         if self.board is not None:
             self.board.add_scalar("loss", loss, row["epoch"])
             if "dev_f1" in row:
                 self.board.add_scalar("dev F1", row["dev_f1"], row["epoch"])
+
+
+def _epochs(path: Path) -> dict[int, str]:
+    """The lines of a log by their epoch; none if there is no file."""
+    epochs: dict[int, str] = {}
+    if not path.exists():
+        return epochs
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            epochs[int(json.loads(line)["epoch"])] = line.decode("utf-8")
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise DataError(
+                "not a line of a training log; delete the file to continue without its rows", path, number
+            ) from None
+    return epochs
 
 
 def _board(folder: str) -> Any:
