@@ -185,10 +185,10 @@ class World:
 
 
 def randomise(tagger: nn.Module) -> None:
-    """Small random numbers where a module begins with zeros or ones, which would hide faults."""
+    """Small random numbers where a module starts with ones, or mostly with zeros, which would hide faults."""
     with torch.no_grad():
         for parameter in tagger.parameters():
-            if parameter.dim() == 1 or not parameter.any():
+            if parameter.dim() == 1 or (parameter != 0).float().mean() < 0.5:
                 parameter.add_(torch.randn_like(parameter) * 0.1)
 
 
