@@ -75,7 +75,7 @@ class TestRepeatedCharacters:
     def test_the_response_suggests_a_fix(self, service: Served) -> None:
         answer = service.client.post("/v1/entities", json={"text": "一" * 400, "lexicon": NESTED})
         assert answer.status_code == 422
-        assert "leave out words that contain one another" in answer.json()["error"]
+        assert "leave out words that are made of one another" in answer.json()["error"]
 
     def test_force_rules_are_limited_too(self, service: Served) -> None:
         force = {"一" * n: "PER" for n in range(1, 256)}
