@@ -52,7 +52,7 @@ class Served:
     def stop(self) -> int:
         """The exit status after SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(90)
 
 
 def environment() -> dict[str, str]:
