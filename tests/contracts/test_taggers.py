@@ -185,10 +185,10 @@ class World:
 
 
 def randomise(tagger: nn.Module) -> None:
-    """Small random numbers where a module starts with ones, or mostly with zeros, which would hide faults."""
+    """Add small random numbers where a module starts with ones, or with zeros but for one entry, which hide faults."""
     with torch.no_grad():
         for parameter in tagger.parameters():
-            if parameter.dim() == 1 or (parameter != 0).float().mean() < 0.5:
+            if parameter.dim() == 1 or parameter.count_nonzero() <= 1:
                 parameter.add_(torch.randn_like(parameter) * 0.1)
 
 
