@@ -279,6 +279,10 @@ class TestRefused:
         [
             ({"path": ""}, "set path to the folder"),
             ({"path": "$NO_SUCH_VARIABLE/bert"}, "set the variable of the environment"),
+            (
+                {"path": "$ONTONOTES4/dev.bmes"},
+                "or name another file .ONTONOTES4 is a folder with .* made from LDC2011T03",
+            ),
             ({"layers": "first"}, "embedding.layers must be one of 'last', 'mix'"),
             ({"frozen_layers": 3}, "frozen_layers must be from 0 to 2"),
             ({"lora_rank": 2, "frozen_layers": 1}, "lora_rank freezes the whole model"),

@@ -19,6 +19,7 @@ from hanlattice.decoders import candidates, word_pairs, word_relations
 from hanlattice.decoders.structs.paths import best_paths
 from hanlattice.decoders.word_pairs import WordPairGrid, build_word_pairs
 from hanlattice.spans import Span
+from hanlattice.training.optimiser import initialise
 from oracles import gradients
 
 LABELS = ("X", "Y")
@@ -328,6 +329,19 @@ class TestEdges:
         dropped = (normal == 0).all(1)
         assert 5 < dropped.sum() < 35
         assert not normal.movedim(1, 2)[~dropped].eq(0).any()
+
+
+@pytest.mark.parametrize("how", ["default", "xavier"])
+def test_conditional_normalisation_starts_without_a_condition(how: str) -> None:
+    """As in the authors' code: V is the normalised vector of the first character, whatever the second one is."""
+    decoder, h = build_word_pairs(8, ("X",)), torch.randn(1, 4, 8)
+    initial = {name: value.clone() for name, value in decoder.named_parameters()}
+    initialise(torch.nn.Sequential(decoder), how)
+    changed = {name for name, value in decoder.named_parameters() if not torch.equal(value, initial[name])}
+    assert "mix.weight" in changed or how == "default"
+    assert not changed & {"gain.weight", "shift.weight", "distance.weight", "region.weight", "products"}
+    assert torch.equal(decoder.gain(h), torch.ones(1, 4, 8))
+    assert not decoder.shift(h).any()
 
 
 def test_distances_grow_by_powers_of_two() -> None:

@@ -101,8 +101,9 @@ class TestChangedSettings:
 
 
 class TestProlonged:
-    def test_a_finished_run_continues_with_more_epochs(self, tmp_path: Path) -> None:
-        same_rate = {"schedule": "constant", "warmup": 0.0}
+    @pytest.mark.parametrize("schedule", ["constant", "exponential"])
+    def test_a_finished_run_continues_with_more_epochs(self, tmp_path: Path, schedule: str) -> None:
+        same_rate = {"schedule": schedule, "decay": 0.3, "warmup": 0.0}
         run = api.train(tiny.config(epochs=2, **same_rate), output=tmp_path / "run")
         assert run.progress.epoch == 2
         longer = api.train(tiny.config(epochs=4, **same_rate), output=run.folder, resume=True)

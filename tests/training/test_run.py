@@ -34,9 +34,10 @@ from hanlattice.training.augmentation import Variation
 from hanlattice.training.corpora import load_corpora
 from hanlattice.training.examples import examples
 from hanlattice.training.noise import without_punctuation
-from hanlattice.training.optimiser import learning_rate_factor
+from hanlattice.training.optimiser import learning_rate_factor, optimisers
 from hanlattice.training.vocabularies import vocabularies
 from hanlattice.training.window import AnnotatedWindow
+from hanlattice.vectors import Vectors, VectorSet
 
 WEIGHTS = "model.safetensors"
 
@@ -202,6 +203,30 @@ def test_the_learning_rate_warms_up_and_follows_its_schedule(schedule: str, shar
     config = tiny.config(schedule=schedule, warmup=0.2).training
     found = [learning_rate_factor(config, progress) for progress in (0, 0.1, 0.2, 0.4, 0.6, 1)]
     assert found == pytest.approx(shares)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "shares"), [("exponential", [1, 0.95, 0.95**7]), ("inverse", [1, 1 / 1.05, 1 / 1.35])]
+)
+def test_the_learning_rate_falls_after_each_epoch(schedule: str, shares: list[float]):
+    config = tiny.config(schedule=schedule, warmup=0.0, epochs=10).training
+    for within in (0, 0.09):  # constant within an epoch
+        found = [learning_rate_factor(config, epoch / 10 + within, epoch) for epoch in (0, 1, 7)]
+        assert found == pytest.approx(shares)
+    warming_up = tiny.config(schedule=schedule, warmup=0.2, decay=0.5).training
+    assert learning_rate_factor(warming_up, 0.1, 1) == pytest.approx(
+        0.5 * (0.5 if schedule == "exponential" else 2 / 3)
+    )
+
+
+def test_moments_of_adam_change_the_trained_weights(tmp_path: Path):
+    first, *others = (
+        (api.train(tiny.config(epochs=1, **changed), output=tmp_path / str(i)).folder / WEIGHTS).read_bytes()
+        for i, changed in enumerate([{}, {"beta2": 0.9}, {"epsilon": 1e-3}])
+    )
+    assert first not in others
+    adamax = optimisers(torch.nn.Linear(2, 2), tiny.config(optimiser="adamax", beta2=0.9, epsilon=1e-3).training)
+    assert (adamax[0].defaults["betas"], adamax[0].defaults["eps"]) == ((0.9, 0.9), 1e-3)
 
 
 def test_the_schedule_changes_the_trained_weights(tmp_path: Path):
@@ -490,7 +515,7 @@ def test_defects_are_skipped_and_reported_with_drop(tmp_path: Path):
         )
 
 
-@pytest.mark.parametrize(("where", "shop", "firm"), [("train", 2, 1), ("all", 3, 0)])
+@pytest.mark.parametrize(("where", "shop", "firm"), [("train", 2, 1), ("all", 3, 0), ("official", 3, 0)])
 def test_words_within_longer_matches_are_not_counted(where: str, shop: int, firm: int):
     """公司 is never met in train, hence 1, and in test only within a longer word, hence 0."""
     texts = ["去药店,人和药店。药店", "人和药店"], ["药店和东方公司"]
@@ -499,6 +524,28 @@ def test_words_within_longer_matches_are_not_counted(where: str, shop: int, firm
     found = vocabularies(train, test, (), {}, Lexicon(tiny.WORDS), tiny.vectors(), config)
     counts = dict(zip(found.seen.words, found.word_counts.tolist(), strict=True))
     assert counts == {"药店": shop, "人和药店": 2, "东方公司": 1, "公司": firm}
+
+
+@pytest.mark.parametrize(("where", "count"), [("all", 3), ("official", 1)])
+def test_words_of_one_character_may_count_once(where: str, count: int):
+    known = VectorSet(*(Vectors(("好", "很好"), np.ones((2, 2), np.float32)) for _ in range(3)))
+    config = Config().with_settings({"lexicon": {"counts": where, "min_word_length": 1}})
+    found = vocabularies([AnnotatedWindow("好,好,好很好", ())], [], (), {}, Lexicon(["好", "很好"]), known, config)
+    assert dict(zip(found.seen.words, found.word_counts.tolist(), strict=True)) == {"好": count, "很好": 1}
+
+
+def test_bigrams_that_are_rare_in_train_are_unknown_even_with_a_vector():
+    """北京 is in train twice, 京城 once, 城东 only in another text."""
+    known = VectorSet(*(Vectors(("北京", "京城", "城东"), np.ones((3, 2), np.float32)) for _ in range(3)))
+    train, others = ([AnnotatedWindow(text, ()) for text in split] for split in (["北京", "北京城"], ["京城东"]))
+    names = {}
+    for least in (1, 2):
+        config = Config().with_settings({"vectors": {"bigram_frequency": least}})
+        found = vocabularies(train, others, (), {}, Lexicon(tiny.WORDS), known, config)
+        assert found.full.bigrams[: len(found.seen.bigrams)] == found.seen.bigrams
+        names[least] = set(found.full.bigrams)
+    assert names[1] == {"北京", "京城", "城东", "京\0", "城\0"}
+    assert names[2] == {"北京", "城东"}
 
 
 def test_soft_lexicon_under_an_augmented_encoder_learns_and_is_saved_whole(tmp_path: Path):

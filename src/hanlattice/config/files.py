@@ -15,6 +15,14 @@ from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write
 
+# Where the files of the variables in the settings of this package come from.
+SOURCES = {
+    "HANLATTICE_DATA": "the folder of the corpora, which docs/results.md names",
+    "ONTONOTES4": "a folder with train, dev and test.char.bmes, made from LDC2011T03 (by licence of the LDC)",
+    "PEOPLE_DAILY": "a folder with train, dev and test.txt, made from 199801.txt as the settings file says",
+    "BERT": "the folder of a Chinese BERT in the Hugging Face format, such as a download of bert-base-chinese",
+}
+
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The settings of a TOML file.
@@ -70,7 +78,11 @@ def located(path: str) -> str:
     """
     filled = os.path.expandvars(path)
     if "$" in filled and not os.path.exists(filled):
-        raise ConfigError(f"{path}: set the variable of the environment that it begins with, or name another file")
+        variable = filled.partition("$")[2].partition("/")[0]
+        source = f" ({variable} is {SOURCES[variable]})" if variable in SOURCES else ""
+        raise ConfigError(
+            f"{path}: set the variable of the environment that it begins with, or name another file{source}"
+        )
     return filled
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from hanlattice.config.parts import Part
-from hanlattice.config.ranges import RATE, SHARE, WEIGHT, Range, at_least, refuse_outside
+from hanlattice.config.ranges import POSITIVE, RATE, SHARE, WEIGHT, Range, at_least, refuse_outside
 from hanlattice.config.values import coerced, suggestion
 from hanlattice.errors import ConfigError
 
@@ -107,14 +107,14 @@ class LexiconConfig(_Ranged):
         vector_words: put the words that have a vector before those of the files.
         min_word_length: words of fewer characters are never matched.
         counts: the corpora in which words are counted: ``train``, or ``all`` including test, as in some
-            publications.
+            publications; ``official`` is ``all`` with a count of 1 for every word of one character.
     """
 
     _name = "lexicon"
     files: tuple[str, ...] = ()
     vector_words: bool = True
     min_word_length: int = ranged(2, Range(1, 1000, "characters"))
-    counts: Literal["train", "all"] = "train"
+    counts: Literal["train", "all", "official"] = "train"
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,8 @@ class VectorsConfig(_Ranged):
         words: the same for words.
         min_frequency: a character or bigram without a vector that occurs this many times in train starts with a
             random vector.
+        bigram_frequency: a bigram of train that occurs less often is read as an unknown one, even if it has a
+            vector.
         spelled: before training, fit a regression from characters to word vectors. Words without a vector start
             with the vector that it predicts.
     """
@@ -138,6 +140,7 @@ class VectorsConfig(_Ranged):
     bigrams: int = ranged(0, at_least(0))
     words: int = ranged(0, at_least(0))
     min_frequency: int = ranged(1, at_least(0))
+    bigram_frequency: int = ranged(1, at_least(0))
     spelled: bool = False
 
 
@@ -204,9 +207,13 @@ class TrainingConfig(_Ranged):
         layer_decay: for each layer of a language model further from its last layer.
         pretrained_from: language models are frozen in earlier epochs.
         momentum: of ``sgd``.
+        beta2: of ``adamw`` and ``adamax``: decay of the moving average of squared gradients.
+        epsilon: of ``adamw`` and ``adamax``: added to the denominator of a step.
         weight_decay: not applied to tables and CRF transitions.
         warmup: share of all steps in which the learning rate rises from 0.
-        schedule: the learning rate after that: ``constant``, or ``linear`` or ``cosine`` down to 0.
+        schedule: the learning rate after that: ``constant``; ``linear`` or ``cosine`` down to 0; or, for each epoch
+            e counted from 0, ``exponential``: (1 - decay)^e, or ``inverse``: 1 / (1 + decay e).
+        decay: by which these two fall after each epoch.
         clip_value: largest component of a gradient; 0 does not clip.
         clip_norm: largest norm of the whole gradient; 0 does not clip.
         average: decay of the moving average of the weights that is evaluated and saved; 0 for none.
@@ -234,9 +241,12 @@ class TrainingConfig(_Ranged):
     layer_decay: float = ranged(1.0, Range(0, 1, without_least=True))
     pretrained_from: int = ranged(1, at_least(0))
     momentum: float = ranged(0.9, RATE)
+    beta2: float = ranged(0.999, RATE)
+    epsilon: float = ranged(1e-8, POSITIVE)
     weight_decay: float = ranged(0.0, WEIGHT)
     warmup: float = ranged(0.1, SHARE)
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    schedule: Literal["constant", "linear", "cosine", "exponential", "inverse"] = "constant"
+    decay: float = ranged(0.05, RATE)
     clip_value: float = ranged(5.0, WEIGHT)
     clip_norm: float = ranged(0.0, WEIGHT)
     average: float = ranged(0.998, RATE)

@@ -105,6 +105,8 @@ class WordPairGrid(Decoder):
 
     nested = True
     discontinuous = True
+    # Conditional layer normalisation starts without a condition.
+    own_initialisation = ("gain.weight", "shift.weight", "distance.weight", "region.weight", "products")
 
     def __init__(
         self,

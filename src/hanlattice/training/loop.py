@@ -104,7 +104,8 @@ class Loop:
         n_all = n_steps(self.tasks, progress.epoch, config.batch_size)
         order = steps(self.tasks, progress.epoch, config.batch_size, config.bucket, self.variation, draw)
         for done, step in enumerate(order, 1):
-            set_learning_rate(self.optimisers, learning_rate_factor(config, progress.step / self.total_steps))
+            factor = learning_rate_factor(config, progress.step / self.total_steps, progress.epoch)
+            set_learning_rate(self.optimisers, factor)
             loss = self._backward(step, scaler)
             was_taken = self._update(scaler, parameters)
             if step.task is self.tasks[0] and was_taken:

@@ -30,17 +30,18 @@ def optimisers(learner: nn.Module, config: TrainingConfig) -> list[Optimizer]:
         ConfigError: the optimiser is unknown, or does not support sparse gradients.
     """
     groups, sparse_tables = _parameter_groups(learner, config)
+    moments: Any = {"betas": (0.9, config.beta2), "eps": config.epsilon}
     if config.optimiser == "adamw":
-        dense: Optimizer = AdamW(groups, lr=0.0, fused=True)
+        dense: Optimizer = AdamW(groups, lr=0.0, fused=True, **moments)
         sparse = [{"params": sparse_tables, "rate": config.learning_rate * config.table_rate}]
-        return [dense, SparseAdam(sparse, lr=1e-9)] if sparse_tables else [dense]
+        return [dense, SparseAdam(sparse, lr=1e-9, **moments)] if sparse_tables else [dense]
     if config.optimiser not in ("sgd", "adamax"):
         raise ConfigError(f"training.optimiser must be 'sgd', 'adamw' or 'adamax', not {config.optimiser!r}")
     if sparse_tables:
         name = "sgd with momentum" if config.optimiser == "sgd" else config.optimiser
         raise ConfigError(f"{name} does not support sparse gradients: set sparse = false, or use adamw")
     if config.optimiser == "adamax":
-        return [Adamax(groups, lr=0.0)]
+        return [Adamax(groups, lr=0.0, **moments)]
     sgd = SGD(groups, lr=0.0, momentum=config.momentum, fused=True)
     if config.momentum:
         # A fused step needs the buffers of all parameters or of none, but parameters that belong to another task
@@ -92,23 +93,35 @@ def _parameter_groups(
     return [group for group in groups if group["params"]], sparse_tables
 
 
-def learning_rate_factor(config: TrainingConfig, progress: float) -> float:
-    """The factor of the learning rate after the share ``progress`` of all steps: linear warm-up, then the schedule.
+def learning_rate_factor(config: TrainingConfig, progress: float, epoch: int = 0) -> float:
+    """The factor of the learning rate: linear warm-up, then the schedule.
+
+    ``exponential`` and ``inverse`` fall at the end of every epoch, also during warm-up, so the factor of an epoch
+    does not depend on the number of epochs. The other schedules change with every step.
+
+    Args:
+        config: the settings.
+        progress: the finished share of all steps, from 0 to 1.
+        epoch: the number of finished epochs.
 
     Raises:
         ConfigError: the schedule is unknown.
     """
-    if progress < config.warmup:
-        return progress / config.warmup
-    rest = (progress - config.warmup) / (1 - config.warmup) if config.warmup < 1 else 0.0
+    warm_up = min(progress / config.warmup, 1.0) if config.warmup else 1.0
+    rest = max(progress - config.warmup, 0.0) / (1 - config.warmup) if config.warmup < 1 else 0.0
     match config.schedule:
         case "constant":
-            return 1.0
+            return warm_up
         case "linear":
-            return 1.0 - rest
+            return warm_up * (1.0 - rest)
         case "cosine":
-            return (1.0 + cos(pi * rest)) / 2
-    raise ConfigError(f"training.schedule must be 'constant', 'linear' or 'cosine', not {config.schedule!r}")
+            return warm_up * (1.0 + cos(pi * rest)) / 2
+        case "exponential":
+            return warm_up * (1.0 - config.decay) ** epoch
+        case "inverse":
+            return warm_up / (1.0 + config.decay * epoch)
+    known = "'constant', 'linear', 'cosine', 'exponential' or 'inverse'"
+    raise ConfigError(f"training.schedule must be {known}, not {config.schedule!r}")
 
 
 def freeze_pretrained(tagger: Tagger, config: TrainingConfig, epoch: int) -> None:

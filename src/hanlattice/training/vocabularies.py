@@ -68,7 +68,8 @@ def vocabularies(
     """The names of a model's tables.
 
     First come names in ``train`` that have a vector, or are frequent enough to learn one, then names in ``others``
-    that have a vector, then the other names of the vectors, up to the limits in the settings.
+    that have a vector, then the other names of the vectors, up to the limits in the settings. Bigrams that are too
+    rare in ``train`` are left out.
 
     Args:
         train: what the model is trained on.
@@ -78,10 +79,13 @@ def vocabularies(
     """
     limit, least = config.vectors, config.vectors.min_frequency
     texts, other_texts = [w.text for w in train], [w.text for w in others]
-    pairs = [pair for name in vectors.bigrams.names if len(pair := name.replace("<end>", END)) == 2]
+    rare = _rare_bigrams(texts, limit.bigram_frequency)
+    named = (name.replace("<end>", END) for name in vectors.bigrams.names)
+    pairs = [pair for pair in named if len(pair) == 2 and pair not in rare]
     known_words = set(vectors.words.names)
     chars = _seen(chain.from_iterable(texts), chain.from_iterable(other_texts), set(vectors.chars.names), least)
-    bigrams = _seen(_bigrams(texts), _bigrams(other_texts), set(pairs), least)
+    frequent = (pair for pair in _bigrams(texts) if pair not in rare)
+    bigrams = _seen(frequent, _bigrams(other_texts), set(pairs), least)
     matches = lexicon.match_batch([*texts, *other_texts], config.lexicon.min_word_length)
     word_ids = [word for word in np.unique(matches.word).tolist() if lexicon.word(word) in known_words]
     words = tuple(map(lexicon.word, word_ids))
@@ -97,7 +101,10 @@ def vocabularies(
         conventions,
     )
     seen = full.first(len(chars), len(bigrams), len(words))
-    return Vocabularies(seen, full, _occurrences(matches, n_counted, lexicon.id_count)[word_ids])
+    counts = _occurrences(matches, n_counted, lexicon.id_count)[word_ids]
+    if config.lexicon.counts == "official":
+        counts[[len(word) == 1 for word in words]] = 1
+    return Vocabularies(seen, full, counts)
 
 
 def _occurrences(matches: BatchMatches, n_texts: int, n_words: int) -> np.ndarray:
@@ -123,6 +130,11 @@ def _seen(train: Iterable[str], others: Iterable[str], known: Set[str], least: i
     lower = [name.lower() for name in sorted(counts)]
     elsewhere = [form for name in sorted(set(others)) for form in (name, name.lower())]
     return merged(often, [name for name in (*lower, *elsewhere) if name in known])
+
+
+def _rare_bigrams(train: Iterable[str], least: int) -> Set[str]:
+    """The bigrams that occur in ``train``, but fewer than ``least`` times."""
+    return {pair for pair, count in Counter(_bigrams(train)).items() if count < least} if least > 1 else set()
 
 
 def _bigrams(texts: Iterable[str]) -> Iterator[str]:
