@@ -185,7 +185,7 @@ class World:
 
 
 def randomise(tagger: nn.Module) -> None:
-    """Add small random numbers where a module starts with ones, or with zeros but for one entry, which hide faults."""
+    """Add small random numbers where a module starts with ones, or with zeros and one other entry."""
     with torch.no_grad():
         for parameter in tagger.parameters():
             if parameter.dim() == 1 or parameter.count_nonzero() <= 1:

@@ -19,7 +19,7 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser
 from hanlattice.text.tidy import SYMBOL
-from hanlattice.training import noise
+from hanlattice.training import augmentation, noise
 from hanlattice.training.augmentation import Variation, share_of
 from hanlattice.training.examples import Example, annotated_windows, examples
 from hanlattice.training.noise import KINDS, WEIGHTS, joined, noisy, without_punctuation
@@ -257,7 +257,7 @@ class World:
         self, seed: int = 0, share: float = 1.0, *, has_user_words: bool = True, **settings: float
     ) -> list[Example]:
         chosen = DataConfig(**{"user_words": 0.0, **settings})
-        vary = Variation(chosen, self.reader, self.lexicon, has_user_words)
+        vary = Variation(chosen, self.reader, self.lexicon, Normaliser(tidy=True), has_user_words)
         return vary(self.examples, self.labels, share, np.random.default_rng(seed))
 
 
@@ -333,11 +333,15 @@ class TestVariation:
 
     def test_an_example_that_would_become_empty_is_kept(self, world: World) -> None:
         marks = examples([AnnotatedWindow("，。", ())], world.reader, world.lexicon)
-        vary = Variation(DataConfig(unpunctuated=1.0, user_words=0.0), world.reader, world.lexicon, True)
+        settings = DataConfig(unpunctuated=1.0, user_words=0.0)
+        vary = Variation(settings, world.reader, world.lexicon, Normaliser(), True)
         assert vary(marks, world.labels, 1.0, np.random.default_rng(0)) == marks
         assert vary([], world.labels, 0.5, np.random.default_rng(0)) == []
 
-    def test_all_variations_together_keep_the_texts_of_entities(self, world: World) -> None:
+    def test_all_variations_together_keep_the_texts_of_entities(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(augmentation, "INVENTED", 0.0)
         known = {flat(parts).lower() for e in world.examples for parts, _ in said(e.window)}
         for seed in range(20):
             for example in world.drawn(seed, noise=0.7, unpunctuated=0.3, user_words=0.5):

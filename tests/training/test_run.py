@@ -600,7 +600,7 @@ def test_unpunctuated_text_is_drawn_again_in_each_epoch() -> None:
     """What else varies is in test_noise.py."""
     lexicon, reader = Lexicon(), Reader(Vocabulary(tuple("北京好"), (), (), (), ()))
     (example,) = examples([AnnotatedWindow("北京,好。", ())], reader, lexicon)
-    vary = Variation(DataConfig(unpunctuated=0.3), reader, lexicon, has_user_words=False)
+    vary = Variation(DataConfig(unpunctuated=0.3), reader, lexicon, Normaliser(), has_user_words=False)
     lengths = [[len(e.encoded) for e in vary([example] * 1000, (), 1.0, np.random.default_rng(i))] for i in (0, 1)]
     assert lengths[0] != lengths[1]
     assert all(250 < row.count(3) < 350 for row in lengths)

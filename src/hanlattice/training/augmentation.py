@@ -1,6 +1,6 @@
-"""Data augmentation: in each epoch some examples get noise, lose punctuation, or have user words."""
+"""Data augmentation: in each epoch some examples get noise, no punctuation, invented names or user words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,22 +8,29 @@ import numpy as np
 from hanlattice.config.settings import DataConfig
 from hanlattice.inputs.reader import Reader
 from hanlattice.lexicon import Lexicon
+from hanlattice.text.normalise import Normaliser
+from hanlattice.text.tidy import COMMA, LIST_COMMA
 from hanlattice.training.examples import Example, examples
+from hanlattice.training.invented_names import InventedNames
 from hanlattice.training.noise import noisy, without_punctuation
 from hanlattice.training.user_words import UserWords
 from hanlattice.training.window import AnnotatedWindow
+
+INVENTED = 0.5  # of the examples with user words, the share with invented names
 
 
 @dataclass(frozen=True)
 class Variation:
     """Draws the form of every example for an epoch: see :class:`hanlattice.config.settings.DataConfig`.
 
-    ``has_user_words``: the tagger distinguishes user words from others.
+    ``has_user_words``: the tagger distinguishes user words from others. ``normaliser`` is the model's own, as noise
+    is normalised like the noise of a text to predict.
     """
 
     settings: DataConfig
     reader: Reader
     lexicon: Lexicon
+    normaliser: Normaliser
     has_user_words: bool
 
     def __call__(
@@ -36,12 +43,7 @@ class Variation:
         if self.settings.unpunctuated or self.settings.noise:
             chosen = self._changed(chosen, draw)
         if self.settings.user_words and self.has_user_words:
-            user_words = UserWords(self.reader.vocabulary, labels, self.reader.min_word_length)
-            picked = draw.random(len(chosen)) < self.settings.user_words
-            chosen = [
-                replace(e, encoded=user_words(e.encoded, e.spans, draw)) if is_picked else e
-                for e, is_picked in zip(chosen, picked.tolist(), strict=True)
-            ]
+            chosen = self._with_user_words(chosen, labels, draw)
         return chosen
 
     def _changed(self, chosen: list[Example], draw: np.random.Generator) -> list[Example]:
@@ -52,12 +54,54 @@ class Variation:
             if chance < bare:
                 changed[i] = without_punctuation(chosen[i].window)
             elif chance < bare + noise:
-                changed[i] = noisy(others[i], others, draw)
+                changed[i] = normalised(noisy(others[i], others, draw), self.normaliser)
+        return self._replaced(chosen, changed)
+
+    def _with_user_words(
+        self, chosen: list[Example], labels: Sequence[str], draw: np.random.Generator
+    ) -> list[Example]:
+        """The examples, some with user words, and some of these with invented names."""
+        invented = InventedNames(e.window for e in chosen)
+        chance = draw.random(len(chosen))
+        picked = np.flatnonzero(chance < self.settings.user_words).tolist()
+        renamed = {
+            i: invented(chosen[i].window, draw)
+            for i in picked
+            if chosen[i].spans and chance[i] < self.settings.user_words * INVENTED
+        }
+        chosen = self._replaced(chosen, renamed)
+        user_words = UserWords(self.reader.vocabulary, labels, self.reader.min_word_length)
+        for i in picked:
+            given = chosen[i]
+            chosen[i] = replace(given, encoded=user_words(given.encoded, given.spans, draw, all_names=i in renamed))
+        return chosen
+
+    def _replaced(self, chosen: Sequence[Example], changed: Mapping[int, AnnotatedWindow]) -> list[Example]:
+        """The examples with other windows at some places; an empty window changes nothing."""
         changed = {i: window for i, window in changed.items() if window.text}
         read = examples(changed.values(), self.reader, self.lexicon)
+        found = list(chosen)
         for i, example in zip(changed, read, strict=True):
-            chosen[i] = example
-        return chosen
+            found[i] = example
+        return found
+
+
+def normalised(window: AnnotatedWindow, normaliser: Normaliser) -> AnnotatedWindow:
+    """The window as the normaliser reads it.
+
+    Names of which nothing is left are dropped. If a blank within a name became a comma, the window stays as it is.
+    """
+    plain = normaliser(window.text)
+    spans = tuple(span.mapped(plain.normalised) for span in window.spans)
+    for before, after in zip(window.spans, spans, strict=True):
+        n_before, n_after = (_n_commas(w[s.start : s.end]) for w, s in ((window.text, before), (plain.text, after)))
+        if n_after > n_before:
+            return window
+    return AnnotatedWindow(plain.text, tuple(span for span in spans if span.start < span.end))
+
+
+def _n_commas(text: str) -> int:
+    return sum(map(text.count, (COMMA, ",", LIST_COMMA)))
 
 
 def share_of(n: int, share: float) -> int:

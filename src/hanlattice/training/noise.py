@@ -60,8 +60,8 @@ def named(window: AnnotatedWindow) -> list[bool]:
     return found
 
 
-def _inside(window: AnnotatedWindow) -> list[bool]:
-    """For each character whether it and the one before it are in the same name."""
+def inner_positions(window: AnnotatedWindow) -> list[bool]:
+    """For each position, the end included, whether the characters before and after it are in the same name."""
     found = [False] * (len(window.text) + 1)
     for span in window.spans:
         found[span.start + 1 : span.end] = [True] * (span.end - span.start - 1)
@@ -92,7 +92,7 @@ def blanks_for_punctuation(window: AnnotatedWindow, draw: Draw) -> AnnotatedWind
 def scattered_blanks(window: AnnotatedWindow, draw: Draw) -> AnnotatedWindow:
     """White space between some characters, rarely inside a name."""
     rate = draw.choice([0.03, 0.1])
-    inside = _inside(window)
+    inside = inner_positions(window)
     chance = draw.random(len(window.text))
     blank = "\n" if draw.random() < 0.3 else " "
     chosen = [i for i in range(1, len(window.text)) if chance[i] < (rate * 0.3 if inside[i] else rate)]
@@ -107,7 +107,7 @@ def wrapped(window: AnnotatedWindow, draw: Draw) -> AnnotatedWindow:
 
 def symbols(window: AnnotatedWindow, draw: Draw) -> AnnotatedWindow:
     """Emoji at either end, or between characters outside names."""
-    inside = _inside(window)
+    inside = inner_positions(window)
     free = [i for i in range(len(window.text) + 1) if not inside[i]]
     chosen = {int(i) for i in draw.choice(free, min(len(free), int(draw.integers(1, 4))), replace=False)}
     if draw.random() < 0.5:
@@ -138,7 +138,7 @@ def recased(window: AnnotatedWindow, draw: Draw) -> AnnotatedWindow:
 
 def cut(window: AnnotatedWindow, draw: Draw) -> AnnotatedWindow:
     """A part of the text that cuts no name, such as a headline, a query or a single name."""
-    inside = _inside(window)
+    inside = inner_positions(window)
     free = [i for i in range(len(window.text) + 1) if i == len(window.text) or not inside[i]]
     if window.spans and draw.random() < 0.3:
         span = window.spans[int(draw.integers(len(window.spans)))]
@@ -172,7 +172,7 @@ def enclosed(window: AnnotatedWindow, draw: Draw) -> AnnotatedWindow:
     if window.spans and draw.random() < 0.6:
         span = window.spans[int(draw.integers(len(window.spans)))]
         before, after = PAIRS[int(draw.integers(len(PAIRS)))]
-        inside = _inside(window)
+        inside = inner_positions(window)
         if inside[span.start] or inside[span.end] or window.text[: span.start].endswith(OPENING):
             return window
         return _inserted(window, span, before, after)
@@ -207,7 +207,7 @@ def latinised(window: AnnotatedWindow, draw: Draw) -> AnnotatedWindow:
     """Names of persons, places, organisations and products replaced by names in Latin letters."""
     names = _latin_names()
     chosen = [s for s in window.spans if s.label in names and s.end - s.start > 1]
-    inside = _inside(window)
+    inside = inner_positions(window)
     chosen = [s for s in chosen if not inside[s.start] and not inside[s.end]]
     chosen = [s for s in chosen if not any(o != s and o.start >= s.start and o.end <= s.end for o in window.spans)]
     if not chosen:

@@ -119,7 +119,7 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     tasks = _tasks(config, windows, heads, reader, lexicon)
     _report(watcher, corpora, ner, tasks, windows)
     composes = any(isinstance(module, Composition) for module in tagger.modules())
-    variation = Variation(config.data, reader, lexicon, has_user_words=composes)
+    variation = Variation(config.data, reader, lexicon, normaliser, has_user_words=composes)
     return Prepared(ner, tasks, variation, names, corpora.dev, corpora.test)
 
 

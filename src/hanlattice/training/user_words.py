@@ -30,13 +30,22 @@ class UserWords:
     labels: Sequence[str]
     min_word_length: int = 2
 
-    def __call__(self, sentence: Encoded, gold: Sequence[Span], draw: np.random.Generator) -> Encoded:
-        """The sentence, in which some names and perhaps ordinary words have become user words."""
-        if draw.random() < LARGE:
+    def __call__(
+        self, sentence: Encoded, gold: Sequence[Span], draw: np.random.Generator, *, all_names: bool = False
+    ) -> Encoded:
+        """The sentence, in which some names and perhaps ordinary words have become user words.
+
+        Args:
+            sentence: the sentence
+            gold: its entities
+            draw: source of random numbers
+            all_names: every name becomes a user word, as for names that only a user's dictionary can know
+        """
+        if not all_names and draw.random() < LARGE:
             return self._from_large_dictionary(sentence, draw)
         added: dict[tuple[int, int], tuple[int, bool]] = {}  # span -> kind, whether its vector is left out
         for span in gold:
-            if not self._is_word(span.start, span.end) or span.gaps or draw.random() > CHOSEN:
+            if not self._is_word(span.start, span.end) or span.gaps or not (all_names or draw.random() <= CHOSEN):
                 continue
             start, end, kind = self._simulated(span, len(sentence), draw)
             added[start, end] = kind, draw.random() < FORGOTTEN
