@@ -1,11 +1,13 @@
 """Make the packaged model from the data folder: corpora, gazetteer, training, calibration, packing, model card.
 
     HANLATTICE_DATA=… python scripts/make_default_model.py [--work runs/default] [--processes 2]
+        [--without NAME … --output FOLDER]
 
 ``HANLATTICE_DATA`` is a folder with the corpora under ``labelled``, word lists under ``lexicons``, raw text under
 ``rawtext``, and ``held_out.py``, which decides whether a text is held out (see gazetteer.py). Each step writes its
 result to the working folder and is skipped if the result exists. A training run that was stopped is resumed. The
-settings of the model are papers/hanlattice/open.toml.
+settings are papers/hanlattice/open.toml. With ``--without`` the model learns nothing from the named corpora;
+benchmarks/fine_tuning.py starts from such a model.
 """
 
 import argparse
@@ -24,7 +26,7 @@ import torch
 
 from hanlattice import corpus
 from hanlattice.cli.progress import TrainingLines
-from hanlattice.config.files import load_config
+from hanlattice.config.files import load_config, save_config
 from hanlattice.embeddings.characters import Characters
 from hanlattice.encoders.flat import Flat
 from hanlattice.engines.export import export
@@ -56,13 +58,24 @@ def run(*command: object) -> None:
     subprocess.run(list(map(str, command)), check=True, cwd=ROOT)
 
 
-def corpora_in(work: Path) -> Path:
+def corpora_in(work: Path, without: Sequence[str] = ()) -> Path:
     """The folder of the prepared corpora; prepares them if needed, and sets OPEN_CORPORA."""
     folder = work / "corpora"
     os.environ["OPEN_CORPORA"] = str(folder)
     if not (folder / "words.jsonl").exists():
-        run(sys.executable, "scripts/open_corpora.py", "--output", folder)
+        left_out = ("--without", *without) if without else ()
+        run(sys.executable, "scripts/open_corpora.py", "--output", folder, *left_out)
     return folder
+
+
+def settings_in(work: Path, without: Sequence[str] = ()) -> Path:
+    """Write the settings of the model, without some corpora, to the working folder."""
+    config = load_config(SETTINGS)
+    conventions = {name: c for name, c in config.conventions.items() if name not in without}
+    auxiliary = {name: c for name, c in config.auxiliary.items() if name not in without}
+    path = work / "settings.toml"
+    save_config(replace(config, conventions=conventions, auxiliary=auxiliary), path)
+    return path
 
 
 def teacher(output: Path, gazetteer: Path | None, noise: float) -> Path:
@@ -108,13 +121,13 @@ def silver(output: Path, models: Sequence[Path]) -> None:
         )
 
 
-def prepare(work: Path) -> Path:
+def prepare(work: Path, without: Sequence[str] = ()) -> Path:
     """Make all training data of the packaged model, and return its folder.
 
     A first model, without a gazetteer, finds names in raw text. Two more models are trained with these names. One
     of them finds more names, and all three annotate raw text by vote.
     """
-    corpora = corpora_in(work)
+    corpora = corpora_in(work, without)
     first = teacher(work / "first", None, 0.0)
     names = gazetteer(work / "names.txt", first, corpora, 4_000_000)
     second, third = teacher(work / "second", names, 0.0), teacher(work / "third", names, 0.25)
@@ -123,7 +136,7 @@ def prepare(work: Path) -> Path:
     return corpora
 
 
-def trained(work: Path, processes: int) -> Path:
+def trained(work: Path, settings: Path, processes: int) -> Path:
     """Train the packaged model, and return the folder of the run."""
     output = work / "run"
     if not (output / CARD).exists():
@@ -132,7 +145,7 @@ def trained(work: Path, processes: int) -> Path:
             if processes > 1
             else [sys.executable, "-m"]
         )
-        run(*launch, "hanlattice", "train", "--paper", "hanlattice/open", "--output", output, "--resume")
+        run(*launch, "hanlattice", "train", "--config", settings, "--output", output, "--resume")
     return output
 
 
@@ -284,11 +297,14 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/default"), help="working folder")
     parser.add_argument("--processes", type=int, default=2, help="number of training processes")
     parser.add_argument("--output", type=Path, default=DEFAULT, help="folder of the packaged model")
+    parser.add_argument("--without", nargs="+", default=[], metavar="NAME", help="corpora to leave out")
     a = parser.parse_args()
+    if a.without and a.output == DEFAULT:
+        parser.error("--without needs another --output: the packaged model learns from all corpora")
     work = a.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    corpora = prepare(work)
-    folder, calibration = calibrated(work, trained(work, a.processes), corpora)
+    corpora = prepare(work, a.without)
+    folder, calibration = calibrated(work, trained(work, settings_in(work, a.without), a.processes), corpora)
     ner = packed(folder, a.output)
     scores = output_of([sys.executable, "benchmarks/open_text.py", "--model", a.output.resolve()])
     (a.output / CARD).write_text(card(ner, scores.strip(), calibration), encoding="utf-8")

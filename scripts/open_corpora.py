@@ -1,11 +1,14 @@
 """Prepare the training corpora of the packaged model: remove held-out texts and write one file per convention.
 
-    HANLATTICE_DATA=… python scripts/open_corpora.py --output FOLDER
+    HANLATTICE_DATA=… python scripts/open_corpora.py --output FOLDER [--without NAME …]
 
 Documents that share 13 consecutive characters with a held-out text are left out of all corpora;
 ``$HANLATTICE_DATA/held_out.py`` decides this with hashes. A fixed part of the corpus ``wild``, chosen by a hash of
 each text, is written to ``aside.jsonl``. It is used for calibration and robustness tests, and no model is trained
 on it. ``names.jsonl`` has the names of all corpora with the six labels of ``wild``, for the gazetteer only.
+
+Corpora named by ``--without`` are left out, and so are texts of ``wild`` that are also in one of them. A model made
+without a corpus shows what fine-tuning on that corpus brings.
 """
 
 import argparse
@@ -84,7 +87,11 @@ def relabelled(documents: Iterable[Document], labels: Mapping[str, str]) -> Iter
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
-    output: Path = parser.parse_args().output
+    parser.add_argument(
+        "--without", nargs="+", default=[], choices=SOURCES, metavar="NAME", help="corpora to leave out"
+    )
+    arguments = parser.parse_args()
+    output: Path = arguments.output
     data = Path(os.environ["HANLATTICE_DATA"])
     output.mkdir(parents=True, exist_ok=True)
     is_held_out = held_out(data / "held_out.py")
@@ -95,11 +102,17 @@ def main() -> None:
     banned = {d.text for d in aside}  # other corpora contain some of these sentences
     for name, path in SOURCES.items():
         documents = list(corpus.read(data / "labelled" / path, on_defect=lambda defect: None))
+        if name in arguments.without:
+            in_wild = {d.text for d in documents}
+            kept["open"] = [d for d in kept["open"] if d.text not in in_wild]
+            continue
         kept[name] = [d for d in documents if not is_held_out(d.text) and d.text not in banned]
         print(f"{name}: {len(kept[name]):,} of {len(documents):,} documents")
     segmented = corpus.read(data / "labelled/people_daily_199801/199801.txt")
     kept["words"] = [tagged(d) for d in segmented if not is_held_out(d.text)]
-    kept["names"] = [d for name, labels in SIX_LABELS.items() for d in relabelled(kept[name], labels)]
+    kept["names"] = [
+        d for name, labels in SIX_LABELS.items() if name in kept for d in relabelled(kept[name], labels)
+    ]
     for name, documents in kept.items():
         plain = (replace(d, meta={k: v for k, v in d.meta.items() if k == "genre"}) for d in documents)
         corpus.write(plain, output / f"{name}.jsonl", "jsonl")
