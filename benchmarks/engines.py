@@ -26,6 +26,7 @@ from hanlattice.spans import Span
 
 ENGINES = {
     "torch": {"engine": "torch"},
+    "numpy": {"engine": "numpy"},
     "onnx": {"engine": "onnx"},
     "native": {"engine": "native"},
     "native, int8": {"engine": "native", "int8": True},

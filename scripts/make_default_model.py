@@ -15,7 +15,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,13 +28,12 @@ from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config
 from hanlattice.embeddings.characters import Characters
 from hanlattice.encoders.flat import Flat
-from hanlattice.engines.export import export
 from hanlattice.evaluation.temperature import calibrate, confidences
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.model import weights
 from hanlattice.model.digests import record
-from hanlattice.model.folder import CARD, DEFAULT, GRAPH
+from hanlattice.model.folder import CARD, DEFAULT
 from hanlattice.pipeline import NER
 from hanlattice.training import train
 from hanlattice.vectors import default_vectors
@@ -265,7 +263,7 @@ The settings are in `config.toml` in this folder.
 
 
 def packed(folder: Path, output: Path) -> NER:
-    """Write the model with int8 tables, reduced vocabulary and ONNX graph to the folder ``output``, and load it."""
+    """Write the model with int8 tables and reduced vocabulary to the folder ``output``, and load it."""
     ner = weights.load_model(folder)
     vocabulary = trimmed(ner, BIGRAMS, WORDS)
     weights.save_model(
@@ -277,9 +275,6 @@ def packed(folder: Path, output: Path) -> NER:
         precision="int8",
         card="The scores are being computed.",
     )
-    with tempfile.TemporaryDirectory() as temporary:
-        graph = export(output, Path(temporary) / "exported").folder / GRAPH
-        shutil.copy(graph, output / GRAPH)
     return weights.load_model(output)
 
 

@@ -1,6 +1,7 @@
 """Opening a model: a broken one is reported, and an engine that cannot run it is passed over with a reason."""
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,15 @@ from hanlattice import api
 from hanlattice.engines import onnx
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.kernels.library import MISSING
-from hanlattice.model.folder import DEFAULT, GRAPH, WEIGHTS
+from hanlattice.model.folder import GRAPH, WEIGHTS
 
 TEXT = "李明在北京工作。"
 
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    """A copy of the packaged model, which is exported."""
-    return shutil.copytree(DEFAULT, tmp_path / "model")
+    """A copy of an exported model."""
+    return shutil.copytree(tiny.exported(), tmp_path / "model")
 
 
 @pytest.fixture
@@ -65,8 +66,23 @@ class TestWithoutKernels:
         whole = onnx.feeds
         monkeypatch.setattr(onnx, "feeds", lambda some: {k: v for k, v in whole(some).items() if k != "tail"})
         opened = api.open_model(exported)
-        assert opened.engine == "torch"
+        assert opened.engine == "numpy"
         assert "is from another version: its input 'tail' is unknown" in opened.passed_over[1][1]
+
+    def test_numpy_runs_the_packaged_model(self) -> None:
+        opened = api.open_model()
+        assert opened.engine == "numpy"
+        assert opened.reason == "the first that runs this model, after native and onnx"
+        assert "is not exported for ONNX Runtime; run: hanlattice export default FOLDER" in opened.passed_over[1][1]
+
+    def test_without_onnxruntime_numpy_runs_an_exported_model(
+        self, exported: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)
+        opened = api.open_model(exported)
+        assert opened.engine == "numpy"
+        with pytest.raises(EngineError, match=r"is not installed: pip install 'hanlattice\[onnx\]'$"):
+            hanlattice.load(exported, engine="onnx")
 
 
 def test_numbers_that_only_torch_can_read_are_left_to_torch(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import atexit
 import shutil
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from functools import cache
@@ -136,6 +138,18 @@ def two_conventions() -> Path:
         "conventions": {"names": {"corpus": str(place / "names.jsonl")}},
     }
     return api.train(config().with_settings(changed), output=place / "two_conventions").folder
+
+
+@cache
+def exported() -> Path:
+    """The folder of the same model, exported for ONNX Runtime.
+
+    Exported by a process of its own: in tests all annotations are checked, which tracing would take for rules.
+    """
+    place = folder() / "exported"
+    command = [sys.executable, "-m", "hanlattice", "export", str(two_conventions()), str(place)]
+    subprocess.run(command, check=True, capture_output=True)
+    return place
 
 
 def other_documents() -> list[Document]:

@@ -12,6 +12,7 @@ from hanlattice.config.files import load_config
 from hanlattice.config.settings import DEVICE, Config
 from hanlattice.document import Document
 from hanlattice.engines.native.tagger import NativeTagger
+from hanlattice.engines.numpy import NumpyTagger
 from hanlattice.engines.onnx import ExportedTagger
 from hanlattice.errors import ConfigError, DataError, EngineError
 from hanlattice.evaluation.evaluate import evaluate as evaluate_documents
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from hanlattice.training import Run, Watcher
 
 
-EngineName = Literal["auto", "native", "onnx", "torch"]
+EngineName = Literal["auto", "native", "onnx", "numpy", "torch"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ class Opened:
         """Why this engine was chosen, in a few words."""
         if not self.passed_over:
             return "the first that was tried"
-        return f"the first that runs this model, after {' and '.join(name for name, _ in self.passed_over)}"
+        *others, last = (name for name, _ in self.passed_over)
+        tried = f"{', '.join(others)} and {last}" if others else last
+        return f"the first that runs this model, after {tried}"
 
 
 def load(
@@ -60,14 +63,15 @@ def load(
 
     Args:
         model_folder: the folder of a model, None for the model in the package.
-        device: the torch device, such as ``cpu`` or ``cuda:1``; ``native`` and ``onnx`` run on the CPU only.
-        engine: ``native`` uses C kernels and ``onnx`` runs an exported model on ONNX Runtime, both without torch;
-            ``torch`` runs any model. ``auto`` tries them in this order and takes the first that can run the model
-            on the device. A broken model is an error, whatever the engine.
+        device: the torch device, such as ``cpu`` or ``cuda:1``; the other engines run on the CPU only.
+        engine: ``native`` uses C kernels, ``onnx`` runs an exported model on ONNX Runtime, and ``numpy`` needs
+            neither, all three without torch; ``torch`` runs any model. ``auto`` tries them in this order and takes
+            the first that can run the model on the device. A broken model is an error, whatever the engine.
         threads: threads of one call of ``native`` or ``onnx``, 0 for one per core. For torch, use
-            ``torch.set_num_threads``.
+            ``torch.set_num_threads``; for ``numpy``, the variable of its linear algebra library, such as
+            ``OPENBLAS_NUM_THREADS``.
         int8: whether the C kernels use int8 products; None follows the settings of the model. On a processor
-            without int8 instructions they use float32, after a warning.
+            without int8 instructions, and with ``numpy``, it is float32, after a warning.
         convention: annotation convention of the entities, empty for the model's default; see
             :attr:`NER.conventions`.
         trust: whether parts that the folder names as ``package.module:Class`` may be imported, which runs their
@@ -111,6 +115,7 @@ def open_model(
     openers: dict[EngineName, Callable[[], NER]] = {
         "native": lambda: folder.read_by(_open_native(folder, threads, int8), convention),
         "onnx": lambda: folder.read_by(ExportedTagger(folder, threads=threads), convention),
+        "numpy": lambda: folder.read_by(_open_numpy(folder, int8), convention),
         "torch": lambda: _open_torch(folder, device, convention, trust),
     }
     tried = (engine,) if engine != "auto" else tuple(openers) if device == "cpu" else ("torch",)
@@ -151,13 +156,23 @@ def _open_torch(folder: ModelFolder, device: str, convention: str, trust: bool) 
 
 
 def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagger:
-    wanted = folder.config.prediction.precision == "int8" if int8 is None else int8
+    wanted = _wants_int8(folder, int8)
     if wanted and not supports_int8():
         warnings.warn(
             "this processor has no int8 instructions (AVX-512 VNNI): the model runs in float32", stacklevel=6
         )
         wanted = False
     return NativeTagger(folder, threads=threads, int8=wanted)
+
+
+def _open_numpy(folder: ModelFolder, int8: bool | None) -> NumpyTagger:
+    if _wants_int8(folder, int8):
+        warnings.warn("the numpy engine has no int8 products: the model runs in float32", stacklevel=6)
+    return NumpyTagger(folder)
+
+
+def _wants_int8(folder: ModelFolder, int8: bool | None) -> bool:
+    return folder.config.prediction.precision == "int8" if int8 is None else int8
 
 
 def need_torch(purpose: str) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import hanlattice
 import tiny
@@ -17,27 +16,14 @@ from hanlattice.engines.native import tagger
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.flat import FlatKernel, Settings
 from hanlattice.errors import EngineError, ModelError
-from hanlattice.inputs.batch import collate
-from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels import library
 from hanlattice.model.folder import SCALE, WEIGHTS
 from hanlattice.model.weights import save_weights
 from hanlattice.pipeline import NER
 from hanlattice.spans import ScoredSpan
-from hanlattice.training import Silent
-from hanlattice.training.prepare import prepare
+from untrained_flat import TEXTS, VARIANTS, emissions, encoded, untrained
 
 LEVELS = library.levels()
-TEXTS = [
-    "李明在北京工作。",
-    "",
-    "王",
-    "王小红和渝中区",
-    "人和药店的长江大桥局很好,赵子龙说" * 9,  # more than a window
-    "Ａ公司 \t今天天气很好😀",
-    "没有一个词认得",
-]
-
 pytestmark = pytest.mark.skipif(not LEVELS, reason="no C compiler, or no processor of x86 with AVX2")
 
 
@@ -46,43 +32,11 @@ def kernels(request: pytest.FixtureRequest) -> CDLL:
     return library.opened(request.param)
 
 
-def untrained(**encoder: object) -> NER:
-    torch.manual_seed(0)
-    settings = {"d_model": 32, "heads": 4, "d_feed_forward": 40, **encoder}
-    ner = prepare(tiny.config().with_settings({"encoder": settings}), "cpu", Silent()).ner
-    for parameter in ner.tagger.parameters():  # what begins with 0 would hide what reads it
-        torch.nn.init.normal_(parameter, std=0.3)
-    return ner
-
-
-def encoded(ner: NER, texts: list[str]) -> Sentences:
-    return ner.reader.read(texts, ner.lexicon)
-
-
 def kernel_of(ner: NER, library: CDLL, *, int8: bool = False) -> FlatKernel:
     weights = {name: tensor.numpy() for name, tensor in ner.tagger.state_dict().items()}
     given = {k: v for k, v in ner.config.encoder.settings.items() if k in ("residual", "scaled", "origin")}
     settings = Settings(ner.config.text.window, **given)
     return FlatKernel(weights, settings, scale_suffix=SCALE, int8=int8, library=library)
-
-
-def emissions(ner: NER, sentences: Sentences) -> np.ndarray:
-    """Of the modules, the rows of all characters."""
-    batch = collate(sentences)
-    with torch.inference_mode():
-        found: np.ndarray = ner.tagger(batch)[batch.mask].numpy()
-    return found
-
-
-VARIANTS: dict[str, dict[str, object]] = {
-    "paper": {},
-    "code": {"residual": "self", "distances": "ends", "key_projection": False, "origin": 178},
-    "scaled": {"scaled": True, "output_projection": True},
-    "heads that fill a vector": {"heads": 8, "d_model": 64, "d_feed_forward": 100},
-    "sizes of the packaged model": {"heads": 8, "d_model": 160, "d_feed_forward": 64},
-    "one head": {"heads": 1},
-    "words from vectors only": {"composition": False},
-}
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
@@ -207,7 +161,7 @@ def test_in_8_bits_where_the_settings_say_so(folder: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"decoder": {"name": "biaffine"}}, "no C kernel runs the decoder 'biaffine'"),
+        ({"decoder": {"name": "biaffine"}}, "neither C kernels nor numpy run the decoder 'biaffine'"),
         ({"encoder": {"d_model": 32, "heads": 4, "layers": 2}}, "run encoder.layers = 1 only"),
         ({"encoder": {"d_model": 16, "heads": 1, "d_feed_forward": 24}}, "need heads that divide"),
     ],

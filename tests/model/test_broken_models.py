@@ -25,12 +25,13 @@ from hanlattice.build.settings import parameters_of, settings_of
 from hanlattice.cli import _command, main
 from hanlattice.config.files import load_config
 from hanlattice.embeddings.words import LONGEST
-from hanlattice.engines.native import checking, flat
+from hanlattice.engines import checking
+from hanlattice.engines.native import flat
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.errors import ConfigError, DataError, EngineError, HanlatticeError, ModelError
 from hanlattice.kernels import library
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest, faults
-from hanlattice.model.folder import CARD, CONFIG, DEFAULT, GRAPH, SCALE, TAGS, VOCABULARY, WEIGHTS
+from hanlattice.model.folder import CARD, CONFIG, GRAPH, SCALE, TAGS, VOCABULARY, WEIGHTS
 from hanlattice.model.weights import save_model, save_weights
 from hanlattice.pipeline import NER
 
@@ -355,9 +356,9 @@ class TestWhichEngine:
         settings = tiny.settings(epochs=1) | {"decoder": {"name": "biaffine"}}
         opened = open_model(hanlattice.train(output=tmp_path / "model", settings=settings).folder)
         assert opened.engine == "torch"
-        (native, why), (onnx, why_not) = opened.passed_over
-        assert (native, onnx) == ("native", "onnx")
-        assert "no C kernel runs the decoder 'biaffine'" in why
+        (native, why), (onnx, why_not), (numpy, _) = opened.passed_over
+        assert (native, onnx, numpy) == ("native", "onnx", "numpy")
+        assert "neither C kernels nor numpy run the decoder 'biaffine'" in why
         assert "cannot run the decoder 'biaffine'" in why_not
 
     def test_info_prints_the_engine_and_the_reasons(
@@ -368,9 +369,9 @@ class TestWhichEngine:
         assert status("info", str(place)) == 0
         out = capsys.readouterr().out
         assert (
-            "engine      torch: the first that runs this model, after native and onnx\n            not native: "
-            in out
-        )
+            "engine      torch: the first that runs this model, after native, onnx and numpy\n"
+            "            not native: "
+        ) in out
         assert "\n            not onnx: " in out
 
     def test_info_of_a_broken_model_is_a_one_line_error(
@@ -584,7 +585,7 @@ class TestForks:
 
     @pytest.mark.parametrize("threads", [1, 2])
     def test_onnx(self, threads: int) -> None:
-        forked(DEFAULT, "onnx", threads)
+        forked(tiny.exported(), "onnx", threads)
 
 
 def spans(ner: NER) -> list[Any]:

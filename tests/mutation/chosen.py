@@ -549,13 +549,13 @@ FAULTS |= {
         f"{BROKEN}::test_the_largest_size_that_the_kernels_have_memory_for",
     ),
     "shapes of weights are not compared": Fault(
-        "engines/native/checking.py",
+        "engines/checking.py",
         "if array.shape != shape:",
         "if False:",
         f"{BROKEN}::test_every_weight_is_checked[a row less]",
     ),
     "numbers that are not finite are read natively": Fault(
-        "engines/native/checking.py",
+        "engines/checking.py",
         "if kind is None and not is_finite(array):",
         "if False:",
         f"{BROKEN}::test_every_weight_is_checked[not a number]",
@@ -567,7 +567,7 @@ FAULTS |= {
         f"{BROKEN}::test_weights_that_are_not_finite_are_refused",
     ),
     "matrices in 8 bits without their scales": Fault(
-        "engines/native/checking.py",
+        "engines/checking.py",
         "rows * scale.astype(np.float32)",
         "rows.astype(np.float32)",
         f"{BROKEN}::test_int8_matrices_other_than_tables_are_read",

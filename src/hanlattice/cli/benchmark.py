@@ -24,7 +24,7 @@ def benchmark(
     lengths: Annotated[str, typer.Option(help="Characters per text, such as 20,50,200.")] = "20,50,200",
     batch_sizes: Annotated[str, typer.Option(help="Texts per batch, such as 1,16,64.")] = "1,16,64",
     engine: Annotated[
-        str, typer.Option(help="native, onnx, torch, or auto for the first that runs the model.")
+        str, typer.Option(help="native, onnx, numpy, torch, or auto for the first that runs the model.")
     ] = "auto",
     int8: Annotated[bool, typer.Option("--int8", help="Multiply with int8 weights.")] = False,
     threads: Annotated[int, typer.Option(min=0, help="Threads per call; 0 for one per core.")] = 1,

@@ -77,7 +77,7 @@ def _onnxruntime() -> str:
     try:
         import onnxruntime
     except ImportError:
-        return "not installed: exported models need torch"
+        return "not installed; to run exported models: pip install 'hanlattice[onnx]'"
     return str(onnxruntime.__version__)
 
 

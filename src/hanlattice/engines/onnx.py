@@ -16,7 +16,7 @@ from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.model.digests import digest
-from hanlattice.model.folder import GRAPH, TAGS, WEIGHTS, ModelFolder
+from hanlattice.model.folder import DEFAULT, GRAPH, TAGS, WEIGHTS, ModelFolder
 from hanlattice.spans import ScoredSpan
 
 DECODERS = tuple(TAGS)  # decoders that this engine can run
@@ -56,7 +56,11 @@ class ExportedTagger:
             if (name := folder.decoder(convention).name) not in DECODERS:
                 raise EngineError(f"{folder.path}: ONNX Runtime cannot run the decoder {name!r}")
         if not (folder.path / GRAPH).is_file():
-            raise EngineError(f"{folder.path} is not exported; run: hanlattice export {folder.path} FOLDER")
+            named = "default" if folder.path == DEFAULT else folder.path
+            raise EngineError(
+                f"{folder.path} is not exported for ONNX Runtime; run: hanlattice export {named} FOLDER"
+                " (with: pip install 'hanlattice[export]')"
+            )
         weights = folder.weights()  # first, so that the error for broken weights does not blame the graph
         self._path, self._threads = folder.path, threads
         self._session = _session(folder.path, threads)
@@ -169,8 +173,7 @@ def _onnxruntime(path: Path) -> Any:
         import onnxruntime
     except ImportError:
         raise EngineError(
-            f"{path} is an exported model, which needs: pip install onnxruntime"
-            " (with hanlattice[train], load it with engine='torch')"
+            f"ONNX Runtime, which runs {path / GRAPH}, is not installed: pip install 'hanlattice[onnx]'"
         ) from None
     return onnxruntime
 

@@ -7,10 +7,9 @@ from itertools import chain, pairwise, repeat
 
 import numpy as np
 
+from hanlattice.engines.checking import FlatModel, naming
 from hanlattice.engines.native.chain import ChainKernel
-from hanlattice.engines.native.checking import checked, settings_of
-from hanlattice.engines.native.flat import FlatKernel, Settings
-from hanlattice.errors import EngineError, HanlatticeError, ModelError
+from hanlattice.engines.native.flat import FlatKernel
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.kernels.library import needed
@@ -38,21 +37,12 @@ class NativeTagger:
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0, int8: bool = False):
         needed()
-        conventions = folder.conventions
-        try:
-            settings = settings_of(folder)["encoder"]
-            weights = folder.weights()
-            tags = {convention: folder.tags(weights, convention) for convention in conventions}
-            chosen = Settings(
-                folder.config.text.window, settings["residual"], settings["scaled"], settings["origin"]
+        model = FlatModel.read(folder)
+        with naming(folder):
+            self.flat = FlatKernel(
+                model.weights, model.settings, scale_suffix=SCALE, int8=int8, conventions=folder.conventions
             )
-            found = checked(weights, folder, {name: len(rules.names) for name, (rules, _) in tags.items()})
-            self.flat = FlatKernel(found, chosen, scale_suffix=SCALE, int8=int8, conventions=conventions)
-        except HanlatticeError as error:
-            kind = EngineError if isinstance(error, EngineError) else ModelError
-            where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
-            raise kind(f"{where}{error}") from None
-        self.chains = {convention: ChainKernel(*its_tags) for convention, its_tags in tags.items()}
+        self.chains = {convention: ChainKernel(*its_tags) for convention, its_tags in model.tags.items()}
         self.threads = threads or _cores()
         self.renew()
         renew_after_fork(self)

@@ -1,23 +1,25 @@
-"""Checks of a model's settings and weights before the C kernels use them. The kernels themselves check no sizes.
+"""Checks of a model's settings and weights before an engine for FLAT uses them. The C kernels check no sizes.
 
 ``EMBEDDINGS`` and ``ENCODERS`` repeat the settings of the builders in :mod:`hanlattice.build`, which cannot be
 imported without torch; a test keeps both equal. The settings and the vocabulary determine the names and shapes of
 all weights, except for the widths of the embedding tables.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Shaped
 
 from hanlattice.config.parts import Kinds, Part
 from hanlattice.config.parts import settings_of as part_settings
-from hanlattice.errors import ConfigError, EngineError, ModelError
+from hanlattice.decoders.tag_rules import TagRules, TagScores
+from hanlattice.engines.folding import Settings, Weights
+from hanlattice.errors import ConfigError, EngineError, HanlatticeError, ModelError
 from hanlattice.inputs.reader import FIRST_ROW
 from hanlattice.model.folder import MISFIT, SCALE, TAGS, ModelFolder, decoder_prefix, is_finite
 
-Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
 Shape = tuple[int, ...]
 
 TABLES = ("embedding.chars.weight", "embedding.bigrams.weight", "encoder.words.table.weight")
@@ -61,6 +63,51 @@ ENCODERS: Mapping[str, Kinds] = {
 }
 
 
+class FlatModel(NamedTuple):
+    """A FLAT that was read from its folder and checked.
+
+    ``weights`` are those of :func:`checked`; ``tags`` has the tags of each convention and their transition scores.
+    """
+
+    weights: dict[str, Shaped[np.ndarray, "*S"]]
+    settings: Settings
+    tags: dict[str, tuple[TagRules, TagScores]]
+
+    @classmethod
+    def read(cls, folder: ModelFolder) -> "FlatModel":
+        """Read and check a model.
+
+        Raises:
+            EngineError: the model needs another engine.
+            ModelError: the settings or the weights are broken, or do not fit each other.
+        """
+        with naming(folder):
+            settings = settings_of(folder)["encoder"]
+            weights = folder.weights()
+            tags = {convention: folder.tags(weights, convention) for convention in folder.conventions}
+            chosen = Settings(
+                folder.config.text.window, settings["residual"], settings["scaled"], settings["origin"]
+            )
+            found = checked(weights, folder, {name: len(rules.names) for name, (rules, _) in tags.items()})
+        return cls(found, chosen, tags)
+
+
+@contextmanager
+def naming(folder: ModelFolder) -> Iterator[None]:
+    """Within the ``with`` block, errors of a model name its folder.
+
+    Raises:
+        EngineError: an engine cannot run the model.
+        ModelError: any other error of the model.
+    """
+    try:
+        yield
+    except HanlatticeError as error:
+        kind = EngineError if isinstance(error, EngineError) else ModelError
+        where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
+        raise kind(f"{where}{error}") from None
+
+
 def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
     """The settings of each part of a model, with defaults filled in.
 
@@ -68,7 +115,7 @@ def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
     ``conventions.NAME.decoder``.
 
     Raises:
-        EngineError: no kernel runs parts with these names or settings.
+        EngineError: parts with these names or settings need another engine.
         ConfigError: a setting does not exist, or its value does not fit.
     """
     parts: dict[str, tuple[Part, Mapping[str, Kinds]]] = {
@@ -78,12 +125,13 @@ def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
     }
     for name, (part, kinds) in parts.items():
         if part.name not in kinds:
-            raise EngineError(f"no C kernel runs the {name} {part.name!r}; use another engine")
+            raise EngineError(f"neither C kernels nor numpy run the {name} {part.name!r}; use another engine")
     found = {name: part_settings(name, part, kinds) for name, (part, kinds) in parts.items()}
     for name, key, value in (("embedding", "segmentation", "none"), ("encoder", "layers", 1)):
         if found[name][key] != value:
             raise EngineError(
-                f"the C kernels run {name}.{key} = {value!r} only, not {found[name][key]!r}; use another engine"
+                f"C kernels and numpy run {name}.{key} = {value!r} only, not {found[name][key]!r};"
+                " use another engine"
             )
     heads, d_model = found["encoder"]["heads"], found["encoder"]["d_model"]
     if d_model % heads:
