@@ -13,8 +13,8 @@ from hanlattice.kernels.compiling import LEVELS, library
 from hanlattice.kernels.structs import STRUCTS
 
 MISSING = (
-    "the C kernels are not compiled, or not for this processor (x86 with AVX2, 64-bit ARM); install a C compiler, then"
-    " run: python -m hanlattice.kernels.compiling (without them numpy runs the model, more slowly)"
+    "the C kernels are not compiled, or not for this processor (x86 with AVX2, 64-bit ARM); install a C compiler,"
+    " then run: python -m hanlattice.kernels.compiling (without them numpy runs the model, more slowly)"
 )
 
 
