@@ -129,7 +129,8 @@ def open_model(
         "convention": convention,
         "trust": trust,
     }
-    return Opened(ner.opened_by(partial(load, path, **options)), chosen, passed_over)  # type: ignore[arg-type]
+    reopen = partial(load, path, **options)  # type: ignore[arg-type]
+    return Opened(ner.opened_by(reopen, folder.path), chosen, passed_over)
 
 
 def _first(

@@ -11,6 +11,8 @@ from hanlattice.drawing.marks import Arc, Mark
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Ranges, Span, to_tags
 
+_SHOWN = 400  # characters of a lattice that a notebook shows
+
 
 @dataclass(frozen=True, slots=True)
 class Entity:
@@ -94,6 +96,19 @@ class Lattice:
     def __iter__(self) -> Iterator[tuple[int, int, str, str | None]]:
         return zip(self.starts, self.ends, self.words, self.labels, strict=True)
 
+    def _repr_html_(self) -> str:
+        """The picture, for notebooks; of a long text its start."""
+        from hanlattice.drawing.html import fragment
+        from hanlattice.drawing.markup import escaped
+
+        n = len(self.text)
+        if n <= _SHOWN:
+            return fragment(self.to_svg())
+        kept = [i for i, end in enumerate(self.ends) if end <= _SHOWN]
+        columns = [tuple(column[i] for i in kept) for column in (self.starts, self.ends, self.words, self.labels)]
+        start = Lattice(self.text[:_SHOWN], *columns)  # type: ignore[arg-type]
+        return fragment(f"{start.to_svg()}<p>{escaped(f'The first {_SHOWN} of {n:,} characters.')}</p>")
+
     def to_svg(
         self, entities: Iterable[Entity] = (), strengths: Sequence[float] = (), reasons: Sequence[str] = ()
     ) -> str:
@@ -157,6 +172,12 @@ class Document:
             ValueError: two entities overlap or one is discontinuous, which tags cannot express.
         """
         return to_tags(self.spans, len(self.text), scheme)
+
+    def _repr_html_(self) -> str:
+        """The text with its entities marked and a legend, for notebooks."""
+        from hanlattice.drawing.html import fragment, marked_text
+
+        return fragment(marked_text(self.text, entity_marks(self.entities)))
 
     def to_html(self) -> str:
         """An HTML page: the text with its entities marked, and below it the lattice, if there is one."""

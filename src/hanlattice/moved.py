@@ -74,7 +74,6 @@ MOVED = {
     "export.graph": "engines.graph",
     "export.onnx": "engines.export",
     "forking": "kernels.forking",
-    "integrations": "annotation",
     "integrations.ray": "annotation.ray",
     "lexicon.lattice": "document",
     "measuring": "benchmark",

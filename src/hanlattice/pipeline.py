@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 from hanlattice.config.settings import Config
@@ -105,6 +106,7 @@ class NER:
         self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=_NONE)
         self._reopen: Callable[[], NER] | None = None
         self._opened_with: object = None
+        self.folder: Path | None = None  # the folder it was loaded from
         self.renew()
         renew_after_fork(self)
 
@@ -112,18 +114,44 @@ class NER:
         """Create the lock; called again in a forked process, where another thread may have held the old lock."""
         self._lock = threading.Lock()
 
-    def opened_by(self, reopen: "Callable[[], NER]") -> "NER":
-        """Remember ``reopen``, which opens the same model again when this one is copied or unpickled."""
-        self._reopen, self._opened_with = reopen, self.lexicon.state
+    def opened_by(self, reopen: "Callable[[], NER]", folder: Path | None = None) -> "NER":
+        """Remember ``reopen``, which opens the same model again when this one is copied or unpickled.
+
+        ``folder`` is the folder that it was loaded from.
+        """
+        self._reopen, self._opened_with, self.folder = reopen, self.lexicon.state, folder
         return self
+
+    @property
+    def lexicon_is_edited(self) -> bool:
+        """Whether the lexicon is not the one that the model was loaded with."""
+        return self.lexicon.state is not self._opened_with
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._reopen is None:
             raise HanlatticeError(
                 "an NER that was not loaded from a folder cannot be copied or pickled; save it first"
             )
-        is_edited = self.lexicon.state is not self._opened_with
-        return _reopened, (self._reopen, self.lexicon if is_edited else None)
+        return _reopened, (self._reopen, self.lexicon if self.lexicon_is_edited else None)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        folder = "" if self.folder is None else str(self.folder)
+        return [
+            ("model", folder),
+            ("engine", type(self.engine).__name__),
+            ("convention", self.active_convention),
+            ("labels", ", ".join(self.labels)),
+            ("lexicon", f"{len(self.lexicon):,} words"),
+        ]
+
+    def __repr__(self) -> str:
+        return f"<NER {', '.join(f'{name}: {value}' for name, value in self._facts() if value)}>"
+
+    def _repr_html_(self) -> str:
+        """What the model is, as a table for notebooks."""
+        from hanlattice.drawing.html import fragment, table
+
+        return fragment(table(self._facts(), heading=False))
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ COMMANDS = {
     "vectors": "Train, convert and inspect vectors.",
     "pretrain": "Train a character Transformer on raw text.",
     "annotate": "Add entities to files of any size; resumable.",
+    "select": "Choose the texts to annotate next.",
     "explain": "Show which words a model read, and their influence.",
     "export": "Write a copy of a model that runs without torch.",
     "benchmark": "Measure throughput, latency and memory of a model.",

@@ -1,4 +1,4 @@
-"""HTML pages of texts with marked entities. `page` needs no scripts, no fonts and no network."""
+"""HTML of texts with marked entities: pages, and fragments for notebooks. It needs no scripts, fonts or network."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -22,6 +22,20 @@ table { border-collapse: collapse; line-height: 1.5; }
 th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px solid #eee; }
 """
 FOOT = "</body>\n</html>\n"
+# Of a fragment inside a foreign page, which may be dark.
+FRAGMENT_STYLE = """\
+.hanlattice { color: #111; background: #fff; line-height: 2.2; padding: .5rem; max-width: 60rem; }
+.hanlattice p { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; }
+.hanlattice mark { color: inherit; background: color-mix(in srgb, var(--c) 30%, white);
+  border-bottom: 3px solid var(--c); padding: .15em 0; }
+.hanlattice mark.start { margin-left: 3px; border-radius: .25em 0 0 0; }
+.hanlattice mark small { font-size: .65em; font-weight: bold; margin-left: .3em; }
+.hanlattice .legend span { border-left: .8em solid var(--c); padding-left: .3em; margin-right: 1em; }
+.hanlattice table { border-collapse: collapse; line-height: 1.5; }
+.hanlattice th, .hanlattice td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px solid #eee;
+  color: #111; background: #fff; }
+.hanlattice td + td { text-align: right; }
+"""
 
 
 class Paragraph(NamedTuple):
@@ -49,6 +63,28 @@ def head(title: str, *, style: str = STYLE, language: str = "zh") -> str:
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{escaped(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
     )
+
+
+def fragment(content: str) -> str:
+    """HTML to show inside another page, such as a notebook, with a style sheet that changes nothing around it."""
+    return f'<style>\n{FRAGMENT_STYLE}</style>\n<div class="hanlattice">\n{content}\n</div>\n'
+
+
+def marked_text(text: str, marks: Sequence[Mark]) -> str:
+    """The text with its marks, and a legend of their labels if there are any."""
+    labels = sorted({mark.label for mark in marks})
+    names = "".join(f'<span style="--c:{colour_of(label)}">{escaped(label)}</span>' for label in labels)
+    legend = f'\n<div class="legend">{names}</div>' if labels else ""
+    return f"<p>{_marked(text, marks)}</p>{legend}"
+
+
+def table(rows: Sequence[Sequence[str]], *, heading: bool = True) -> str:
+    """Rows of cells as an HTML table, the first row as its heading."""
+    made = []
+    for i, row in enumerate(rows):
+        kind = "th" if heading and i == 0 else "td"
+        made.append("<tr>" + "".join(f"<{kind}>{escaped(cell)}</{kind}>" for cell in row) + "</tr>")
+    return "<table>\n" + "\n".join(made) + "\n</table>"
 
 
 def _marked(text: str, marks: Sequence[Mark]) -> str:

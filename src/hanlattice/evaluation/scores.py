@@ -111,6 +111,12 @@ class Report:
         rule = ["-" * _width(head[0]), *("-" * (_width(cell) - 1) + ":" for cell in head[1:])]
         return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
 
+    def _repr_html_(self) -> str:
+        """The scores as a table, for notebooks."""
+        from hanlattice.drawing.html import fragment, table
+
+        return fragment(table(self._rows()))
+
     def __str__(self) -> str:
         return "\n".join("  ".join(row) for row in _aligned(self._rows()))
 

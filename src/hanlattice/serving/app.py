@@ -20,6 +20,7 @@ from hanlattice.errors import HanlatticeError
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
 from hanlattice.serving.access_log import AccessLog
+from hanlattice.serving.annotation_tools import AnnotationTools
 from hanlattice.serving.batching import Batcher, QueueFull
 from hanlattice.serving.errors import INTERNAL_ERROR, RequestError, body_error, field_error
 from hanlattice.serving.fast_routes import FastRoutes, is_json
@@ -161,6 +162,14 @@ class Service:
         route("POST", "/v1/entities", self.entities, *reading, response_model=schema.EntitiesResponse)
         route("POST", "/v1/explain", self.explain, *reading, response_model=schema.ExplainResponse)
         route("GET", "/v1/model", self.model, 401, response_model=schema.ModelInfo)
+        tools = AnnotationTools(self._answers, self._ner, self._settings.max_texts)
+        route("POST", "/label-studio/setup", tools.setup, *reading, response_model=schema.LabelStudioModel)
+        route(
+            "POST", "/label-studio/predict", tools.predict, *reading, response_model=schema.LabelStudioPredictions
+        )
+        route("POST", "/label-studio/webhook", tools.webhook, 401, status_code=204)
+        route("GET", "/label-studio/health", tools.health, 401, response_model=schema.LabelStudioHealth)
+        route("POST", "/doccano", tools.doccano, *reading, response_model=list[schema.DoccanoLabel])
         route("GET", "/v1/lexicons", self.lexicons, 401, response_model=schema.LexiconIds)
         named = "/v1/lexicons/{id:path}"  # an id with a slash is reported as invalid
         route("GET", named, self.lexicon, 401, 404, 422, response_model=schema.Edits)
@@ -201,9 +210,7 @@ class Service:
         (answer,) = await self._answers(request, body, {"text": body.text})
         return _json(answer)
 
-    async def _answers(
-        self, request: Request, body: schema.EntitiesRequest | schema.ExplainRequest, texts: dict[str, str]
-    ) -> list[Answer]:
+    async def _answers(self, request: Request, body: schema.ReadRequest, texts: dict[str, str]) -> list[Answer]:
         """The answers for texts, in order. The keys of ``texts`` are names of fields, for error messages."""
         for field, text in texts.items():
             if len(text) > self._settings.max_chars:

@@ -13,7 +13,7 @@ from hanlattice.explain.reading import Measure
 from hanlattice.lexicon import Lexicon, Word
 from hanlattice.pipeline import NER
 from hanlattice.serving.lexicons import Lexicons, Version
-from hanlattice.serving.schema import Edits, EntitiesRequest, ExplainRequest, LabelledWord
+from hanlattice.serving.schema import Edits, ExplainRequest, LabelledWord, ReadRequest
 from hanlattice.serving.validation import RequestValidator
 
 # Built lexicons in the cache, and words in all of them together; the least recently used one is dropped first.
@@ -62,7 +62,7 @@ class RequestHandler:
         self._validator = RequestValidator(ner)
         self._ready: OrderedDict[Hashable, tuple[Lexicon, int]] = OrderedDict()
 
-    def options_of(self, request: EntitiesRequest | ExplainRequest) -> ReadingOptions:
+    def options_of(self, request: ReadRequest) -> ReadingOptions:
         """
         Raises:
             UnknownLexicon: the request names a lexicon that is not stored.

@@ -1,6 +1,7 @@
 """Authentication and limits: requests that are rejected before they reach the application."""
 
 import asyncio
+import base64
 import hmac
 
 from starlette.datastructures import Headers
@@ -51,8 +52,8 @@ class RequestLimits:
         # A proxy may keep or remove its prefix; routes are found in both cases.
         if token is None or not needs_token(scope["path"].removeprefix(self._settings.root_path)):
             return
-        kind, _, shown = Headers(scope=scope).get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(shown.strip().encode(), token.encode()):
+        shown = _token(Headers(scope=scope).get("authorization", ""))
+        if not hmac.compare_digest(shown.encode(), token.encode()):
             raise RequestError(
                 401, "show the token: Authorization: Bearer …", headers={"www-authenticate": "Bearer"}
             )
@@ -82,6 +83,20 @@ class RequestLimits:
         if size > limit:
             raise RequestError(413, f"a body has at most {limit:,} bytes here", headers=_CLOSE)
         return b"".join(chunks)
+
+
+def _token(authorization: str) -> str:
+    """The token in a header: that of ``Bearer``, or the password of ``Basic``, which Label Studio sends."""
+    kind, _, shown = authorization.partition(" ")
+    match kind.lower():
+        case "bearer":
+            return shown.strip()
+        case "basic":
+            try:
+                return base64.b64decode(shown.strip(), validate=True).decode().partition(":")[2]
+            except ValueError:
+                return ""
+    return ""
 
 
 def needs_token(path: str) -> bool:

@@ -96,7 +96,9 @@ AnyEdits = Annotated[
 ]
 
 
-class _ReadRequest(_RequestBody):
+class ReadRequest(_RequestBody):
+    """What all requests to read texts have in common."""
+
     convention: Label | None = Field(
         default=None,
         description="The annotation convention of the response; `GET /v1/model` lists them. Null for the default.",
@@ -116,7 +118,7 @@ class _ReadRequest(_RequestBody):
     threshold: Share | None = Field(default=None, description="Entities with a lower score are left out.")
 
 
-class EntitiesRequest(_ReadRequest):
+class EntitiesRequest(ReadRequest):
     """One text or several; exactly one of the two fields."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]})
@@ -131,7 +133,7 @@ class EntitiesRequest(_ReadRequest):
         return self
 
 
-class ExplainRequest(_ReadRequest):
+class ExplainRequest(ReadRequest):
     """One text, whose lattice is returned too."""
 
     text: Text = Field(examples=["重庆人和药店在渝中区开业"])
@@ -179,6 +181,51 @@ class ExplainResponse(BaseModel):
     characters: list[str] = Field(description="The text's code points, one by one.")
     words: list[LatticeWord]
     entities: list[FoundEntity]
+
+
+class DoccanoRequest(ReadRequest):
+    """One text, and the fields of other requests."""
+
+    text: Text = Field(examples=["重庆人和药店在渝中区开业"])
+
+
+class DoccanoLabel(BaseModel):
+    """An entity as doccano's sequence labelling projects take it."""
+
+    label: str
+    start_offset: int
+    end_offset: int
+
+
+class LabelStudioSetup(BaseModel):
+    """What Label Studio sends when it connects; other fields are ignored."""
+
+    label_config: str = Field(alias="schema", description="The labelling configuration of the project, as XML.")
+
+
+class LabelStudioTasks(BaseModel):
+    """Tasks of Label Studio and the configuration of their project; other fields are ignored."""
+
+    tasks: List[dict[str, Any]]
+    label_config: str
+
+
+class LabelStudioModel(BaseModel):
+    """The name of the model, which Label Studio stores with each prediction."""
+
+    model_version: str
+
+
+class LabelStudioPredictions(BaseModel):
+    """One prediction for each task."""
+
+    results: list[dict[str, Any]]
+
+
+class LabelStudioHealth(BaseModel):
+    """State of the service in Label Studio's words."""
+
+    status: Literal["UP"]
 
 
 class StoredLexicon(BaseModel):

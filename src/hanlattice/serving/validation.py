@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hanlattice.errors import UnknownConvention
 from hanlattice.pipeline import NER
 from hanlattice.serving.errors import field_error
-from hanlattice.serving.schema import Edits, EntitiesRequest, ExplainRequest, LabelledWord
+from hanlattice.serving.schema import Edits, LabelledWord, ReadRequest
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class RequestValidator:
         """The labels of each convention."""
         return {name: self.ner.vocabulary.labels_of(name) for name in self.ner.conventions}
 
-    def convention(self, request: EntitiesRequest | ExplainRequest) -> str:
+    def convention(self, request: ReadRequest) -> str:
         """The annotation convention of the response.
 
         Raises:

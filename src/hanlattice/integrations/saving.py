@@ -1,0 +1,39 @@
+"""Write the model behind an ``NER`` to a new folder, with the lexicon as it is now."""
+
+import shutil
+from pathlib import Path
+
+from hanlattice.errors import HanlatticeError, ModelError
+from hanlattice.files import atomic_folder
+from hanlattice.model import digests
+from hanlattice.model.folder import LEXICON
+from hanlattice.pipeline import NER
+
+
+def save_copy(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
+    """Copy the folder that a model was loaded from, with the edits of its lexicon; returns the new folder.
+
+    Args:
+        ner: a model that was loaded from a folder, or the packaged one.
+        folder: the new folder, which must not exist.
+        card: another text for the model card.
+
+    Raises:
+        HanlatticeError: the model was not loaded from a folder.
+        ModelError: ``folder`` exists.
+    """
+    folder = Path(folder)
+    if ner.folder is None:
+        raise HanlatticeError(
+            "this NER was not loaded from a folder; save its tagger with hanlattice.model.weights"
+        )
+    if folder.exists():
+        raise ModelError(f"{folder} exists already; name a new folder for the model")
+    with atomic_folder(folder) as draft:
+        shutil.copytree(ner.folder, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(digests.CHECKPOINT))
+        if ner.lexicon_is_edited:
+            ner.lexicon.save(draft / LEXICON)
+        if card is not None:
+            (draft / "README.md").write_text(card, encoding="utf-8", newline="\n")
+        digests.record(draft)
+    return folder
