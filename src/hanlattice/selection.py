@@ -2,8 +2,8 @@
 
 Active learning with a committee of two views (Seung et al. 1992, "Query by committee"): the model reads each text
 with its lexicon and without. An entity that both views find adds 1 minus its mean confidence to the uncertainty of
-the text; an entity of one view only is a disagreement, and adds its confidence. The next text is always the one that
-adds most: its uncertainty times the share of its bigrams that no chosen text has (greedy
+the text. An entity of one view only is a disagreement, and adds its confidence. The next text is the one that adds
+most: its uncertainty times the share of its bigrams that no chosen text has (greedy
 maximisation of a submodular coverage, as in Wei et al. 2015, "Submodularity in data subset selection and active
 learning").
 """
@@ -135,9 +135,9 @@ def _chosen(candidates: Sequence[Selected], n: int) -> Iterator[Selected]:
     heapq.heapify(heap)
     for _ in range(min(n, len(candidates))):
         while True:
-            bound, i = heapq.heappop(heap)
+            i = heapq.heappop(heap)[1]
             now = -gain(i)
-            if now <= (heap[0][0] if heap else 0.0) or now == bound:
+            if not heap or (now, i) <= heap[0]:
                 break
             heapq.heappush(heap, (now, i))
         covered |= bigrams[i]

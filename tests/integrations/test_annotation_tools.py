@@ -9,7 +9,8 @@ from hanlattice.integrations.doccano import labels_of
 from hanlattice.integrations.label_studio import LONGEST_CONFIG, Project
 
 CONFIG = """<View><Header value="x"/><Labels name="ner" toName="t">
-<Label value="人物" predicted_values="PER, name"/><Label value="Place" alias="loc"/><Label value="other"/></Labels><Text name="t" value="$content"/></View>"""
+<Label value="人物" predicted_values="PER, name"/><Label value="Place" alias="loc"/><Label value="other"/>
+</Labels><Text name="t" value="$content"/></View>"""
 ENTITY = {"start": 0, "end": 2, "text": "李明", "label": "PER", "score": 0.75}
 
 
