@@ -45,7 +45,7 @@ ROWS = (
     ("engines.folding",),
     ("model.folder", "evaluation.recall_bound"),
     ("pipeline",),
-    ("postprocessing",),
+    ("postprocessing", "words"),
     ("build",),
     ("tagger", "inputs.reader"),
     ("encoders", "decoders"),

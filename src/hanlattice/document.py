@@ -78,6 +78,20 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a text with its part of speech. ``text == document.text[start:end]`` holds for every word.
+
+    ``score`` is a confidence in [0, 1], or ``None`` for what no model has found, such as punctuation.
+    """
+
+    text: str
+    pos: str
+    start: int
+    end: int
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Lattice:
     """The words found in ``text``, ordered by (start, end). Spans are half-open, in characters.
 
@@ -133,8 +147,8 @@ class Document:
 
     ``tokens`` holds the token boundaries ``(start, end)`` of corpora whose tokens are not single characters,
     and ``None`` where every character is a token. ``meta`` carries whatever else came with the text, such as the
-    other columns of a row, or the file and line it was read from. ``read_lattice`` computes :attr:`lattice`; a
-    model sets it.
+    other columns of a row, or the file and line it was read from. ``read_lattice`` computes :attr:`lattice`, and
+    ``read_words`` :attr:`words`; a model sets them.
     """
 
     text: str
@@ -143,15 +157,28 @@ class Document:
     tokens: tuple[tuple[int, int], ...] | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     read_lattice: Callable[[], Lattice] | None = field(default=None, compare=False, repr=False)
+    read_words: Callable[[], tuple[Word, ...]] | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[type[Document], tuple[Any, ...]]:
-        """Pickle without the lattice, which refers to the whole lexicon."""
+        """Pickle without lattice and words, which refer to the model."""
         return Document, (self.text, self.entities, self.id, self.tokens, self.meta)
 
     @property
     def lattice(self) -> Lattice | None:
         """The words that the model read with the text; None if no model has read it, or after unpickling."""
         return None if self.read_lattice is None else self.read_lattice()
+
+    @property
+    def words(self) -> tuple[Word, ...] | None:
+        """The words of the text with parts of speech; None if no model has read it, or after unpickling.
+
+        They are computed at the first access, for the documents of a batch together, by the convention ``words``
+        with the lexicon as it is then. They cover everything but white space.
+
+        Raises:
+            ConfigError: the model has no convention ``words``.
+        """
+        return None if self.read_words is None else self.read_words()
 
     @property
     def spans(self) -> list[Span]:

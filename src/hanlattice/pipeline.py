@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 from hanlattice.config.settings import Config
-from hanlattice.document import Document, Entity, Lattice
+from hanlattice.document import Document, Entity, Lattice, Word
 from hanlattice.errors import HanlatticeError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.reader import Reader
@@ -27,6 +27,8 @@ from hanlattice.spans import ScoredSpan
 from hanlattice.text.edges import Edges
 from hanlattice.text.normalise import Normalised, Normaliser
 from hanlattice.text.windows import Window, windows
+from hanlattice.words import CONVENTION as WORDS
+from hanlattice.words import words_of
 
 if TYPE_CHECKING:
     from hanlattice.tagger import Tagger
@@ -299,13 +301,22 @@ class NER:
             sentences = self.reader.read(window_texts, lexicon, self.vocabulary.labels_of(convention))
             found = self.engine.find(sentences, head, batch_size=batch_size)
         documents, first = [], 0
-        for text, plain, ws in zip(texts, normalised, cut, strict=True):
+        words = [_Words(self, texts[i : i + batch_size], overrides) for i in range(0, len(texts), batch_size)]
+        for i, (text, plain, ws) in enumerate(zip(texts, normalised, cut, strict=True)):
             part = slice(first, first + len(ws))
             entities = self._entities(text, plain, ws, found[part], overrides)
             lattice = partial(_lattice, text, plain, ws, sentences[part], lexicon)
-            documents.append(Document(text, entities, read_lattice=lattice))
+            read_words = partial(words[i // batch_size].of, i % batch_size)
+            documents.append(Document(text, entities, read_lattice=lattice, read_words=read_words))
             first += len(ws)
         return documents
+
+    def _words(self, texts: Sequence[str], overrides: Overrides) -> list[tuple[Word, ...]]:
+        """The words of texts, by the convention for words and the lexicon of ``overrides``."""
+        self.vocabulary.labels_of(WORDS)
+        only = Overrides(lexicon=overrides.lexicon, convention=WORDS)
+        found = self._predict(texts, only, max(len(texts), 1))
+        return [words_of(document.text, document.entities) for document in found]
 
     def _entities(
         self,
@@ -328,6 +339,26 @@ class NER:
     def _edges(self, convention: str) -> Edges:
         further = self.config.conventions.get(convention)
         return self.config.prediction.edges if further is None else further.edges
+
+
+class _Words:
+    """The words of the documents of a batch, computed when the first of these documents needs them."""
+
+    def __init__(self, ner: NER, texts: Sequence[str], overrides: Overrides):
+        self._ner, self._texts, self._overrides = ner, texts, overrides
+        self._found: list[tuple[Word, ...]] = []
+        self._lock = threading.Lock()
+
+    def of(self, i: int) -> tuple[Word, ...]:
+        """The words of a text.
+
+        Raises:
+            UnknownConvention: the model has no convention for words.
+        """
+        with self._lock:
+            if not self._found:
+                self._found = self._ner._words(self._texts, self._overrides)
+        return self._found[i]
 
 
 def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None) -> NER:

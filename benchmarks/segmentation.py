@@ -1,0 +1,110 @@
+"""F1 of word segmentation and of parts of speech, beside jieba on the same text, and the cost of `document.words`.
+
+    HANLATTICE_DATA=… python benchmarks/segmentation.py [--model MODEL] [--documents 2000]
+
+The text is the held-out part of the People's Daily of January 1998: the documents that share 13 characters with a
+held-out text, which no part of the packaged model was trained on. A word counts if both ends are right, and for the
+tag also its part of speech, after the merging of `scripts/tag_words.py`. Punctuation is not scored.
+
+The corpus splits names of several words (中国 人民 银行), and the convention `words` does not. Therefore there are two
+rows: all words of the corpus, and the words outside named entities. jieba's dictionary and its model for unknown
+words come in part from the same newspaper, so its scores are not those of unseen text.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import jieba.posseg
+
+import hanlattice
+from hanlattice import corpus
+from hanlattice.document import Document
+from hanlattice.evaluation.scores import Score, percent
+from hanlattice.words import PUNCTUATION
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+from open_corpora import held_out
+from tag_words import part_of_speech
+
+Word = tuple[int, int, str]
+NAMES = {"nr": "PER", "ns": "LOC", "nt": "ORG", "eng": "nx"}
+
+
+def gold(document: Document) -> list[Word]:
+    """The words of the corpus with merged tags, without punctuation."""
+    tags = map(part_of_speech, document.meta["pos"])
+    pairs = zip(document.tokens or (), tags, strict=True)
+    return [(start, end, NAMES.get(tag, tag)) for (start, end), tag in pairs if tag]
+
+
+def of_jieba(text: str) -> list[Word]:
+    words, start = [], 0
+    for pair in jieba.posseg.cut(text):
+        end = start + len(pair.word)
+        tag = NAMES.get(pair.flag) or part_of_speech("w" if pair.flag == "x" else pair.flag)
+        if tag:
+            words.append((start, end, NAMES.get(tag, tag)))
+        start = end
+    return words
+
+
+def outside(words: Iterable[Word], document: Document) -> set[Word]:
+    """The words that share no character with a named entity of the corpus."""
+    inside = {i for entity in document.entities for i in range(entity.start, entity.end)}
+    return {word for word in words if inside.isdisjoint(range(word[0], word[1]))}
+
+
+def untagged(words: Iterable[Word]) -> set[Word]:
+    return {(start, end, "") for start, end, _ in words}
+
+
+def scored(documents: list[Document], predicted: list[list[Word]], which: Callable[..., set[Word]]) -> list[Score]:
+    """The scores of segmentation and of tags over all documents."""
+    scores = []
+    for view in (untagged, set):
+        counts = [0, 0, 0]
+        for document, found in zip(documents, predicted, strict=True):
+            a, b = view(which(gold(document), document)), view(which(found, document))
+            for i, n in enumerate((len(a), len(b), len(a & b))):
+                counts[i] += n
+        scores.append(Score(*counts))
+    return scores
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model")
+    parser.add_argument("--documents", type=int, default=2000, help="at most so many")
+    a = parser.parse_args()
+    data = Path(os.environ["HANLATTICE_DATA"])
+    is_held_out = held_out(data / "held_out.py")
+    read = corpus.read(data / "labelled/people_daily_199801/199801.txt")
+    documents = [d for d in read if d.tokens and is_held_out(d.text)][: a.documents]
+    texts = [d.text for d in documents]
+    ner = hanlattice.load(a.model, threads=1)
+    ner(texts[:100])
+    start = time.perf_counter()
+    found = list(ner(texts))
+    entities_only = time.perf_counter() - start
+    words = [[(w.start, w.end, w.pos) for w in d.words or () if w.pos != PUNCTUATION] for d in found]
+    with_words = time.perf_counter() - start
+    jieba.initialize()
+    start = time.perf_counter()
+    theirs = [of_jieba(text) for text in texts]
+    seconds = time.perf_counter() - start
+    print(f"{len(texts):,} documents, {sum(map(len, texts)):,} characters")
+    print("| words | system | segmentation P | R | F1 | tags F1 |\n|---|---|---|---|---|---|")
+    for title, which in (("all", lambda rows, _: set(rows)), ("outside names", outside)):
+        for system, rows in (("hanlattice", words), ("jieba", theirs)):
+            cut, tagged = scored(documents, rows, which)
+            cells = [percent(value) for value in (cut.precision, cut.recall, cut.f1, tagged.f1)]
+            print(f"| {title} | {system} | {' | '.join(cells)} |")
+    print(f"entities alone {entities_only:.2f} s, entities and words {with_words:.2f} s, jieba {seconds:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
