@@ -258,14 +258,14 @@ class TestEngines:
             assert scores(other, convention) == pytest.approx(scores(ner, convention), abs=1e-3)
         assert api.load(exported, engine="onnx", convention="names").labels == ("name", "place")
 
-    @pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor of x86 with AVX2")
+    @pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor with AVX2 or NEON")
     def test_the_kernels_answer_as_torch(self, ner: NER, trained: Path) -> None:
         other = api.load(trained, engine="native", threads=2)
         for convention in self.CONVENTIONS:
             assert answers(other, convention=convention) == answers(ner, convention=convention)
             assert scores(other, convention) == pytest.approx(scores(ner, convention), abs=1e-3)
 
-    @pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor of x86 with AVX2")
+    @pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor with AVX2 or NEON")
     @pytest.mark.parametrize("int8", [False, True])
     def test_emissions_of_the_kernels_with_large_shifts(
         self, ner: NER, tmp_path: Path, trained: Path, int8: bool

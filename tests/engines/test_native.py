@@ -24,7 +24,7 @@ from hanlattice.spans import ScoredSpan
 from untrained_flat import TEXTS, VARIANTS, emissions, encoded, untrained
 
 LEVELS = library.levels()
-pytestmark = pytest.mark.skipif(not LEVELS, reason="no C compiler, or no processor of x86 with AVX2")
+pytestmark = pytest.mark.skipif(not LEVELS, reason="no C compiler, or no processor with AVX2 or NEON")
 
 
 @pytest.fixture(params=LEVELS)

@@ -9,7 +9,7 @@ from hanlattice.errors import EngineError, HanlatticeError
 from hanlattice.kernels import library
 from hanlattice.kernels.structs import STRUCTS
 
-pytestmark = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no x86 processor with AVX2")
+pytestmark = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor with AVX2 or NEON")
 
 
 @pytest.mark.parametrize("level", library.levels())

@@ -38,7 +38,7 @@ from hanlattice.pipeline import NER
 ENGINES = ("native", "torch", "auto")
 TEXT = "李明在北京工作。"
 
-needs_kernels = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor of x86 with AVX2")
+needs_kernels = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor with AVX2 or NEON")
 
 
 @pytest.fixture(scope="module")

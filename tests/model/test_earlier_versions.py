@@ -33,7 +33,7 @@ def assert_same(ner: NER, name: str) -> None:
 @pytest.mark.parametrize(("convention", "label"), [("open", "PER"), ("names", "name")])
 def test_a_model_with_two_conventions(engine: Any, convention: str, label: str) -> None:
     if engine == "native" and not library.levels():
-        pytest.skip("no C compiler, or no x86 processor with AVX2")
+        pytest.skip("no C compiler, or no processor with AVX2 or NEON")
     ner = hanlattice.load(FOLDER / "flat", engine=engine, convention=convention)
     ner.lexicon.add("天气", label)
     assert_same(ner, f"flat/{convention}")

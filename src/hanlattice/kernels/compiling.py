@@ -6,26 +6,51 @@ It imports nothing of the package, so that a build can run this file alone.
 """
 
 import os
+import platform
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from platform import machine
+from typing import NamedTuple
 
 HERE = Path(__file__).parent
 SOURCES = ("trie.c", "flat.c", "chain.c", "level.c")
-# Compiler flags of each instruction set, in the order of processor_level() in level.c.
-AVX512 = ("-march=x86-64-v4", "-mprefer-vector-width=512", "-mavx512vnni")
-LEVELS = {"avx2": ("-march=x86-64-v3",), "avx512": AVX512, "avx512bf16": (*AVX512, "-mavx512bf16")}
 FLAGS = ("-O3", "-std=gnu11", "-fno-math-errno", "-shared", "-fPIC")
 
+# Compiler flags of each instruction set, in the order of processor_level() in level.c.
+_AVX512 = ("-march=x86-64-v4", "-mprefer-vector-width=512", "-mavx512vnni")
+X86 = {"avx2": ("-march=x86-64-v3",), "avx512": _AVX512, "avx512bf16": (*_AVX512, "-mavx512bf16")}
+ARM = {"neon": ()}
+BUILDS: Mapping[str, Mapping[str, Sequence[str]]] = {"x86_64": X86, "amd64": X86, "aarch64": ARM, "arm64": ARM}
+LEVELS = BUILDS.get(platform.machine().lower(), {})
 
-def library(level: str) -> Path:
+
+class Target(NamedTuple):
+    """A platform that zig compiles for: its name in zig, and the processor and the system."""
+
+    zig: str
+    machine: str
+    system: str
+
+
+# By the platform tag of the wheel. Older versions of glibc, musl or the system do not open the kernels.
+TARGETS = {
+    "manylinux_2_17_x86_64": Target("x86_64-linux-gnu.2.17", "x86_64", "linux"),
+    "manylinux_2_17_aarch64": Target("aarch64-linux-gnu.2.17", "aarch64", "linux"),
+    "musllinux_1_2_x86_64": Target("x86_64-linux-musl", "x86_64", "linux"),
+    "musllinux_1_2_aarch64": Target("aarch64-linux-musl", "aarch64", "linux"),
+    "macosx_11_0_arm64": Target("aarch64-macos.11.0", "aarch64", "darwin"),
+    "macosx_11_0_x86_64": Target("x86_64-macos.11.0", "x86_64", "darwin"),
+    "win_amd64": Target("x86_64-windows-gnu", "x86_64", "win32"),
+}
+
+
+def library(level: str, system: str = sys.platform) -> Path:
     """The path of the library for an instruction set; the file exists if it was compiled."""
-    return HERE / f"kernels_{level}.so"
+    return HERE / f"kernels_{level}.{'dll' if system == 'win32' else 'so'}"
 
 
 def compiler() -> list[str] | None:
@@ -38,27 +63,52 @@ def compiler() -> list[str] | None:
 
 
 def compile_all() -> list[Path]:
-    """Compile all libraries and return those that succeeded; none without a compiler, or if this is not x86.
+    """Compile all libraries for this machine and return those that succeeded.
 
-    Each is written to a temporary folder first, so that a library is complete when it appears.
+    There are none without a compiler, or on a processor other than x86-64 and 64-bit ARM. Each is written to a
+    temporary folder first, so that a library is complete when it appears.
     """
     command = compiler()
-    if command is None or sys.platform == "win32" or machine().lower() not in ("x86_64", "amd64"):
+    if command is None:
         return []
     return [made for level, flags in LEVELS.items() if (made := _compiled(command, library(level), flags))]
 
 
+def compile_for(tag: str) -> list[Path]:
+    """Compile all libraries for the platform of a wheel with zig (package ``ziglang``), and return them.
+
+    Raises:
+        subprocess.CalledProcessError: a library cannot be compiled.
+    """
+    target = TARGETS[tag]
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig]
+    made = []
+    for level, flags in BUILDS[target.machine].items():
+        path = library(level, target.system)
+        _compile(command, path, [_of_zig(flag) for flag in flags])
+        made.append(path)
+    return made
+
+
+def _of_zig(flag: str) -> str:
+    """The flag in the spelling of zig, whose names of processors have underscores."""
+    return flag.replace("x86-64-", "x86_64_")
+
+
 def _compiled(command: Sequence[str], target: Path, flags: Sequence[str]) -> Path | None:
+    try:
+        _compile(command, target, flags)
+    except subprocess.CalledProcessError:
+        return None
+    return target
+
+
+def _compile(command: Sequence[str], target: Path, flags: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(dir=HERE) as folder:
         draft = Path(folder) / target.name
         sources = [str(HERE / source) for source in SOURCES]
-        done = subprocess.run(
-            [*command, *FLAGS, *flags, "-o", str(draft), *sources], capture_output=True, check=False
-        )
-        if done.returncode:
-            return None
+        subprocess.run([*command, *FLAGS, *flags, "-o", str(draft), *sources], capture_output=True, check=True)
         draft.replace(target)
-    return target
 
 
 if __name__ == "__main__":

@@ -244,11 +244,7 @@ static void prefix_sums(const float *summands, int64_t stride, int64_t n, int64_
 
 /* Replaces each lane by the sum over all lanes of its head. Lane i belongs to head i % A. */
 INLINE vec sum_by_head(vec x, int64_t heads) {
-    for (int64_t by = LANES / 2; by >= heads; by /= 2) {
-        ivec other;
-        for (int i = 0; i < LANES; i++) other[i] = i ^ (int)by;
-        x += __builtin_shuffle(x, other);
-    }
+    for (int64_t by = LANES / 2; by >= heads; by /= 2) x += swap_lanes(x, by);
     return x;
 }
 
@@ -276,7 +272,9 @@ INLINE void pack(const float *x, const float *plus, int64_t parts, const int bf1
 
 /* sum + x * y; with bf16, two products in each lane. */
 INLINE vec add_product(vec sum, vec x, vec y, const int bf16) {
-#if HAS_BF16
+#if HAS_BF16 && defined(__clang__)
+    if (bf16) return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)x, (__m512bh)y);
+#elif HAS_BF16
     if (bf16) {
         __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "vm"(y));
         return sum;
@@ -291,8 +289,7 @@ INLINE vec add_product(vec sum, vec x, vec y, const int bf16) {
 INLINE vec score(const float *content, const float *position, const Key *keys, int64_t n_keys, int64_t ahead,
                  const int64_t parts, const int64_t heads, const int bf16, vec largest, float *scores) {
     vec by_content[PARTS], by_position[PARTS];
-#pragma GCC unroll 16
-    for (int64_t p = 0; p < parts; p++) {
+    UNROLL for (int64_t p = 0; p < parts; p++) {
         by_content[p] = CV(content + p * LANES);
         by_position[p] = CV(position + p * LANES);
     }
@@ -300,8 +297,7 @@ INLINE vec score(const float *content, const float *position, const Key *keys, i
         const float *key = keys[j].key, *encoding = keys[j].encoding + ahead;
         __asm__("" : "+r"(encoding)); /* keeps the compiler from computing an address for each part */
         vec one = {0}, other = {0};
-#pragma GCC unroll 16
-        for (int64_t p = 0; p < parts; p++) {
+        UNROLL for (int64_t p = 0; p < parts; p++) {
             one = add_product(one, by_content[p], CV(key + p * LANES), bf16);
             other = add_product(other, by_position[p], CV(encoding + p * LANES), bf16);
         }
@@ -328,19 +324,14 @@ INLINE vec exp_scores(float *scores, int64_t n_keys, const int64_t heads, vec la
 INLINE void read_values(const float *weights, const Key *keys, int64_t n_keys, const int64_t parts,
                         const int64_t heads, const int bf16, float *out) {
     vec sum[PARTS];
-    ivec repeat;
-    for (int l = 0; l < LANES; l++) repeat[l] = l % (int)heads;
-#pragma GCC unroll 16
-    for (int64_t p = 0; p < parts; p++) sum[p] = CV(out + p * LANES);
+    UNROLL for (int64_t p = 0; p < parts; p++) sum[p] = CV(out + p * LANES);
     for (int64_t j = 0; j < n_keys; j += bf16 ? 2 : 1) {
-        vec weight = __builtin_shuffle(CV(weights + j * heads), repeat);
-        if (bf16) weight = pack_bf16(weight, __builtin_shuffle(CV(weights + (j + 1) * heads), repeat));
+        vec weight = repeat_lanes(CV(weights + j * heads), heads);
+        if (bf16) weight = pack_bf16(weight, repeat_lanes(CV(weights + (j + 1) * heads), heads));
         const float *value = keys[j].value;
-#pragma GCC unroll 16
-        for (int64_t p = 0; p < parts; p++) sum[p] = add_product(sum[p], weight, CV(value + p * LANES), bf16);
+        UNROLL for (int64_t p = 0; p < parts; p++) sum[p] = add_product(sum[p], weight, CV(value + p * LANES), bf16);
     }
-#pragma GCC unroll 16
-    for (int64_t p = 0; p < parts; p++) V(out + p * LANES) = sum[p];
+    UNROLL for (int64_t p = 0; p < parts; p++) V(out + p * LANES) = sum[p];
 }
 
 /* Attention of all queries of a sentence; rows of `out` have D floats. The encodings of a key for the next query are in

@@ -1,14 +1,33 @@
-/* The instruction set of this processor: 3 is AVX-512 with VNNI (int8) and bfloat16, 2 is AVX-512 with VNNI, 1 is AVX2,
- * 0 is none of them. */
+/* The instruction set of this processor, as an index into the builds of compiling.py; 0 is none of them. On x86, 1 is AVX2,
+ * 2 is AVX-512 with VNNI (int8), 3 is that with bfloat16. On ARM, 1 is NEON, which every 64-bit processor has. */
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <stdint.h>
+
+/* The registers that the system saves: bits 1 and 2 are those of AVX, 5 to 7 those of AVX-512. */
+static uint32_t saved_registers(void) {
+    uint32_t low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+#define ALL(word, mask) (((word) & (mask)) == (mask))
+#define BIT(n) (1u << (n))
 
 int processor_level(void) {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd") &&
-        __builtin_cpu_supports("avx512vnni"))
-        return __builtin_cpu_supports("avx512bf16") ? 3 : 2;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) return 1;
-#endif
-    return 0;
+    const uint32_t fma_xsave_avx = BIT(12) | BIT(27) | BIT(28); /* leaf 1, ecx */
+    const uint32_t avx2_bmi2 = BIT(5) | BIT(8);                 /* leaf 7, ebx */
+    const uint32_t f_dq_cd_bw_vl = BIT(16) | BIT(17) | BIT(28) | BIT(30) | BIT(31);
+    const uint32_t vnni = BIT(11), bf16 = BIT(5); /* leaf 7, ecx; leaf 7.1, eax */
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !ALL(c, fma_xsave_avx) || !ALL(saved_registers(), 0x06)) return 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !ALL(b, avx2_bmi2)) return 0;
+    if (!ALL(b, f_dq_cd_bw_vl) || !ALL(c, vnni) || !ALL(saved_registers(), 0xe6)) return 1;
+    return a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && ALL(a, bf16) ? 3 : 2;
 }
+#elif defined(__aarch64__)
+int processor_level(void) { return 1; }
+#else
+int processor_level(void) { return 0; }
+#endif

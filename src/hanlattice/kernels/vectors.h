@@ -26,6 +26,58 @@ typedef double dvec __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_al
 #define D(p) (*(dvec *)(p))
 #define CD(p) (*(const dvec *)(p))
 
+/* Unroll the loop that follows. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll 16")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/* A vector whose lane i is lane f(i) of x. The compilers have different builtins, and clang needs constant indices. */
+#if LANES == 16
+#define EACH_LANE(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12), f(13), f(14), f(15)
+#else
+#define EACH_LANE(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
+#endif
+#if defined(__clang__)
+#define SHUFFLED(x, f) __builtin_shufflevector(x, x, EACH_LANE(f))
+#else
+#define SHUFFLED(x, f) __builtin_shuffle(x, (ivec){EACH_LANE(f)})
+#endif
+
+/* Lane i of the result is lane i ^ by; `by` is a power of 2 and less than LANES. */
+INLINE vec swap_lanes(vec x, int64_t by) {
+#define AT(i) (i ^ 1)
+    if (by == 1) return SHUFFLED(x, AT);
+#undef AT
+#define AT(i) (i ^ 2)
+    if (by == 2) return SHUFFLED(x, AT);
+#undef AT
+#define AT(i) (i ^ 4)
+    if (by == 4) return SHUFFLED(x, AT);
+#undef AT
+#define AT(i) ((i + 8) % LANES)
+    return SHUFFLED(x, AT);
+#undef AT
+}
+
+/* Lane i of the result is lane i % n; `n` is a power of 2 and at most LANES. */
+INLINE vec repeat_lanes(vec x, int64_t n) {
+#define AT(i) 0
+    if (n == 1) return SHUFFLED(x, AT);
+#undef AT
+#define AT(i) (i % 2)
+    if (n == 2) return SHUFFLED(x, AT);
+#undef AT
+#define AT(i) (i % 4)
+    if (n == 4) return SHUFFLED(x, AT);
+#undef AT
+#define AT(i) (i % 8)
+    if (n == 8) return SHUFFLED(x, AT);
+#undef AT
+    return x;
+}
+
 INLINE vec broadcast(float x) { return x - (vec){0}; }
 
 INLINE vec maximum(vec a, vec b) {
