@@ -76,8 +76,8 @@ class DataConfig(_Ranged):
             and space between entities. If it is not 0, dev is scored with and without punctuation.
         noise: share of them that is read with noise such as blanks, emoji, line breaks and OCR errors; see
             :mod:`hanlattice.training.noise`.
-        user_words: share of them in which entities are in the lexicon as words that a user added; half of these
-            have invented names. See :mod:`hanlattice.training.user_words` and
+        user_words: share of them in which entities are in the lexicon as words that a user added; most of
+            these have invented names. See :mod:`hanlattice.training.user_words` and
             :mod:`hanlattice.training.invented_names`. Without a composition of words it has no effect.
         convention: name of the annotation convention of ``train``.
     """

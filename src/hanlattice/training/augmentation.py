@@ -16,7 +16,7 @@ from hanlattice.training.noise import noisy, without_punctuation
 from hanlattice.training.user_words import UserWords
 from hanlattice.training.window import AnnotatedWindow
 
-INVENTED = 0.5  # of the examples with user words, the share with invented names
+INVENTED = 0.6  # of the examples with user words, the share with invented names
 
 
 @dataclass(frozen=True)
