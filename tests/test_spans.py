@@ -18,6 +18,7 @@ from hanlattice.spans import (
     from_tags,
     guess_scheme,
     ill_formed,
+    joined_pairs,
     tag_names,
     to_tags,
 )
@@ -81,6 +82,15 @@ def test_short_sequences_are_read_as_by_fastnlp_and_seqeval(scheme):
     for tags in sequences(scheme):
         assert from_tags(tags, scheme) == fast_nlp(tags), tags
         assert from_tags(tags, scheme, strict=True) == seqeval_strict(tags, scheme), tags
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_joined_pairs_are_the_tags_of_one_span(scheme):
+    names = tag_names(LABELS, scheme)
+    joined = joined_pairs(names, scheme)
+    for i, first in enumerate(names):
+        for j, second in enumerate(names):
+            assert joined[i][j] == any(s.end - s.start == 2 for s in from_tags([first, second], scheme))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

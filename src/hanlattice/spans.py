@@ -236,6 +236,12 @@ def allowed_transitions(tags: Sequence[str], scheme: str) -> tuple[list[bool], l
     return start, pair, end
 
 
+def joined_pairs(tags: Sequence[str], scheme: str) -> list[list[bool]]:
+    """Whether the second of two neighbouring tags continues the entity of the first, ``[Y][Y]``."""
+    parsed = _parse_tags(tags, scheme)
+    return [[_continues(previous, tag) for tag in parsed] for previous in parsed]
+
+
 def _letters(scheme: str) -> str:
     try:
         return SCHEMES[scheme]

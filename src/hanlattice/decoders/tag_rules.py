@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from hanlattice.decoders.structs.decoding import Potentials, segment_probability, viterbi
-from hanlattice.spans import ScoredSpan, Span, allowed_transitions, from_tags, tag_names
+from hanlattice.spans import ScoredSpan, Span, allowed_transitions, from_tags, joined_pairs, tag_names
 
 # Maximum number of labels. The number of transitions between tags grows with its square.
 MAX_LABELS = 1000
@@ -74,9 +74,9 @@ class TagRules:
         self.names = [f"<{i}>" for i in range(extra)] + tag_names(labels, scheme)
         self._read_as = read_as = ["O" if i < extra else tag for i, tag in enumerate(self.names)]
         self.start, self.pair, self.end = map(np.array, allowed_transitions(read_as, scheme))
-        joined = [[Span(0, 2, b[2:]) in from_tags([a, b], scheme) for b in read_as] for a in read_as]
-        of_label = [[Span(0, 1, x) in from_tags([tag], scheme) for tag in read_as] for x in self.labels]
-        self.joined, self.of_label = np.array(joined), np.array(of_label).reshape(-1, len(read_as))
+        self.joined = np.array(joined_pairs(read_as, scheme))
+        of_label = [[tag != "O" and tag[2:] == label for tag in read_as] for label in self.labels]
+        self.of_label = np.array(of_label, np.bool_).reshape(-1, len(read_as))
         self.begins = np.array([tag[0] in "BSU" for tag in read_as])
 
     def spans(self, tags: Int[np.ndarray, "B N"], lengths: Sequence[int]) -> list[list[Span]]:
