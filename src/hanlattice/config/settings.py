@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from hanlattice.config.parts import Part
@@ -308,9 +309,15 @@ class Config:
         return _overlay(self, settings, source, "")
 
 
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of the settings of a class, which are text in its annotations."""
+    return get_type_hints(kind)
+
+
 def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str) -> Any:
     """``current`` with ``settings`` on top; ``source`` and ``prefix`` name the file and the table in errors."""
-    hints = get_type_hints(type(current))
+    hints = _hints(type(current))
     names = {f.name for f in fields(current)}
     changes: dict[str, Any] = {}
     for key, value in settings.items():

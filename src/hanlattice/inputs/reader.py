@@ -1,6 +1,7 @@
 """Converts texts to arrays of ids: of characters, of bigrams, and of matched lexicon words."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -38,9 +39,9 @@ class Reader:
         rows = np.arange(len(codes), dtype=np.int64) + FIRST_ROW
         self._char_rows = np.full(COUNT, UNKNOWN, np.int64)
         self._char_rows[codes] = rows
-        self._lower = _lower_table()
-        unknown = self._char_rows == UNKNOWN
-        self._char_rows[unknown] = self._char_rows[self._lower][unknown]
+        self._lower, changed = _lower_table()
+        unknown = changed[self._char_rows[changed] == UNKNOWN]
+        self._char_rows[unknown] = self._char_rows[self._lower[unknown]]
         pairs = code_points("".join(vocabulary.bigrams)).reshape(-1, 2)
         keys = _keys(pairs[:, 0], pairs[:, 1])
         order = np.argsort(keys)
@@ -168,11 +169,16 @@ def _keys(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.i
     return first.astype(np.int64) << 21 | second.astype(np.int64)
 
 
-def _lower_table() -> NDArray[np.uint32]:
-    """A table from code points to lower case, for Latin (also full-width), Greek, Cyrillic and Armenian."""
+@cache
+def _lower_table() -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """A table from code points to lower case, for Latin (also full-width), Greek, Cyrillic and Armenian.
+
+    Returns:
+        The table, and the code points that it changes. All readers share both; they are not modified.
+    """
     table = np.arange(COUNT, dtype=np.uint32)
     for code in (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B)):
         lower = chr(code).lower()
         if len(lower) == 1:
             table[code] = ord(lower)
-    return table
+    return table, np.flatnonzero(table != np.arange(COUNT))
