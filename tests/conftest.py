@@ -10,23 +10,38 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
 from hypothesis import settings
-from jaxtyping import install_import_hook
+
+import annotation_checks
 
 # On a loaded machine an example may take any time: a property fails by its result, never by the clock.
 settings.register_profile("hanlattice", deadline=None)
 settings.load_profile("hanlattice")
 
-# Every annotation in these modules runs: types by beartype, and shapes, whose letters must agree in each call.
+# Annotations in these modules are checked: types by beartype, and shapes, whose letters must agree in each call.
 # Not inputs.vocabulary: it checks files itself, and tests see its own messages about wrong types.
 INPUTS = ("inputs.batch", "inputs.encoded", "inputs.reader", "inputs.segmentation")
 CHECKED = ("decoders", "embeddings", "encoders", *INPUTS, "layers", "tagger")
-install_import_hook([f"hanlattice.{name}" for name in CHECKED], "beartype.beartype")
+annotation_checks.install([f"hanlattice.{name}" for name in CHECKED])
+
+
+def pytest_runtest_setup() -> None:
+    annotation_checks.next_test()
+
+
+ROOT = Path(__file__).parents[1]
+# Slow tests, files and folders, which scripts/slow_tests.py writes from measured durations.
+SLOW = (ROOT / "tests" / "slow_tests.txt").read_text("utf-8").split()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """``-m "not slow"`` does not import slow files: importing them takes longer than many quick tests."""
+    is_slow = collection_path.relative_to(ROOT).as_posix() in SLOW
+    return True if is_slow and config.option.markexpr == "not slow" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that slow_tests.txt names, which scripts/slow_tests.py writes from measured durations."""
-    slow = (Path(__file__).parent / "slow_tests.txt").read_text("utf-8").split()
-    starts = tuple(f"{line}{end}" for line in slow for end in ("/", "::", "["))
+    """Mark slow tests."""
+    starts = tuple(f"{line}{end}" for line in SLOW for end in ("/", "::", "["))
     for item in items:
         if f"{item.nodeid}[".startswith(starts):
             item.add_marker("slow")

@@ -13,8 +13,10 @@ import torch
 from jaxtyping import TypeCheckError
 
 import hanlattice
+from annotation_checks import EVERY, FIRST, next_test, switched_off
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.table import Table
+from hanlattice.encoders.lgn import mean
 from hanlattice.inputs.batch import Batch, Words
 
 ROOT = Path(__file__).parents[1]
@@ -227,3 +229,23 @@ class TestShapesAreChecked:
         assert characters(Batch(ids, ids, mask, Words(ids, ids, ids, ids, mask))).shape == (2, 3, 5)
         with pytest.raises(TypeCheckError):
             characters.chars(ids.float())
+
+    def test_of_the_first_calls_and_then_of_every_tenth(self) -> None:
+        x, mask = torch.ones(1, 2, 3), torch.ones(1, 2)  # a mask should be Boolean
+        refused = []
+        for number in range(1, FIRST + 2 * EVERY + 1):
+            try:
+                mean(x, mask)
+            except TypeCheckError:
+                refused.append(number)
+        assert refused == [*range(1, FIRST + 1), FIRST + EVERY, FIRST + 2 * EVERY]
+        next_test()
+        with pytest.raises(TypeCheckError):
+            mean(x, mask)
+
+    def test_of_no_call_while_switched_off(self) -> None:
+        x, mask = torch.ones(1, 2, 3), torch.ones(1, 2)
+        with switched_off():
+            mean(x, mask)
+        with pytest.raises(TypeCheckError):
+            mean(x, mask)

@@ -1,0 +1,83 @@
+"""Checks types and shapes in annotations while tests run: ten calls of a function in each test, then every tenth.
+
+Checking a call takes longer than most of the functions do. Training repeats the same few calls hundreds of times,
+so checking all of them would double the time of the tests and find nothing more.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import is_dataclass
+from typing import Any
+
+import jaxtyping
+
+FIRST = 10  # calls of a function, in each test, that are all checked
+EVERY = 10  # of the later ones, one in this many is checked
+
+
+class _Calls:
+    """The number of calls of a function in the test that is running."""
+
+    def __init__(self) -> None:
+        self.test, self.number = -1, 0
+
+
+_calls: dict[int, _Calls] = {}  # by the id of the function's code, which all copies of a nested function share
+_checked_by_jaxtyping = jaxtyping.jaxtyped
+_test = 0  # the number of the test that is running
+_is_on = True
+
+
+def install(modules: Sequence[str]) -> None:
+    """Check the functions and dataclasses of these modules, if they are imported after this call."""
+    jaxtyping.jaxtyped = jaxtyped  # the import hook decorates every function and class with this name
+    jaxtyping.install_import_hook(modules, "beartype.beartype")
+
+
+def next_test() -> None:
+    """Count calls from zero again."""
+    global _test
+    _test += 1
+
+
+@contextmanager
+def switched_off() -> Iterator[None]:
+    """No calls are checked: tracing would take the checks for conditions on the shapes of its inputs."""
+    global _is_on
+    _is_on = False
+    try:
+        yield
+    finally:
+        _is_on = True
+
+
+def jaxtyped(target: Any = None, *, typechecker: Any) -> Any:
+    """The decorator ``jaxtyping.jaxtyped``, but not all calls are checked."""
+    if target is None:
+        return functools.partial(jaxtyped, typechecker=typechecker)
+    if inspect.isfunction(target):
+        return _sampled(target, typechecker)
+    if is_dataclass(target) and "__init__" in vars(target):
+        target.__init__ = _sampled(target.__init__, typechecker)
+    return target
+
+
+def _sampled(function: Callable[..., Any], typechecker: Any) -> Callable[..., Any]:
+    calls = _calls.setdefault(id(function.__code__), _Calls())
+    checked: Callable[..., Any] | None = None
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        nonlocal checked
+        if calls.test != _test:
+            calls.test, calls.number = _test, 0
+        calls.number += 1
+        if not _is_on or (calls.number > FIRST and calls.number % EVERY):
+            return function(*arguments, **named)
+        # Made at the first call: it takes a millisecond, and many functions are never called.
+        checked = checked or _checked_by_jaxtyping(function, typechecker=typechecker)
+        return checked(*arguments, **named)
+
+    return call
