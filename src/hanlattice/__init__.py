@@ -1,7 +1,8 @@
 """Chinese named entity recognition on word lattices.
 
-``hanlattice.load()`` gives the packaged model, ``hanlattice.train(...)`` makes another, and
-``hanlattice.evaluate(...)`` scores one. Importing this package does not import torch; loading a model does.
+``hanlattice.load()`` loads the packaged model, ``hanlattice.train(...)`` trains another one, and
+``hanlattice.evaluate(...)`` scores a model. Importing this package does not import torch; training does, and so
+does loading a model with ``engine="torch"``.
 """
 
 from importlib import import_module
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
+# The module of each public name, imported when the name is first used.
+_MODULES = {
     "Config": "config.settings",
     "Document": "document",
     "Entity": "document",
@@ -57,9 +59,9 @@ moved.install()
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'hanlattice' has no attribute {name!r}")
-    return getattr(import_module(f"hanlattice.{_HOMES[name]}"), name)
+    return getattr(import_module(f"hanlattice.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -15,8 +15,9 @@ from hanlattice.errors import ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 
-# The proportion of characters of random text that are in words of the lexicon; in newspapers it is about the same.
-IN_WORDS = 0.7
+# The probability that the next part of a random text is a word of the lexicon, and not a single common character.
+# Words have about three characters, so most characters of the text are in words, as in newspapers.
+WORD_RATE = 0.35
 COMMON_CHARACTERS = (
     "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面而方后"
 )
@@ -66,7 +67,7 @@ def random_text(lexicon: Lexicon, characters: int, seed: int = 0) -> str:
     while missing > 0:
         word = (
             words[draw.integers(len(words))]
-            if draw.random() < IN_WORDS / 2
+            if draw.random() < WORD_RATE
             else COMMON_CHARACTERS[draw.integers(len(COMMON_CHARACTERS))]
         )
         parts.append("。" if draw.random() < 0.02 else word)
@@ -87,7 +88,8 @@ def measure_throughput(ner: NER, texts: Sequence[str], batch_size: int, seconds:
     """Measure the throughput on texts of equal length: the best of all passes over the texts.
 
     Args:
-        seconds: no pass starts later than this; there is at least one. A shorter warm-up pass is not counted.
+        seconds: no pass starts after this time, but one pass is always measured. A shorter warm-up pass is not
+            counted.
     """
     best, deadline = float("inf"), time.perf_counter() + seconds
     _time_pass(ner, texts[: 2 * batch_size], batch_size)
@@ -108,7 +110,7 @@ def measure_latency(ner: NER, texts: Sequence[str], seconds: float) -> Latency:
     """Measure the latency on texts of equal length, one text per call.
 
     Args:
-        seconds: no call starts later than this, except that each text is read at least once.
+        seconds: no call starts after this time, but each text is always read once.
     """
     times, deadline = [], time.perf_counter() + seconds
     for i, text in enumerate(cycle(texts)):

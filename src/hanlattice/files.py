@@ -85,7 +85,7 @@ def read_text(path: str | Path) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         for _ in _up_to_the_error(path, raw, 0):
-            pass
+            pass  # until it raises a DataError that names the line
         raise
 
 
@@ -174,7 +174,7 @@ def _utf16_without_mark(head: bytes) -> str | None:
     head = head[: len(head) // 2 * 2]
     for units, end in (("LE", b"\n\0"), ("BE", b"\0\n")):
         ends = sum(1 for i in range(0, len(head), 2) if head[i : i + 2] == end)
-        zeros = head[units == "LE" :: 2].count(0)
+        zeros = head[1 if units == "LE" else 0 :: 2].count(0)  # in the upper bytes
         if ends and 10 * zeros >= 9 * head.count(0) and _decodes(head, f"utf-16-{units.lower()}"):
             return units
     return None

@@ -107,7 +107,7 @@ class NER:
         self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length, base=lexicon)
         self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=_NONE)
         self._reopen: Callable[[], NER] | None = None
-        self._opened_with: object = None
+        self._state_when_opened: object = None
         self.folder: Path | None = None  # the folder it was loaded from
         self.renew()
         renew_after_fork(self)
@@ -121,13 +121,13 @@ class NER:
 
         ``folder`` is the folder that it was loaded from.
         """
-        self._reopen, self._opened_with, self.folder = reopen, self.lexicon.state, folder
+        self._reopen, self._state_when_opened, self.folder = reopen, self.lexicon.state, folder
         return self
 
     @property
     def lexicon_is_edited(self) -> bool:
         """Whether the lexicon is not the one that the model was loaded with."""
-        return self.lexicon.state is not self._opened_with
+        return self.lexicon.state is not self._state_when_opened
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._reopen is None:
@@ -337,8 +337,8 @@ class NER:
         return entities_of(text, plain, spans, nested=nested)
 
     def _edges(self, convention: str) -> Edges:
-        further = self.config.conventions.get(convention)
-        return self.config.prediction.edges if further is None else further.edges
+        settings = self.config.conventions.get(convention)  # None for the default convention
+        return self.config.prediction.edges if settings is None else settings.edges
 
 
 class _Words:
