@@ -38,11 +38,11 @@ def local(chunks: Iterator[Chunk], job: Job, *, workers: int = 1) -> Iterator[Pa
     for thread in threads:
         thread.start()
     try:
-        left = workers
-        while left:
+        working = workers
+        while working:
             match done.get():
                 case None:
-                    left -= 1
+                    working -= 1
                 case Part() as part:
                     yield part
                 case BaseException() as error:
@@ -106,7 +106,7 @@ class _WorkerThread(Thread):
                 return self.worker.annotate(chunk)
             except _LostError as lost:
                 self.worker = None
-                if self.source.closed:
+                if self.source.closed:  # the run ends, and the error below is not reported
                     break
                 where = f"{chunk.file}, at the rows from line {chunk.first}"
                 logger.warning("a worker was lost (%s): %s; attempt %d of %d", lost, where, attempt, MAX_TRIES)

@@ -124,7 +124,10 @@ class RunFolder:
             stream.write(as_json({"rows": part.rows, "bad": bad}))
 
     def finish(self) -> Run:
-        """Collect the bad rows in one file and, if the output is a file, join the parts."""
+        """Collect the bad rows in one file and, if the output is a file, join the parts.
+
+        The caller sets ``resumed`` of the result.
+        """
         output, markers = self.file or self.folder, self._markers()
         bad_rows = output.with_name(f"{output.name}.bad.jsonl") if self.file else self.folder / "_bad-rows.jsonl"
         rows = bad = 0
@@ -140,7 +143,7 @@ class RunFolder:
                 parts = [self._part(int(marker.stem)) for marker in markers]
                 OUTPUT_FORMATS[self.job.output].join(parts, stream)
             self._remove()
-        return Run(output, rows, bad, bad_rows if bad else None, 0)
+        return Run(output, rows, bad, bad_rows if bad else None, resumed=0)
 
     def _remove(self) -> None:
         """Remove the folder, the parts first, so that what remains is still recognised as the folder of a run."""

@@ -76,17 +76,20 @@ class InputFormat(ABC):
 
 
 def chunks_of_lines(source: Input, limits: Limits) -> Iterator[Chunk]:
-    """Chunks of raw lines; ``None`` for lines that are too long."""
+    """Chunks of raw lines; ``None`` for lines that are too long.
+
+    The size limit counts unpacked bytes. The size of a chunk counts bytes of the file, which may be compressed.
+    """
     with opened(source) as (stream, file):
-        number, first, size, before = 0, 1, 0, 0
+        number, first, size, before = 0, 1, 0, 0  # before: position in the file at the end of the last chunk
         rows: list[bytes | None] = []
         for line in lines(stream):
             rows.append(line)
             size += len(line or b"")
             if len(rows) >= limits.rows or size >= limits.size:
-                place = file.tell()
-                yield Chunk(number, str(source.path), source.format, first, rows, place - before)
-                number, first, size, before, rows = number + 1, first + len(rows), 0, place, []
+                position = file.tell()
+                yield Chunk(number, str(source.path), source.format, first, rows, position - before)
+                number, first, size, before, rows = number + 1, first + len(rows), 0, position, []
         if rows:
             yield Chunk(number, str(source.path), source.format, first, rows, file.tell() - before)
 

@@ -72,16 +72,17 @@ class Delimited(InputFormat):
 
     def rows(self, chunk: Chunk, column: str, into: str) -> Rows:
         header, records = chunk.rows
-        place, texts, places, bad, kept = header.index(column), [], [], [], []
+        index = header.index(column)
+        texts, line_numbers, bad, kept = [], [], [], []
         for line, record in records:
             reason = _reason_against(record, len(header))
             if reason:
                 bad.append(BadRow(line, reason, None if isinstance(record, str) else _shown(record)))
             else:
-                texts.append(record[place])
-                places.append(line)
+                texts.append(record[index])
+                line_numbers.append(line)
                 kept.append(record)
-        return DelimitedRows(texts, places, bad, header, kept)
+        return DelimitedRows(texts, line_numbers, bad, header, kept)
 
     def schema(self, source: Input, column: str) -> "pa.Schema":
         import pyarrow as pa

@@ -52,7 +52,7 @@ class JsonLines(InputFormat):
         return chunks_of_lines(source, limits)
 
     def rows(self, chunk: Chunk, column: str, into: str) -> Rows:
-        texts, places, bad, kept, parsed = [], [], [], [], []
+        texts, line_numbers, bad, kept, parsed = [], [], [], [], []
         for number, line in enumerate(chunk.rows, chunk.first):
             raw = decoded(line, number)
             row = raw if isinstance(raw, BadRow) else _parsed(raw.strip(" \t"), number, column, into)
@@ -60,10 +60,10 @@ class JsonLines(InputFormat):
                 bad.append(row)
             else:
                 texts.append(row[column])
-                places.append(number)
+                line_numbers.append(number)
                 kept.append(str(raw).strip(" \t"))
                 parsed.append(row)
-        return JsonRows(texts, places, bad, column, kept, parsed)
+        return JsonRows(texts, line_numbers, bad, column, kept, parsed)
 
     def check(self, source: Input, column: str, into: str) -> None:
         """JSON lines have no header to check."""

@@ -35,7 +35,7 @@ class ParquetRows(Rows):
 
 
 class Parquet(InputFormat):
-    """Rows take the place of lines, numbered from 1. Columns keep their types.
+    """Rows are numbered from 1, and these numbers are used as line numbers. Columns keep their types.
 
     In JSON, dates and times become ISO 8601 strings, decimals strings, and bytes base64.
     """
@@ -44,10 +44,11 @@ class Parquet(InputFormat):
         with _opened(source) as file:
             total, first, number = file.metadata.num_rows, 1, 0
             for batch in file.iter_batches(batch_size=limits.rows):
+                # Limits the bytes of a chunk: all rows of the batch count as equally large.
                 step = max(1, min(limits.rows, batch.num_rows * limits.size // max(batch.nbytes, 1)))
                 for start in range(0, batch.num_rows, step):
                     rows = batch.slice(start, step)
-                    size = source.size * rows.num_rows // max(total, 1)
+                    size = source.size * rows.num_rows // max(total, 1)  # share of the compressed file
                     yield Chunk(number, str(source.path), source.format, first, rows, size)
                     first, number = first + rows.num_rows, number + 1
 
@@ -56,11 +57,11 @@ class Parquet(InputFormat):
 
         values = chunk.rows.column(column).to_pylist()
         good = [isinstance(text, str) for text in values]
-        places = range(chunk.first, chunk.first + len(values))
-        bad = [BadRow(line, f"{column!r} is missing") for line, fine in zip(places, good, strict=True) if not fine]
+        numbers = range(chunk.first, chunk.first + len(values))
+        bad = [BadRow(row, f"{column!r} is missing") for row, fine in zip(numbers, good, strict=True) if not fine]
         kept = chunk.rows if all(good) else chunk.rows.filter(pa.array(good))
-        lines = [line for line, fine in zip(places, good, strict=True) if fine]
-        return ParquetRows([text for text in values if isinstance(text, str)], lines, bad, kept)
+        good_numbers = [row for row, fine in zip(numbers, good, strict=True) if fine]
+        return ParquetRows([text for text in values if isinstance(text, str)], good_numbers, bad, kept)
 
     def schema(self, source: Input, column: str) -> "pa.Schema":
         with _opened(source) as file:

@@ -35,15 +35,15 @@ class Text(InputFormat):
         return chunks_of_lines(source, limits)
 
     def rows(self, chunk: Chunk, column: str, into: str) -> Rows:
-        texts, places, bad = [], [], []
+        texts, line_numbers, bad = [], [], []
         for number, line in enumerate(chunk.rows, chunk.first):
             match decoded(line, number):
                 case BadRow() as problem:
                     bad.append(problem)
                 case text:
                     texts.append(text)
-                    places.append(number)
-        return TextRows(texts, places, bad, column)
+                    line_numbers.append(number)
+        return TextRows(texts, line_numbers, bad, column)
 
     def check(self, source: Input, column: str, into: str) -> None:
         """Plain text has no header to check."""
