@@ -55,8 +55,8 @@ def transformer(
     """A Transformer over characters; its settings include those of its position encoding."""
     kind = POSITIONS[position]
     of_position, of_encoder = select(kind, settings), select(build_transformer, settings)
-    for name in sorted(settings.keys() - of_position.keys() - of_encoder.keys()):
-        raise ValueError(f"the position {position!r} has no setting {name!r}")
+    if unknown := sorted(settings.keys() - of_position.keys() - of_encoder.keys()):
+        raise ValueError(f"the position {position!r} has no setting {unknown[0]!r}")
     return build_transformer(d_in, partial(kind, **of_position), **of_encoder)
 
 

@@ -125,7 +125,7 @@ def _inner_part(default: Part, value: Any, where: str, builders: Mapping[str, Bu
 
 
 def _inner_parts(value: Any, where: str, builders: Mapping[str, Builder]) -> dict[str, Part]:
-    """The parts in a table that is a setting of another part."""
+    """The parts in a table that is a setting of another part; a part without a name is ``characters``."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where} must be a table of parts, such as {where}.chars.name, not {value!r}")
     return {
@@ -141,9 +141,10 @@ def library_paths(builders: Mapping[str, Builder]) -> dict[str, Builder]:
     paths: dict[str, Builder] = {}
     for builder in builders.values():
         if builder.__qualname__ == builder.__name__:  # not inside a function, which no path can name
-            package = builder.__module__.rpartition(".")[0]
-            places = {builder.__module__, package} if package == "hanlattice.build" else {builder.__module__}
-            paths |= {f"{place}:{builder.__name__}": builder for place in places}
+            modules = {builder.__module__}
+            if builder.__module__.startswith("hanlattice.build."):
+                modules.add("hanlattice.build")  # the module of these builders in version 0.1
+            paths |= {f"{module}:{builder.__name__}": builder for module in modules}
     return paths | {old: paths[new] for old, new in _BUILT_BY.items() if new in paths}
 
 
