@@ -74,7 +74,10 @@ class _TimedSystem:
         self.loop = self.run.loop(config.training)
 
     def train(self) -> float:
-        """Train for one epoch from the current weights, as in the first epoch; returns characters per second."""
+        """Train for one epoch from the current weights; returns characters per second.
+
+        The progress is reset, so that every round has the learning rates and the batches of the first epoch.
+        """
         start = time.perf_counter()
         self.loop.progress = Progress()
         self.loop.epoch()

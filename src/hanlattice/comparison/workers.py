@@ -47,7 +47,7 @@ def run_in_parallel(trials: Iterable[Trial], jobs: int) -> Iterator[tuple[Trial,
 
 
 def _start(trial: Trial) -> _Process:
-    """Start a worker in a new session, so that Ctrl-C on the terminal reaches this process only, which stops it."""
+    """Start a worker in a new session: Ctrl-C on the terminal reaches only this process, which stops the worker."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     process = subprocess.Popen(
         [sys.executable, "-m", "hanlattice.comparison"],
@@ -78,7 +78,7 @@ def _read_messages(trial: Trial, process: _Process, messages: "Queue[tuple[Trial
                 reason = message["error"]
             else:
                 messages.put((trial, message))
-        process.wait()  # leaving the block closes its stdin, which would stop it
+        process.wait()  # inside the block, as its end closes stdin, which stops a worker that still runs
     if reason is None and process.returncode < 0:
         reason = f"killed by signal {-process.returncode}, possibly because memory ran out; use fewer --jobs"
     elif reason is None and process.returncode:
