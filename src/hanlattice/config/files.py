@@ -95,11 +95,10 @@ def save_config(config: Config, path: str | Path) -> None:
 def to_dict(config: Config) -> dict[str, Any]:
     """The configuration as nested dictionaries: the settings of a part are in the same table as its name."""
     nested = asdict(config)
-    for holder, kind in (
-        *((nested, kind) for kind in ("embedding", "encoder", "decoder")),
-        *((corpus, "decoder") for table in ("conventions", "auxiliary") for corpus in nested[table].values()),
-    ):
-        holder[kind] = {"name": holder[kind]["name"], **holder[kind]["settings"]}
+    corpora = [corpus for kind in ("conventions", "auxiliary") for corpus in nested[kind].values()]
+    parts = [(nested, "embedding"), (nested, "encoder"), (nested, "decoder")]
+    for table, key in (*parts, *((corpus, "decoder") for corpus in corpora)):
+        table[key] = {"name": table[key]["name"], **table[key]["settings"]}
     return nested
 
 

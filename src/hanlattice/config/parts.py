@@ -41,13 +41,13 @@ class Part:
 def _laid_over(
     old: Mapping[str, Any], new: Mapping[str, Any], key: str = "", *, part: bool = True
 ) -> dict[str, Any]:
-    """``old`` updated with ``new``, table by table. With ``part``, they are the settings of a part with its name.
-
-    If ``new`` names another part, it replaces ``old``. Parts within parts are called ``inner``, or are in a table
-    called ``parts``. In any other table, such as the queries of labels, ``name`` is a key like others.
+    """``old`` updated with ``new``, table by table; a part with another name replaces the old part as a whole.
 
     Args:
-        key: the name of this table.
+        key: name of this table.
+        part: whether this table is a part, with its name under ``name``. A table inside a part is a part if it is
+            called ``inner`` or is in a table called ``parts``. In any other table, such as the queries of labels,
+            ``name`` is an ordinary key.
     """
     name = old.get("name")
     if part and new.get("name", name) != name:

@@ -75,10 +75,10 @@ class DataConfig(_Ranged):
             dev and test keep all.
         unpunctuated: share of all training corpora, drawn again for each epoch, that is read without punctuation
             and space between entities. If it is not 0, dev is scored with and without punctuation.
-        noise: share of them that is read with noise such as blanks, emoji, line breaks and OCR errors; see
-            :mod:`hanlattice.training.noise`.
-        user_words: share of them in which entities are in the lexicon as words that a user added; most of
-            these have invented names. See :mod:`hanlattice.training.user_words` and
+        noise: share of all training corpora that is read with noise such as blanks, emoji, line breaks and OCR
+            errors; see :mod:`hanlattice.training.noise`.
+        user_words: share of all training corpora in which entities are in the lexicon as words that a user added;
+            most of these have invented names. See :mod:`hanlattice.training.user_words` and
             :mod:`hanlattice.training.invented_names`. Without a composition of words it has no effect.
         convention: name of the annotation convention of ``train``.
     """
@@ -126,7 +126,8 @@ class VectorsConfig(_Ranged):
     Attributes:
         path: file of vectors, empty for the file inside the package.
         normalise: scale each vector to length 1.
-        bigrams: so many of the most frequent bigrams are added to those in the corpora; 0 adds all.
+        bigrams: number of the most frequent bigrams that a model keeps beside the bigrams of its corpora; 0 keeps
+            all.
         words: the same for words.
         min_frequency: a character or bigram without a vector that occurs this many times in train starts with a
             random vector.
@@ -206,12 +207,13 @@ class TrainingConfig(_Ranged):
         table_rate: for embedding tables.
         crf_rate: for CRF transitions.
         pretrained_rate: for language models.
-        layer_decay: for each layer of a language model further from its last layer.
-        pretrained_from: language models are frozen in earlier epochs.
+        layer_decay: factor per layer of a language model, counted from its last layer.
+        pretrained_from: first epoch that trains language models; they are frozen before.
         momentum: of ``sgd``.
         beta2: of ``adamw`` and ``adamax``: decay of the moving average of squared gradients.
         epsilon: of ``adamw`` and ``adamax``: added to the denominator of a step.
-        weight_decay: not applied to tables and CRF transitions.
+        weight_decay: weight decay of all weights except tables, CRF transitions, and biases and norms of language
+            models.
         warmup: share of all steps in which the learning rate rises from 0.
         schedule: the learning rate after that: ``constant``; ``linear`` or ``cosine`` down to 0; or, for each epoch
             e counted from 0, ``exponential``: (1 - decay)^e, or ``inverse``: 1 / (1 + decay e).
