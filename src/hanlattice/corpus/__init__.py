@@ -161,5 +161,5 @@ def write(documents: Iterable[Document], path: str | Path, format: str) -> None:
         documents = iter(documents)
         first = list(islice(documents, 1))
         if format in STARTS_WITH_TEXT and first and first[0].text.startswith("\ufeff"):
-            stream.write("\ufeff")
+            stream.write("\ufeff")  # a byte-order mark, which readers skip, so that the text keeps its own
         writer(chain(first, documents), stream)

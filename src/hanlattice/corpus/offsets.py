@@ -62,7 +62,7 @@ def fitting(text: str, annotations: Sequence[Annotation], source: Source) -> lis
     text.encode()
     given = [_half_open(text, annotation, source.ends) for annotation in annotations]
     found = _counted(text, given, source.units)
-    faults = [_fault(text, one, other) for one, other in zip(found, given, strict=True)]
+    faults = [_fault(text, converted, original) for converted, original in zip(found, given, strict=True)]
     if any(faults) and source.units is None and (as_utf16 := _fit_as(text, given, "utf16")):
         found, faults = as_utf16, [None] * len(given)
         if any(annotation.surface is None for annotation in given):
@@ -118,9 +118,12 @@ def _counted(text: str, annotations: Sequence[Annotation], units: str | None) ->
     """The annotations with character offsets; an offset inside a character or after the text becomes -1."""
     if units is None or units == "characters":
         return list(annotations)
-    place = boundaries(text, units)
+    character_at = boundaries(text, units)
     return [
-        replace(annotation, pieces=tuple((place.get(a, -1), place.get(b, -1)) for a, b in annotation.pieces))
+        replace(
+            annotation,
+            pieces=tuple((character_at.get(a, -1), character_at.get(b, -1)) for a, b in annotation.pieces),
+        )
         for annotation in annotations
     ]
 

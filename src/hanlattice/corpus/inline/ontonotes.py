@@ -50,8 +50,7 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
 
     Raises:
         DataError: a tag is broken, not closed, not opened or crosses another tag, or has an unknown type, and there
-            is no ``on_defect``; with it, the tag is reported and makes no entity. A broken tag
-            stays in the text.
+            is no ``on_defect``; with it, the tag is reported and makes no entity. A broken tag stays in the text.
     """
     name, n = None, 0
     for number, line in enumerate(lines, 1):

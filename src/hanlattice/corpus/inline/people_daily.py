@@ -20,11 +20,13 @@ from hanlattice.spans import Span
 
 LABELS = {"nr": "PER", "ns": "LOC", "nt": "ORG"}
 
-_TAGS = r"/([A-Za-z]+)((?:\][A-Za-z]*)*)"
+# The end of an item: a tag, then closing brackets with their tags.
+_END = r"/[A-Za-z]+(?:\][A-Za-z]*)*"
+_END_GROUPS = r"/([A-Za-z]+)((?:\][A-Za-z]*)*)"
 # Opening brackets, word, tag, closing brackets with their tags. All brackets at the start open compounds; only in
 # an item such as ``[[/w``, where the word is itself a bracket, the last one is the word. With the possessive
 # ``*+``, matching takes linear time in the number of brackets.
-_WORD = re.compile(rf"(\[*+(?!{_TAGS.replace('(', '(?:').replace('(?:?:', '(?:')}\Z)|\[*(?=\[/))(.+?){_TAGS}")
+_WORD = re.compile(rf"(\[*+(?!{_END}\Z)|\[*(?=\[/))(.+?){_END_GROUPS}")
 _NUMBER = re.compile(r"\d{8}-\d+-\d+-\d+")
 _DOUBLE_SURNAMES = frozenset(
     re.findall("..", "欧阳司马诸葛上官司徒东方独孤南宫夏侯皇甫尉迟公孙慕容长孙宇文令狐淳于单于申屠呼延端木")
@@ -101,7 +103,7 @@ def _document(words: Sequence[str], name: str | None, file: str, line: int, on_d
         bounds.append((start, end))
         tags.append(tag)
         opened += [start] * len(opening)
-        if person is not None and tag == "nr" and not opening:
+        if person is not None and tag == "nr" and not opening:  # a given name: the span of the surname grows
             spans[spans.index(person)] = Span(person.start, end, person.label)
         elif tag in LABELS:
             spans.append(Span(start, end, LABELS[tag]))

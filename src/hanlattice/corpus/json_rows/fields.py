@@ -70,18 +70,21 @@ def annotation_of(item: Any, name: str, *, inclusive: bool = False) -> list[Anno
         return _of_list(item, name, inclusive)
     if not isinstance(item, Mapping):
         raise NotReadable(f"{_shown(item)} in {name!r} is not an entity", FIX)
-    start, end, label, surface = (_first(item, keys) for keys in (STARTS, ENDS, LABELS, SURFACES))
-    if start is None or end is None or label is None:
-        lacks = ", ".join(what for key, what in ((start, "start"), (end, "end"), (label, "label")) if key is None)
+    start_key, end_key, label_key, surface_key = (
+        _first_key(item, keys) for keys in (STARTS, ENDS, LABELS, SURFACES)
+    )
+    if start_key is None or end_key is None or label_key is None:
+        parts = ((start_key, "start"), (end_key, "end"), (label_key, "label"))
+        lacks = ", ".join(part for key, part in parts if key is None)
         raise NotReadable(f"an entity in {name!r} has no {lacks}; its keys are {', '.join(map(str, item))}", FIX)
-    pieces: Ranges = ((offset(item[start]), offset(item[end])),)
+    pieces: Ranges = ((offset(item[start_key]), offset(item[end_key])),)
     if item.get("fragments"):
-        pieces = tuple((offset(first), offset(last)) for first, last in item["fragments"])
-    surface_text, score = item.get(surface or ""), item.get("score")
-    if surface_text is not None and not isinstance(surface_text, str):
-        raise NotReadable(f"the {surface} {_shown(surface_text)} of an entity is not a string", FIX)
+        pieces = tuple((offset(start), offset(end)) for start, end in item["fragments"])
+    surface, score = item.get(surface_key or ""), item.get("score")
+    if surface is not None and not isinstance(surface, str):
+        raise NotReadable(f"the {surface_key} {_shown(surface)} of an entity is not a string", FIX)
     number = None if score is None else float(score)
-    return [Annotation(pieces, name, surface_text, number, inclusive=inclusive) for name in labels(item[label])]
+    return [Annotation(pieces, label, surface, number, inclusive=inclusive) for label in labels(item[label_key])]
 
 
 def looks_annotated(value: Any) -> bool:
@@ -152,7 +155,8 @@ def _of_list(item: list[Any], name: str, inclusive: bool) -> list[Annotation]:
     return [Annotation(pieces, label, inclusive=inclusive) for label in labels(item[2])]
 
 
-def _first(item: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+def _first_key(item: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    """The first of the keys under which the item has a value; ``None`` if it has none."""
     return next((key for key in keys if item.get(key) is not None), None)
 
 
@@ -169,7 +173,7 @@ def _is_range(item: Any) -> bool:
 
 def _looks_like_one(item: Any) -> bool:
     if isinstance(item, Mapping):
-        placed = (_first(item, STARTS) and _first(item, ENDS)) or any(key in item for key in _INDICES)
+        placed = (_first_key(item, STARTS) and _first_key(item, ENDS)) or any(key in item for key in _INDICES)
         return bool(placed) and any(key in item or key + "s" in item for key in LABELS)
     return isinstance(item, list) and len(item) >= 3 and _has_triple(item)
 

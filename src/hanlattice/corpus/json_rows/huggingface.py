@@ -24,7 +24,7 @@ _NAMES = "write the names instead of the numbers: dataset.features['ner_tags'].f
 
 
 def _recognise(row: Any) -> str | None:
-    named = _named(row) if isinstance(row, Mapping) and "entities" not in row else None
+    named = _recognised_fields(row) if isinstance(row, Mapping) and "entities" not in row else None
     return None if named is None else f"rows with {named[0]!r} and {named[1]!r}"
 
 
@@ -42,7 +42,7 @@ def _sentences(rows: Iterable[Row], source: Source) -> Iterator[decoding.Sentenc
 
 
 def _sentence(row: Any, source: Source) -> decoding.Sentence:
-    names = _present(row) if isinstance(row, Mapping) else None
+    names = _fields_of(row) if isinstance(row, Mapping) else None
     if names is None:
         raise NotReadable("the row has no list of tokens, or no list of tags", _FIX)
     columns = dict(row)
@@ -64,9 +64,9 @@ def _sentence(row: Any, source: Source) -> decoding.Sentence:
     )  # fmt: skip
 
 
-def _named(row: Mapping[str, Any]) -> tuple[str, str] | None:
+def _recognised_fields(row: Mapping[str, Any]) -> tuple[str, str] | None:
     """The fields of the tokens and of the tags, if the row certainly has this format."""
-    names = _present(row)
+    names = _fields_of(row)
     if names is None:
         return None
     tokens, tags = row[names[0]], row[names[1]]
@@ -75,7 +75,7 @@ def _named(row: Mapping[str, Any]) -> tuple[str, str] | None:
     return names if all(isinstance(tag, int | str) for tag in tags) else None
 
 
-def _present(row: Mapping[str, Any]) -> tuple[str, str] | None:
+def _fields_of(row: Mapping[str, Any]) -> tuple[str, str] | None:
     """The fields of the tokens and of the tags; a list of tokens takes precedence over a text."""
     tags = next((name for name in TAGS if isinstance(row.get(name), list)), None)
     tokens = next((name for name in TOKENS if _is_strings(row.get(name))), None)

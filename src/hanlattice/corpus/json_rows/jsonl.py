@@ -70,8 +70,10 @@ def _text(columns: dict[str, Any]) -> str:
 
 
 def _field(columns: Mapping[str, Any]) -> str | None:
-    """The field that holds the entities; ``None`` if there is no such field.
+    """The field of `NAMES` that holds the entities; ``None`` if the row has none of them.
 
+    That is the field that looks like entities, else the first list with items, else the first list, else the first
+    field, whose value is an error. But ``entities`` is chosen if no other field looks like entities.
     Raises:
         NotReadable: two fields hold entities.
     """

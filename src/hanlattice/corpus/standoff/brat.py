@@ -89,7 +89,7 @@ def write(documents: Iterable[Document], path: str | Path) -> None:
 
 
 def _document(path: Path, name: str, source: Source) -> Document:
-    text = _text(path)
+    text = read_text(path)  # with its line ends unchanged, because offsets count them
     file = path.with_suffix(".ann")
     source = replace(source, file=str(file), line=None)
     annotations: list[Annotation] = []
@@ -108,11 +108,6 @@ def _document(path: Path, name: str, source: Source) -> Document:
     if others:
         meta |= {"ids": [annotation.name for annotation in found], "annotations": others}
     return Document(text, tuple(entity(text, annotation) for annotation in found), id=name, meta=meta)
-
-
-def _text(path: Path) -> str:
-    """The text with its line ends unchanged, because offsets count them."""
-    return read_text(path)
 
 
 def _records(path: Path) -> Iterator[tuple[int, str]]:

@@ -15,7 +15,7 @@ from hanlattice.corpus.source import Source
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError
 
-_WITHOUT = (
+_WITHOUT_SPACY = (
     "is spaCy's DocBin, which only spaCy can read; install spaCy, or convert the file where spaCy is installed:"
     ' python -c "import json, spacy; from spacy.tokens import DocBin;'
     " [print(json.dumps([d.text, {'entities': [(e.start_char, e.end_char, e.label_) for e in d.ents]}]))"
@@ -46,7 +46,7 @@ def read(path: str | Path, *, on_defect: OnDefect | None = None) -> Iterator[Doc
             groups and there is no ``on_defect``; with it, the span groups are reported and left out.
     """
     if find_spec("spacy") is None:
-        raise DataError(_WITHOUT.replace("{name}", Path(path).name), path)
+        raise DataError(_WITHOUT_SPACY.replace("{name}", Path(path).name), path)
     import spacy
     from spacy.tokens import DocBin
 

@@ -1,8 +1,7 @@
 """Parquet and Arrow files, and folders of them as Hugging Face ``datasets`` saves them.
 
-A row has the columns of any of the JSON formats.
-Defects name rows, numbered from 1, as lines. Tags that are numbers get their names from the file, or from the
-``dataset_info.json`` beside it. Needs pyarrow.
+A row has the columns of any of the JSON formats. Defects give the number of a row, from 1, as their line. Tags that
+are numbers get their names from the file, or from the ``dataset_info.json`` beside it. Needs pyarrow.
 """
 
 import json

@@ -98,14 +98,14 @@ def _layout(first: str) -> _Layout | None:
             continue
         known = [name.lower() for name in names]
         for of_tokens, texts, labels in ((True, _TOKENS, _TAGS), (False, _TEXTS, _ENTITIES)):
-            text, label = _place(known, texts), _place(known, labels)
+            text, label = _index_of(known, texts), _index_of(known, labels)
             if len(names) > 1 and text is not None and label is not None and text != label:
-                sentence = _place(known, _SENTENCES) if of_tokens else None
+                sentence = _index_of(known, _SENTENCES) if of_tokens else None
                 return _Layout(names, delimiter, of_tokens, text, label, sentence)
     return None
 
 
-def _place(names: Sequence[str], wanted: Sequence[str]) -> int | None:
+def _index_of(names: Sequence[str], wanted: Sequence[str]) -> int | None:
     return next((names.index(name) for name in wanted if name in names), None)
 
 
@@ -150,19 +150,19 @@ def _sentences(
     table: Iterable[tuple[int, list[str]]], layout: _Layout, source: Source
 ) -> Iterator[decoding.Sentence]:
     sentence: decoding.Sentence | None = None
-    now = ""
+    current = ""  # the sentence column's value in the rows of this sentence
     others = [i for i in range(len(layout.names)) if i not in (layout.text, layout.labels, layout.sentence)]
     for line, row in table:
-        name = row[layout.sentence] if any(row) and layout.sentence is not None else now
-        if not any(row) or (name and name != now):
+        name = row[layout.sentence] if any(row) and layout.sentence is not None else current
+        if not any(row) or (name and name != current):
             if sentence is not None:
                 yield sentence
             sentence = None
         if not any(row):
             continue
-        now = name or now
+        current = name or current
         if sentence is None:
-            sentence = decoding.Sentence(line, [], [], [] if others else None, id=now or None)
+            sentence = decoding.Sentence(line, [], [], [] if others else None, id=current or None)
         tag = row[layout.labels].strip()
         if not tag:
             source.defect("missing tag", f"no tag for {row[layout.text]!r}", "write O outside entities", line=line)

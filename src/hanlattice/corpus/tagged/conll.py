@@ -80,16 +80,16 @@ def write(documents: Iterable[Document], stream: IO[str], scheme: str = "BMES") 
         bounds = document.tokens or [(i, i + 1) for i in range(len(document.text))]
         spans = _token_spans(document, bounds)
         rows = [[document.text[start:end]] for start, end in bounds]
-        for row, position in zip(rows, _column(document, "positions", len(bounds)), strict=False):
+        for row, position in zip(rows, _meta_column(document, "positions", len(bounds)), strict=False):
             row[0] += str(position)
-        for row, columns in zip(rows, _column(document, "columns", len(bounds)), strict=False):
+        for row, columns in zip(rows, _meta_column(document, "columns", len(bounds)), strict=False):
             row.extend(columns)
         for row, tag in zip(rows, to_tags(spans, len(bounds), scheme), strict=True):
             stream.write(_line([*row, tag]))
         stream.write("\n")
 
 
-def _column(document: Document, name: str, n: int) -> Sequence[Any]:
+def _meta_column(document: Document, name: str, n: int) -> Sequence[Any]:
     """The values of a column of ``meta``, one for each of ``n`` tokens; empty if there are not ``n``."""
     values = document.meta.get(name)
     return values if isinstance(values, list) and len(values) == n else ()
@@ -124,7 +124,9 @@ def _sentences(lines: Iterable[str], source: Source) -> Iterator[decoding.Senten
             source.defect("empty token", f"no token in {line!r}", fix, line=number, lossy=False)
             token = " "
         tokens.append(token)
-        if tag is None or " " in tag or (separator == " " and "\t" in line):
+        if (
+            tag is None or " " in tag or (separator == " " and "\t" in line)
+        ):  # perhaps a whole sentence and its tags
             tag = _one_tag(tag, line, source.at(number))
         tags.append(tag)
         columns.append(between)
