@@ -17,7 +17,7 @@ class TagSet(nn.Module):
     Args:
         labels: The T entity labels.
         scheme: The tag scheme.
-        constrained: Whether anything is forbidden.
+        constrained: Whether the scores forbid what the scheme does not allow. Otherwise they are all 0.
         extra: Number of unnamed tags before the others, which are read as O.
 
     Attributes:

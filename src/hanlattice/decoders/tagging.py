@@ -92,6 +92,8 @@ class CRF(Decoder):
     def _consistent(self, chain: Chain, tags: Int[Tensor, "B N"]) -> Chain:
         """The sequences with the annotated entities, and any tags elsewhere at the cost of missed entities."""
         tag_set, o = self.tag_set, self.tag_set.id_of["O"]
+        # Row: gold tag of a character; column: what is added to the score of each tag there. A character of an
+        # annotated entity keeps its tag. Elsewhere any tag may stand, and a tag that begins an entity costs log p.
         by_gold_tag = torch.full((len(tag_set), len(tag_set)), -torch.inf).fill_diagonal_(0.0)
         by_gold_tag[o] = torch.where(tag_set.begins, torch.log(torch.tensor(self.missing)), 0.0)
         weights = by_gold_tag.to(chain.emissions)[tags]

@@ -164,7 +164,7 @@ def k_best(chain: Chain, k: int) -> tuple[Int[Tensor, "B K N"], Float[Tensor, "B
     state = emissions.new_full((n_sentences, n_tags, k), -torch.inf)  # k best scores by last tag, best first
     state[:, :, 0] = chain.start + emissions[0]
     entries = torch.arange(n_tags * k, device=state.device)
-    itself = entries.view(n_tags, k)
+    itself = entries.view(n_tags, k)  # backpointers of padding: each entry comes from itself
     backpointers = []
     for t in range(1, n):
         moved = state.flatten(1)[:, :, None] + chain.transitions.repeat_interleave(k, 0)  # [B Y*k Y]

@@ -37,6 +37,8 @@ def pairs(starts: Bool[Tensor, "G N"], ends: Bool[Tensor, "G N"], size: int) -> 
     n = ends.shape[1]
     group, start = starts.nonzero(as_tuple=True)
     every_end = ends.flatten().nonzero().squeeze(1)
+    # For each start: the index of its first end in every_end, the number of its ends, and the number of pairs up to
+    # and including its own.
     first = torch.searchsorted(every_end, group * n + start)
     count = torch.searchsorted(every_end, (group + 1) * n) - first
     until = count.cumsum(0)

@@ -25,10 +25,11 @@ class TokenPairs(Table):
         form: ``additive`` is the formula above. ``bilinear`` replaces the tanh of the sum by the product of both
             projections, biases included: a bilinear form of rank ``d_hidden``, which is much faster.
         d_hidden: Width of the hidden layer.
-        objective: The loss, see :class:`~hanlattice.decoders.table.rules.EachLabel`, as for the next three.
-        positive_weight: Weight of entities in the cross-entropy; above 1 it makes up for their small number.
+        objective: The loss. This and the next three arguments are those of
+            :class:`~hanlattice.decoders.table.rules.EachLabel`.
+        positive_weight: Weight of entities in the cross-entropy. A value above 1 makes up for their small number.
         negative_weight: Weight of spans that are not entities, from 0 to 1.
-        threshold: A probability above which a span is an entity.
+        threshold: A span whose probability is above it is an entity.
         nested: Whether overlapping spans may be predicted.
     """
 
