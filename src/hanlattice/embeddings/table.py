@@ -16,6 +16,10 @@ class Table(nn.Module):
         unknown_rate: The share of ids that are replaced by the unknown row in training, to train that row.
         trainable: Whether the rows are trained.
         sparse: Whether gradients are sparse, which is faster for large tables.
+
+    Attributes:
+        further_rows: Rows that training does not use and that are saved below ``weight``; see
+            :class:`~hanlattice.embeddings.initial_weights.Rows`.
     """
 
     def __init__(

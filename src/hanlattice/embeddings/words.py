@@ -38,7 +38,7 @@ class Composition(nn.Module):
     Args:
         d_in: Width of the character vectors.
         d_out: Width of the word vectors.
-        n_kinds: Number of kinds; kind 0 is a word without a label and has a zero vector.
+        n_kinds: Number of kinds; kind 0 is a word without a label. Its vector is random and is not trained.
     """
 
     def __init__(self, d_in: int, d_out: int, n_kinds: int):
