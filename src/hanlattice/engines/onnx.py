@@ -34,6 +34,7 @@ MASKED = -1e9
 Feeds = dict[str, np.ndarray]
 
 _NO_WORDS = np.zeros(0, np.int64)
+# A sentence of one unknown character without words: it shows the names of the inputs that `feeds` makes.
 _ONE_CHARACTER = Encoded(*(np.zeros(1, np.int64),) * 2, *(_NO_WORDS,) * 4, "一")
 
 
@@ -198,6 +199,7 @@ def feeds(sentences: Sequence[Encoded], convention: int = 0) -> Feeds:
     counts = np.bincount(length, minlength=3)
     is_common = counts * COST_OF_A_WORD >= chars.size
     is_common[1:3] = True
+    # ``alone`` marks the words with rare lengths; ``into`` is the column of each word in the padded arrays.
     common, alone = np.flatnonzero(is_common), ~is_common[length]
     rare = np.union1d(length[alone], [1])
     into, n_common = _slots(sentence, ~alone, len(sentences), 0)
