@@ -110,10 +110,10 @@ class Reader:
         """Rows of the table of word kinds for word ids of a lexicon; see :class:`Vocabulary`."""
         label_ids = lexicon.label_ids_of(words)  # read before the labels, because other threads may add labels
         names = lexicon.labels
-        labels = self._label_rows(names)[label_ids]
+        labels = self._label_rows(names)[label_ids]  # the id -1, no label, selects the last row, which is 0
         if self._base is None:
             return labels
-        base_ids = self._base_ids(lexicon, words)
+        base_ids = self._base_ids(lexicon, words)  # likewise, -1 selects the -1 that is appended to label_ids below
         base_labels = np.where(
             base_ids < 0, 0, self._label_rows(self._base.labels)[np.append(self._base.label_ids, -1)[base_ids]]
         )

@@ -437,6 +437,9 @@ class _CharFactors(NamedTuple):
 
 
 def _char_factors(computed: _Pass, lattice: Lattice) -> _CharFactors:
+    # Where words end, c is a mean of values x_k with weights e^(s_k). Let share_k be the weight of x_k divided by
+    # the sum of all weights: then dc/dx_k = share_k and dc/ds_k = share_k (x_k - c). Factors such as i (1 - i) and
+    # 1 - g² are the derivatives of sigmoid and tanh.
     g, tanh_c, merged = computed.g, computed.tanh_c, lattice.merged
     d = g.shape[-1]
     o, i, *f, _ = computed.gates.chunk(computed.gates.shape[-1] // d, -1)

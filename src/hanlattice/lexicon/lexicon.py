@@ -349,7 +349,7 @@ def _refuse_unknown(
 
 
 def _refuse_unreadable(texts: Sequence[str], rewritten: Sequence[str], longest: int) -> None:
-    """Check what normalisation made of words.
+    """Check the normalised words.
 
     Raises:
         DataError: nothing is left of a word, or it is longer than the window of the model.

@@ -67,10 +67,10 @@ class BatchMatches:
         text = np.repeat(np.arange(len(self)), np.diff(self.offsets)) * (self.end.max(initial=0) + 1)
         start, end = self.start + text, self.end + text  # positions in the concatenated texts
         order = np.lexsort((-end, start))
-        reach = np.maximum.accumulate(end[order])
-        found = np.ones(len(end), bool)
-        found[order[1:]] = end[order[1:]] > reach[:-1]
-        return found
+        furthest_end = np.maximum.accumulate(end[order])
+        is_outermost = np.ones(len(end), bool)
+        is_outermost[order[1:]] = end[order[1:]] > furthest_end[:-1]
+        return is_outermost
 
     def __getitem__(self, index: int) -> Matches:
         """The matches of one text."""

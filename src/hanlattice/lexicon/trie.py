@@ -39,9 +39,8 @@ HALF = np.uint64(32)  # bits
 FOLLOWING = np.uint32(31)  # mask of the last five bits of a character, the number of its bit in a value
 SLOTS_PER_STATE = 2.5  # fewer need less memory, more have fewer collisions
 LINE = 4  # slots in a cache line
-LINES = (
-    64  # largest number of cache lines searched for a key, as in trie.c; a table that needs more is built larger
-)
+# Largest number of cache lines searched for a key, as in trie.c. A table that needs more is built larger.
+LINES = 64
 WINDOW = 1 << 16  # start positions that numpy searches together: they fit uint16, for which numpy has a radix sort
 
 
@@ -97,7 +96,9 @@ class Trie:
         lengths = np.diff(offsets)
         cells = _lines_of_zeros(slots)
         keys, values = cells.T
-        keys[0] = 1  # reserved: without state 0, no transition has the key 0, which marks a free slot
+        # Slot 0 is reserved, so no state has the number 0, and no transition has the key 0, which marks a free
+        # slot.
+        keys[0] = 1
         states = np.full(len(lengths), slots, np.int64)
         words = np.arange(len(lengths))
         for depth in range(int(lengths.max(initial=0))):
