@@ -284,8 +284,8 @@ INLINE vec add_product(vec sum, vec x, vec y, const int bf16) {
     return sum + x * y;
 }
 
-/* Attention scores of one query for some keys. Returns the largest score of each head, also over `largest`. The
- * encodings for this query are `ahead` floats after those for the first query. */
+/* Attention scores of one query for some keys. Returns for each head the maximum of `largest` and of these scores. The
+ * encodings for this query are `ahead` floats after the encodings for the first query. */
 INLINE vec score(const float *content, const float *position, const Key *keys, int64_t n_keys, int64_t ahead,
                  const int64_t parts, const int64_t heads, const int bf16, vec largest, float *scores) {
     vec by_content[PARTS], by_position[PARTS];

@@ -58,8 +58,8 @@ static void sort(const Matches *unsorted, int64_t n, int64_t low, int32_t *at_ea
  * inside the text, word ids are less than `n_words`, a walk ends after `longest` characters, and a search for a key ends
  * after LINES lines.
  *
- * Whether a key is found is unpredictable, and so would be a branch on it. So a walker is written to `reached` in any
- * case, and the counter moves on only if the key was found. */
+ * There is no branch on whether a key was found, because the processor could not predict it. Instead a walker is always
+ * written to `reached`, and the counter advances only if its key was found. */
 int64_t trie_search(const Trie *trie, const uint32_t *codes, int64_t low, int64_t high, int64_t shortest, int64_t most,
                     int64_t capacity, const Matches *unsorted, const Matches *found) {
     const Cell *cells = trie->cells;
