@@ -66,7 +66,7 @@ def products() -> Products:
     distances = torch.arange(-MAX_DISTANCE, MAX_DISTANCE + 1)
     positions = torch.tensor(POSITIONS)[:, None]
     queries, keys = sinusoid(positions, WIDTH), sinusoid(positions + distances, WIDTH)  # [P 1 D], [P S D]
-    relative = sinusoid(positions + distances - positions, WIDTH)
+    relative = sinusoid(distances.expand(len(POSITIONS), -1), WIDTH)  # the same at each position
     found = (
         (queries * keys).sum(-1),
         ((queries @ query.T) * (keys @ key.T)).sum(-1),

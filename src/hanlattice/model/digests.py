@@ -1,8 +1,8 @@
-"""Digests of the files of a model folder: recorded when the model is saved, compared by ``hanlattice info
---verify``.
+"""Digests of the files of a model folder, written when the model is saved.
 
-They detect damage and mixed-up files, but not manipulation: whoever can change the files can change the record too.
-Against that, compare the record with a copy from another source.
+``hanlattice info MODEL --verify`` compares the files with them. This detects damage and mixed-up files, but not
+manipulation: whoever can change the files can change the record too. To detect manipulation, compare the record
+with a copy from another source.
 """
 
 import hashlib

@@ -28,7 +28,7 @@ class Connection(HttpToolsProtocol):
         self._timer: TimerHandle | None = None  # runs while headers are expected
         self._stuck: TimerHandle | None = None  # runs while the client does not read
         self._head_bytes = 0  # received since headers are expected
-        self._leaving = False  # at shutdown
+        self._leaving = False  # True at shutdown
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

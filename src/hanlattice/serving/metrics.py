@@ -20,9 +20,8 @@ class Metrics:
 
     def __init__(self, labels: Collection[str]):
         self._registry = registry = CollectorRegistry()
-        self._children: dict[
-            tuple[str, str, int], tuple[Counter, Histogram]
-        ] = {}  # a cache, because looking up labels is slow
+        # The metrics of each route, method and status: a cache, because looking up labels is slow.
+        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._requests = Counter(
             "hanlattice_requests", "Requests by route, method and status.", ["route", "method", "status"],
             registry=registry,

@@ -102,6 +102,7 @@ class Normaliser:
         target, joins = table.target[codes], table.joins[codes]
         bounds = list(accumulate(map(len, texts), initial=0))
         starts, ends = bounds[:-1], bounds[1:]
+        # The first character of a text has no character before it to combine with.
         joins[[start for start, end in zip(starts, ends, strict=True) if start < end]] = False
         hard = np.flatnonzero(joins | (target < 0))
         has_hard = (np.searchsorted(hard, starts) < np.searchsorted(hard, ends)).tolist()

@@ -41,7 +41,8 @@ ALONE = 5  # smallest number of tokens for which the white space between them is
 WRAPPED = 16  # smallest number of characters in a hard-wrapped line
 SLACK = 2  # largest difference in length from the longest line for a hard-wrapped line
 LISTED, LISTED_LENGTH = 3, 10  # for a list of names: smallest number of parts, largest mean length
-# For segmented text: smallest share of parts with one character, and the mean length has to be below the second.
+# A text is segmented into words if at least this share of its parts has one character, and if the mean length of
+# its parts is below this number of characters.
 SINGLE, SEGMENTED_LENGTH = 0.2, 2.5
 
 Unit = tuple[str, int, int]  # a character of the result, and the range [start, end) of the original
@@ -71,9 +72,8 @@ def tidy(text: str) -> list[Unit]:
     units = list(_units(text))
     units = _joined_lines(units, text)
     units = _without_idle_blanks(_without_spacing(units))
-    units = _without_spacing(
-        units
-    )  # again, as blanks beside punctuation are gone; so tidying twice changes nothing
+    # Again, because blanks beside punctuation are gone now. So tidying a tidied text changes nothing.
+    units = _without_spacing(units)
     return _with_commas(units)
 
 

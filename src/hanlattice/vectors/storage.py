@@ -84,10 +84,14 @@ class Vectors:
 
     @cached_property
     def _index(self) -> dict[str, int]:
+        # From the last name to the first, so that the first vector of a name counts.
         return dict(zip(reversed(self.names), range(len(self.names) - 1, -1, -1), strict=True))
 
     def ids(self, names: Iterable[str]) -> NDArray[np.int64]:
-        """The row of each name, else of the name in lower case, else -1, ``[N]``. fastNLP has the same order."""
+        """The row of each name, ``[N]``: that of the name itself, else of the name in lower case, else -1.
+
+        fastNLP looks names up in the same order.
+        """
         index = self._index
         found = (index[name] if name in index else index.get(name.lower(), -1) for name in names)
         return np.fromiter(found, np.int64)
