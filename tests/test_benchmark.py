@@ -50,6 +50,28 @@ def test_throughput_and_latency() -> None:
     assert 10 <= latency.p50 <= latency.p95 <= latency.p99 < 100
 
 
+class Clock:
+    """A clock that only moves when a text is read: by 1 ms, but by 100 ms for three texts of a hundred."""
+
+    def __init__(self) -> None:
+        self.now, self.calls = 0.0, 0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def __call__(self, text: str) -> None:
+        self.now += 0.1 if self.calls % 100 in (7, 42, 99) else 0.001
+        self.calls += 1
+
+
+def test_percentiles_of_the_latency(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock: Any = Clock()
+    monkeypatch.setattr("hanlattice.benchmark.time", clock)
+    latency = measure_latency(clock, ["一二三四"] * 200, seconds=0.0)
+    assert clock.calls == 200
+    assert (latency.p50, latency.p95, latency.p99) == pytest.approx((1, 1, 100))
+
+
 def test_startup() -> None:
     startup = measure_startup({}, [d.text for d in tiny.documents()])
     assert 0.05 < startup.first_answer < 60

@@ -218,6 +218,14 @@ class TestUsing:
                 assert spans(ner(SENTENCE)) == [("李明", "PER"), ("工作", "ORG")]
             assert spans(ner(SENTENCE)) == [("李明", "PER")]
 
+    def test_a_threshold_of_0_replaces_a_stricter_one(self, ner: NER):
+        with ner.using(threshold=1.0):
+            assert spans(ner(SENTENCE)) == []
+            with ner.using(threshold=0.0):
+                assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
+            with ner.using(block={"北京": None}):
+                assert spans(ner(SENTENCE)) == []
+
     def test_an_error_inside_leaves_no_trace(self, ner: NER):
         with pytest.raises(RuntimeError, match="mine"), ner.using(block={"北京": None}, threshold=1.0):
             raise RuntimeError("mine")

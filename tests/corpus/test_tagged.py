@@ -102,6 +102,9 @@ def test_conll_words_with_numbers_are_not_weibo_positions() -> None:
     assert read.text == "A1 A2我"
     [named] = conll.read(["我0 O", "们1 O"], positions=False)
     assert named.text == "我0们1"
+    [zeros] = conll.read(["A0 O", "我0 O", "们0 O"])
+    assert zeros.text == "A0我0们0"
+    assert "positions" not in zeros.meta
 
 
 def test_conll_reads_ill_formed_tags_leniently_or_strictly_and_reports_them() -> None:

@@ -42,7 +42,9 @@ def kernel_of(ner: NER, library: CDLL, *, int8: bool = False) -> FlatKernel:
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_the_same_emissions(variant: dict[str, object], kernels: CDLL) -> None:
     ner = untrained(**variant)
+    # With 16 characters, the last length that has a row of its own, and with more.
     ner.lexicon.update(["人和药店的长江大桥局很好", "长江大桥局很好,赵子龙说人和药店"])
+    ner.lexicon.update(["长江大桥局很好,赵子龙说人和药店的", "人和药店的长江大桥局很好,赵子龙说人和"])
     kernel = kernel_of(ner, kernels)
     texts = [text for text in [*TEXTS, TEXTS[4][:64], TEXTS[4][3:40]] if 0 < len(text) <= 64]
     for some in (texts, texts[:1], texts[1:2], texts[-1:], texts * 20):

@@ -16,7 +16,8 @@ from hanlattice.config.files import load_config
 from hanlattice.decoders.tagging import Softmax
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
-from hanlattice.evaluation.temperature import calibrate, confidences, minimum
+from hanlattice.evaluation.calibration import Confidences
+from hanlattice.evaluation.temperature import _fitted, calibrate, confidences, minimum
 from hanlattice.model.digests import CHECKPOINT
 from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS
 from hanlattice.model.weights import load_weights, save_weights, stored_precision
@@ -101,6 +102,13 @@ def test_copy_keeps_precision_and_files(dev: Path, tmp_path: Path) -> None:
     again = calibrate(done.folder, dev, tmp_path / "again")
     assert again.temperature == pytest.approx(1.0, abs=0.05)
     assert not again.exported
+
+
+def test_a_temperature_that_is_not_better_than_none_is_not_taken() -> None:
+    ner, documents = tiny.ner(), partly_annotated()[:6]
+    better_than_any = Confidences([1.0], [True])
+    assert _fitted(ner, documents, better_than_any) == 1.0
+    assert _fitted(ner, documents, confidences(ner, documents)) != 1.0
 
 
 def test_the_command(dev: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

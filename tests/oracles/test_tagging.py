@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hanlattice.decoders.multilabel import MultiLabel
-from hanlattice.decoders.tagging import CRF, Softmax
+from hanlattice.decoders.tagging import CRF, Scheme, Softmax
 from hanlattice.spans import Span, from_tags, ill_formed
 
 LENGTHS = (4, 1, 3)
@@ -39,9 +39,9 @@ def sequences(crf: CRF, scores: Tensor, n: int) -> Iterator[tuple[tuple[str, ...
         yield names, total
 
 
-def explains(names: tuple[str, ...], gold: list[Span], missing: float) -> float:
-    """How likely annotators leave just ``gold`` of what the tags say: each entity passed over costs its chance."""
-    found = from_tags(names, "BIO")
+def explains(names: tuple[str, ...], gold: list[Span], missing: float, scheme: str) -> float:
+    """The probability that of the entities in the tags annotators mark ``gold`` and miss each other one."""
+    found = from_tags(names, scheme)
     if not set(gold) <= set(found):
         return 0.0
     others = [s for s in found if s not in gold]
@@ -49,15 +49,18 @@ def explains(names: tuple[str, ...], gold: list[Span], missing: float) -> float:
     return 0.0 if inside else missing ** len(others)
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.3, 1.0])
-def test_a_crf_on_incomplete_annotation(missing: float) -> None:
-    crf = CRF(5, ("甲", "乙"), scheme="BIO", missing=missing)
+@pytest.mark.parametrize(
+    ("scheme", "missing"),
+    [("BIO", 0.0), ("BIO", 0.3), ("BIO", 1.0), ("BMES", 0.3), ("BILOU", 0.0), ("BILOU", 0.3)],
+)
+def test_a_crf_on_incomplete_annotation(scheme: Scheme, missing: float) -> None:
+    crf = CRF(5, ("甲", "乙"), scheme=scheme, missing=missing)
     randomised(crf, 1)
     scores = torch.randn(3, 4, len(crf.tags), generator=torch.Generator().manual_seed(2))
     losses = []
     for b, n in enumerate(LENGTHS):
         all_of_them = list(sequences(crf, scores[b], n))
-        explained = sum(exp(s) * explains(names, GOLD[b], missing) for names, s in all_of_them)
+        explained = sum(exp(s) * explains(names, GOLD[b], missing, scheme) for names, s in all_of_them)
         losses.append(log(sum(exp(s) for _, s in all_of_them)) - log(explained))
     assert_close(crf.loss(scores, MASK, GOLD), torch.tensor(sum(losses) / 3), atol=1e-5, rtol=1e-5)
 

@@ -1,5 +1,7 @@
 """Training that begins with another model."""
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +10,11 @@ import torch
 
 import tiny
 from hanlattice import api, corpus, training
+from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError
+from hanlattice.model.folder import CONFIG, LEXICON
 from hanlattice.training.fine_tuning import copy_weights, settings_for_fine_tuning
 
 
@@ -31,6 +35,24 @@ def going_on(place: Path, **settings: object) -> Config:
     path = str(further(place))
     config = settings_for_fine_tuning(str(tiny.trained()))
     return config.with_settings({"data": {"train": path, "dev": path}, "training": {"epochs": 1, **settings}})
+
+
+def test_corpora_and_word_lists_of_the_start_are_not_read(tmp_path: Path) -> None:
+    """They may be missing on the machine of the user, or their variables may not be set."""
+    folder, path = tmp_path / "start", "$NOT_SET/file"
+    shutil.copytree(tiny.trained(), folder)
+    settings = {
+        "data": {"train": [path], "dev": path, "test": path, "exclude": [path]},
+        "auxiliary": {"words": {"corpus": path}},
+        "lexicon": {"files": [path]},
+        "training": {"seed": 7},
+    }
+    save_config(load_config(folder / CONFIG).with_settings(settings), folder / CONFIG)
+    config = settings_for_fine_tuning(str(folder))
+    assert path not in json.dumps(to_dict(config))
+    assert config.lexicon.files == (str(folder / LEXICON),)
+    assert config.training.start == str(folder)
+    assert config.training.seed == 7
 
 
 def test_the_initial_model_predicts_like_its_start(tmp_path: Path) -> None:

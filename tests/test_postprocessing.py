@@ -1,0 +1,54 @@
+"""From spans to entities: thresholds, block lists, force lists, and entities that overlap in the given text."""
+
+from typing import Any
+
+import pytest
+
+from hanlattice.lexicon import Lexicon
+from hanlattice.postprocessing import apply_rules, entities_of
+from hanlattice.spans import ScoredSpan
+from hanlattice.text.normalise import Normaliser
+
+TEXT = "李明在北京"
+SPANS = [ScoredSpan(0, 2, "PER", 0.9), ScoredSpan(3, 5, "LOC", 0.6)]
+
+
+def kept(**rules: Any) -> list[str]:
+    given = {"threshold": 0.0, "block": None, "force": None, **rules}
+    return [TEXT[span.start : span.end] for span in apply_rules(TEXT, SPANS, **given)]
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(0.6, ["李明", "北京"]), (0.61, ["李明"]), (0.91, [])])
+def test_a_score_equal_to_the_threshold_is_enough(threshold: float, expected: list[str]) -> None:
+    assert kept(threshold=threshold) == expected
+
+
+@pytest.mark.parametrize("labels", [None, "PER", ["LOC", "PER"], {"PER"}], ids=str)
+def test_a_blocked_label(labels: Any) -> None:
+    assert kept(block={"李明": labels}) == ["北京"]
+
+
+@pytest.mark.parametrize("labels", ["PERSON", "PE", "P", "", [], ["PERSON", "LOC"]], ids=str)
+def test_labels_are_compared_as_a_whole(labels: Any) -> None:
+    assert kept(block={"李明": labels}) == ["李明", "北京"]
+
+
+@pytest.mark.parametrize("text", ["明", "李明在", "李", TEXT])
+def test_texts_are_compared_as_a_whole(text: str) -> None:
+    assert kept(block={text: None}) == ["李明", "北京"]
+
+
+def test_forced_texts_replace_what_they_overlap() -> None:
+    assert kept(force=Lexicon([("在北", "ORG", None)])) == ["李明", "在北"]
+
+
+@pytest.mark.parametrize(("scores", "expected"), [((0.3, 0.9), "LOC"), ((0.9, 0.3), "ORG")])
+def test_of_two_entities_in_one_character_the_more_confident_is_kept(
+    scores: tuple[float, float], expected: str
+) -> None:
+    """㍿ becomes 株式会社, in which both spans lie."""
+    (plain,) = Normaliser().all(["㍿在"])
+    spans = [ScoredSpan(0, 2, "ORG", scores[0]), ScoredSpan(2, 4, "LOC", scores[1])]
+    found = entities_of("㍿在", plain, spans, nested=False)
+    assert [(entity.text, entity.label, entity.score) for entity in found] == [("㍿", expected, max(scores))]
+    assert len(entities_of("㍿在", plain, spans, nested=True)) == 2

@@ -1,0 +1,113 @@
+"""Settings of the optimiser change the parameters that they are for, and no others."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from hanlattice.config.settings import TrainingConfig
+from hanlattice.decoders.tagging import CRF
+from hanlattice.embeddings.characters import Characters
+from hanlattice.embeddings.table import Table
+from hanlattice.encoders.identity import Identity
+from hanlattice.tagger import Tagger
+from hanlattice.training.optimiser import MovingAverage, clip_gradients, optimisers, set_learning_rate
+
+PLAIN, CRF_SCORE, TABLE = "decoder.emission.weight", "decoder.transitions", "embedding.chars.weight"
+
+
+def tagger_of_ones(*, sparse: bool = False) -> Tagger:
+    tagger = Tagger(
+        Characters(Table(torch.ones(3, 4), sparse=sparse), None, None, dropout=0.0), Identity(4), CRF(4, ("PER",))
+    )
+    with torch.no_grad():
+        for parameter in tagger.parameters():
+            parameter.fill_(1.0)
+    return tagger
+
+
+def changes(steps: int = 1, **settings: float | str) -> dict[str, float]:
+    """By how much ``steps`` steps of plain SGD with gradients of 1 lower the parameters, which start as 1."""
+    config = TrainingConfig(**{"optimiser": "sgd", "momentum": 0.0, "learning_rate": 0.1, **settings})
+    tagger = tagger_of_ones()
+    chosen = optimisers(tagger, config)
+    set_learning_rate(chosen, 1.0)
+    for _ in range(steps):
+        for parameter in tagger.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        for optimiser in chosen:
+            optimiser.step()
+    return {name: 1 - parameter.detach().flatten()[-1].item() for name, parameter in tagger.named_parameters()}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, (0.1, 0.1, 0.1)),
+        ({"crf_rate": 3.0}, (0.1, 0.3, 0.1)),
+        ({"table_rate": 0.5}, (0.1, 0.1, 0.05)),
+        ({"weight_decay": 0.2}, (0.12, 0.1, 0.1)),
+        ({"learning_rate": 0.2, "crf_rate": 2.0, "table_rate": 0.1}, (0.2, 0.4, 0.02)),
+    ],
+    ids=str,
+)
+def test_rates_and_weight_decay(settings: dict[str, float], expected: tuple[float, float, float]) -> None:
+    changed = changes(**settings)
+    assert [changed[name] for name in (PLAIN, CRF_SCORE, TABLE)] == pytest.approx(expected)
+    assert changed["decoder.start"] == pytest.approx(changed[CRF_SCORE])
+
+
+def test_momentum_makes_the_second_step_longer() -> None:
+    assert changes(2)[PLAIN] == pytest.approx(0.1 + 0.1)
+    assert changes(2, momentum=0.5)[PLAIN] == pytest.approx(0.1 + 0.15)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"clip_value": 0.0, "clip_norm": 0.0}, (3.0, 4.0)),
+        ({"clip_value": 0.0, "clip_norm": 1.0}, (0.6, 0.8)),
+        ({"clip_value": 0.0, "clip_norm": 10.0}, (3.0, 4.0)),
+        ({"clip_value": 3.5, "clip_norm": 0.0}, (3.0, 3.5)),
+        ({"clip_value": 3.0, "clip_norm": 1.0}, (0.5**0.5, 0.5**0.5)),
+    ],
+    ids=str,
+)
+def test_gradients_are_clipped(settings: dict[str, float], expected: tuple[float, float]) -> None:
+    """The gradient of two parameters together has the norm 5, one of them is sparse."""
+    dense, sparse = (torch.nn.Parameter(torch.zeros(2, 1)) for _ in range(2))
+    dense.grad = torch.tensor([[3.0], [0.0]])
+    rows, values = torch.tensor([[1, 1]]), torch.tensor([[1.0], [3.0]])
+    sparse.grad = torch.sparse_coo_tensor(rows, values, (2, 1), check_invariants=True)
+    clip_gradients([dense, sparse], TrainingConfig(**settings))
+    assert_close((float(dense.grad[0]), float(sparse.grad.to_dense()[1])), expected, atol=1e-5, rtol=0)
+
+
+class TestMovingAverage:
+    @pytest.mark.parametrize(
+        ("decay", "decays"), [(0.998, [2 / 11, 3 / 12, 4 / 13]), (0.2, [2 / 11, 0.2, 0.2]), (0.1, [0.1] * 3)]
+    )
+    def test_early_weights_fade(self, decay: float, decays: list[float]) -> None:
+        """Before step 1 all weights are 1, after step n they are n + 1."""
+        tagger, average = tagger_of_ones(), 1.0
+        moving = MovingAverage(tagger, decay)
+        for step, decay_of_step in enumerate(decays, 1):
+            with torch.no_grad():
+                tagger.decoder.emission.weight.fill_(step + 1)
+            moving.update(tagger)
+            average += (1 - decay_of_step) * (step + 1 - average)
+            assert moving.weights[PLAIN][0, 0].item() == pytest.approx(average)
+
+    def test_swap_exchanges_the_weights_and_back(self) -> None:
+        tagger = tagger_of_ones()
+        moving = MovingAverage(tagger, 0.5)
+        with torch.no_grad():
+            tagger.decoder.emission.weight.fill_(3.0)
+        seen = [tagger.decoder.emission.weight[0, 0].item()]
+        for _ in range(2):
+            moving.swap(tagger)
+            seen.append(tagger.decoder.emission.weight[0, 0].item())
+        assert seen == [3.0, 1.0, 3.0]
+
+    def test_sparse_tables_are_left_out(self) -> None:
+        assert TABLE in MovingAverage(tagger_of_ones(), 0.5).weights
+        assert TABLE not in MovingAverage(tagger_of_ones(sparse=True), 0.5).weights
