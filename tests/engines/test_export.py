@@ -11,7 +11,7 @@ import torch
 import hanlattice
 import tiny
 from hanlattice.encoders.flat import Flat
-from hanlattice.engines.export import export
+from hanlattice.engines.export import TOLERANCE, _refuse_difference, _refuse_loss, export
 from hanlattice.engines.graph import FlatGraph
 from hanlattice.engines.onnx import feeds
 from hanlattice.errors import HanlatticeError, ModelError
@@ -177,6 +177,32 @@ export.export(*sys.argv[1:3], int8=True, most_lost=-1, dev=list(corpus.read(sys.
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "with int8 F1 on dev falls from" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["int8"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.9, 0.89), (0.9, 0.9), (0.5, 0.9)])
+def test_int8_may_lose_a_little_or_gain(before: float, after: float) -> None:
+    _refuse_loss(before, after, 0.011)
+
+
+def test_int8_may_not_lose_more() -> None:
+    with pytest.raises(ModelError, match=r"falls from 90\.00 to 88\.00, more than 1\.00"):
+        _refuse_loss(0.9, 0.88, 0.01)
+
+
+@pytest.mark.parametrize("difference", [2 * TOLERANCE, float("inf"), float("nan")])
+def test_a_graph_with_other_emissions_is_refused(difference: float, tmp_path: Path) -> None:
+    _refuse_difference(TOLERANCE, tmp_path)
+    with pytest.raises(ModelError, match="exported emissions differ by"):
+        _refuse_difference(difference, tmp_path)
+
+
+def test_nothing_is_written_if_emissions_differ(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hanlattice.engines.export.TOLERANCE", -1.0)
+    with pytest.raises(ModelError, match=r"exported emissions differ by .*; nothing is written"):
+        export(trained, tmp_path / "exported")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_exists_is_left_alone(trained: Path, tmp_path: Path) -> None:

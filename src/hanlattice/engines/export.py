@@ -98,25 +98,39 @@ def export(
         _write(traced, draft)
         copy = ModelFolder.open(draft)
         difference = _difference(ner, draft)
-        if difference > TOLERANCE:
-            raise ModelError(f"{folder.path}: exported emissions differ by {difference:.1e}; nothing is written")
+        _refuse_difference(difference, folder.path)
         if not int8:
             record(draft)
             return Exported(output, difference)
         before = _f1(copy.read_by(ExportedTagger(copy)), dev)
         _write(_quantised(traced), draft)
         after = _f1(copy.read_by(ExportedTagger(copy)), dev)
-        if before - after > most_lost:
-            raise _lost_too_much(before, after, most_lost)
+        _refuse_loss(before, after, most_lost)
         record(draft)
         return Exported(output, difference, before, after)
 
 
-def _lost_too_much(before: float, after: float, most_lost: float) -> ModelError:
-    return ModelError(
-        f"with int8 F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
-        f" {100 * most_lost:.2f}; export without --int8, or allow more with --most-lost; nothing is written"
-    )
+def _refuse_difference(difference: float, path: Path) -> None:
+    """Check the largest difference of an emission between the graph and the modules.
+
+    Raises:
+        ModelError: it is above `TOLERANCE`, or not a number.
+    """
+    if not difference <= TOLERANCE:  # also if it is NaN
+        raise ModelError(f"{path}: exported emissions differ by {difference:.1e}; nothing is written")
+
+
+def _refuse_loss(before: float, after: float, most_lost: float) -> None:
+    """Check F1 without int8 (``before``) and with it (``after``).
+
+    Raises:
+        ModelError: F1 falls by more than ``most_lost``.
+    """
+    if before - after > most_lost:
+        raise ModelError(
+            f"with int8 F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
+            f" {100 * most_lost:.2f}; export without --int8, or allow more with --most-lost; nothing is written"
+        )
 
 
 def _copy(folder: Path, draft: Path) -> None:
@@ -284,7 +298,7 @@ def _difference(ner: NER, folder: Path) -> float:
         real = np.arange(found.shape[1]) < n_chars[:, None]
         with torch.inference_mode():
             expected = ner.tagger(collate(sentences), convention).numpy()
-        largest = max(largest, float(np.abs(found - expected)[real].max()))
+        largest = float(np.maximum(largest, np.abs(found - expected)[real].max()))  # NaN if any is NaN
     return largest
 
 
