@@ -13,6 +13,7 @@ from hanlattice.errors import DataError
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of
 from hanlattice.lexicon import Lexicon
+from hanlattice.model.folder import ModelFolder
 from hanlattice.vectors import Vectors
 
 VECTORS = tiny.vectors()
@@ -190,6 +191,21 @@ def test_a_lexicon_of_a_model_refuses_labels_that_it_does_not_know():
         copy.add("孙悟空", "GPE")
     ner.lexicon.update([("孙悟空", "PER", None), ("花果山", "", None)])
     Lexicon().add("孙悟空", "GPE")
+
+
+def test_labels_that_a_model_ignores_are_reported_once(caplog: pytest.LogCaptureFixture):
+    """A model that was trained without labels of words has no rows for them."""
+    folder = ModelFolder.open(tiny.trained())
+    assert folder.vocabulary.word_labels == ()
+    labelled = replace(folder, vocabulary=replace(folder.vocabulary, word_labels=("PER",)))
+    assert labelled.read_by(tiny.ner().engine).lexicon.reads_labels
+    lexicon = folder.read_by(tiny.ner().engine).lexicon
+    assert not lexicon.copy().reads_labels
+    lexicon.update(["花果山", ("水帘洞", "", None)])
+    assert caplog.messages == []
+    lexicon.add("孙悟空", "PER")
+    lexicon.add("唐僧", "PER")
+    assert caplog.messages == ["the model ignores labels of words: none of its training words had one"]
 
 
 class TestVocabulary:

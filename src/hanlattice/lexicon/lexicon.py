@@ -1,5 +1,6 @@
 """The lexicon: words with labels and weights, matched in bulk and edited while in use."""
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from numbers import Real
 from pathlib import Path
@@ -20,6 +21,8 @@ from hanlattice.text.code_points import BOUNDARY, UInt32
 
 LARGEST = float(np.finfo(np.float32).max)  # the largest weight
 
+logger = logging.getLogger(__name__)
+
 
 class Lexicon:
     """A set of words with ids, and with optional labels and weights.
@@ -32,7 +35,8 @@ class Lexicon:
     normalisation (width, traditional characters) as the texts that a model searches. It gets several words at once,
     joined by NUL characters, which it has to keep. ``known_labels`` are the labels that words may have; None allows
     any. A model sets the labels that it knows. ``longest`` is the length of the longest word that may be added;
-    None allows any. A model sets its window.
+    None allows any. A model sets its window. ``reads_labels`` is False if the model ignores labels of words; then
+    the first labelled word that is added logs a warning.
 
     Args:
         words: words, or tuples of a word, a label and a weight.
@@ -43,6 +47,7 @@ class Lexicon:
         self.rewrite = rewrite
         self.known_labels: Collection[str] | None = None
         self.longest: int | None = None
+        self.reads_labels = True
         self._state = Snapshot()
         self._pending: dict[str, Traits | None] = {}
         self.renew()
@@ -55,7 +60,7 @@ class Lexicon:
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._snapshot(), self.rewrite, self.known_labels, self.longest)
+        return _restored, (self._snapshot(), self.rewrite, self.known_labels, self.longest, self.reads_labels)
 
     @classmethod
     def from_files(cls, *paths: str | Path) -> "Lexicon":
@@ -103,7 +108,7 @@ class Lexicon:
 
     def copy(self) -> "Lexicon":
         """A lexicon with the same words and ids, which shares their memory; edits of one leave the other alone."""
-        return _restored(self._snapshot(), self.rewrite, self.known_labels, self.longest)
+        return _restored(self._snapshot(), self.rewrite, self.known_labels, self.longest, self.reads_labels)
 
     def add(self, word: str, label: str | None = None, weight: float | None = None) -> None:
         """Add a word, or give it another label and weight.
@@ -141,6 +146,9 @@ class Lexicon:
         _refuse_invalid_words(texts)
         if self.known_labels is not None:
             _refuse_unknown(texts, traits, self.known_labels, source)
+        if not self.reads_labels and any(label for label, _ in traits):
+            self.reads_labels = True  # one warning is enough
+            logger.warning("the model ignores labels of words: none of its training words had one")
         rewritten = self._rewritten(texts)
         if self.longest is not None:
             _refuse_unreadable(texts, rewritten, self.longest)
@@ -277,10 +285,11 @@ def _restored(
     rewrite: Callable[[str], str] | None,
     known_labels: Collection[str] | None,
     longest: int | None,
+    reads_labels: bool = True,
 ) -> Lexicon:
     lexicon = Lexicon(rewrite=rewrite)
     lexicon._state = state
-    lexicon.known_labels, lexicon.longest = known_labels, longest
+    lexicon.known_labels, lexicon.longest, lexicon.reads_labels = known_labels, longest, reads_labels
     return lexicon
 
 

@@ -179,5 +179,6 @@ class ModelFolder:
         lexicon = Lexicon.open(self.path / LEXICON)
         ner = NER(engine, self.vocabulary, lexicon, self.config, convention=convention)
         lexicon.known_labels, lexicon.longest = self.vocabulary.all_labels, self.config.text.window
+        lexicon.reads_labels = bool(self.vocabulary.word_labels)
         ner.lexicon.rewrite = ner.normaliser.words
         return ner
