@@ -147,6 +147,17 @@ class TestStoredLexicons:
             assert service.client.put("/v1/lexicons/a", json=words).status_code == status
             assert service.client.post("/v1/entities", json={"text": "词", "lexicon": words}).status_code == status
 
+    def test_a_lexicon_is_replaced_as_a_whole(self, tmp_path: Path) -> None:
+        """A reader that has opened the old file reads the old words to the end."""
+        lexicons = Lexicons(tmp_path, 1)
+        lexicons.write("a", Edits(words=["一"]))
+        (path,) = tmp_path.iterdir()
+        with path.open(encoding="utf-8") as before:
+            lexicons.write("a", Edits(words=["二"]))
+            assert "一" in before.read()
+        assert lexicons.read("a").words == ["二"]
+        assert list(tmp_path.iterdir()) == [path]
+
     def test_the_limit_applies_to_the_folder(self, tmp_path: Path) -> None:
         lexicons = Lexicons(tmp_path, 1)
         assert lexicons.write("a", Edits(words=["一"]))
