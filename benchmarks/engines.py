@@ -4,7 +4,7 @@
 
 Measures the time from raw text to entities. The engines take turns with the same sentences, and every figure is the
 median over the rounds of a ratio within one round, so changes in the load of the machine affect all engines alike.
-jieba.posseg (extra ``dev``), a common fast way to find names, segments and tags words; its speed is 1. Without a
+jieba.posseg (extra ``bench``), a common fast way to find names, segments and tags words; its speed is 1. Without a
 corpus the text is generated, and there is no F1. Times are CPU times.
 """
 

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import subprocess
+import sys
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -48,6 +49,14 @@ def test_workflow_runs_what_exists() -> None:
     assert ours
     for name in ours:
         assert (ROOT / name).stat().st_mode & 0o100, f"{name} cannot be executed"
+
+
+def test_ci_runs_the_checks() -> None:
+    ci = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
+    assert [line for line in ci if line.startswith("scripts/smoke")]
+    assert [line for line in ci if line.startswith("scripts/check")]
+    check = (ROOT / "scripts" / "check").read_text("utf-8").splitlines()
+    assert [line.split()[0] for line in check[-4:]] == ["ruff", "ruff", "mypy", "python"]
 
 
 def test_workflow_covers_every_python_of_the_metadata() -> None:
@@ -111,3 +120,45 @@ def test_shell_scripts_parse(name: str) -> None:
     path = ROOT / name
     assert path.stat().st_mode & 0o100
     assert subprocess.run(["bash", "-n", str(path)], capture_output=True, check=False).returncode == 0
+
+
+def test_properties_have_no_deadline() -> None:
+    """On a loaded machine an example may take any time."""
+    from hypothesis import settings
+
+    assert settings().deadline is None
+
+
+def test_packages_of_the_benchmarks_are_in_the_extra() -> None:
+    """What a benchmark imports is in the standard library, in this project, or in the extra ``bench``."""
+    sources = sorted((ROOT / "benchmarks").glob("*.py"))
+    trees = [ast.walk(ast.parse(source.read_text("utf-8"))) for source in sources]
+    imported = {
+        name.partition(".")[0]
+        for tree in trees
+        for node in tree
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else []
+        )
+    }
+    ours = {"hanlattice"} | {path.stem for path in (*sources, *(ROOT / "tests").iterdir())}
+    assert "jieba" in imported
+    assert sorted(imported - sys.stdlib_module_names - ours - _distributions_of("bench")) == []
+
+
+def _distributions_of(extra: str) -> set[str]:
+    """The import names of the project's requirements and of an extra, including the extras that it names."""
+    project = PROJECT["project"]
+    waiting, found = [*project["dependencies"], *project["optional-dependencies"][extra]], set()
+    while waiting:
+        name, _, rest = re.split(r"[><=;\s]", waiting.pop(), maxsplit=1)[0].partition("[")
+        if name == "hanlattice":
+            for inner in rest.removesuffix("]").split(","):
+                waiting += project["optional-dependencies"][inner]
+        else:
+            found.add({"pyahocorasick": "ahocorasick"}.get(name, name.lower().replace("-", "_")))
+    return found
