@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -89,11 +90,16 @@ def test_the_first_prediction_is_the_one_shown() -> None:
     assert rows(shown) == rows(printed)
 
 
+def _commands(block: str) -> list[str]:
+    """The lines of a block; a line that ends in a backslash continues on the next line."""
+    return block.replace("\\\n", " ").splitlines()
+
+
 COMMANDS = [
     pytest.param(line, id=f"{_name(page)}-{line[:50]}")
     for page in PAGES
     for block in _blocks(page, "bash")
-    for line in block.splitlines()
+    for line in _commands(block)
     if "hanlattice " in line
 ]
 
@@ -130,11 +136,34 @@ def test_programs_named_in_the_pages_exist() -> None:
     assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
 
 
+def test_options_of_programs_exist() -> None:
+    """Options of ``python benchmarks/…`` and the like, in text and in blocks, also on continued lines."""
+    calls = [
+        (name, options)
+        for page in PAGES
+        for name, options in re.findall(
+            r"\bpython ((?:benchmarks|examples|scripts|tests)/\S+?\.py)([^`\n|&#]*)",
+            page.read_text("utf-8").replace("\\\n", " "),
+        )
+    ]
+    named = [(name, option) for name, options in calls for option in re.findall(r"(?<!\S)--[a-z0-9-]+", options)]
+    assert len(named) > 5
+    sources = {name: (ROOT / name).read_text("utf-8") for name, _ in named}
+    assert [call for call in named if not re.search(rf'"{call[1]}"', sources[call[0]])] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", _prose(page))
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not (page.parent / link).exists()] == []
+    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?[^)]*\)", _prose(page))
+    local = [(page.parent / link if link else page, anchor) for link, anchor in links if "://" not in link]
+    assert [target for target, _ in local if not target.exists()] == []
+    assert [(t, anchor) for t, anchor in local if anchor and t.suffix == ".md" and anchor not in _anchors(t)] == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of headings, as Git hosts make them: lower case, with hyphens, without punctuation."""
+    headings = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
@@ -221,9 +250,46 @@ def test_formats_page_tells_what_each_format_carries() -> None:
     assert {name for name, row in listed.items() if row[-1]} == set(corpus.writable())
 
 
+def _tests() -> set[str]:
+    """All tests and classes of tests, such as ``test_docs.py::test_python_runs``."""
+    found: set[str] = set()
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        file = path.relative_to(ROOT / "tests").as_posix()
+        for node in ast.parse(path.read_text("utf-8")).body:
+            found |= {f"{file}::{getattr(node, 'name', '')}"}
+            for inner in node.body if isinstance(node, ast.ClassDef) else ():
+                found |= {f"{file}::{node.name}::{getattr(inner, 'name', '')}"}
+    return found
+
+
 def test_reliability_page_names_tests_that_exist() -> None:
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    tests = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py")))
-    named = re.findall(r"`(test_\w+)`", page)
-    assert len(named) > 30
-    assert [name for name in named if f"def {name}(" not in tests] == []
+    named = re.findall(r"`([\w/]+\.py::[\w:]+)`", page)
+    assert len(named) > 150
+    assert sorted(set(named) - _tests()) == []
+    rows = [
+        line
+        for line in page.splitlines()
+        if line.startswith("|") and not line.startswith(("|---", "| case", "| st"))
+    ]
+    assert [row for row in rows if ".py::" not in row] == []
+    programs = re.findall(r"`(long/\w+\.py)`", page)
+    assert sorted(programs) == sorted(set(programs))
+    assert [name for name in programs if not (ROOT / "tests" / name).is_file()] == []
+
+
+def test_the_response_of_the_service_is_the_one_shown() -> None:
+    page = ROOT / "docs" / "serving.md"
+    (text,) = re.findall(r"-d '(\{.*?\})'", page.read_text("utf-8"))
+    shown = json.loads(_blocks(page, "json")[0])["entities"]
+    found = [entity.to_dict() for entity in hanlattice.load()(json.loads(text)["text"]).entities]
+    for entity in shown:
+        entity["score"] = pytest.approx(entity["score"], abs=0.02)  # processors differ
+    assert [{name: entity[name] for name in shown[0]} for entity in found] == shown
+
+
+def test_engines_page_names_every_kernel() -> None:
+    """All C sources but the one that asks the processor for its level."""
+    named = re.findall(r"\[(\w+\.c)\]", (ROOT / "docs" / "engines.md").read_text("utf-8"))
+    sources = {path.name for path in (ROOT / "src" / "hanlattice" / "kernels").glob("*.c")}
+    assert sorted(named) == sorted(sources - {"level.c"})
