@@ -6,9 +6,9 @@ The text is the held-out part of the People's Daily of January 1998: the documen
 held-out text, which no part of the packaged model was trained on. A word counts if both ends are right, and for the
 tag also its part of speech, after the merging of `scripts/tag_words.py`. Punctuation is not scored.
 
-The corpus splits names of several words (中国 人民 银行), and the convention `words` does not. So there are two rows:
-all words of the corpus, and the words outside named entities. The dictionary of jieba and its model of unknown words
-come in part from the same newspaper, so its scores are not those of unseen text.
+The corpus splits names of several words (中国 人民 银行), and the convention `words` does not. So there are
+two rows: all words of the corpus, and the words outside named entities. The dictionary of jieba and its
+model of unknown words come in part from the same newspaper, so its scores are not those of unseen text.
 """
 
 import argparse
