@@ -319,7 +319,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _overlay(current: Any, settings: Mapping[str, Any], source: str, prefix: str) -> Any:
     """``current`` with ``settings`` on top; ``source`` and ``prefix`` name the file and the table in errors."""
-    hints = _hints(type(current))
+    hints = _hints(type(current))  # type: ignore[arg-type]  # mypy does not know that classes are hashable
     names = {f.name for f in fields(current)}
     changes: dict[str, Any] = {}
     for key, value in settings.items():
