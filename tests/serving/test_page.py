@@ -1,9 +1,14 @@
 """The page in a real browser."""
 
+import contextlib
+import io
+import json
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -12,7 +17,7 @@ from hanlattice.drawing.colours import colour_of
 from served import SENTENCE, Served, serving
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra test)")
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright  # noqa: E402
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")
@@ -182,6 +187,7 @@ def test_editing_the_lexicon_changes_the_entities(page: Page, service: Served) -
     expect(arcs(page)).to_have_count(2)
     expect(page.locator("#edits li.left")).to_contain_text("北京")
     page.fill("#word", "在北京工")
+    page.select_option("#label", "")
     page.press("#word", "Enter")
     expect(arcs(page)).to_have_count(3)
     page.get_by_role("button", name="撤销：北京").click()
@@ -209,6 +215,10 @@ def test_long_texts_are_marked_whole_and_drawn_passage_by_passage(page: Page, se
     expect(drawn).to_have_count(len(text) - 91 * 96)
     page.fill("#text", SENTENCE * 1300)
     expect(page.locator("#problem")).to_have_text("文本过长")
+    for stale in (LABELS, "#picture svg", "#words tr"):
+        expect(page.locator(stale)).to_have_count(0)
+    expect(page.locator("#status")).to_have_text("")
+    expect(page.locator("#copies")).to_be_hidden()
     type_text(page, SENTENCE)
     expect(page.locator("#problem")).to_be_hidden()
     expect(page.locator(LABELS)).to_have_count(2)
@@ -301,6 +311,191 @@ def test_a_convention_is_chosen(browser: Browser) -> None:
             expect(page.locator("#convention")).to_have_value("names")
             page.select_option("#convention", "open")
             expect(page.locator(LABELS)).to_have_text(["PER", "LOC", "ORG"])
+
+
+def test_what_is_shown_is_dimmed_while_the_text_differs(page: Page) -> None:
+    type_text(page, SENTENCE)
+    page.route("**/v1/entities", lambda route: None)  # no answer comes
+    page.fill("#text", "王小红去了上海")
+    expect(page.locator("#answer")).to_have_attribute("aria-busy", "true")
+    dim = "e => Number(getComputedStyle(e).opacity)"
+    for shown in ("#marked", "#below"):
+        page.wait_for_function(f"() => ({dim})(document.querySelector('{shown}')) < 0.7")
+
+
+def test_an_unreachable_service_leaves_nothing_stale(page: Page) -> None:
+    type_text(page, SENTENCE)
+    page.route("**/v1/entities", lambda route: route.fulfill(status=422, json={"error": "no", "fields": []}))
+    page.fill("#text", "王小红去了上海")
+    expect(page.locator("#problem")).to_have_text("no")
+    expect(page.locator(LABELS)).to_have_count(0)
+    expect(page.locator("#picture svg")).to_have_count(0)
+
+
+def test_the_answer_comes_first_on_a_phone(browser: Browser, service: Served) -> None:
+    context = browser.new_context(locale="zh-CN", viewport={"width": 390, "height": 664}, device_scale_factor=2)
+    page = context.new_page()
+    page.goto(service.url)
+    type_text(page, SENTENCE)
+    box = page.locator("#marked mark").last.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 500
+    tops = [page.locator(name).bounding_box() for name in ("#ask", "#answer", "#below", "#lexicon")]
+    places = [top["y"] for top in tops if top is not None]
+    assert places == sorted(places)
+    assert len(places) == 4
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()
+
+
+def test_a_label_is_suggested_for_a_new_word(page: Page) -> None:
+    type_text(page, "听说渝中区的李明很好")
+    for word, label in (
+        ("李明", "PER"),
+        ("渝中区", "LOC"),
+        ("人和药店", "ORG"),
+    ):  # the last by the model, of the word alone
+        page.fill("#word", word)
+        expect(page.locator("#suggestion")).to_contain_text(label)
+        expect(page.locator("#label")).to_have_value(label)
+        expect(page.locator("#always")).to_be_checked()
+    page.select_option("#label", "PER")  # the choice of the user stays
+    page.fill("#word", "人和")
+    page.wait_for_timeout(600)
+    expect(page.locator("#label")).to_have_value("PER")
+    page.fill("#word", "")
+    expect(page.locator("#label")).to_have_value("")
+    page.fill("#word", "渝中")  # added before the suggestion is shown
+    page.press("#word", "Enter")
+    expect(page.locator("#edits li")).to_contain_text("LOC · 始终识别")
+
+
+def test_copies_work_elsewhere(browser: Browser, service: Served) -> None:
+    """The JSON is the response; the Python program and the curl command give the same entities."""
+    context = browser.new_context(locale="en", permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(service.url)
+    text = '李明\'s \\ "北京"\n工作'
+    page.fill("#word", "工作")
+    page.select_option("#label", "ORG")
+    page.press("#word", "Enter")
+    page.locator("#threshold").fill("0.05")
+    type_text(page, text)
+
+    def copied(name: str) -> str:
+        page.get_by_role("button", name=name, exact=True).click()
+        expect(page.locator("#copied")).to_have_text(f"Copied: {name}")
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    shown = json.loads(copied("JSON"))
+    asked = {"lexicon": {"words": [{"text": "工作", "label": "ORG"}], "remove": []}, "force": {"工作": "ORG"}}
+    assert shown == {"text": text, "entities": service.entities(text, **asked, threshold=0.05)}
+    assert ("工作", "ORG") in [(e["text"], e["label"]) for e in shown["entities"]]
+    command = shlex.split(copied("curl"))
+    assert command[:2] == ["curl", f"{service.url}/v1/entities"]
+    body = json.loads(command[command.index("-d") + 1])
+    assert service.client.post("/v1/entities", json=body).json()["entities"] == shown["entities"]
+    program = copied("Python").replace(
+        "hanlattice.load(", f"hanlattice.load({str(tiny.trained())!r}, engine='torch', "
+    )
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(program, {})
+    rows = [f"{e['start']} {e['end']} {e['text']} {e['label']}" for e in shown["entities"]]
+    assert [line.rpartition(" ")[0] for line in printed.getvalue().splitlines()] == rows
+    assert copied("Link") == page.url
+    context.close()
+
+
+def test_a_link_shows_the_same_again(browser: Browser, service: Served) -> None:
+    for first in opened(browser, service):
+        first.fill("#word", "工作")
+        first.select_option("#label", "ORG")
+        first.press("#word", "Enter")
+        type_text(first, SENTENCE)
+        expect(first.locator(LABELS)).to_have_text(["PER", "LOC", "ORG"])
+        link = first.url
+        type_text(first, "王小红 & #上海=%")
+        expect(first.locator("#edits li")).to_have_count(1)
+        first.reload()
+        expect(first.locator("#text")).to_have_value("王小红 & #上海=%")
+        first.goto(link)  # only the fragment differs
+        expect(first.locator(LABELS)).to_have_text(["PER", "LOC", "ORG"])
+        expect(first.locator("#text")).to_have_value(SENTENCE)
+    for second in opened(browser, service):
+        second.goto(link)
+        second.reload()
+        expect(second.locator(LABELS)).to_have_text(["PER", "LOC", "ORG"])
+        expect(second.locator("#edits li")).to_contain_text("工作")
+        for broken in (
+            "#text=李明&words={",
+            "#text=李明&words=[[1]]&removed=3&threshold=x&convention=no",
+            "#text=%",
+        ):
+            second.goto(f"{service.url}/{broken}")
+            second.reload()
+            expect(second.locator("#picture svg")).to_have_count(1)
+            expect(second.locator("#problem")).to_be_hidden()
+        second.fill("#text", SENTENCE * 300)  # too long for a link
+        expect(second.locator("#count")).to_contain_text(f"{len(SENTENCE) * 300} /")
+        assert "#" not in second.url
+
+
+DROP = """([name, bytes]) => {
+    const files = new DataTransfer();
+    files.items.add(new File([new Uint8Array(bytes)], name));
+    const event = (kind) => new DragEvent(kind, { dataTransfer: files, bubbles: true, cancelable: true });
+    document.body.dispatchEvent(event("dragover"));
+    const seen = !document.getElementById("drop").hidden;
+    document.body.dispatchEvent(event("drop"));
+    return seen;
+}"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16"])
+def test_a_dropped_file_is_read(page: Page, encoding: str) -> None:
+    assert page.evaluate(DROP, ["a.txt", list("李明在北京工作。\r\n王小红".encode(encoding))])
+    expect(page.locator("#drop")).to_be_hidden()
+    expect(page.locator("#text")).to_have_value("李明在北京工作。\n王小红")
+    expect(page.locator(LABELS)).to_have_text(["PER", "LOC", "PER"])
+
+
+def test_a_chosen_file_is_read_as_far_as_it_goes(page: Page) -> None:
+    page.set_input_files("#file", {"name": "b.txt", "mimeType": "text/plain", "buffer": ("北" * 10_001).encode()})
+    expect(page.locator("#problem")).to_have_text("b.txt 过长，只读取了前 10000 字")
+    assert len(page.locator("#text").input_value()) == 10_000
+    page.set_input_files("#file", {"name": "c.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n\0\0"})
+    expect(page.locator("#problem")).to_have_text("c.png 不是文本文件")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1200])
+def test_axe_finds_nothing(browser: Browser, service: Served, scheme: Literal["light", "dark"], width: int) -> None:
+    """No violations of the rules of axe-core, on the page in both languages and on the documentation."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    size: ViewportSize = {"width": width, "height": 800}
+    context = browser.new_context(locale="zh-CN", viewport=size, color_scheme=scheme, bypass_csp=True)
+    page = context.new_page()
+    page.goto(service.url)
+    type_text(page, SENTENCE)
+    page.locator("summary").click()
+    page.fill("#word", "工作")
+    page.press("#word", "Enter")
+    expect(page.locator("#edits li")).to_have_count(1)
+    expect(page.locator("#answer")).not_to_have_attribute("aria-busy", "true")
+    for language in ("zh-CN", "en"):
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        page.wait_for_timeout(400)  # until nothing is dimmed
+        found = axe.Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        page.locator("#language").click()
+    page.goto(f"{service.url}/docs")
+    expect(page.locator("#routes h2").first).to_be_visible()
+    found = axe.Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    context.close()
 
 
 def test_the_documentation_lists_every_route(page: Page, service: Served) -> None:

@@ -40,7 +40,7 @@ PAGE = {
     "/page/icon.svg": ("icon.svg", "image/svg+xml"),
     **{
         f"/page/{name}": (name, _SCRIPT)
-        for name in ("page.js", "marked.js", "lattice.js", "text.js", "words.js", "docs.js")
+        for name in ("page.js", "marked.js", "lattice.js", "text.js", "words.js", "share.js", "files.js", "docs.js")
     },
 }
 

@@ -1,23 +1,27 @@
 // The page: sends the typed text to the service and shows the response. Texts are set as text, never as markup.
 
 import { picture } from "./lattice.js";
+import { textOf } from "./files.js";
 import { element, mark } from "./marked.js";
+import { asCurl, asJson, asPython, copy, fragmentOf, readFragment } from "./share.js";
 import { characters, passages, wellFormed } from "./text.js";
 import { convention, kind, percent, say, speak, spoken } from "./words.js";
 
+// Each with the convention that it shows, for models that have it.
 const EXAMPLES = [
-  "雷军在北京发布小米14，央视直播，网友却在看世界杯和流浪地球2",
-  "李明昨天从北京大学来到南京市长江大桥。",
-  "听说纪老六把店开到了落雁坡，连云栖数科的人都去打卡",
-  "香港中文大學的陳教授上週飛往臺北，在國立故宮博物院演講。",
-  "😀张伟在上海开了一家叫“鹅厂”的咖啡馆。",
+  ["雷军在北京发布小米14，央视直播，网友却在看世界杯和流浪地球2", "open"],
+  ["患者因急性阑尾炎入院，腹部CT提示阑尾增粗，予头孢曲松抗感染治疗。", "medical"],
+  ["王芳，女，汉族，中共党员，清华大学工学博士，现任东方科技股份有限公司董事长兼总经理。", "resume"],
+  ["听说纪老六把店开到了落雁坡，连云栖数科的人都去打卡", "open"],
+  ["香港中文大學的陳教授上週飛往臺北，在國立故宮博物院演講。", "open"],
+  ["😀张伟在上海开了一家叫“鹅厂”的咖啡馆。", "open"],
 ];
 const PAUSE = 250;  // ms after the last key
 
 const $ = (id) => document.getElementById(id);
 const state = {
   model: { conventions: {}, colours: {}, max_chars: 10000 }, convention: "", added: new Map(), removed: new Set(), token: "",
-  chars: [], entities: [], milliseconds: null, passages: [[0, 0]], passage: 0, reading: null,
+  chosen: false, suggestedFor: "", request: null, chars: [], entities: [], milliseconds: null, passages: [[0, 0]], passage: 0, reading: null,
 };
 
 const colours = (label) => state.model.colours[label] ?? "#999999";
@@ -70,6 +74,7 @@ let pending = new AbortController(), pause = 0;
 
 function soon(wait = PAUSE) {
   clearTimeout(pause);
+  $("answer").setAttribute("aria-busy", "true");  // what is shown belongs to an earlier text
   pause = setTimeout(predict, wait);
 }
 
@@ -80,22 +85,27 @@ async function predict() {
   const text = wellFormed($("text").value);
   const chars = characters(text);
   count(chars.length);
+  remember(text);
   if (chars.length > state.model.max_chars) {
     complain(new ServiceError(say("tooLong"), 422));
+    $("answer").removeAttribute("aria-busy");
     return;
   }
   $("answer").setAttribute("aria-busy", "true");
+  const request = requestOf(text);
+  let answered = false;
   try {
     const start = performance.now();
-    const { entities } = await send("v1/entities", requestOf(text), mine.signal);
-    Object.assign(state, { chars, entities, milliseconds: Math.round(performance.now() - start) });
+    const { entities } = await send("v1/entities", request, mine.signal);
+    Object.assign(state, { request, chars, entities, milliseconds: Math.round(performance.now() - start) });
     state.passages = passages(chars);
     state.passage = Math.min(state.passage, state.passages.length - 1);
     $("problem").hidden = true;
+    answered = true;
     show();
     await explain(mine.signal);
   } catch (error) {
-    if (error.name !== "AbortError") complain(error);
+    if (error.name !== "AbortError") complain(error, answered);
   } finally {
     if (mine === pending) $("answer").removeAttribute("aria-busy");
   }
@@ -107,7 +117,38 @@ async function explain(signal) {
   showLattice();
 }
 
-function complain(error) {
+// Put the text and its options into the address, so that reloading or sharing the page shows them again.
+function remember(text) {
+  const fragment = fragmentOf({ ...state, text, threshold: Number($("threshold").value) });
+  history.replaceState(null, "", fragment || location.pathname + location.search);
+}
+
+// Take the text and its options from the address; returns whether there are any.
+function restore() {
+  const found = readFragment(location.hash);
+  if (!found) return false;
+  $("text").value = found.text;
+  $("threshold").value = found.threshold;
+  $("least").textContent = found.threshold.toFixed(2);
+  Object.assign(state, { added: found.added, removed: found.removed, passage: 0 });
+  if (Object.hasOwn(state.model.conventions, found.convention)) state.convention = found.convention;
+  return true;
+}
+
+// Nothing of an earlier text stays beside a problem.
+function clear() {
+  Object.assign(state, { request: null, chars: [], entities: [], milliseconds: null, passages: [[0, 0]], passage: 0 });
+  $("marked").replaceChildren();
+  $("status").textContent = "";
+  $("passages").hidden = true;
+  showLegend();
+}
+
+// Show a problem; the entities stay if only their lattice is missing.
+function complain(error, answered = false) {
+  if (!answered) clear();
+  state.reading = null;
+  for (const id of ["measure", "picture", "words"]) $(id).replaceChildren();
   const again = error.status === 503 || error.status === 0;
   $("enter").hidden = error.status !== 401;
   $("problem").hidden = false;
@@ -128,8 +169,14 @@ function show() {
   $("marked").replaceChildren(mark(chars, entities, colours));
   const stops = [...$("marked").querySelectorAll("[role=button]")];
   if (stops.length) stops[0].tabIndex = 0;
+  showLegend();
+}
+
+function showLegend() {
+  $("copies").hidden = !state.request;
+  $("copied").textContent = "";
   const found = new Map();
-  for (const { label } of entities) found.set(label, (found.get(label) ?? 0) + 1);
+  for (const { label } of state.entities) found.set(label, (found.get(label) ?? 0) + 1);
   $("legend").replaceChildren(...labels().map((label) => {
     const n = found.get(label);
     const made = element("li", { class: n ? "" : "none", textContent: n ? `${kind(label)} × ${n}` : kind(label) });
@@ -249,12 +296,123 @@ function moveTo(i) {
   state.passage = i;
   pending.abort();
   pending = new AbortController();
-  explain(pending.signal).catch((error) => error.name === "AbortError" || complain(error));
+  explain(pending.signal).catch((error) => error.name === "AbortError" || complain(error, true));
 }
 
 function passageOf(entity) {
   const i = state.passages.findIndex(([, end]) => entity.start < end);
   if (i >= 0 && i !== state.passage) moveTo(i);
+}
+
+const COPIES = {
+  json: () => asJson(state.request, state.entities),
+  python: () => asPython(state.request),
+  curl: () => asCurl(state.request, new URL("v1/entities", location.href.split("#")[0]).href, state.token !== ""),
+  link: () => location.href,
+};
+
+async function copyAs(button) {
+  const { copy: what } = button.dataset;
+  if (what === "link" && !location.hash.includes("text=")) {
+    $("copied").textContent = say("noLink");
+    return;
+  }
+  try {
+    await copy(COPIES[what]());
+    $("copied").textContent = say("copied", button.textContent);
+  } catch {
+    $("copied").textContent = say("notCopied");
+  }
+}
+
+// The label for a new word: that of an entity or of a word in the text, or what the model sees in the word alone.
+async function suggestion(word, signal) {
+  const among = (label) => labels().includes(label) && label;
+  const found = state.entities.find((e) => e.text === word) ?? state.reading?.words.find((w) => w.text === word && among(w.label))
+    ?? state.entities.find((e) => e.text.includes(word) || word.includes(e.text));
+  if (found && among(found.label)) return found.label;
+  const options = state.convention ? { convention: state.convention } : {};
+  const { entities } = await send("v1/entities", { text: word, ...options }, signal);
+  const [best] = [...entities].sort((a, b) => b.end - b.start - (a.end - a.start) || b.score - a.score);
+  return best?.label ?? "";
+}
+
+let asking = new AbortController(), typing = 0;
+
+const newWord = () => wellFormed($("word").value.trim());
+
+// Choose the suggested label, unless the user chose one for this word.
+async function suggest() {
+  clearTimeout(typing);
+  asking.abort();
+  const word = newWord();
+  if (!word || state.chosen || state.suggestedFor === word) return;
+  const mine = (asking = new AbortController());
+  const label = await suggestion(word, mine.signal).catch(() => "");
+  if (mine.signal.aborted || state.chosen || newWord() !== word) return;
+  state.suggestedFor = word;
+  chooseLabel(label);
+  $("suggestion").textContent = label ? say("suggestion", kind(label)) : "";
+}
+
+function suggestSoon() {
+  clearTimeout(typing);
+  asking.abort();
+  $("suggestion").textContent = "";
+  state.suggestedFor = "";
+  if (!newWord()) {
+    state.chosen = false;
+    chooseLabel("");
+  }
+  typing = setTimeout(suggest, PAUSE);
+}
+
+// A word with a label is always an entity, unless the user says otherwise.
+function chooseLabel(label) {
+  $("label").value = label;
+  $("always").disabled = !label;
+  $("always").checked = Boolean(label);
+}
+
+async function openFile(file) {
+  if (!file) return;
+  const text = await textOf(file);
+  if (text === null) {
+    complain(new ServiceError(say("notText", file.name), 422));
+    return;
+  }
+  const chars = characters(text);
+  const most = state.model.max_chars;
+  $("text").value = chars.slice(0, most).join("");
+  state.passage = 0;
+  await predict();
+  if (chars.length > most) {
+    $("problem").hidden = false;
+    $("problem").textContent = say("cut", file.name, most);
+  }
+}
+
+function listenToFiles() {
+  $("choose").addEventListener("click", () => $("file").click());
+  $("file").addEventListener("change", () => {
+    openFile($("file").files[0]);
+    $("file").value = "";
+  });
+  const isFile = (event) => event.dataTransfer?.types.includes("Files");
+  document.addEventListener("dragover", (event) => {
+    if (!isFile(event)) return;
+    event.preventDefault();
+    $("drop").hidden = false;
+  });
+  document.addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) $("drop").hidden = true;
+  });
+  document.addEventListener("drop", (event) => {
+    $("drop").hidden = true;
+    if (!isFile(event)) return;
+    event.preventDefault();
+    openFile(event.dataTransfer.files[0]);
+  });
 }
 
 // The lists of conventions and of the labels of the chosen convention.
@@ -269,7 +427,8 @@ function showChoices() {
     element("option", { value: "", textContent: say("noLabel") }),
     ...labels().map((label) => element("option", { value: label, textContent: kind(label) })),
   );
-  $("always").disabled = true;
+  chooseLabel("");
+  $("suggestion").textContent = "";
 }
 
 function setLanguage(language) {
@@ -299,21 +458,36 @@ function listen() {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) predict();
   });
   $("language").addEventListener("click", () => setLanguage(spoken() === "zh" ? "en" : "zh"));
-  $("add").addEventListener("submit", (event) => {
+  $("add").addEventListener("submit", async (event) => {
     event.preventDefault();
-    const word = wellFormed($("word").value.trim());
-    if (word) edit(word, { label: $("label").value, always: !$("always").disabled && $("always").checked });
+    const word = newWord();
+    await suggest();
+    if (!word || newWord() !== word) return;
+    edit(word, { label: $("label").value, always: !$("always").disabled && $("always").checked });
     $("word").value = "";
-    $("always").checked = false;
+    suggestSoon();
     $("word").focus();
   });
+  $("word").addEventListener("input", suggestSoon);
   $("convention").addEventListener("change", () => {
     state.convention = $("convention").value;
     showChoices();
     showEdits();
     predict();
   });
-  $("label").addEventListener("change", () => ($("always").disabled = !$("label").value));
+  $("label").addEventListener("change", () => {
+    state.chosen = true;
+    $("suggestion").textContent = "";
+    chooseLabel($("label").value);
+  });
+  $("copies").addEventListener("click", ({ target }) => target.dataset.copy && copyAs(target));
+  addEventListener("hashchange", () => {
+    if (!restore()) return;
+    showChoices();
+    showEdits();
+    predict();
+  });
+  listenToFiles();
   $("threshold").addEventListener("input", () => {
     $("least").textContent = Number($("threshold").value).toFixed(2);
     soon();
@@ -338,7 +512,10 @@ function listen() {
   });
   marked.addEventListener("mouseup", () => {  // a word selected in the result can be added
     const chosen = String(getSelection()).trim();
-    if (chosen && characters(chosen).length <= 20) $("word").value = chosen;
+    if (!chosen || characters(chosen).length > 20) return;
+    $("word").value = chosen;
+    state.chosen = false;
+    suggestSoon();
   });
   for (const [kindOfEvent, gone] of [["mouseover", "mouseout"], ["focusin", "focusout"]]) {
     document.addEventListener(kindOfEvent, ({ target }) => hintOfEntity(target) || hintOfWord(target));
@@ -372,6 +549,7 @@ async function begin() {
   try {
     state.model = await send("v1/model");
     state.convention = state.model.convention;
+    restore();
   } catch (error) {
     complain(error);
     if (error.status === 401) return;
@@ -381,15 +559,18 @@ async function begin() {
 }
 
 speak(remembered());
-for (const text of EXAMPLES) {
+for (const [text, shown] of EXAMPLES) {
   const [first] = text.split(/[，,]/u);
   $("examples").append(element("button", { type: "button", lang: "zh", textContent: first, onclick: () => {
     $("text").value = text;
     state.passage = 0;
+    if (Object.hasOwn(state.model.conventions, shown)) state.convention = shown;
+    showChoices();
+    showEdits();
     predict();
   } }));
 }
-$("text").value ||= EXAMPLES[0];
+if (!restore()) $("text").value ||= EXAMPLES[0][0];
 listen();
 setLanguage(spoken());
 begin();

@@ -17,6 +17,9 @@ const TEXTS = {
     table: "以表格查看这些词", actions: "操作", entity: (e, kind) => `${e.text}，${kind}，置信度 ${percent(e.score)}`,
     score: "置信度", place: (s, e) => `第 ${s + 1} 至 ${e} 字`, unreachable: "无法连接服务", busy: (s) => `服务繁忙，${s} 秒后重试`,
     failed: "出错了", hereToo: "新词",
+    copy: "复制", link: "链接", copied: (what) => `已复制：${what}`, notCopied: "浏览器不允许复制", noLink: "文本太长，无法放入链接",
+    openFile: "打开文件", drop: "松开以读取文件", notText: (name) => `${name} 不是文本文件`,
+    cut: (name, n) => `${name} 过长，只读取了前 ${n} 字`, suggestion: (kind) => `建议类别：${kind}`,
   },
   en: {
     other: "中文", skip: "Skip to the results", tagline: "Chinese named entity recognition on word lattices",
@@ -36,6 +39,10 @@ const TEXTS = {
     score: "Confidence", place: (s, e) => `characters ${s + 1} to ${e}`, unreachable: "The service cannot be reached",
     busy: (s) => `The service is busy; trying again in ${s} s`,
     failed: "Something went wrong", hereToo: "new word",
+    copy: "Copy", link: "Link", copied: (what) => `Copied: ${what}`, notCopied: "The browser does not allow copying",
+    noLink: "The text is too long for a link", openFile: "Open a file", drop: "Drop the file to read it",
+    notText: (name) => `${name} is not a text file`, cut: (name, n) => `${name} is too long: only its first ${n} characters were read`,
+    suggestion: (kind) => `Suggested label: ${kind}`,
   },
 };
 
