@@ -19,7 +19,7 @@ function kind(schema = {}) {
   if (schema.enum) return [schema.enum.map((value) => JSON.stringify(value)).join(", ")];
   if (schema.type === "object") {
     const values = schema.additionalProperties ?? Object.values(schema.patternProperties ?? {})[0];
-    return values ? ["object of ", ...kind(values)] : ["object"];
+    return typeof values === "object" ? ["object of ", ...kind(values)] : ["object"];
   }
   const range = "minimum" in schema ? [` ${schema.minimum} to ${schema.maximum}`] : [];
   return [schema.type ?? "anything", ...range, ...bound("at most ", schema.maxLength, " characters")];
