@@ -1,0 +1,1 @@
+"""One file for each kind of regular entity: ``FIRST``, the characters it may start with, and ``parse``."""

@@ -1,0 +1,149 @@
+"""MONEY: 3500元, 1.2亿美元, ￥99.5, 三块五, 5元3角, 壹万贰仟元整, HK$88.
+
+The value is a decimal and the ISO 4217 code of the currency: ``3500 CNY``; ``3000..5000 CNY`` for a range. ¥ is read
+as CNY and $ as USD. 余, 多 and 上 do not change it; 几 and 数 leave it open.
+"""
+
+from decimal import Decimal
+
+from hanlattice.patterns import numerals
+from hanlattice.patterns.numerals import CHINESE_DIGITS, Amount, amount, integer, single, written
+from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
+
+_YUAN = "CNY"
+_CURRENCIES = Words(
+    {
+        "元": _YUAN, "圆": _YUAN, "块钱": _YUAN, "块": _YUAN, "人民币": _YUAN, "美元": "USD", "美金": "USD", "欧元": "EUR",
+        "英镑": "GBP", "日元": "JPY", "日圆": "JPY", "港元": "HKD", "港币": "HKD", "新台币": "TWD", "台币": "TWD",
+        "韩元": "KRW", "卢布": "RUB", "澳元": "AUD", "加元": "CAD", "瑞士法郎": "CHF", "泰铢": "THB", "卢比": "INR",
+        "印度卢比": "INR", "新加坡元": "SGD", "新元": "SGD", "澳门元": "MOP", "澳门币": "MOP", "瑞典克朗": "SEK",
+        "挪威克朗": "NOK", "丹麦克朗": "DKK", "越南盾": "VND", "印尼盾": "IDR", "马来西亚林吉特": "MYR", "巴西雷亚尔": "BRL",
+        "土耳其里拉": "TRY", "南非兰特": "ZAR", "墨西哥比索": "MXN", "菲律宾比索": "PHP", "迪拉姆": "AED", "新西兰元": "NZD",
+    }
+)  # fmt: skip
+_SYMBOLS = Words(
+    {
+        "¥": _YUAN, "人民币": _YUAN, "$": "USD", "US$": "USD", "HK$": "HKD", "NT$": "TWD", "A$": "AUD", "C$": "CAD",
+        "S$": "SGD", "€": "EUR", "£": "GBP", "₩": "KRW", "₽": "RUB", "₹": "INR", "฿": "THB", "美元": "USD", "港币": "HKD",
+        "RMB": _YUAN, "CNY": _YUAN, "CN¥": _YUAN, "USD": "USD", "EUR": "EUR", "GBP": "GBP", "JPY": "JPY", "HKD": "HKD",
+        "TWD": "TWD", "KRW": "KRW", "SGD": "SGD", "AUD": "AUD", "CAD": "CAD", "CHF": "CHF",
+    },
+    ignore_case=True,
+)  # fmt: skip
+_CODES = Words({code: code for code in _SYMBOLS.table.values()} | {"RMB": _YUAN}, ignore_case=True)
+_PARTS = (("角", "毛"), ("分",))
+_FRACTIONS = (Decimal("0.1"), Decimal("0.01"))
+
+# 块, 毛 and 角 are money before 钱 and before these; elsewhere they are pieces, hairs and corners.
+_AFTER_MONEY = frozenset("，。！？；,.!?;:)、”」 \n的了吧呢吗啊呀就才都也没不多左买卖") | {""}
+_NOT_YUAN = ("元二次", "元一次", "元论", "元里", "元素", "元件", "元首", "元旦", "元音", "元方程", "元户", "元宵", "元老")
+
+FIRST = numerals.FIRST | _SYMBOLS.first | frozenset("-负")
+
+
+def parse(scan: Scan, i: int) -> Found | None:
+    """The amount of money at ``i``, or the range of amounts."""
+    if scan[i] in ("-", "负"):
+        found = _positive(scan, i + 1) if not scan[i - 1].isascii() or scan[i - 1] in ("", " ", ":", "(") else None
+        return None if found is None else _as_found(found[0].times(Decimal(-1)), found[1])
+    first = _positive(scan, i)
+    if first is None:
+        return None
+    money, currency = first
+    joint = scan.joint(money.end)
+    last = _positive(scan, joint) if joint > 0 and money.low == money.high else None
+    if last is None or last[1] != currency or None in (money.low, last[0].low) or money.low >= last[0].low:  # type: ignore[operator]
+        return _as_found(money, currency)
+    return _as_found(money._replace(end=last[0].end, high=last[0].high), currency)
+
+
+def _as_found(money: Amount, currency: str) -> Found:
+    if money.low is None or money.high is None:
+        return Found(money.end, None)
+    low, high = sorted((money.low, money.high))
+    number = written(low) if low == high else f"{written(low)}..{written(high)}"
+    return Found(money.end, f"{number} {currency}")
+
+
+def _positive(scan: Scan, i: int) -> tuple[Amount, str] | None:
+    symbol = _SYMBOLS.at(scan, i)
+    if symbol is not None:
+        number = scan.once(amount, scan.gap(symbol[0]))
+        if number is None or number.chinese and not _CURRENCIES.at(scan, scan.gap(number.end)):
+            return None
+        counted = _counted(scan, scan.gap(symbol[0]))
+        return counted if counted is not None and counted[1] == symbol[1] else (number, symbol[1])
+    return _counted(scan, i)
+
+
+def _counted(scan: Scan, i: int) -> tuple[Amount, str] | None:
+    """A number with a currency after it: 3500元, 三块五, 五毛, 100 USD."""
+    number = scan.once(amount, i)
+    if number is None:
+        return None
+    unit = scan.gap(number.end)
+    code = _CODES.at(scan, unit)
+    if code is not None:
+        return number._replace(end=code[0]), code[1]
+    if scan[unit] in ("角", "毛", "分"):
+        return _small_change(scan, i, number)
+    found = _CURRENCIES.at(scan, unit)
+    if found is None or scan.starts(unit, *_NOT_YUAN) > 0 or (number.bare and scan.text[i : number.end] in "亿万"):
+        return None
+    end, currency = found
+    if currency != _YUAN or scan[unit] == "人":
+        return number._replace(end=end), currency
+    end, change = _change(scan, end)
+    if scan[unit] == "块" and scan.text[unit:end] == "块" and not _is_money(scan, i, unit):
+        return None
+    if change and number.low is not None and number.low == number.high:
+        number = number._replace(low=number.low + change, high=number.low + change)
+    return number._replace(end=_suffix(scan, end)), currency
+
+
+def _is_money(scan: Scan, i: int, unit: int) -> bool:
+    """Whether 块 is money though no 钱 follows it."""
+    return scan[unit + 1] in _AFTER_MONEY and scan.text[i:unit] not in ("一", "1")
+
+
+def _change(scan: Scan, i: int) -> tuple[int, Decimal]:
+    """What follows 元 or 块: 3角, 三毛二分, 五 (after 块), 5分."""
+    total, end = Decimal(0), i
+    for names, size in zip(_PARTS, _FRACTIONS, strict=True):
+        number = integer(scan, end)
+        if number is None or number.value > 9 or len(number.digits) > 1:
+            break
+        if scan[number.end] in names:
+            total += number.value * size
+            end = number.end + 1
+        elif size == _FRACTIONS[0] and scan[i - 1] == "块" and _ends_a_price(scan, number.end):
+            return number.end, number.value * size
+        elif scan[number.end] != "分":
+            break
+    return end, total
+
+
+def _ends_a_price(scan: Scan, i: int) -> bool:
+    return scan[i] in _AFTER_MONEY or (scan[i] not in DIGITS and scan[i] not in CHINESE_DIGITS and scan[i - 2] == "块")
+
+
+def _small_change(scan: Scan, i: int, number: Amount) -> tuple[Amount, str] | None:
+    """五毛, 八角钱, 3角5分, 5分钱."""
+    number = scan.once(single, i) or number
+    names = scan[scan.gap(number.end)]
+    end = scan.gap(number.end) + 1
+    size = Decimal("0.01") if names == "分" else Decimal("0.1")
+    total = number.times(size)
+    fen = integer(scan, end) if names != "分" else None
+    if fen is not None and fen.value < 10 and scan[fen.end] == "分" and total.low is not None:
+        more = total.low + fen.value * Decimal("0.01")
+        return Amount(_suffix(scan, fen.end + 1), more, more), _YUAN
+    if scan[end] == "钱":
+        return total._replace(end=end + 1), _YUAN
+    return (total._replace(end=end), _YUAN) if names == "毛" and scan[end] in _AFTER_MONEY else None
+
+
+def _suffix(scan: Scan, i: int) -> int:
+    """The position after 钱, 整, 正 or 人民币."""
+    end = max(i, scan.starts(i, "钱", "整", "正"))
+    return max(end, scan.starts(end, "人民币"))

@@ -1,0 +1,113 @@
+"""QUANTITY: a number with a unit of measure: 3.5公里, 120平方米, 25℃, 500 kg, 3到5米, 三斤二两.
+
+The value is a decimal and the symbol of the unit: ``3.5 km``, ``25 °C``, ``3..5 m``. Units without a symbol in common use
+keep their name: ``5 斤``, ``3 亩``. Counted things (3个, 5人) are no quantities.
+"""
+
+from decimal import Decimal
+
+from hanlattice.patterns import numerals
+from hanlattice.patterns.numerals import Amount, amount, integer, written
+from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
+
+_NAMES = {
+    "米": "m", "公里": "km", "千米": "km", "分米": "dm", "厘米": "cm", "公分": "cm", "毫米": "mm", "微米": "μm",
+    "纳米": "nm", "英里": "mi", "海里": "nmi", "英尺": "ft", "英寸": "in", "光年": "ly", "丈": "丈", "尺": "尺", "寸": "寸",
+    "里路": "里", "华里": "里", "千克": "kg", "公斤": "kg", "斤": "斤", "市斤": "斤", "两": "两", "克": "g", "毫克": "mg",
+    "微克": "μg", "吨": "t", "克拉": "ct", "磅": "lb", "盎司": "oz", "升": "L", "毫升": "mL", "加仑": "gal", "桶": "bbl",
+    "立方米": "m³", "立方": "m³", "立方厘米": "cm³", "平方米": "m²", "平米": "m²", "平方公里": "km²", "平方千米": "km²",
+    "平方厘米": "cm²", "公顷": "ha", "亩": "亩", "摄氏度": "°C", "华氏度": "°F", "度": "°", "公里/小时": "km/h",
+    "千米/小时": "km/h", "公里每小时": "km/h", "米/秒": "m/s", "米每秒": "m/s", "千瓦": "kW", "瓦": "W", "兆瓦": "MW",
+    "千瓦时": "kWh", "度电": "kWh", "伏": "V", "伏特": "V", "毫安": "mA", "毫安时": "mAh", "赫兹": "Hz", "千卡": "kcal",
+    "大卡": "kcal", "焦耳": "J", "千焦": "kJ", "帕": "Pa", "千帕": "kPa", "兆帕": "MPa", "像素": "px", "分贝": "dB",
+    "马力": "hp", "摩尔": "mol", "毫米汞柱": "mmHg",
+}  # fmt: skip
+_SYMBOLS = {
+    name.lower(): name
+    for name in ("km", "cm", "mm", "nm", "kg", "mg", "g", "mL", "L", "km/h", "m/s", "kW", "kWh", "mAh", "mA", "V", "Hz", "GHz",
+                 "MHz", "kHz", "GB", "MB", "KB", "TB", "Mbps", "Gbps", "kcal", "kPa", "MPa", "dB", "mmHg", "mmol/L", "mg/L",
+                 "m", "W", "μm", "μg")
+}  # fmt: skip
+_SYMBOLS |= {"°c": "°C", "°f": "°F", "°": "°", "m2": "m²", "m3": "m³", "km2": "km²", "cm2": "cm²", "cm3": "cm³", "m²": "m²"}
+_UNITS = Words(_NAMES)
+_CODES = Words(_SYMBOLS, ignore_case=True)
+
+# What follows a word that looks like a unit, and makes it another word.
+_OTHER_WORDS = ("米线", "米饭", "里长", "度假", "升为", "升任", "升至", "升级", "升学", "升高", "升到", "克隆", "克服", "尺度",
+                "寸步", "伏击", "两个", "两人", "两岸", "两地", "两国", "两种", "桶装", "度过", "度春", "度蜜", "瓦解", "斤斤",
+                "丈夫", "丈人")  # fmt: skip
+_SMALL = {"斤": ("两", Decimal("0.1"))}
+
+FIRST = numerals.FIRST | frozenset("-+零半")
+
+
+def parse(scan: Scan, i: int) -> Found | None:
+    """The quantity at ``i``, or the range of quantities."""
+    start, sign = _sign(scan, i)
+    if start < 0:
+        return None
+    if scan[start] == "半" and scan[start + 1] in ("斤", "吨", "米", "升", "亩") and scan[i - 1] not in ("一", "多", "大"):
+        unit = _UNITS.at(scan, start + 1)
+        assert unit is not None
+        return Found(unit[0], f"0.5 {unit[1]}")
+    number = scan.once(amount, start)
+    if number is None or number.bare:
+        return None
+    unit = _unit(scan, scan.gap(number.end))
+    if unit is None or not _is_unit(scan, start, number, unit):
+        return None
+    below_zero = scan.starts(i, "零下") > 0
+    if below_zero and unit[1] not in ("°", "°C", "°F"):
+        return None
+    name = "°C" if below_zero and unit[1] == "°" else unit[1]
+    end, number = _with_smaller(scan, number, unit)
+    return _range(scan, number.times(sign)._replace(end=end), name)
+
+
+def _sign(scan: Scan, i: int) -> tuple[int, Decimal]:
+    """The start of the number after a sign, and the sign; -1 if there is a sign that is none."""
+    below = scan.starts(i, "零下")
+    if below > 0:
+        return below, Decimal(-1)
+    if scan[i] in ("-", "+"):
+        is_sign = scan[i + 1] in DIGITS and not (scan[i - 1].isascii() and scan[i - 1].isalnum())
+        return (i + 1 if is_sign else -1), Decimal(-1 if scan[i] == "-" else 1)
+    return i, Decimal(1)
+
+
+def _unit(scan: Scan, i: int) -> tuple[int, str] | None:
+    found = _UNITS.at(scan, i) or _CODES.at(scan, i)
+    if found is not None and scan.text[i : found[0]] in ("G", "M", "v", "w"):  # 5G is no mass, 5M no length
+        return None
+    return None if found is None or scan.starts(i, *_OTHER_WORDS) > 0 or scan.cuts(found[0]) else found
+
+
+def _is_unit(scan: Scan, start: int, number: Amount, unit: tuple[int, str]) -> bool:
+    """Whether an ambiguous unit is one here."""
+    text = scan.text[start : number.end]
+    if unit[1] in ("°", "L", "两", "升") and number.chinese and len(text) == 1 and scan[unit[0] - 1] in "度升两":
+        return unit[1] == "L" or (unit[1] == "两" and text not in ("一", "两"))
+    return unit[1] != "两" or not number.chinese or text not in ("十", "百")
+
+
+def _with_smaller(scan: Scan, number: Amount, unit: tuple[int, str]) -> tuple[int, Amount]:
+    """三斤二两: a smaller unit after the larger one."""
+    smaller = _SMALL.get(unit[1])
+    more = None if smaller is None else integer(scan, unit[0])
+    if smaller is None or more is None or scan[more.end] != smaller[0] or number.low is None:
+        return unit[0], number
+    total = number.low + more.value * smaller[1]
+    return more.end + 1, number._replace(low=total, high=total)
+
+
+def _range(scan: Scan, first: Amount, unit: str) -> Found:
+    """The quantity, or the range if another of the same unit follows a joint, as in 3米至5米."""
+    joint = scan.joint(first.end)
+    last = scan.once(amount, joint) if joint > 0 else None
+    other = None if last is None else _unit(scan, scan.gap(last.end))
+    if last is not None and other is not None and other[1] == unit and first.low is not None and last.high is not None:
+        first = first._replace(end=other[0], high=last.high)
+    if first.low is None or first.high is None:
+        return Found(first.end, None)
+    low, high = (written(n) for n in sorted((first.low, first.high)))
+    return Found(first.end, f"{low} {unit}" if low == high else f"{low}..{high} {unit}")

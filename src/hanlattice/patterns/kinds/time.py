@@ -1,0 +1,206 @@
+"""TIME: a time of the day, alone or with its date: 15:30, 下午三点半, 明天上午, 2024-03-05 15:30, 10分钟后.
+
+The value is in ISO 8601: ``T15:30``, ``2024-03-05T15:30``, and ``start/end`` for a range. Parts of the day are those
+of TIMEX3: ``TMO`` morning, ``TMI`` midday, ``TAF`` afternoon, ``TEV`` evening, ``TNI`` night. Hours are not guessed: 3点
+without a part of the day is ``T03:00``.
+"""
+
+import re
+from datetime import timedelta
+from typing import NamedTuple
+
+from hanlattice.patterns.calendar import UNKNOWN, Calendar, When
+from hanlattice.patterns.kinds import date, duration
+from hanlattice.patterns.numerals import CHINESE_DIGITS, integer
+from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
+
+_PARTS = Words(
+    {
+        "凌晨": "TMO", "清晨": "TMO", "早晨": "TMO", "早上": "TMO", "上午": "TMO", "中午": "TMI", "正午": "TMI",
+        "下午": "TAF", "午后": "TAF", "傍晚": "TEV", "晚上": "TEV", "晚间": "TEV", "夜晚": "TEV", "夜里": "TNI",
+        "夜间": "TNI", "深夜": "TNI", "午夜": "TNI", "半夜": "TNI",
+    }
+)  # fmt: skip
+_OF_DAYS = Words(
+    {
+        "今早": (0, "TMO"), "今晨": (0, "TMO"), "今晚": (0, "TEV"), "今夜": (0, "TNI"), "明早": (1, "TMO"),
+        "明晨": (1, "TMO"), "明晚": (1, "TEV"), "昨晚": (-1, "TEV"), "昨夜": (-1, "TNI"), "前晚": (-2, "TEV"),
+        "后晚": (2, "TEV"),
+    }
+)  # fmt: skip
+_DIGITAL = re.compile(
+    r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?)?(?![0-9]|:[0-9])"
+)
+_MERIDIEM = re.compile(r" ?([ap])\.?m\.?(?![A-Za-z0-9])", re.IGNORECASE)
+_QUARTERS = Words({"半": 30, "一刻": 15, "三刻": 45})
+_OFFSETS = Words({"以前": -1, "之前": -1, "前": -1, "以后": 1, "之后": 1, "后": 1})
+
+# A number with 点 before one of these counts points. A number between these words is a score.
+_POINTS = ("意见", "建议", "要求", "原因", "理由", "体会", "看法", "希望", "启示", "说明", "思考", "措施", "好处", "结论", "区别",
+           "不同", "优势", "内容", "问题", "方面", "经验", "共识", "感受", "注意", "名字")  # fmt: skip
+_SCORE_BEFORE = ("比分", "以", "比分是", "比分为", "战成", "打成", "总分")
+_SCORE_AFTER = ("战胜", "击败", "获胜", "取胜", "胜", "负于", "领先", "落后", "险胜", "大胜", "逆转", "的比分")
+_GREETING = frozenset("好")
+_NOT_COUNTED = frozenset("第有这那几")
+
+FIRST = date.FIRST | _PARTS.first | _OF_DAYS.first | {"零"}
+
+
+class Clock(NamedTuple):
+    """A time of the day: its end, its value, and the part of the day that it names."""
+
+    end: int
+    value: str
+    part: str = ""
+
+
+def parse(scan: Scan, i: int) -> Found | None:
+    """The time at ``i``, a range of times, or an hour counted from now."""
+    when, start = _day_before(scan, i)
+    first = _clock(scan, start, "", dated=when is not None)
+    if first is None:
+        return _offset(scan, i) if when is None else None
+    joint = scan.joint(first.end)
+    last = _clock(scan, joint, first.part, dated=True) if joint > 0 and first.value[1:2].isdigit() else None
+    if last is not None and last.value[1:2].isdigit():
+        days = _dated(scan, when, first.value), _dated(scan, when, last.value)
+        return Found(last.end, None if None in days else "/".join(map(str, days)))
+    return Found(first.end, _dated(scan, when, first.value))
+
+
+def _day_before(scan: Scan, i: int) -> tuple[When | None, int]:
+    """The day before a time, and where the time starts. 今晚 is a day and a part of it."""
+    named = _OF_DAYS.at(scan, i)
+    if named is not None:
+        day = None if scan.today is None else scan.today + timedelta(days=named[1][0])
+        return (UNKNOWN if day is None else Calendar(day.year, day.month, day.day)), i
+    found = scan.once(date.date_at, i)
+    if found is None or not _is_a_day(found.when):
+        return None, i
+    end = found.end
+    is_joined = scan[end] == "T" and scan[end + 1] in DIGITS
+    return found.when, end + 1 if is_joined else scan.gap(end)
+
+
+def _is_a_day(when: When) -> bool:
+    return when.value is None or not isinstance(when, Calendar) or when.day is not None
+
+
+def _dated(scan: Scan, when: When | None, clock: str) -> str | None:
+    if when is None:
+        return clock
+    day = date.value(scan, when)
+    return None if day is None else day + clock
+
+
+def _clock(scan: Scan, i: int, part: str, *, dated: bool) -> Clock | None:
+    """A time of the day. Without a part of its own it takes ``part``."""
+    of_day = _OF_DAYS.at(scan, i)
+    named = of_day if of_day is not None and i >= 0 else _PARTS.at(scan, i)
+    start = i if named is None else scan.gap(named[0])
+    own = part if named is None else scan.text[i : named[0]]
+    found = _digital(scan, start, own) or _spoken(scan, start, own, dated=dated or named is not None)
+    if found is not None or named is None or scan[named[0]] in _GREETING:
+        return found
+    code = of_day[1][1] if of_day is not None else str(named[1])
+    return Clock(named[0], code, own)
+
+
+def _digital(scan: Scan, i: int, part: str) -> Clock | None:
+    """15:30, 15:30:45, 3:30 PM."""
+    match = _DIGITAL.match(scan.text, i)
+    if match is None or i > 0 and scan.continues(i) or _is_score(scan, i, match.end()):
+        return None
+    hour, minute, second = int(match[1]), int(match[2]), match[3]
+    end = match.end()
+    meridiem = _MERIDIEM.match(scan.text, end) if hour <= 12 else None
+    if meridiem is not None:
+        end = meridiem.end()
+        hour = hour % 12 + (12 if meridiem[1] in "pP" else 0)
+    value = _written(_hour(hour, part), minute, None if second is None else int(second))
+    return None if value is None else Clock(end, value + (match[4] or ""), part)
+
+
+def _is_score(scan: Scan, start: int, end: int) -> bool:
+    return scan.follows(start, _SCORE_BEFORE) or scan.starts(end, *_SCORE_AFTER) > 0
+
+
+def _spoken(scan: Scan, i: int, part: str, *, dated: bool) -> Clock | None:
+    """三点半, 15时30分, 九点整, 七点二十. ``dated``: a date or a part of the day stands before it."""
+    number = integer(scan, i)
+    if number is None or len(number.digits) > 2 or scan[i - 1] in _NOT_COUNTED:
+        return None
+    start = scan.gap(number.end)
+    sign = scan[start]
+    if sign not in ("点", "时") or (sign == "时" and scan[start + 1] in ("间", "候", "代", "常", "期", "而", "装")):
+        return None
+    end, minute, second, clear = _minutes(scan, start + 1, sign)
+    if not (clear or dated or _is_bare_hour(scan, end, sign, number.value, chinese=number.chinese)):
+        return None
+    value = _written(_hour(number.value, part), minute, second)
+    return None if value is None else Clock(end, value, part)
+
+
+def _is_bare_hour(scan: Scan, end: int, sign: str, hour: int, *, chinese: bool) -> bool:
+    """Whether a number with 点 or 时 alone is an hour: 9点, 八点, 15时, 零点; not 一点, 三点意见, 3.5点."""
+    if scan.starts(end, *_POINTS) > 0 or scan[end] in CHINESE_DIGITS or scan[end] in DIGITS:
+        return False
+    return not chinese or hour == 0 or (sign == "点" and hour > 2)
+
+
+def _minutes(scan: Scan, i: int, sign: str) -> tuple[int, int, int | None, bool]:
+    """The end, minutes and seconds after an hour, and whether they show that it is one."""
+    quarter = _QUARTERS.at(scan, i)
+    if quarter is not None and sign == "点":
+        return quarter[0], quarter[1], None, True
+    end = scan.starts(i, "整", "正", "钟")
+    if end > 0:
+        return end, 0, None, True
+    number = integer(scan, i)
+    if number is None or number.value > 59 or len(number.digits) > 2:
+        return i, 0, None, False
+    if scan[number.end] == "分" and scan[number.end + 1] != "钟":
+        second = integer(scan, number.end + 1)
+        if second is not None and second.value < 60 and scan[second.end] == "秒":
+            return second.end + 1, number.value, second.value, True
+        return number.end + 1, number.value, None, True
+    two = number.end - i >= 2 and (number.value >= 10 or scan[i] in "0零〇")
+    if two and sign == "点" and scan[number.end] not in ("点", "个", "元", "%", "万"):
+        return number.end, number.value, None, True
+    return i, 0, None, False
+
+
+def _hour(hour: int, part: str) -> int:
+    """The hour of 24 that a part of the day makes of an hour: 下午3 is 15, 晚上12 is 24, 夜里2 is 2."""
+    if part.startswith(("下午", "午后", "傍晚")):
+        return hour + 12 if hour < 12 else hour
+    if part.startswith(("中午", "正午")):
+        return hour + 12 if hour < 4 else hour
+    if part.startswith("凌晨"):
+        return hour % 12 if hour == 12 else hour
+    if part.endswith("晚") or part[:1] in ("晚", "夜", "深", "午", "半") or part.endswith("夜"):
+        return hour + 12 if 5 <= hour <= 12 else hour
+    return hour
+
+
+def _written(hour: int, minute: int, second: int | None) -> str | None:
+    """The ISO 8601 form of a time; None if there is no such time."""
+    if hour > 24 or minute > 59 or (second or 0) > 60 or (hour == 24 and (minute or second)):
+        return None
+    return f"T{hour:02}:{minute:02}" + ("" if second is None else f":{second:02}")
+
+
+def _offset(scan: Scan, i: int) -> Found | None:
+    """10分钟前, 两个小时后. There is a value if the given day has a time."""
+    length = scan.once(duration.length, i)
+    side = None if length is None else _OFFSETS.at(scan, length.end)
+    if length is None or side is None or length.unit not in duration.CLOCK:
+        return None
+    count = duration.seconds(length)
+    if scan.now is None or count is None:
+        return Found(side[0], None)
+    try:
+        moment = scan.now + timedelta(seconds=float(count) * side[1])
+    except OverflowError:
+        return Found(side[0], None)
+    return Found(side[0], moment.isoformat(timespec="minutes" if length.unit != "S" else "seconds"))

@@ -1,0 +1,264 @@
+"""Numbers, in Arabic digits, Chinese numerals and mixtures of both, exactly as decimals.
+
+=========== ============ ===========================================
+3,500.5     3500.5       groups of three digits
+3.5万       35000        digits with 百, 千, 万, 亿
+1亿2000万   120000000    several such groups, in descending order
+十二点五    12.5         Chinese numerals
+一万二      12000        a last digit counts tenths of the unit before it
+壹万贰仟    12000        the numerals of financial documents
+二〇二四    digits 2024  digits without units: for years, not for amounts
+两三百      200, 300     two digits side by side are an estimate
+3000至5000  3000, 5000   a range
+十几        no value     几 and 数 are unknown digits
+20余万      200000       余, 多 and 来 do not change the value
+=========== ============ ===========================================
+"""
+
+import re
+from decimal import Decimal
+from typing import NamedTuple
+
+from hanlattice.patterns.scan import DIGITS, Scan
+
+CHINESE_DIGITS = dict(zip("零〇○一二三四五六七八九两壹贰叁肆伍陆柒捌玖", "0001234567892123456789", strict=True))
+UNITS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000}
+MYRIADS = {"万": 10**4, "亿": 10**8}
+TWENTIES = {"廿": "二十", "卅": "三十"}
+UNKNOWN = frozenset("几数")
+ABOUT = frozenset("多余来")
+
+NUMERALS = frozenset(CHINESE_DIGITS) | UNITS.keys() | MYRIADS.keys() | TWENTIES.keys()
+"""The characters of Chinese numerals."""
+
+FIRST = DIGITS | NUMERALS | UNKNOWN | {"上"}
+"""The characters with which an amount starts."""
+
+_LONGEST = 24  # characters of a Chinese numeral, and digits of an Arabic one
+_ARABIC = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,7}+|[0-9]{1,24}+)(?:\.[0-9]{1,12}+)?+(?![0-9])(?!,[0-9]{3})")
+_INTEGER = re.compile(r"[0-9]{1,4}+(?![0-9])")
+_OTHERS = "".join(sorted((NUMERALS | UNKNOWN) - {"两"}))
+# 两 is a weight (八两) unless it comes first, before a unit (一万两千), or in 一两.
+_RUN = re.compile(f"(?:[{_OTHERS}]|两)(?:[{_OTHERS}]|(?<=一)两|两(?=[百千万亿])){{0,{_LONGEST}}}+")
+_SIMPLE = re.compile(f"两|[{''.join(CHINESE_DIGITS).replace('两', '')}十廿卅]{{1,4}}+")
+_FRACTION = re.compile(f"[{''.join(CHINESE_DIGITS).replace('两', '')}]{{1,12}}+")
+_MULTIPLIER = re.compile("[十百千]?+[万亿]{1,2}+|百(?!帕)|千(?![米克瓦卡帕焦赫伏])")
+_MINUTES = frozenset("十分刻半时")  # after 点 and digits: the digits are minutes
+
+
+class Integer(NamedTuple):
+    """A small number as it occurs in dates: its end, its value, its digits, and whether they are Chinese."""
+
+    end: int
+    value: int
+    digits: str
+    chinese: bool
+
+
+class Amount(NamedTuple):
+    """A number from ``low`` to ``high``, which are equal unless it is a range; None if not known.
+
+    ``bare`` is True if it begins with a unit, as in 百万. ``scaled`` is True if it ends with a word such as 万.
+    """
+
+    end: int
+    low: Decimal | None
+    high: Decimal | None
+    bare: bool = False
+    scaled: int = 1
+    chinese: bool = False
+
+    def times(self, factor: Decimal) -> "Amount":
+        """The amount multiplied by a factor."""
+        return self._replace(low=_product(self.low, factor), high=_product(self.high, factor))
+
+
+def _product(number: Decimal | None, factor: Decimal) -> Decimal | None:
+    """The product, without the zeros at the end of a fraction."""
+    if number is None or factor == 1:
+        return number
+    return Decimal(written((number * factor).normalize()))
+
+
+def written(number: Decimal) -> str:
+    """A number in plain decimal notation, without an exponent."""
+    return format(number, "f")
+
+
+def integer(scan: Scan, i: int) -> Integer | None:
+    """The whole number at ``i``: up to four Arabic digits, or Chinese numerals below 100 or digit by digit."""
+    if scan[i] in DIGITS:
+        arabic = _INTEGER.match(scan.text, i)
+        return None if arabic is None else Integer(arabic.end(), int(arabic[0]), arabic[0], False)
+    found = _SIMPLE.match(scan.text, i)
+    if found is None:
+        return None
+    numeral = found[0]
+    if all(character in CHINESE_DIGITS for character in numeral):
+        digits = "".join(CHINESE_DIGITS[character] for character in numeral)
+        return Integer(found.end(), int(digits), digits, True)
+    value = chinese(numeral)
+    return None if value is None else Integer(found.end(), int(value), written(value), True)
+
+
+def amount(scan: Scan, i: int) -> Amount | None:
+    """The number or range of numbers at ``i``, as in 3000, 3000至5000 or 10-15万."""
+    low = scan.once(single, i)
+    if low is None:
+        return None
+    joint = scan.joint(low.end)
+    high = scan.once(single, joint) if joint > 0 else None
+    if high is None or high.bare or None in (low.low, high.high) or low.low != low.high or high.low != high.high:
+        return low
+    if low.scaled == 1 < high.scaled:
+        low = low.times(Decimal(high.scaled))
+    assert low.low is not None and high.high is not None
+    return Amount(high.end, low.low, high.high) if low.low < high.high else low._replace(end=low.end)
+
+
+def single(scan: Scan, i: int) -> Amount | None:
+    """The number at ``i`` that is not a range with a joint, such as 3.5万, 十二点五, 两三百 or 20余万."""
+    if scan[i - 1] == "第":
+        return None
+    if scan[i] == "上" and scan[i + 1] in ("百", "千", "万", "亿", "十"):
+        return scan.once(single, i + 1)
+    found = _arabic(scan, i) if scan[i] in DIGITS else _chinese(scan, i)
+    if found is None or scan[found.end] not in ABOUT:
+        return found
+    multiplier = _MULTIPLIER.match(scan.text, found.end + 1)
+    if multiplier is None:
+        return found._replace(end=found.end + 1)
+    factor = _factor(multiplier[0])
+    return found.times(Decimal(factor))._replace(end=multiplier.end(), scaled=factor)
+
+
+def chinese(numeral: str) -> Decimal | None:
+    """The value of a Chinese numeral without a fraction; None if it is not well-formed."""
+    for short, long in TWENTIES.items():
+        numeral = numeral.replace(short, long)
+    for word, size in reversed(MYRIADS.items()):
+        before, sign, after = numeral.rpartition(word)
+        if sign:
+            return _above_and_below(before, size, after)
+    return _section(numeral)
+
+
+def _above_and_below(before: str, size: int, after: str) -> Decimal | None:
+    """The value of ``before`` times ``size``, plus ``after``."""
+    above = chinese(before) if before else Decimal(1)
+    if not after:
+        below: Decimal | None = Decimal(0)
+    elif len(after) == 1 and after in CHINESE_DIGITS:
+        below = Decimal(CHINESE_DIGITS[after]) * size / 10
+    else:
+        below = chinese(after.lstrip("零〇"))
+    return None if above is None or below is None or below >= size else above * size + below
+
+
+def _section(numeral: str) -> Decimal | None:
+    """The value of a numeral below 10,000: digits and units, the units in descending order."""
+    total, digit, smallest, zero = 0, None, 10**4, False
+    for character in numeral:
+        if character in UNITS:
+            unit = UNITS[character]
+            if unit >= smallest or digit == 0:
+                return None
+            total += (1 if digit is None else digit) * unit
+            digit, smallest, zero = None, unit, False
+        elif CHINESE_DIGITS.get(character) == "0" and digit is None and (total or len(numeral) == 1):
+            zero = True
+        elif character in CHINESE_DIGITS and digit is None:
+            digit = int(CHINESE_DIGITS[character])
+        else:
+            return None
+    if digit is None:
+        return Decimal(total)
+    colloquial = smallest in (100, 1000) and not zero  # 三千五 is 3500
+    return Decimal(total + digit * (smallest // 10 if colloquial else 1))
+
+
+def _arabic(scan: Scan, i: int) -> Amount | None:
+    """Arabic digits, perhaps with multipliers: 3.5万, 1亿2000万."""
+    total, smallest, end, scaled = Decimal(0), 10**24, i, 1
+    while scan[end] in DIGITS:
+        digits = _ARABIC.match(scan.text, end)
+        if digits is None or (end > i and "." in digits[0]):
+            break
+        after = scan.gap(digits.end())
+        multiplier = _MULTIPLIER.match(scan.text, after)
+        factor = 1 if multiplier is None else _factor(multiplier[0])
+        if factor >= smallest or (end > i and factor == 1):
+            break
+        part = _product(Decimal(digits[0].replace(",", "")), Decimal(factor))
+        assert part is not None
+        total += part
+        end = digits.end() if multiplier is None else multiplier.end()
+        smallest, scaled = factor, factor
+        if factor == 1:
+            break
+    return None if end == i else Amount(end, total, total, scaled=scaled)
+
+
+def _factor(multiplier: str) -> int:
+    factor = 1
+    for character in multiplier:
+        factor *= UNITS.get(character) or MYRIADS[character]
+    return factor
+
+
+def _chinese(scan: Scan, i: int) -> Amount | None:
+    run = _RUN.match(scan.text, i)
+    if run is None or scan[run.end()] in NUMERALS - {"两"}:
+        return None
+    numeral, bare = run[0], run[0][0] in "百千万亿佰仟"
+    scaled = MYRIADS.get(numeral[-1], 1)
+    if UNKNOWN.intersection(numeral):
+        return Amount(run.end(), None, None, chinese=True) if _is_vague(numeral) else None
+    value = chinese(numeral)
+    if value is not None:
+        fraction = _fraction(scan, run.end())
+        if fraction is None:
+            return Amount(run.end(), value, value, bare, scaled, chinese=True)
+        end, digits = fraction
+        number = Amount(end, *[value + Decimal(f"0.{digits}")] * 2, chinese=True)
+        multiplier = _MULTIPLIER.match(scan.text, end)
+        if multiplier is None:
+            return number
+        factor = _factor(multiplier[0])
+        return number.times(Decimal(factor))._replace(end=multiplier.end(), scaled=factor)
+    estimate = _estimate(numeral)
+    return None if estimate is None else Amount(run.end(), *estimate, bare, scaled, chinese=True)
+
+
+def _fraction(scan: Scan, i: int) -> tuple[int, str] | None:
+    """The digits after 点, unless they are the minutes of a time."""
+    digits = _FRACTION.match(scan.text, i + 1) if scan[i] == "点" else None
+    if digits is None or scan[digits.end()] in _MINUTES:
+        return None
+    return digits.end(), "".join(CHINESE_DIGITS[character] for character in digits[0])
+
+
+def _is_vague(numeral: str) -> bool:
+    """Whether 几 or 数 stands beside a unit, as in 十几, 几百 or 数百万."""
+    for unknown in UNKNOWN:
+        at = numeral.find(unknown)
+        if at < 0:
+            continue
+        rest = numeral[:at] + numeral[at + 1 :]
+        after = numeral[at + 1 : at + 2] in {*UNITS, *MYRIADS}
+        before = unknown == "几" and numeral[at - 1 : at] in {"十", "百"}
+        return bool(rest) and (after or before) and chinese(numeral.replace(unknown, "三")) is not None
+    return False
+
+
+def _estimate(numeral: str) -> tuple[Decimal, Decimal] | None:
+    """The two values of a numeral with two digits side by side, as in 两三百, 七八 or 十七八."""
+    for at in range(len(numeral) - 1):
+        pair = [CHINESE_DIGITS.get(character) for character in numeral[at : at + 2]]
+        if None in pair:
+            continue
+        low, high = chinese(numeral[: at + 1] + numeral[at + 2 :]), chinese(numeral[:at] + numeral[at + 1 :])
+        first, second = (int(digit or 0) for digit in pair)
+        side_by_side = 0 < first and (second == first + 1 or (first, second) == (3, 5))
+        return (low, high) if low is not None and high is not None and side_by_side else None
+    return None
