@@ -19,6 +19,7 @@ from hanlattice.evaluation.evaluate import evaluate as evaluate_documents
 from hanlattice.evaluation.scores import Report
 from hanlattice.kernels.library import supports_int8
 from hanlattice.model.folder import ModelFolder
+from hanlattice.patterns import Patterns, patterns_of
 from hanlattice.pipeline import NER
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def load(
     int8: bool | None = None,
     convention: str = "",
     trust: bool = False,
+    patterns: "Patterns | bool | str | Path | Iterable[str] | None" = None,
 ) -> NER:
     """Open a model; the network is never used.
 
@@ -76,14 +78,18 @@ def load(
             :attr:`NER.conventions`.
         trust: whether parts that the folder names as ``package.module:Class`` may be imported, which runs their
             code.
+        patterns: regular entities that the model finds too, such as dates and amounts: True for all kinds, a list of
+            kinds, a TOML file or :class:`hanlattice.patterns.Patterns`.
 
     Raises:
-        ConfigError: there is no such engine or convention, or ``device`` is not the name of a device.
+        ConfigError: there is no such engine, convention or kind, or ``device`` is not the name of a device.
+        DataError: the file of patterns cannot be read.
         ModelError: the folder is missing, broken, or not a model of this library; it names parts of other packages
             and is not trusted; or torch cannot use the device.
         EngineError: the engine cannot run this model, or is not installed.
     """
-    return open_model(
+    regular = patterns_of(patterns)  # reports a broken file before the model is loaded
+    ner = open_model(
         model_folder,
         device=device,
         engine=engine,
@@ -92,6 +98,8 @@ def load(
         convention=convention,
         trust=trust,
     ).ner
+    ner.patterns = regular
+    return ner
 
 
 def open_model(

@@ -20,7 +20,8 @@ class Entity:
 
     ``score`` is a confidence in [0, 1], or ``None`` for annotated entities. ``fragments`` lists the ranges
     ``(start, end)`` of the entity in order: one range, unless the entity is discontinuous. The ``text`` of a
-    discontinuous entity includes its gaps; ``parts`` has the texts of its fragments without the gaps.
+    discontinuous entity includes its gaps; ``parts`` has the texts of its fragments without the gaps. ``value`` is
+    the meaning of a regular entity (see :mod:`hanlattice.patterns`), such as ``2024-03-05`` or ``3500 CNY``.
 
     Raises:
         HanlatticeError: the fragments are not in order, or do not cover ``start`` and ``end``.
@@ -32,6 +33,7 @@ class Entity:
     end: int
     score: float | None = None
     fragments: Ranges = ()
+    value: str | None = None
 
     @classmethod
     def of(cls, text: str, span: Span, score: float | None = None) -> Entity:
@@ -68,12 +70,14 @@ class Entity:
         return Span.of(self.fragments, self.label)
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"start", "end", "text", "label"}``, with ``"score"`` if known and ``"fragments"`` if several."""
+        """``{"start", "end", "text", "label"}``, with ``"score"`` and ``"value"`` if known, ``"fragments"`` if several."""
         row: dict[str, Any] = {"start": self.start, "end": self.end, "text": self.text, "label": self.label}
         if self.score is not None:
             row["score"] = round(self.score, 6)
         if self.discontinuous:
             row["fragments"] = [list(fragment) for fragment in self.fragments]
+        if self.value is not None:
+            row["value"] = self.value
         return row
 
 

@@ -22,7 +22,18 @@ from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import Lexicon
-from hanlattice.postprocessing import Block, apply_rules, entities_of, merge_windows, trim_edges
+from hanlattice.patterns import Patterns, patterns_of
+from hanlattice.postprocessing import (
+    Block,
+    apply_rules,
+    entities_of,
+    forced_ranges,
+    is_blocked,
+    merge_patterns,
+    merge_windows,
+    overlapping,
+    trim_edges,
+)
 from hanlattice.spans import ScoredSpan
 from hanlattice.text.edges import Edges
 from hanlattice.text.normalise import Normalised, Normaliser
@@ -77,6 +88,7 @@ class Overrides:
     block: Block | None = None
     threshold: float = 0.0
     convention: str = ""
+    patterns: Patterns | Literal[False] | None = None
 
 
 _NONE = Overrides()
@@ -87,7 +99,8 @@ class NER:
 
     ``ner(text)`` gives a :class:`Document`, and ``ner(texts)`` gives an iterator of documents. The lexicon is live:
     edits of ``ner.lexicon`` take effect at the next call. ``convention`` is the annotation convention of the
-    entities; an empty one is the model's default.
+    entities; an empty one is the model's default. ``patterns`` are the regular entities that every call also finds;
+    None for none.
 
     A model that was loaded from a folder can be pickled and copied. The pickle holds the path of the folder and the
     lexicon if it was edited, so the folder has to be there when it is unpickled.
@@ -104,6 +117,7 @@ class NER:
         self.convention = convention or vocabulary.convention
         vocabulary.labels_of(self.convention)
         self.normaliser = Normaliser.of(config.text)
+        self.patterns: Patterns | None = None
         self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length, base=lexicon)
         self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=_NONE)
         self._reopen: Callable[[], NER] | None = None
@@ -134,7 +148,7 @@ class NER:
             raise HanlatticeError(
                 "an NER that was not loaded from a folder cannot be copied or pickled; save it first"
             )
-        return _reopened, (self._reopen, self.lexicon if self.lexicon_is_edited else None)
+        return _reopened, (self._reopen, self.lexicon if self.lexicon_is_edited else None, self.patterns)
 
     def _facts(self) -> list[tuple[str, str]]:
         folder = "" if self.folder is None else str(self.folder)
@@ -247,6 +261,7 @@ class NER:
         block: Mapping[str, str | Collection[str] | None] | None = None,
         threshold: float | None = None,
         convention: str | None = None,
+        patterns: Patterns | bool | str | Iterable[str] | None = None,
     ) -> Iterator["NER"]:
         """Within the ``with`` block, use another lexicon or convention, or change which entities are returned.
 
@@ -261,9 +276,12 @@ class NER:
                 text of a discontinuous entity is that of its fragments, concatenated.
             threshold: entities with a lower score are left out.
             convention: annotation convention of the entities; see :attr:`conventions`.
+            patterns: regular entities to find too, in any form that :func:`hanlattice.patterns.patterns_of` takes;
+                False for none. Forced texts win over them, and ``block`` applies to them.
 
         Raises:
-            ConfigError: the model does not have the convention.
+            ConfigError: the model does not have the convention, or there is no such kind of pattern.
+            DataError: the file of patterns cannot be read.
             HanlatticeError: the convention does not have a label of ``force``.
         """
         active = convention or self.active_convention
@@ -271,6 +289,7 @@ class NER:
         forced = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
         blocked = None if block is None else {self._plain(text): labels for text, labels in block.items()}
         outer = self._overrides.get()
+        regular = None if patterns is None else patterns_of(patterns) or False
         token = self._overrides.set(
             Overrides(
                 outer.lexicon if lexicon is None else lexicon,
@@ -278,6 +297,7 @@ class NER:
                 outer.block if blocked is None else blocked,
                 outer.threshold if threshold is None else threshold,
                 convention or outer.convention,
+                outer.patterns if regular is None else regular,
             )
         )
         try:
@@ -334,7 +354,27 @@ class NER:
         spans = apply_rules(
             plain.text, spans, threshold=overrides.threshold, block=overrides.block, force=overrides.force
         )
-        return entities_of(text, plain, spans, nested=nested)
+        entities = entities_of(text, plain, spans, nested=nested)
+        patterns = self.patterns if overrides.patterns is None else overrides.patterns
+        return entities if not patterns else self._with_patterns(text, plain, entities, patterns, overrides, nested)
+
+    def _with_patterns(
+        self,
+        text: str,
+        plain: Normalised,
+        entities: tuple[Entity, ...],
+        patterns: Patterns,
+        overrides: Overrides,
+        nested: bool,
+    ) -> tuple[Entity, ...]:
+        """The entities with those of patterns, which neither overlap forced texts nor are blocked."""
+        regular: Sequence[Entity] = patterns.find(text)
+        if overrides.block is not None:
+            regular = [e for e in regular if not is_blocked(self._plain(e.text), e.label, overrides.block)]
+        forced = forced_ranges(plain, overrides.force)
+        taken = overlapping(regular, forced)
+        regular = [entity for entity in regular if entity not in taken]
+        return merge_patterns(entities, regular, priority=patterns.priority, nested=nested)
 
     def _edges(self, convention: str) -> Edges:
         settings = self.config.conventions.get(convention)  # None for the default convention
@@ -361,9 +401,10 @@ class _Words:
         return self._found[i]
 
 
-def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None) -> NER:
-    """The model that ``reopen`` opens, with another lexicon unless that is None; used to unpickle."""
+def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None, patterns: Patterns | None = None) -> NER:
+    """The model that ``reopen`` opens, with another lexicon unless that is None, and patterns; used to unpickle."""
     ner = reopen()
+    ner.patterns = patterns
     if lexicon is not None:
         ner.lexicon = lexicon
     return ner

@@ -6,6 +6,7 @@ The pipeline calls these steps in this order:
 2. `trim_edges` removes characters that no entity starts or ends with.
 3. `apply_rules` drops spans below the threshold and blocked spans, and adds forced ones.
 4. `entities_of` maps offsets to the text as given, and resolves overlaps.
+5. `merge_patterns` adds the entities of patterns.
 """
 
 from bisect import bisect_right
@@ -13,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from hanlattice.document import Entity
 from hanlattice.lexicon import Lexicon
+from hanlattice.patterns import Priority
 from hanlattice.spans import ScoredSpan, Span
 from hanlattice.text.edges import Edges, trimmed
 from hanlattice.text.normalise import Normalised
@@ -79,6 +81,75 @@ def entities_of(text: str, plain: Normalised, spans: Sequence[ScoredSpan], *, ne
     """
     entities = [_entity(text, plain, span) for span in spans]
     return tuple(entities if nested else _without_overlaps(entities))
+
+
+def merge_patterns(
+    entities: Sequence[Entity], regular: Sequence[Entity], *, priority: Priority, nested: bool
+) -> tuple[Entity, ...]:
+    """The entities of a model and those of patterns, in order.
+
+    Of an entity of each that overlap, ``priority`` decides which is kept: the longer one (of equal ones that of the
+    pattern), the one of the pattern, or the one of the model. If entities may be ``nested``, an entity inside a longer
+    one does not count as overlapping.
+
+    Args:
+        entities: entities of a model, sorted by their start.
+        regular: entities of patterns, sorted by their start and without overlaps.
+    """
+    if not regular:
+        return tuple(entities)
+    rivals = _rivals(entities, regular, nested)
+    n = len(entities)
+    every = [*entities, *regular]
+
+    def rank(i: int) -> tuple[int, bool]:
+        length = every[i].end - every[i].start
+        return (-length, i < n) if priority == "longest" else (0, (i < n) == (priority == "patterns"))
+
+    kept: set[int] = set()
+    for i in sorted(range(len(every)), key=rank):
+        if not kept.intersection(rivals.get(i, ())):
+            kept.add(i)
+    return tuple(sorted((every[i] for i in kept), key=lambda entity: (entity.start, entity.end)))
+
+
+def _rivals(entities: Sequence[Entity], regular: Sequence[Entity], nested: bool) -> dict[int, list[int]]:
+    """For each entity that overlaps one of the other list, their numbers; those of ``regular`` follow ``entities``."""
+    rivals: dict[int, list[int]] = {}
+    ends = [other.end for other in regular]
+    for i, entity in enumerate(entities):
+        for k in range(bisect_right(ends, entity.start), len(regular)):
+            if regular[k].start >= entity.end:
+                break
+            if not (nested and _is_inside(entity, regular[k])):
+                rivals.setdefault(i, []).append(len(entities) + k)
+                rivals.setdefault(len(entities) + k, []).append(i)
+    return rivals
+
+
+def _is_inside(one: Entity, other: Entity) -> bool:
+    """Whether one of two entities lies inside the other and is shorter."""
+    inner, outer = sorted((one, other), key=lambda entity: entity.end - entity.start)
+    return (
+        outer.start <= inner.start and inner.end <= outer.end and inner.end - inner.start < outer.end - outer.start
+    )
+
+
+def is_blocked(text: str, label: str, block: Block | None) -> bool:
+    """Whether a text in normal form is never an entity with this label."""
+    return block is not None and _is_blocked(text, label, block)
+
+
+def overlapping(entities: Sequence[Entity], ranges: Sequence[tuple[int, int]]) -> list[Entity]:
+    """The entities that overlap one of some ranges, which are sorted and do not overlap each other."""
+    ends = [end for _, end in ranges]
+    following = [bisect_right(ends, entity.start) for entity in entities]
+    return [e for e, i in zip(entities, following, strict=True) if i < len(ranges) and ranges[i][0] < e.end]
+
+
+def forced_ranges(plain: Normalised, force: Lexicon | None) -> list[tuple[int, int]]:
+    """The ranges, in the text as given, of the forced texts."""
+    return [] if force is None else [plain.original(s.start, s.end) for s in _longest_matches(force, plain.text)]
 
 
 def _entity(text: str, plain: Normalised, span: ScoredSpan) -> Entity:

@@ -101,7 +101,9 @@ def grammar(labels: Collection[str]) -> Grammar:
     """The grammar of some kinds, compiled once."""
     first = sorted(frozenset().union(*(KINDS[label].first for label in labels)))
     parsers = {
-        character: tuple((label, kind.parse) for label, kind in KINDS.items() if label in labels and character in kind.first)
+        character: tuple(
+            (label, kind.parse) for label, kind in KINDS.items() if label in labels and character in kind.first
+        )
         for character in first
     }
     return Grammar(parsers, re.compile(f"[{re.escape(''.join(first))}]"))

@@ -21,15 +21,41 @@ PIVOT = 50
 
 _NUMERIC = re.compile(r"([12][0-9]{3})([-/.])([0-9]{1,2})\2([0-9]{1,2})(?![0-9]|\2[0-9])")
 _DAYS = Words(
-    {"今天": 0, "今日": 0, "明天": 1, "明日": 1, "后天": 2, "大后天": 3, "昨天": -1, "昨日": -1, "前天": -2, "大前天": -3}
+    {
+        "今天": 0,
+        "今日": 0,
+        "明天": 1,
+        "明日": 1,
+        "后天": 2,
+        "大后天": 3,
+        "昨天": -1,
+        "昨日": -1,
+        "前天": -2,
+        "大前天": -3,
+    }
 )
 _YEARS = Words(
-    {"今年": 0, "本年": 0, "去年": -1, "上一年": -1, "明年": 1, "下一年": 1, "前年": -2, "后年": 2, "大前年": -3, "大后年": 3}
+    {
+        "今年": 0,
+        "本年": 0,
+        "去年": -1,
+        "上一年": -1,
+        "明年": 1,
+        "下一年": 1,
+        "前年": -2,
+        "后年": 2,
+        "大前年": -3,
+        "大后年": 3,
+    }
 )
 _STEPS = Words({"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2})
 _WEEKDAYS = dict(zip("一二三四五六日天", (1, 2, 3, 4, 5, 6, 7, 7), strict=True))
 _SEASONS = Words(
-    {name + end: code for name, code in zip("春夏秋冬", ("SP", "SU", "FA", "WI"), strict=True) for end in ("季", "天", "")}
+    {
+        name + end: code
+        for name, code in zip("春夏秋冬", ("SP", "SU", "FA", "WI"), strict=True)
+        for end in ("季", "天", "")
+    }
 )
 _QUARTERS = dict(zip("一二三四1234", "12341234", strict=True))
 _HALVES = Words({"上半年": "H1", "下半年": "H2"})
@@ -42,7 +68,9 @@ _HOLIDAYS = Words(
     }
 )  # fmt: skip
 _LUNAR_HOLIDAYS = Words(
-    dict.fromkeys(("春节", "元宵节", "清明节", "端午节", "七夕节", "中元节", "中秋节", "重阳节", "腊八节", "除夕"), 0)
+    dict.fromkeys(
+        ("春节", "元宵节", "清明节", "端午节", "七夕节", "中元节", "中秋节", "重阳节", "腊八节", "除夕"), 0
+    )
 )
 _LUNAR = re.compile(
     "(?:(?:农历|阴历)闰?[一二三四五六七八九十冬正腊]{1,2}|正|腊)月(?:初[一二三四五六七八九十]|[一二三四五六七八九十廿卅]{1,3})?"
@@ -220,7 +248,11 @@ def _counted_year(scan: Scan, i: int, number: Integer) -> _Year | None:
     end = scan.gap(number.end)
     if scan[end] != "年" or scan[i - 1] == "第" or scan[end + 1] in ("级", "代"):
         return None
-    if len(number.digits) == 4 and 1000 <= number.value < 3000 and (not number.chinese or _by_digits(scan, i, number)):
+    if (
+        len(number.digits) == 4
+        and 1000 <= number.value < 3000
+        and (not number.chinese or _by_digits(scan, i, number))
+    ):
         return _Year(end + 1, number.value)
     if len(number.digits) != 2 or (number.chinese and not _by_digits(scan, i, number)):
         return None
@@ -228,7 +260,11 @@ def _counted_year(scan: Scan, i: int, number: Integer) -> _Year | None:
     is_year = number.value < 10 or number.value >= PIVOT
     is_estimate = number.chinese and number.digits[1] == str(int(number.digits[0]) + 1)
     has_month = _month(scan, end + 1) is not None
-    return _Year(end + 1, year) if has_month or (is_year and not is_estimate and scan.starts(end + 1, *_NO_YEAR) < 0) else None
+    return (
+        _Year(end + 1, year)
+        if has_month or (is_year and not is_estimate and scan.starts(end + 1, *_NO_YEAR) < 0)
+        else None
+    )
 
 
 def _by_digits(scan: Scan, i: int, number: Integer) -> bool:
@@ -240,7 +276,9 @@ def _inside_year(scan: Scan, i: int) -> Dated | None:
     """A part of a year: 3月5日, 第一季度, 上半年, 春天, 国庆节. Its year is missing."""
     for words in (_HALVES, _SEASONS):
         found = words.at(scan, i)
-        if found is not None and (len(scan.text[i : found[0]]) > 1 or scan[found[0]] not in ("晚", "招", "运", "节")):
+        if found is not None and (
+            len(scan.text[i : found[0]]) > 1 or scan[found[0]] not in ("晚", "招", "运", "节")
+        ):
             return Dated(found[0], Calendar(part=found[1]))
     start = i + 1 if scan[i] == "第" else i
     if scan[start] in _QUARTERS and (end := scan.starts(start + 1, "季度")) > 0:

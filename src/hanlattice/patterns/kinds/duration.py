@@ -48,7 +48,9 @@ _UNITS = Words(
         "毫秒": Unit("S", Decimal("0.001")),
     }
 )  # fmt: skip
-_AND_A_HALF = Words({"个半小时": _HOUR, "个半钟头": _HOUR, "个半月": _MONTH, "个半世纪": _CENTURY, "个半星期": _WEEK})
+_AND_A_HALF = Words(
+    {"个半小时": _HOUR, "个半钟头": _HOUR, "个半月": _MONTH, "个半世纪": _CENTURY, "个半星期": _WEEK}
+)
 _OTHER_WORDS = ("年级", "年代", "年底", "年初", "年末", "年度", "年薪", "年龄", "年轻", "天两头", "年五载", "天地", "天窗",
                 "周岁", "星期六", "周末")  # fmt: skip
 

@@ -11,7 +11,9 @@ from hanlattice.patterns.scan import Found, Scan
 
 FIRST = frozenset(hexdigits + ":")
 
-_ADDRESS = re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.[0-9])|(?=[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]{0,4}:?)[0-9A-Fa-f:]{2,39}+)")
+_ADDRESS = re.compile(
+    r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.[0-9])|(?=[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]{0,4}:?)[0-9A-Fa-f:]{2,39}+)"
+)
 _PREFIX = re.compile(r"/[0-9]{1,3}(?![0-9])")
 _BEFORE_VERSION = ("版本", "版本号", "version", "版", "v", "ver")
 
@@ -32,5 +34,3 @@ def parse(scan: Scan, i: int) -> Found | None:
     except ValueError:
         return None
     return Found(match.end(), address)
-
-

@@ -36,7 +36,21 @@ _FRACTIONS = (Decimal("0.1"), Decimal("0.01"))
 
 # 块, 毛 and 角 are money before 钱 and before these; elsewhere they are pieces, hairs and corners.
 _AFTER_MONEY = frozenset("，。！？；,.!?;:)、”」 \n的了吧呢吗啊呀就才都也没不多左买卖") | {""}
-_NOT_YUAN = ("元二次", "元一次", "元论", "元里", "元素", "元件", "元首", "元旦", "元音", "元方程", "元户", "元宵", "元老")
+_NOT_YUAN = (
+    "元二次",
+    "元一次",
+    "元论",
+    "元里",
+    "元素",
+    "元件",
+    "元首",
+    "元旦",
+    "元音",
+    "元方程",
+    "元户",
+    "元宵",
+    "元老",
+)
 
 FIRST = numerals.FIRST | _SYMBOLS.first | frozenset("-负")
 
@@ -124,7 +138,9 @@ def _change(scan: Scan, i: int) -> tuple[int, Decimal]:
 
 
 def _ends_a_price(scan: Scan, i: int) -> bool:
-    return scan[i] in _AFTER_MONEY or (scan[i] not in DIGITS and scan[i] not in CHINESE_DIGITS and scan[i - 2] == "块")
+    return scan[i] in _AFTER_MONEY or (
+        scan[i] not in DIGITS and scan[i] not in CHINESE_DIGITS and scan[i - 2] == "块"
+    )
 
 
 def _small_change(scan: Scan, i: int, number: Amount) -> tuple[Amount, str] | None:

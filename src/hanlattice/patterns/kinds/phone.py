@@ -69,7 +69,22 @@ def _short(scan: Scan, i: int) -> Found | None:
         return None
     ends = [i + size for size in (6, 5, 3) if scan[i + size - 1] and _SHORT.fullmatch(scan.text, i, i + size)]
     end = next((end for end in ends if scan[end] not in DIGITS), None)
-    is_amount = end is not None and scan[end] in ("元", "个", "次", "块", "人", "年", "分", "秒", "小", "天", ":", "-", ".", "万")
+    is_amount = end is not None and scan[end] in (
+        "元",
+        "个",
+        "次",
+        "块",
+        "人",
+        "年",
+        "分",
+        "秒",
+        "小",
+        "天",
+        ":",
+        "-",
+        ".",
+        "万",
+    )
     return None if end is None or is_amount else Found(end, scan.text[i:end])
 
 

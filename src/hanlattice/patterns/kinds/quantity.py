@@ -28,7 +28,17 @@ _SYMBOLS = {
                  "MHz", "kHz", "GB", "MB", "KB", "TB", "Mbps", "Gbps", "kcal", "kPa", "MPa", "dB", "mmHg", "mmol/L", "mg/L",
                  "m", "W", "μm", "μg")
 }  # fmt: skip
-_SYMBOLS |= {"°c": "°C", "°f": "°F", "°": "°", "m2": "m²", "m3": "m³", "km2": "km²", "cm2": "cm²", "cm3": "cm³", "m²": "m²"}
+_SYMBOLS |= {
+    "°c": "°C",
+    "°f": "°F",
+    "°": "°",
+    "m2": "m²",
+    "m3": "m³",
+    "km2": "km²",
+    "cm2": "cm²",
+    "cm3": "cm³",
+    "m²": "m²",
+}
 _UNITS = Words(_NAMES)
 _CODES = Words(_SYMBOLS, ignore_case=True)
 
@@ -46,7 +56,11 @@ def parse(scan: Scan, i: int) -> Found | None:
     start, sign = _sign(scan, i)
     if start < 0:
         return None
-    if scan[start] == "半" and scan[start + 1] in ("斤", "吨", "米", "升", "亩") and scan[i - 1] not in ("一", "多", "大"):
+    if (
+        scan[start] == "半"
+        and scan[start + 1] in ("斤", "吨", "米", "升", "亩")
+        and scan[i - 1] not in ("一", "多", "大")
+    ):
         unit = _UNITS.at(scan, start + 1)
         assert unit is not None
         return Found(unit[0], f"0.5 {unit[1]}")
@@ -105,7 +119,13 @@ def _range(scan: Scan, first: Amount, unit: str) -> Found:
     joint = scan.joint(first.end)
     last = scan.once(amount, joint) if joint > 0 else None
     other = None if last is None else _unit(scan, scan.gap(last.end))
-    if last is not None and other is not None and other[1] == unit and first.low is not None and last.high is not None:
+    if (
+        last is not None
+        and other is not None
+        and other[1] == unit
+        and first.low is not None
+        and last.high is not None
+    ):
         first = first._replace(end=other[0], high=last.high)
     if first.low is None or first.high is None:
         return Found(first.end, None)
