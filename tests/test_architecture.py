@@ -55,7 +55,7 @@ ROWS = (
     ("decoders.structs",),
     ("inputs.batch", "inputs.segmentation", "layers", "embeddings.initial_weights"),
     ("inputs", "vectors"),
-    ("config", "corpus", "lexicon", "evaluation"),
+    ("config", "corpus", "lexicon", "evaluation", "patterns"),
     ("text", "document"),
     ("spans", "drawing", "model.digests"),
     ("files", "kernels", "config.ranges", "config.values"),

@@ -78,7 +78,8 @@ def load(
             :attr:`NER.conventions`.
         trust: whether parts that the folder names as ``package.module:Class`` may be imported, which runs their
             code.
-        patterns: regular entities that the model finds too, such as dates and amounts: True for all kinds, a list of
+        patterns: regular entities that the model finds too, such as dates and amounts: True for all kinds, a list
+        of
             kinds, a TOML file or :class:`hanlattice.patterns.Patterns`.
 
     Raises:

@@ -70,7 +70,8 @@ class Entity:
         return Span.of(self.fragments, self.label)
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"start", "end", "text", "label"}``, with ``"score"`` and ``"value"`` if known, ``"fragments"`` if several."""
+        """``{"start", "end", "text", "label"}``, with ``"score"`` and ``"value"`` if known, ``"fragments"`` if
+        several."""
         row: dict[str, Any] = {"start": self.start, "end": self.end, "text": self.text, "label": self.label}
         if self.score is not None:
             row["score"] = round(self.score, 6)

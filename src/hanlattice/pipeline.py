@@ -334,7 +334,7 @@ class NER:
     def _words(self, texts: Sequence[str], overrides: Overrides) -> list[tuple[Word, ...]]:
         """The words of texts, by the convention for words and the lexicon of ``overrides``."""
         self.vocabulary.labels_of(WORDS)
-        only = Overrides(lexicon=overrides.lexicon, convention=WORDS)
+        only = Overrides(lexicon=overrides.lexicon, convention=WORDS, patterns=False)
         found = self._predict(texts, only, max(len(texts), 1))
         return [words_of(document.text, document.entities) for document in found]
 

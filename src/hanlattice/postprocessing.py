@@ -89,7 +89,8 @@ def merge_patterns(
     """The entities of a model and those of patterns, in order.
 
     Of an entity of each that overlap, ``priority`` decides which is kept: the longer one (of equal ones that of the
-    pattern), the one of the pattern, or the one of the model. If entities may be ``nested``, an entity inside a longer
+    pattern), the one of the pattern, or the one of the model. If entities may be ``nested``, an entity inside a
+    longer
     one does not count as overlapping.
 
     Args:
@@ -114,7 +115,8 @@ def merge_patterns(
 
 
 def _rivals(entities: Sequence[Entity], regular: Sequence[Entity], nested: bool) -> dict[int, list[int]]:
-    """For each entity that overlaps one of the other list, their numbers; those of ``regular`` follow ``entities``."""
+    """For each entity that overlaps one of the other list, their numbers; those of ``regular`` follow
+    ``entities``."""
     rivals: dict[int, list[int]] = {}
     ends = [other.end for other in regular]
     for i, entity in enumerate(entities):

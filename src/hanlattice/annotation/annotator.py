@@ -34,7 +34,7 @@ class Annotator:
     def __call__(self, chunk: Chunk) -> Part:
         job = self.job
         rows = INPUT_FORMATS[chunk.format].rows(chunk, job.column, job.into)
-        with self.ner.using(threshold=job.threshold):
+        with self.ner.using(threshold=job.threshold, patterns=job.patterns):
             found = self.ner.pipe(rows.texts, batch_size=job.batch_size)
             entities = [[entity.to_dict() for entity in document.entities] for document in found]
         data = OUTPUT_FORMATS[job.output].write(rows, entities, job.into)

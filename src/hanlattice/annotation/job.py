@@ -6,6 +6,7 @@ from typing import Any
 
 from hanlattice.model.digests import digest
 from hanlattice.model.folder import ModelFolder
+from hanlattice.patterns import Patterns
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Job:
         threads: number of threads of each worker.
         convention: annotation convention of the entities; empty for the default of the model.
         trust: allow the model to import code, as in :func:`hanlattice.load`.
+        patterns: regular entities to find too.
     """
 
     output: str = "jsonl"
@@ -37,6 +39,7 @@ class Job:
     threads: int = 1
     convention: str = ""
     trust: bool = False
+    patterns: Patterns | None = None
 
     def identity(self) -> dict[str, Any]:
         """Everything that the annotations depend on; files are represented by a hash of their content.
@@ -60,4 +63,5 @@ class Job:
             "device": self.device,
             "threads": self.threads,
             "convention": convention,
+            **({} if self.patterns is None else {"patterns": repr(self.patterns)}),
         }

@@ -74,7 +74,10 @@ class ParquetOutput(OutputFormat):
 
 
 def entity_type() -> "pa.DataType":
-    """The Arrow type of the column of entities. ``fragments`` is null except for discontinuous entities."""
+    """The Arrow type of the column of entities. ``fragments`` is null except for discontinuous entities.
+
+    ``value`` is null except for regular entities.
+    """
     import pyarrow as pa
 
     fields = [
@@ -84,6 +87,7 @@ def entity_type() -> "pa.DataType":
         ("label", pa.string()),
         ("score", pa.float64()),
         ("fragments", pa.list_(pa.list_(pa.int64()))),
+        ("value", pa.string()),
     ]
     return pa.list_(pa.struct(fields))
 

@@ -15,9 +15,12 @@ from hanlattice.cli.options import (
     ConventionOption,
     LexiconOption,
     ModelOption,
+    PatternsOption,
     QuietOption,
     ThresholdOption,
+    TodayOption,
     TrustOption,
+    chosen_patterns,
 )
 
 if TYPE_CHECKING:
@@ -67,6 +70,8 @@ def annotate(
     ] = None,
     format: Annotated[Format, typer.Option(help="Format of the parts if OUT is a folder.")] = Format.jsonl,  # noqa: A002
     threshold: ThresholdOption = 0.0,
+    patterns: PatternsOption = None,
+    today: TodayOption = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes or Ray actors; each has its own model.")] = 1,
     threads: Annotated[int, typer.Option(min=1, help="Threads per worker.")] = 1,
     batch_size: BatchSizeOption = 32,
@@ -106,6 +111,7 @@ def annotate(
         threads,
         convention or "",
         trust,
+        chosen_patterns(patterns, today),
     )
     work = _engine(engine, workers, cpus_per_worker, gpus_per_worker)
     form = input_format and input_format.value

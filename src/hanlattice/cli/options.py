@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hanlattice.errors import ConfigError
+
 if TYPE_CHECKING:
     from hanlattice.api import EngineName
+    from hanlattice.patterns import Patterns
     from hanlattice.pipeline import NER
 
 PACKAGED = "default"  # names the packaged model where a command needs a model as an argument
@@ -23,6 +26,20 @@ ConventionOption = Annotated[
         "--convention",
         metavar="NAME",
         help="Annotation convention of the output; `hanlattice info` lists them. By default the model's default.",
+    ),
+]
+PatternsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--patterns",
+        metavar="all|KIND,…|FILE.toml",
+        help="Also find regular entities, such as dates and amounts: all, some kinds, or those of a file.",
+    ),
+]
+TodayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--today", metavar="DAY", help="Day that relative dates refer to: 2024-03-15 or 2024-03-15T10:20."
     ),
 ]
 TrustOption = Annotated[
@@ -54,6 +71,23 @@ TestOption = Annotated[str | None, typer.Option("--test", help="Corpus on which 
 def model_path(argument: str) -> str | None:
     """The folder that a ``ModelArgument`` names; None for the packaged model."""
     return None if argument == PACKAGED else argument
+
+
+def chosen_patterns(patterns: str | None, today: str | None) -> "Patterns | None":
+    """The patterns of the options ``--patterns`` and ``--today``.
+
+    Raises:
+        ConfigError: there is no such kind, the day is none, or there is a day without patterns.
+        DataError: the file cannot be read, or has a wrong entry.
+    """
+    if patterns is None and today is None:
+        return None
+    from hanlattice.patterns import day_of, patterns_of
+
+    chosen = patterns_of(patterns)
+    if chosen is None:
+        raise ConfigError("--today needs --patterns, such as --patterns all")
+    return chosen.on(day_of(today))
 
 
 def load_model(

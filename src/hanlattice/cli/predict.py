@@ -19,9 +19,12 @@ from hanlattice.cli.options import (
     ConventionOption,
     LexiconOption,
     ModelOption,
+    PatternsOption,
     QuietOption,
     ThresholdOption,
+    TodayOption,
     TrustOption,
+    chosen_patterns,
     load_model,
 )
 from hanlattice.errors import DataError, HanlatticeError
@@ -58,6 +61,8 @@ def predict(
         str, typer.Option("--output", "-o", help="File to write, or a new folder for brat; - is stdout.")
     ] = "-",
     threshold: ThresholdOption = 0.0,
+    patterns: PatternsOption = None,
+    today: TodayOption = None,
     batch_size: BatchSizeOption = 32,
     whole: Annotated[
         bool, typer.Option("--whole/--lines", help="A file is one text, or one text per line.")
@@ -72,13 +77,14 @@ def predict(
     """
     if format is Format.brat and output == "-":
         raise typer.BadParameter("brat output is a folder of files: name a new one with --output FOLDER")
+    regular = chosen_patterns(patterns, today)
     sources = _sources(inputs, whole)
     first = next(sources, None)  # reports a missing file before the model is loaded
     if first is None:
         return
     ner = load_model(model, lexicon or [], convention=convention, trust=trust)
     titled = len(inputs) > 1 or (not whole and _is_source(inputs[0]))
-    with ner.using(threshold=threshold):
+    with ner.using(threshold=threshold, patterns=regular):
         documents = _documents(ner, chain([first], sources), batch_size)
         if format is Format.brat:
             _write_brat(documents, output)
@@ -205,14 +211,16 @@ def _write_table(documents: "Iterable[Document]", stream: IO[str], titled: bool)
 
     columns = [Column("text"), Column("label"), Column("start", True), Column("end", True), Column("score", True)]
     for document in documents:
+        has_values = any(entity.value is not None for entity in document.entities)
         if titled:
             stream.write(f"# {visible(document.text)}\n")
         rows = [
             (visible(e.text), e.label, str(e.start), str(e.end), "" if e.score is None else f"{e.score:.3f}")
+            + ((e.value or "",) if has_values else ())
             for e in document.entities
         ]
         if rows:
-            print_table(columns, rows, stream)
+            print_table([*columns, Column("value")] if has_values else columns, rows, stream)
         else:
             stream.write("(no entities)\n")
         if titled:

@@ -21,6 +21,13 @@ def serve(
             metavar="NAME", help="Annotation convention of requests that name none; by default the model's."
         ),
     ] = None,
+    patterns: Annotated[
+        str,
+        typer.Option(
+            metavar="all|KIND,…|FILE.toml",
+            help="Also find regular entities, such as dates and amounts; a request can choose otherwise.",
+        ),
+    ] = "",
     engine: Annotated[
         EngineName, typer.Option(help="Inference engine; with torch, the page also shows attention.")
     ] = DEFAULT.engine,
@@ -74,6 +81,7 @@ def serve(
     settings = Settings(
         model=model,
         convention=convention or "",
+        patterns=patterns,
         engine=engine,
         trust=trust,
         host=host,

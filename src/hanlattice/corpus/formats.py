@@ -59,11 +59,11 @@ class PathFormat(NamedTuple):
 _FLAT = Carries(frozenset())
 _COLUMNS = Carries(frozenset({"tokens"}), frozenset({"positions", "columns"}))
 _ROWS = Carries(frozenset({"overlaps", "ids", "line breaks", "empty texts"}), columns=None)
-_SCORED = Carries(_ROWS.features | {"scores"}, columns=None)
+_SCORED = Carries(_ROWS.features | {"scores", "values"}, columns=None)
 _ALL = Carries(frozenset(FEATURES), columns=None)
 _SPACY = Carries(frozenset({"line breaks", "empty texts"}))
 _BRAT = Carries(
-    frozenset({"overlaps", "fragments", "ids", "line breaks", "empty texts"}),
+    frozenset({"overlaps", "fragments", "ids", "line breaks", "empty texts", "values"}),
     frozenset({"ids", "annotations"}),
 )
 

@@ -11,6 +11,7 @@ FEATURES = {
     "overlaps": "overlapping entities",
     "fragments": "discontinuous entities",
     "scores": "scores",
+    "values": "values",
     "ids": "ids",
     "tokens": "token boundaries",
     "loose tokens": "token boundaries that leave gaps or cut entities",
@@ -42,7 +43,7 @@ def carried(document: Document, carries: Carries) -> tuple[Document | None, Coun
 
     Returns:
         The reduced document (``None`` if the format cannot hold it at all), and the number of losses by name.
-        Entities and scores are counted individually, all other losses once per document.
+        Entities, scores and values are counted individually, all other losses once per document.
     """
     lost: Counter[str] = Counter()
     holds = carries.features
@@ -61,6 +62,9 @@ def carried(document: Document, carries: Carries) -> tuple[Document | None, Coun
     if "scores" not in holds and (scored := sum(entity.score is not None for entity in entities)):
         _count(lost, "scores", scored)
         entities = tuple(replace(entity, score=None) for entity in entities)
+    if "values" not in holds and (valued := sum(entity.value is not None for entity in entities)):
+        _count(lost, "values", valued)
+        entities = tuple(replace(entity, value=None) for entity in entities)
     if document.id is not None and "ids" not in holds:
         _count(lost, "ids", 1)
         changes["id"] = None

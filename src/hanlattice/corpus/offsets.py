@@ -32,6 +32,7 @@ class Annotation:
         score: confidence, if the file gives it.
         line: line of the annotation, if it differs from the line of the document.
         name: identifier in the file, such as brat's ``T1``.
+        value: value of a regular entity, if the file gives it.
         inclusive: whether the ends are inclusive in this format. Releases of a format may differ: if ``surface`` is
             the text of the pieces read with exclusive ends, they are read so.
     """
@@ -43,6 +44,7 @@ class Annotation:
     line: int | None = None
     name: str | None = None
     inclusive: bool = False
+    value: str | None = None
 
 
 def entities(text: str, annotations: Sequence[Annotation], source: Source) -> tuple[Entity, ...]:
@@ -83,7 +85,9 @@ def fitting(text: str, annotations: Sequence[Annotation], source: Source) -> lis
 def entity(text: str, annotation: Annotation) -> Entity:
     """The entity of an annotation that matches the text."""
     start, end = annotation.pieces[0][0], annotation.pieces[-1][1]
-    return Entity(text[start:end], annotation.label, start, end, annotation.score, annotation.pieces)
+    return Entity(
+        text[start:end], annotation.label, start, end, annotation.score, annotation.pieces, annotation.value
+    )
 
 
 def in_order(found: Iterable[Entity]) -> tuple[Entity, ...]:

@@ -1,4 +1,5 @@
-"""Regular entities with values: dates, times, amounts, numbers and addresses, found by a grammar without a model."""
+"""Regular entities with values: dates, times, amounts, numbers and addresses, found by a grammar without a
+model."""
 
 from hanlattice.patterns.grammar import KINDS
 from hanlattice.patterns.search import Pattern, Patterns, Priority, day_of, find, patterns_of

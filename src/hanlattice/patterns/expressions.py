@@ -1,6 +1,7 @@
 """Regular expressions that users write, run by RE2, whose time is linear in the text whatever the expression.
 
-RE2 has no backreferences and no look-around: an expression with them is refused. A limit of time is not needed, and would
+RE2 has no backreferences and no look-around: an expression with them is refused. A limit of time is not needed,
+and would
 make the result depend on the machine. Needs google-re2.
 """
 
@@ -25,7 +26,8 @@ def compiled(source: str) -> Any:
     """
     if find_spec("re2") is None:
         raise ConfigError(
-            f"the regular expression {source!r} needs google-re2: pip install 'hanlattice[patterns]', or write a pattern"
+            f"the regular expression {source!r} needs google-re2:"
+            " pip install 'hanlattice[patterns]', or write a pattern"
         )
     import re2
 

@@ -1,7 +1,8 @@
 """The built-in kinds of regular entities, and the search for them in one pass over a text.
 
 At each position where an entity can start, the parsers of the kinds that start with this character are called; the
-longest result is taken, and the search continues after it. Every parser reads a bounded number of characters, and a run
+longest result is taken, and the search continues after it. Every parser reads a bounded number of characters, and
+a run
 of letters, digits or numerals is tried at its start only, so the time is linear in the length of the text.
 """
 
@@ -13,7 +14,20 @@ from typing import NamedTuple
 
 from hanlattice.patterns import numerals
 from hanlattice.patterns.kinds import (
-    bank_card, date, duration, email, id_card, ip, money, percent, phone, plate, quantity, stock, time, url,
+    bank_card,
+    date,
+    duration,
+    email,
+    id_card,
+    ip,
+    money,
+    percent,
+    phone,
+    plate,
+    quantity,
+    stock,
+    time,
+    url,
 )  # fmt: skip
 from hanlattice.patterns.scan import Found, Scan
 

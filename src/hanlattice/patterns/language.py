@@ -13,7 +13,8 @@ r"""The pattern language: patterns that users write, matched in linear time.
 ``\(``               the character itself
 =================== ==================================================================
 
-It is a parsing expression grammar: alternatives are tried in order, a repetition takes all that it can, and neither is
+It is a parsing expression grammar: alternatives are tried in order, a repetition takes all that it can, and
+neither is
 tried again. Repetitions are bounded. So matching at a position takes bounded time, and a whole text linear time.
 """
 
@@ -373,13 +374,15 @@ def compiled(source: str) -> Element:
         raise ConfigError(f"the pattern {source!r} also matches nothing; make one part of it required")
     if element.size > LONGEST:
         raise ConfigError(
-            f"the pattern {source!r} tries up to {element.size:,} characters at one position; repeat less, up to {LONGEST:,}"
+            f"the pattern {source!r} tries up to {element.size:,} characters at one position;"
+            f" repeat less, up to {LONGEST:,}"
         )
     return element
 
 
 def matches(element: Element, label: str, scan: Scan) -> Iterator[Match]:
-    """The matches of a pattern from the left, without overlaps. None begins or ends inside a run of letters or digits."""
+    """The matches of a pattern from the left, without overlaps. None begins or ends inside a run of letters or
+    digits."""
     first, i = element.first, 0
     while i < len(scan.text):
         marks = Marks()

@@ -112,7 +112,8 @@ def amount(scan: Scan, i: int) -> Amount | None:
         return low
     if low.scaled == 1 < high.scaled:
         low = low.times(Decimal(high.scaled))
-    assert low.low is not None and high.high is not None
+    assert low.low is not None
+    assert high.high is not None
     return Amount(high.end, low.low, high.high) if low.low < high.high else low._replace(end=low.end)
 
 
@@ -259,6 +260,6 @@ def _estimate(numeral: str) -> tuple[Decimal, Decimal] | None:
             continue
         low, high = chinese(numeral[: at + 1] + numeral[at + 2 :]), chinese(numeral[:at] + numeral[at + 1 :])
         first, second = (int(digit or 0) for digit in pair)
-        side_by_side = 0 < first and (second == first + 1 or (first, second) == (3, 5))
+        side_by_side = first > 0 and (second == first + 1 or (first, second) == (3, 5))
         return (low, high) if low is not None and high is not None and side_by_side else None
     return None

@@ -166,8 +166,8 @@ def patterns_of(given: "Patterns | bool | str | Path | Iterable[str] | None") ->
     """Patterns from the forms that functions and options take.
 
     Args:
-        given: True or ``"all"`` for all built-in kinds; the labels of some, as a list or as ``"DATE,MONEY"``; the path
-            of a TOML file; or patterns. None and False give None.
+        given: True or ``"all"`` for all built-in kinds; the labels of some, as a list or as ``"DATE,MONEY"``; the
+            path of a TOML file; or patterns. None and False give None.
 
     Raises:
         ConfigError: there is no such kind.

@@ -93,6 +93,7 @@ def load_model(settings: Settings) -> NER:
         engine=settings.engine,
         threads=settings.threads_of_a_worker,
         convention=settings.convention,
+        patterns=settings.patterns or None,
         trust=settings.trust,
     )
 

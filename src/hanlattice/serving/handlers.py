@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from hanlattice.errors import HanlatticeError
 from hanlattice.explain import Reading, reading
 from hanlattice.explain.reading import Measure
 from hanlattice.lexicon import Lexicon, Word
+from hanlattice.patterns import Patterns, day_of
 from hanlattice.pipeline import NER
 from hanlattice.serving.lexicons import Lexicons, Version
 from hanlattice.serving.schema import Edits, ExplainRequest, LabelledWord, ReadRequest
@@ -49,6 +50,8 @@ class ReadingOptions:
     threshold: float | None = None
     convention: str = ""
     by: str | None = None
+    patterns: bool | tuple[str, ...] | None = None
+    today: str = ""
 
 
 class RequestHandler:
@@ -77,7 +80,21 @@ class RequestHandler:
             request.threshold,
             convention,
             request.by if isinstance(request, ExplainRequest) else None,
+            tuple(request.patterns) if isinstance(request.patterns, list) else request.patterns,
+            request.today or "",
         )
+
+    def _patterns(self, options: ReadingOptions) -> Patterns | bool | None:
+        """The patterns for a request; None for those of the model."""
+        own, chosen = self._ner.patterns, options.patterns
+        if chosen is None and (own is None or not options.today):
+            return None
+        if chosen is False:
+            return False
+        patterns = own or Patterns()
+        if isinstance(chosen, tuple):
+            patterns = replace(patterns, kinds=chosen, own=())
+        return patterns.on(day_of(options.today))
 
     def _version_or_edits(
         self, lexicon: str | Sequence[str | LabelledWord] | Edits | None
@@ -106,7 +123,12 @@ class RequestHandler:
             None if options.block is None else dict(options.block)
         )
         with self._ner.using(
-            lexicon=lexicon, force=force, block=block, threshold=options.threshold, convention=options.convention
+            lexicon=lexicon,
+            force=force,
+            block=block,
+            threshold=options.threshold,
+            convention=options.convention,
+            patterns=self._patterns(options),
         ) as ner:
             if options.by is not None:
                 return [_explained(ner, text, options.by).to_dict() for text in texts]

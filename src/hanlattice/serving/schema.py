@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -14,17 +15,33 @@ from pydantic import (
     model_validator,
 )
 
+from hanlattice.patterns import KINDS, day_of
+
 LONGEST_WORD, LONGEST_LABEL = 256, 64
 MOST_RULES = 1000  # largest number of texts in ``force``, and in ``block``
 T = TypeVar("T")
 ID = r"^[A-Za-z0-9_-]{1,64}$"
 NO_ID = "an id is made of A-Z, a-z, 0-9, _ and -, at least 1 and at most 64 of them"
 
+
+def _checked_kind(name: str) -> str:
+    if name not in KINDS:
+        raise ValueError(f"there is no kind {name!r}; the kinds are {', '.join(KINDS)}")
+    return name
+
+
+def _checked_day(written: str) -> str:
+    day_of(written)  # its error is a ValueError
+    return written
+
+
 # The matcher uses NUL as the separator of words; ordinary text does not contain it.
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$", max_length=LONGEST_WORD)]
 Label = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$", max_length=LONGEST_LABEL)]
 LexiconId = Annotated[str, StringConstraints(pattern=ID)]
+Day = Annotated[str, AfterValidator(_checked_day), Field(examples=["2024-03-15", "2024-03-15T10:20"])]
+KindName = Annotated[str, AfterValidator(_checked_kind)]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
@@ -116,6 +133,15 @@ class ReadRequest(_RequestBody):
         description="Texts that are never an entity (null), or never an entity with this label or these labels.",
     )
     threshold: Share | None = Field(default=None, description="Entities with a lower score are left out.")
+    patterns: bool | List[KindName] | None = Field(
+        default=None,
+        description="Whether regular entities are found too, such as dates and amounts, or the kinds of them."
+        " Null for the setting of the service.",
+        examples=[["DATE", "MONEY"]],
+    )
+    today: Day | None = Field(
+        default=None, description="Day that relative dates refer to; with a time for expressions such as 十分钟前."
+    )
 
 
 class EntitiesRequest(ReadRequest):
@@ -150,9 +176,14 @@ class FoundEntity(BaseModel):
     end: int
     text: str
     label: str
-    score: float = Field(description="The confidence of the model, in [0, 1].")
+    score: float = Field(description="The confidence of the model, in [0, 1]; 1 for patterns and forced texts.")
     fragments: list[tuple[int, int]] | None = Field(
         default=None, description="The parts of a discontinuous entity."
+    )
+    value: str | None = Field(
+        default=None,
+        description="The value of a regular entity: ISO 8601, or a decimal and a unit.",
+        examples=["2024-03-05", "3500 CNY"],
     )
 
 

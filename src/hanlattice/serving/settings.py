@@ -28,6 +28,9 @@ class Settings:
     Attributes:
         model: folder of a model; None for the packaged one.
         convention: annotation convention of requests that name none; empty for the model's default.
+        patterns: regular entities that are found too, if a request does not say otherwise: ``all``, some kinds
+        such as
+            ``DATE,MONEY``, or a TOML file; empty for none.
         engine, trust: as in :func:`hanlattice.load`.
         lexicons: folder of the stored lexicons.
         token: clients must send it as ``Authorization: Bearer …``; None for no authentication.
@@ -49,6 +52,7 @@ class Settings:
 
     model: str | None = None
     convention: str = ""
+    patterns: str = ""
     engine: EngineName = "auto"
     trust: bool = False
     host: str = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""JSON lines: ``{"text": …, "entities": [{"start", "end", "label", "text"?, "score"?, "fragments"?}]}``.
+"""JSON lines: ``{"text": …, "entities": [{"start", "end", "label", "text"?, "score"?, "value"?, "fragments"?}]}``.
 
 A row may also have an ``id`` and ``tokens`` (``[[start, end], …]``, or the strings of the tokens). All other fields
 are kept in the document's ``meta`` and written back. Offsets count characters from 0, ends are exclusive.

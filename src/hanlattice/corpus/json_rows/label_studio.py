@@ -2,8 +2,10 @@
 
 The full export (also with its older key ``completions``) and the short export (JSON_MIN) are read, with any names
 of the controls, as an array or with one task on each line. Of a task without annotations, the first prediction is
-read. Of several annotations only the first is read, which is reported. Regions of ``HyperTextLabels`` are read if
-the text has no markup.
+read. Of several annotations only the first is read, which is reported. The value of an entity is the note of its
+region
+(``"meta": {"text": ["value: 2024-03-05"]}``), which Label Studio shows and keeps. Regions of ``HyperTextLabels``
+are read if the text has no markup.
 """
 
 import re
@@ -20,6 +22,9 @@ from hanlattice.spans import Ranges
 _RESULTS = ("annotations", "completions", "predictions")
 _FIX = 'write tasks such as {"data": {"text": "…"}, "annotations": [{"result": […]}]}'
 _KINDS = ("labels", "hypertextlabels")
+_VALUE = "value: "
+"""How a note begins that is the value of an entity."""
+
 _MARKUP = re.compile(r"<[A-Za-z/!]")
 _WHOLE = "/text()[1]"
 """The XPath of a text that has no markup around it."""
@@ -106,8 +111,17 @@ def _of_region(region: Mapping[str, Any], value: Mapping[str, Any], kind: str, t
         raise NotReadable(f"regions of {kind!r} are not spans of plain text", "annotate with a Labels control")
     pieces = _pieces(value, text) if kind == "hypertextlabels" else _plain(value)
     score = region.get("score")
+    meaning = _value(region)
     for label in fields.labels(value[kind]):
-        yield Annotation(pieces, label, value.get("text"), None if score is None else float(score))
+        yield Annotation(pieces, label, value.get("text"), None if score is None else float(score), value=meaning)
+
+
+def _value(region: Mapping[str, Any]) -> str | None:
+    """The value of an entity, from the notes of its region."""
+    meta = region.get("meta")
+    notes = meta.get("text") if isinstance(meta, Mapping) else None
+    notes = notes if isinstance(notes, list) else [notes]
+    return next((n.removeprefix(_VALUE) for n in notes if isinstance(n, str) and n.startswith(_VALUE)), None)
 
 
 def _plain(value: Mapping[str, Any]) -> Ranges:
@@ -159,6 +173,8 @@ def _task(document: Document) -> dict[str, Any]:
     for i, entity in enumerate(document.entities, 1):
         value = {"start": entity.start, "end": entity.end, "text": entity.text, "labels": [entity.label]}
         region = {"id": f"r{i}", "type": "labels", "from_name": "label", "to_name": "text", "value": value}
+        if entity.value is not None:
+            region["meta"] = {"text": [_VALUE + entity.value]}
         result.append(region if entity.score is None else {**region, "score": entity.score})
     name = {} if document.id is None else {"id": document.id}
     data = {**jsonl.extra(document), "text": document.text}

@@ -2,7 +2,9 @@
 
 Text-bound annotations (``T1<tab>PER 0 3<tab>江泽民``) are entities. Discontinuous ones (``PER 0 1;2 3``) have
 several ``Entity.fragments``. All other annotations (relations, events, attributes, notes) are kept unchanged in
-``meta["annotations"]``, with the identifiers of the entities in ``meta["ids"]``, and are written back.
+``meta["annotations"]``, with the identifiers of the entities in ``meta["ids"]``, and are written back. The value
+of an
+entity is a normalisation, ``N1<tab>Reference T1 hanlattice:value<tab>2024-03-05``.
 """
 
 import os
@@ -22,6 +24,7 @@ from hanlattice.errors import DataError, HanlatticeError
 from hanlattice.files import read_lines, read_text
 
 _TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) (-?\d+ -?\d+(?:;-?\d+ -?\d+)*)(?:\t(.*))?", re.DOTALL)
+_VALUE = re.compile(r"N\d+\tReference (\S+) hanlattice:value\t(.+)")
 _BEGINS = re.compile(r"(?:[TREAMN]\d+|#\S*|\*)\s")
 
 
@@ -94,15 +97,19 @@ def _document(path: Path, name: str, source: Source) -> Document:
     source = replace(source, file=str(file), line=None)
     annotations: list[Annotation] = []
     others: list[str] = []
+    values: dict[str, str] = {}
     for number, line in _records(file):
         match = _TEXT_BOUND.fullmatch(line)
         if match is not None:
             annotations.append(_annotation(match, number))
+        elif (value := _VALUE.fullmatch(line)) is not None:
+            values[value[1]] = value[2]
         elif line.startswith("T"):
             fix = "write T1<tab>LABEL start end<tab>text"
             source.defect("not an entity", f"cannot read {line!r}", fix, line=number)
         else:
             others.append(line)
+    annotations = [replace(a, value=values.get(a.name or "")) for a in annotations]
     found = fitting(text, annotations, source)
     meta: dict[str, Any] = {"@file": str(file)}
     if others:
@@ -153,8 +160,19 @@ def _write_pair(document: Document, folder: Path, name: str) -> None:
             offsets = ";".join(f"{start} {end}" for start, end in found.fragments)
             surface = re.sub(r"[\r\n\t]", " ", surface_of(document.text, found.fragments))
             stream.write(f"{identifier}\t{found.label} {offsets}\t{surface}\n")
-        for line in document.meta.get("annotations", ()):
+        others = document.meta.get("annotations", ())
+        for line in (*_values(document, others), *others):
             stream.write(line + "\n")
+
+
+def _values(document: Document, others: Iterable[str]) -> Iterator[str]:
+    """The values of the entities as normalisations, numbered after those of other programs."""
+    used = [int(line.split("\t")[0][1:]) for line in others if re.match(r"N\d+\t", line)]
+    number = max(used, default=0)
+    for identifier, found in zip(_identifiers(document), document.entities, strict=True):
+        if found.value is not None:
+            number += 1
+            yield f"N{number}\tReference {identifier} hanlattice:value\t{found.value}"
 
 
 def _identifiers(document: Document) -> list[str]:

@@ -2,7 +2,8 @@
 
 The value is in ISO 8601: ``2024-03-05``, ``2024-03``, ``2024``, ``2024-W12``, ``-0220``, and ``start/end`` for a
 range. Where ISO 8601 has no form, it is TIMEX3 of ISO-TimeML (ISO 24617-1): ``XXXX-03-05`` (no year given),
-``2024-Q1``, ``2024-H1``, ``2024-SP`` (spring; SU, FA, WI), ``2024-W12-WE`` (weekend), ``199X``, ``19XX``. There is no
+``2024-Q1``, ``2024-H1``, ``2024-SP`` (spring; SU, FA, WI), ``2024-W12-WE`` (weekend), ``199X``, ``19XX``. There
+is no
 value if the day does not exist (2月30日), if it depends on a given day and there is none, or if it is lunar.
 """
 
@@ -63,7 +64,8 @@ _THIRDS = Words({"上旬": (1, 10), "中旬": (11, 20), "下旬": (21, 31)})
 _HOLIDAYS = Words(
     {
         "元旦": (1, 1), "情人节": (2, 14), "妇女节": (3, 8), "植树节": (3, 12), "愚人节": (4, 1), "劳动节": (5, 1),
-        "青年节": (5, 4), "儿童节": (6, 1), "建党节": (7, 1), "建军节": (8, 1), "教师节": (9, 10), "国庆节": (10, 1),
+        "青年节": (5, 4), "儿童节": (6, 1), "建党节": (7, 1), "建军节": (8, 1), "教师节": (9, 10), "国庆节": (10,
+        1),
         "平安夜": (12, 24), "圣诞节": (12, 25),
     }
 )  # fmt: skip
@@ -77,7 +79,8 @@ _LUNAR = re.compile(
 )
 _REIGNS = Words(
     {
-        "民国": 1912, "顺治": 1644, "康熙": 1662, "雍正": 1723, "乾隆": 1736, "干隆": 1736, "嘉庆": 1796, "道光": 1821, "咸丰": 1851,
+        "民国": 1912, "顺治": 1644, "康熙": 1662, "雍正": 1723, "乾隆": 1736, "干隆": 1736, "嘉庆": 1796,
+        "道光": 1821, "咸丰": 1851,
         "同治": 1862, "光绪": 1875, "宣统": 1909, "昭和": 1926, "平成": 1989, "令和": 2019,
     }
 )  # fmt: skip
@@ -415,5 +418,6 @@ def _start_like(scan: Scan, i: int, last: Dated) -> Dated:
 
 
 _FORMS = (
-    _numeric, _day_by_name, _week, _century, _from_year, _offset, _holiday, _relative_month, _part_of_year, _day_alone,
+    _numeric, _day_by_name, _week, _century, _from_year, _offset, _holiday, _relative_month, _part_of_year,
+    _day_alone,
 )  # fmt: skip

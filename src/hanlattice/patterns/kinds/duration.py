@@ -42,16 +42,19 @@ _HOUR, _MINUTE, _SECOND = Unit("H", half=("m", 30)), Unit("m", half=("S", 30)), 
 _CENTURY = Unit("Y", Decimal(100))
 _UNITS = Words(
     {
-        "年": _YEAR, "周年": _YEAR, "个世纪": _CENTURY, "个月": _MONTH, "个季度": Unit("M", Decimal(3)), "周": _WEEK,
+        "年": _YEAR, "周年": _YEAR, "个世纪": _CENTURY, "个月": _MONTH, "个季度": Unit("M", Decimal(3)),
+        "周": _WEEK,
         "个星期": _WEEK, "星期": _WEEK, "个礼拜": _WEEK, "礼拜": _WEEK, "天": _DAY, "个小时": _HOUR, "小时": _HOUR,
-        "个钟头": _HOUR, "钟头": _HOUR, "分钟": _MINUTE, "刻钟": Unit("m", Decimal(15)), "秒": _SECOND, "秒钟": _SECOND,
+        "个钟头": _HOUR, "钟头": _HOUR, "分钟": _MINUTE, "刻钟": Unit("m", Decimal(15)), "秒": _SECOND,
+        "秒钟": _SECOND,
         "毫秒": Unit("S", Decimal("0.001")),
     }
 )  # fmt: skip
 _AND_A_HALF = Words(
     {"个半小时": _HOUR, "个半钟头": _HOUR, "个半月": _MONTH, "个半世纪": _CENTURY, "个半星期": _WEEK}
 )
-_OTHER_WORDS = ("年级", "年代", "年底", "年初", "年末", "年度", "年薪", "年龄", "年轻", "天两头", "年五载", "天地", "天窗",
+_OTHER_WORDS = ("年级", "年代", "年底", "年初", "年末", "年度", "年薪", "年龄", "年轻", "天两头", "年五载",
+"天地", "天窗",
                 "周岁", "星期六", "周末")  # fmt: skip
 
 
@@ -95,7 +98,8 @@ _Half = tuple[str, int]
 
 
 def _component(scan: Scan, i: int, rank: int) -> tuple[int, _Range, Unit, _Half | None] | None:
-    """A number with a unit smaller than ``rank``: its end, the number, the unit, and the half of the unit if added."""
+    """A number with a unit smaller than ``rank``: its end, the number, the unit, and the half of the unit if
+    added."""
     if scan[i] == "半":
         return _half_alone(scan, i) if rank < 0 and scan[i - 1] not in ("一", "多", "大") else None
     number = scan.once(amount if rank < 0 else single, i)

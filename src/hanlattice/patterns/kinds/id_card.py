@@ -1,6 +1,7 @@
 """ID_CARD: the numbers of identity cards of China, by GB 11643.
 
-18 characters with a check character (ISO 7064, MOD 11-2), or 15 digits as issued before 1999, whose value is the number
+18 characters with a check character (ISO 7064, MOD 11-2), or 15 digits as issued before 1999, whose value is the
+number
 of 18 characters. The region and the date of birth are checked too; a wrong number is no entity.
 """
 
@@ -13,7 +14,43 @@ FIRST = DIGITS
 
 _NUMBER = re.compile(r"[0-9]{17}[0-9Xx]|[0-9]{15}")
 _REGIONS = frozenset(
-    "11 12 13 14 15 21 22 23 31 32 33 34 35 36 37 41 42 43 44 45 46 50 51 52 53 54 61 62 63 64 65 71 81 82 83".split()
+    [
+        "11",
+        "12",
+        "13",
+        "14",
+        "15",
+        "21",
+        "22",
+        "23",
+        "31",
+        "32",
+        "33",
+        "34",
+        "35",
+        "36",
+        "37",
+        "41",
+        "42",
+        "43",
+        "44",
+        "45",
+        "46",
+        "50",
+        "51",
+        "52",
+        "53",
+        "54",
+        "61",
+        "62",
+        "63",
+        "64",
+        "65",
+        "71",
+        "81",
+        "82",
+        "83",
+    ]
 )
 _CHECKS = "10X98765432"
 

@@ -23,7 +23,7 @@ def parse(scan: Scan, i: int) -> Found | None:
     match = _ADDRESS.match(scan.text, i)
     if match is None or scan.continues(i) or scan.follows(i, _BEFORE_VERSION):
         return None
-    if ":" in match[0] and ("::" not in match[0] and match[0].count(":") != 7 or match[0] == "::"):
+    if ":" in match[0] and (("::" not in match[0] and match[0].count(":") != 7) or match[0] == "::"):
         return None
     prefix = _PREFIX.match(scan.text, match.end())
     try:

@@ -1,6 +1,7 @@
 """MONEY: 3500元, 1.2亿美元, ￥99.5, 三块五, 5元3角, 壹万贰仟元整, HK$88.
 
-The value is a decimal and the ISO 4217 code of the currency: ``3500 CNY``; ``3000..5000 CNY`` for a range. ¥ is read
+The value is a decimal and the ISO 4217 code of the currency: ``3500 CNY``; ``3000..5000 CNY`` for a range. ¥ is
+read
 as CNY and $ as USD. 余, 多 and 上 do not change it; 几 and 数 leave it open.
 """
 
@@ -13,19 +14,24 @@ from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
 _YUAN = "CNY"
 _CURRENCIES = Words(
     {
-        "元": _YUAN, "圆": _YUAN, "块钱": _YUAN, "块": _YUAN, "人民币": _YUAN, "美元": "USD", "美金": "USD", "欧元": "EUR",
+        "元": _YUAN, "圆": _YUAN, "块钱": _YUAN, "块": _YUAN, "人民币": _YUAN, "美元": "USD", "美金": "USD",
+        "欧元": "EUR",
         "英镑": "GBP", "日元": "JPY", "日圆": "JPY", "港元": "HKD", "港币": "HKD", "新台币": "TWD", "台币": "TWD",
         "韩元": "KRW", "卢布": "RUB", "澳元": "AUD", "加元": "CAD", "瑞士法郎": "CHF", "泰铢": "THB", "卢比": "INR",
         "印度卢比": "INR", "新加坡元": "SGD", "新元": "SGD", "澳门元": "MOP", "澳门币": "MOP", "瑞典克朗": "SEK",
-        "挪威克朗": "NOK", "丹麦克朗": "DKK", "越南盾": "VND", "印尼盾": "IDR", "马来西亚林吉特": "MYR", "巴西雷亚尔": "BRL",
-        "土耳其里拉": "TRY", "南非兰特": "ZAR", "墨西哥比索": "MXN", "菲律宾比索": "PHP", "迪拉姆": "AED", "新西兰元": "NZD",
+        "挪威克朗": "NOK", "丹麦克朗": "DKK", "越南盾": "VND", "印尼盾": "IDR", "马来西亚林吉特": "MYR",
+        "巴西雷亚尔": "BRL",
+        "土耳其里拉": "TRY", "南非兰特": "ZAR", "墨西哥比索": "MXN", "菲律宾比索": "PHP", "迪拉姆": "AED",
+        "新西兰元": "NZD",
     }
 )  # fmt: skip
 _SYMBOLS = Words(
     {
         "¥": _YUAN, "人民币": _YUAN, "$": "USD", "US$": "USD", "HK$": "HKD", "NT$": "TWD", "A$": "AUD", "C$": "CAD",
-        "S$": "SGD", "€": "EUR", "£": "GBP", "₩": "KRW", "₽": "RUB", "₹": "INR", "฿": "THB", "美元": "USD", "港币": "HKD",
-        "RMB": _YUAN, "CNY": _YUAN, "CN¥": _YUAN, "USD": "USD", "EUR": "EUR", "GBP": "GBP", "JPY": "JPY", "HKD": "HKD",
+        "S$": "SGD", "€": "EUR", "£": "GBP", "₩": "KRW", "₽": "RUB", "₹": "INR", "฿": "THB", "美元": "USD",
+        "港币": "HKD",
+        "RMB": _YUAN, "CNY": _YUAN, "CN¥": _YUAN, "USD": "USD", "EUR": "EUR", "GBP": "GBP", "JPY": "JPY",
+        "HKD": "HKD",
         "TWD": "TWD", "KRW": "KRW", "SGD": "SGD", "AUD": "AUD", "CAD": "CAD", "CHF": "CHF",
     },
     ignore_case=True,
@@ -83,7 +89,7 @@ def _positive(scan: Scan, i: int) -> tuple[Amount, str] | None:
     symbol = _SYMBOLS.at(scan, i)
     if symbol is not None:
         number = scan.once(amount, scan.gap(symbol[0]))
-        if number is None or number.chinese and not _CURRENCIES.at(scan, scan.gap(number.end)):
+        if number is None or (number.chinese and not _CURRENCIES.at(scan, scan.gap(number.end))):
             return None
         counted = _counted(scan, scan.gap(symbol[0]))
         return counted if counted is not None and counted[1] == symbol[1] else (number, symbol[1])

@@ -1,6 +1,7 @@
 """QUANTITY: a number with a unit of measure: 3.5公里, 120平方米, 25℃, 500 kg, 3到5米, 三斤二两.
 
-The value is a decimal and the symbol of the unit: ``3.5 km``, ``25 °C``, ``3..5 m``. Units without a symbol in common use
+The value is a decimal and the symbol of the unit: ``3.5 km``, ``25 °C``, ``3..5 m``. Units without a symbol in
+common use
 keep their name: ``5 斤``, ``3 亩``. Counted things (3个, 5人) are no quantities.
 """
 
@@ -12,20 +13,28 @@ from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
 
 _NAMES = {
     "米": "m", "公里": "km", "千米": "km", "分米": "dm", "厘米": "cm", "公分": "cm", "毫米": "mm", "微米": "μm",
-    "纳米": "nm", "英里": "mi", "海里": "nmi", "英尺": "ft", "英寸": "in", "光年": "ly", "丈": "丈", "尺": "尺", "寸": "寸",
-    "里路": "里", "华里": "里", "千克": "kg", "公斤": "kg", "斤": "斤", "市斤": "斤", "两": "两", "克": "g", "毫克": "mg",
-    "微克": "μg", "吨": "t", "克拉": "ct", "磅": "lb", "盎司": "oz", "升": "L", "毫升": "mL", "加仑": "gal", "桶": "bbl",
-    "立方米": "m³", "立方": "m³", "立方厘米": "cm³", "平方米": "m²", "平米": "m²", "平方公里": "km²", "平方千米": "km²",
+    "纳米": "nm", "英里": "mi", "海里": "nmi", "英尺": "ft", "英寸": "in", "光年": "ly", "丈": "丈", "尺": "尺",
+    "寸": "寸",
+    "里路": "里", "华里": "里", "千克": "kg", "公斤": "kg", "斤": "斤", "市斤": "斤", "两": "两", "克": "g",
+    "毫克": "mg",
+    "微克": "μg", "吨": "t", "克拉": "ct", "磅": "lb", "盎司": "oz", "升": "L", "毫升": "mL", "加仑": "gal",
+    "桶": "bbl",
+    "立方米": "m³", "立方": "m³", "立方厘米": "cm³", "平方米": "m²", "平米": "m²", "平方公里": "km²",
+    "平方千米": "km²",
     "平方厘米": "cm²", "公顷": "ha", "亩": "亩", "摄氏度": "°C", "华氏度": "°F", "度": "°", "公里/小时": "km/h",
-    "千米/小时": "km/h", "公里每小时": "km/h", "米/秒": "m/s", "米每秒": "m/s", "千瓦": "kW", "瓦": "W", "兆瓦": "MW",
-    "千瓦时": "kWh", "度电": "kWh", "伏": "V", "伏特": "V", "毫安": "mA", "毫安时": "mAh", "赫兹": "Hz", "千卡": "kcal",
+    "千米/小时": "km/h", "公里每小时": "km/h", "米/秒": "m/s", "米每秒": "m/s", "千瓦": "kW", "瓦": "W",
+    "兆瓦": "MW",
+    "千瓦时": "kWh", "度电": "kWh", "伏": "V", "伏特": "V", "毫安": "mA", "毫安时": "mAh", "赫兹": "Hz",
+    "千卡": "kcal",
     "大卡": "kcal", "焦耳": "J", "千焦": "kJ", "帕": "Pa", "千帕": "kPa", "兆帕": "MPa", "像素": "px", "分贝": "dB",
     "马力": "hp", "摩尔": "mol", "毫米汞柱": "mmHg",
 }  # fmt: skip
 _SYMBOLS = {
     name.lower(): name
-    for name in ("km", "cm", "mm", "nm", "kg", "mg", "g", "mL", "L", "km/h", "m/s", "kW", "kWh", "mAh", "mA", "V", "Hz", "GHz",
-                 "MHz", "kHz", "GB", "MB", "KB", "TB", "Mbps", "Gbps", "kcal", "kPa", "MPa", "dB", "mmHg", "mmol/L", "mg/L",
+    for name in ("km", "cm", "mm", "nm", "kg", "mg", "g", "mL", "L", "km/h", "m/s", "kW", "kWh", "mAh", "mA", "V",
+    "Hz", "GHz",
+                 "MHz", "kHz", "GB", "MB", "KB", "TB", "Mbps", "Gbps", "kcal", "kPa", "MPa", "dB", "mmHg",
+                 "mmol/L", "mg/L",
                  "m", "W", "μm", "μg")
 }  # fmt: skip
 _SYMBOLS |= {
@@ -43,8 +52,10 @@ _UNITS = Words(_NAMES)
 _CODES = Words(_SYMBOLS, ignore_case=True)
 
 # What follows a word that looks like a unit, and makes it another word.
-_OTHER_WORDS = ("米线", "米饭", "里长", "度假", "升为", "升任", "升至", "升级", "升学", "升高", "升到", "克隆", "克服", "尺度",
-                "寸步", "伏击", "两个", "两人", "两岸", "两地", "两国", "两种", "桶装", "度过", "度春", "度蜜", "瓦解", "斤斤",
+_OTHER_WORDS = ("米线", "米饭", "里长", "度假", "升为", "升任", "升至", "升级", "升学", "升高", "升到", "克隆",
+"克服", "尺度",
+                "寸步", "伏击", "两个", "两人", "两岸", "两地", "两国", "两种", "桶装", "度过", "度春", "度蜜",
+                "瓦解", "斤斤",
                 "丈夫", "丈人")  # fmt: skip
 _SMALL = {"斤": ("两", Decimal("0.1"))}
 

@@ -1,7 +1,9 @@
 """TIME: a time of the day, alone or with its date: 15:30, 下午三点半, 明天上午, 2024-03-05 15:30, 10分钟后.
 
-The value is in ISO 8601: ``T15:30``, ``2024-03-05T15:30``, and ``start/end`` for a range. Parts of the day are those
-of TIMEX3: ``TMO`` morning, ``TMI`` midday, ``TAF`` afternoon, ``TEV`` evening, ``TNI`` night. Hours are not guessed: 3点
+The value is in ISO 8601: ``T15:30``, ``2024-03-05T15:30``, and ``start/end`` for a range. Parts of the day are
+those
+of TIMEX3: ``TMO`` morning, ``TMI`` midday, ``TAF`` afternoon, ``TEV`` evening, ``TNI`` night. Hours are not
+guessed: 3点
 without a part of the day is ``T03:00``.
 """
 
@@ -36,7 +38,8 @@ _QUARTERS = Words({"半": 30, "一刻": 15, "三刻": 45})
 _OFFSETS = Words({"以前": -1, "之前": -1, "前": -1, "以后": 1, "之后": 1, "后": 1})
 
 # A number with 点 before one of these counts points. A number between these words is a score.
-_POINTS = ("意见", "建议", "要求", "原因", "理由", "体会", "看法", "希望", "启示", "说明", "思考", "措施", "好处", "结论", "区别",
+_POINTS = ("意见", "建议", "要求", "原因", "理由", "体会", "看法", "希望", "启示", "说明", "思考", "措施", "好处",
+"结论", "区别",
            "不同", "优势", "内容", "问题", "方面", "经验", "共识", "感受", "注意", "名字")  # fmt: skip
 _SCORE_BEFORE = ("比分", "以", "比分是", "比分为", "战成", "打成", "总分")
 _SCORE_AFTER = ("战胜", "击败", "获胜", "取胜", "胜", "负于", "领先", "落后", "险胜", "大胜", "逆转", "的比分")
@@ -109,7 +112,7 @@ def _clock(scan: Scan, i: int, part: str, *, dated: bool) -> Clock | None:
 def _digital(scan: Scan, i: int, part: str) -> Clock | None:
     """15:30, 15:30:45, 3:30 PM."""
     match = _DIGITAL.match(scan.text, i)
-    if match is None or i > 0 and scan.continues(i) or _is_score(scan, i, match.end()):
+    if match is None or (i > 0 and scan.continues(i)) or _is_score(scan, i, match.end()):
         return None
     hour, minute, second = int(match[1]), int(match[2]), match[3]
     end = match.end()

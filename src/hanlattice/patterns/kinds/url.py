@@ -1,6 +1,7 @@
 """URL: addresses with a scheme, beginning with www., or with a domain of a well-known ending.
 
-An address ends at a space, at a Chinese character, and before closing punctuation. The value is the address with scheme
+An address ends at a space, at a Chinese character, and before closing punctuation. The value is the address with
+scheme
 and host in lower case.
 """
 
@@ -11,7 +12,10 @@ from hanlattice.patterns.scan import Found, Scan
 
 FIRST = frozenset(ascii_letters + digits)
 
-_DOMAINS = "com|cn|net|org|edu|gov|io|info|biz|top|xyz|ai|app|dev|me|tv|cc|co|hk|tw|mo|jp|kr|sg|uk|de|fr|ru|us|eu|int|mil|shop|tech|site"
+_DOMAINS = (
+    "com|cn|net|org|edu|gov|io|info|biz|top|xyz|ai|app|dev|me|tv|cc|co|hk|tw|mo|jp|kr"
+    "|sg|uk|de|fr|ru|us|eu|int|mil|shop|tech|site"
+)
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}"
 _PORT = r"(?::[0-9]{1,5}(?![0-9]))?"
 _WITH_SCHEME = re.compile(
