@@ -289,7 +289,7 @@ class NER:
         forced = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
         blocked = None if block is None else {self._plain(text): labels for text, labels in block.items()}
         outer = self._overrides.get()
-        regular = None if patterns is None else patterns_of(patterns) or False
+        regular: Patterns | Literal[False] | None = None if patterns is None else patterns_of(patterns) or False
         token = self._overrides.set(
             Overrides(
                 outer.lexicon if lexicon is None else lexicon,

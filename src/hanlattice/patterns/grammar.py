@@ -70,6 +70,8 @@ KINDS: Mapping[str, Kind] = {
 """The built-in kinds by their labels."""
 
 _RUN = re.compile(rf"[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*|[{''.join(sorted(numerals.NUMERALS | numerals.UNKNOWN))}]+")
+_ALONE = re.compile(r"""[0-9]++(?=$|[()\[\]{}<>"'!?;。、“”‘’《》【】\n])""")  # digits that nothing continues
+_ALONE_LENGTHS = frozenset({3, 5, 6, *range(10, 20)})
 _NUMBERED = ("订单号", "订单", "单号", "流水号", "序列号", "编号", "学号", "工号", "发票号", "qq群", "qq号", "qq")
 _NUMBERS = frozenset({"ID_CARD", "PHONE", "BANK_CARD", "STOCK"})
 """Kinds that are nothing but digits, so that a word before them may name them something else."""
@@ -95,9 +97,14 @@ class Grammar:
 
     def match(self, scan: Scan, i: int) -> Match | None:
         """The longest entity that starts at ``i``."""
+        alone = _ALONE.match(scan.text, i)
+        if alone is not None and alone.end() - i not in _ALONE_LENGTHS:
+            return None
         best: Match | None = None
         is_numbered = None
         for label, parse in self.parsers.get(scan[i], ()):
+            if alone is not None and label not in _NUMBERS:
+                continue
             found = parse(scan, i)
             if found is None or (best is not None and found.end <= best.end) or scan.cuts(found.end):
                 continue

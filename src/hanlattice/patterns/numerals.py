@@ -221,7 +221,8 @@ def _chinese(scan: Scan, i: int) -> Amount | None:
         if fraction is None:
             return Amount(run.end(), value, value, bare, scaled, chinese=True)
         end, digits = fraction
-        number = Amount(end, *[value + Decimal(f"0.{digits}")] * 2, chinese=True)
+        value += Decimal(f"0.{digits}")
+        number = Amount(end, value, value, chinese=True)
         multiplier = _MULTIPLIER.match(scan.text, end)
         if multiplier is None:
             return number

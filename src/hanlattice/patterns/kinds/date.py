@@ -136,7 +136,7 @@ def _numeric(scan: Scan, i: int) -> Dated | None:
     match = _NUMERIC.match(scan.text, i) if scan[i] in DIGITS else None
     if match is None or (scan[i - 1] == match[2] and scan[i - 2] in DIGITS):
         return None
-    day = Calendar(*(int(match[group]) for group in (1, 3, 4)))
+    day = Calendar(int(match[1]), int(match[3]), int(match[4]))
     return Dated(match.end(), day) if 1 <= (day.month or 0) <= 12 and day.exists else None
 
 
@@ -351,7 +351,7 @@ def _offset(scan: Scan, i: int) -> Dated | None:
     side = None if length is None else _OFFSETS.at(scan, length.end)
     if length is None or side is None or length.unit in duration.CLOCK or scan.starts(length.end, *_NO_OFFSET) > 0:
         return None
-    count = None if length.count is None else length.count * side[1]
+    count = None if length.number is None else length.number * side[1]
     if scan.today is None or count is None or count != int(count):
         return Dated(side[0], UNKNOWN)
     return Dated(side[0], _moved(scan, length.unit, int(count)))

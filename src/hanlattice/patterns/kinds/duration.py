@@ -31,7 +31,7 @@ class Length(NamedTuple):
 
     end: int
     unit: str
-    count: Decimal | None
+    number: Decimal | None
 
 
 _HALF = Decimal("0.5")
@@ -90,7 +90,7 @@ def length(scan: Scan, i: int) -> Length | None:
 
 def seconds(found: Length) -> Decimal | None:
     """The number of seconds of a length in hours, minutes or seconds."""
-    return None if found.count is None else found.count * _SECONDS[found.unit]
+    return None if found.number is None else found.number * _SECONDS[found.unit]
 
 
 _Range = tuple[Decimal | None, Decimal | None]

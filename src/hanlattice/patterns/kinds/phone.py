@@ -24,6 +24,8 @@ _BEFORE_SHORT = ("拨打", "电话", "热线", "致电", "拨", "客服", "总�
 
 def parse(scan: Scan, i: int) -> Found | None:
     """The telephone number at ``i``."""
+    if scan[i] == "(" and scan[i + 1] not in DIGITS and scan[i + 1] != "+":
+        return None
     china = _CHINA.match(scan.text, i)
     found = _at(scan, i) if china is None else _at(scan, china.end(), home=True)
     if found is None:
