@@ -90,15 +90,8 @@ def load(
         EngineError: the engine cannot run this model, or is not installed.
     """
     regular = patterns_of(patterns)  # reports a broken file before the model is loaded
-    ner = open_model(
-        model_folder,
-        device=device,
-        engine=engine,
-        threads=threads,
-        int8=int8,
-        convention=convention,
-        trust=trust,
-    ).ner
+    options = {"device": device, "engine": engine, "threads": threads, "int8": int8}
+    ner = open_model(model_folder, convention=convention, trust=trust, **options).ner  # type: ignore[arg-type]
     ner.patterns = regular
     return ner
 

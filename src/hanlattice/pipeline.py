@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -288,18 +288,13 @@ class NER:
         _refuse_unknown(force or {}, self.vocabulary.labels_of(active), active)
         forced = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
         blocked = None if block is None else {self._plain(text): labels for text, labels in block.items()}
-        outer = self._overrides.get()
         regular: Patterns | Literal[False] | None = None if patterns is None else patterns_of(patterns) or False
-        token = self._overrides.set(
-            Overrides(
-                outer.lexicon if lexicon is None else lexicon,
-                outer.force if forced is None else forced,
-                outer.block if blocked is None else blocked,
-                outer.threshold if threshold is None else threshold,
-                convention or outer.convention,
-                outer.patterns if regular is None else regular,
-            )
-        )
+        given = {
+            "lexicon": lexicon, "force": forced, "block": blocked, "threshold": threshold,
+            "convention": convention or None, "patterns": regular,
+        }  # fmt: skip
+        outer = self._overrides.get()
+        token = self._overrides.set(replace(outer, **{k: v for k, v in given.items() if v is not None}))
         try:
             yield self
         finally:

@@ -59,12 +59,10 @@ def carried(document: Document, carries: Carries) -> tuple[Document | None, Coun
         flat = _flat(entities)
         _count(lost, "overlaps", len(entities) - len(flat))
         entities = flat
-    if "scores" not in holds and (scored := sum(entity.score is not None for entity in entities)):
-        _count(lost, "scores", scored)
-        entities = tuple(replace(entity, score=None) for entity in entities)
-    if "values" not in holds and (valued := sum(entity.value is not None for entity in entities)):
-        _count(lost, "values", valued)
-        entities = tuple(replace(entity, value=None) for entity in entities)
+    for feature, attribute in (("scores", "score"), ("values", "value")):
+        if feature not in holds:
+            _count(lost, feature, sum(getattr(entity, attribute) is not None for entity in entities))
+            entities = tuple(replace(entity, **{attribute: None}) for entity in entities)
     if document.id is not None and "ids" not in holds:
         _count(lost, "ids", 1)
         changes["id"] = None

@@ -84,7 +84,7 @@ def annotation_of(item: Any, name: str, *, inclusive: bool = False) -> list[Anno
     if surface is not None and not isinstance(surface, str):
         raise NotReadable(f"the {surface_key} {_shown(surface)} of an entity is not a string", FIX)
     number = None if score is None else float(score)
-    value = item.get("value") if isinstance(item.get("value"), str) else None  # an object is that of another program
+    value = item.get("value") if isinstance(item.get("value"), str) else None
     return [
         Annotation(pieces, label, surface, number, inclusive=inclusive, value=value)
         for label in labels(item[label_key])
