@@ -289,7 +289,7 @@ class NER:
         forced = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
         blocked = None if block is None else {self._plain(text): labels for text, labels in block.items()}
         regular: Patterns | Literal[False] | None = None if patterns is None else patterns_of(patterns) or False
-        given = {
+        given: dict[str, Any] = {
             "lexicon": lexicon, "force": forced, "block": blocked, "threshold": threshold,
             "convention": convention or None, "patterns": regular,
         }  # fmt: skip
