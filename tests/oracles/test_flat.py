@@ -13,7 +13,7 @@ from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders import flat
 from hanlattice.encoders.flat import QUERY_BLOCK as BLOCK
 from hanlattice.encoders.flat import Flat, build_flat
-from hanlattice.encoders.positions import FourDistances, Nodes, sinusoid
+from hanlattice.encoders.positions import FourDistances, Nodes, SelfMatched, sinusoid
 from hanlattice.inputs.batch import Batch, Words
 from oracles import naive_flat
 
@@ -121,6 +121,34 @@ def test_equals_the_formulas_of_the_paper(name: str, distances: str, layers: int
 )
 def test_equals_the_formulas_in_every_setting(settings: dict[str, object]) -> None:
     assert_same(encoder_of(**settings), BATCHES["lengths 2 common, 4 and 5 rare"])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"distances": "heads"},
+        {"trained_distances": 3},
+        {"trained_distances": 50, "distances": "ends", "origin": 4},
+        {"fusion": "linear"},
+        {"fusion": "attention"},
+        {"fusion": "gate", "distances": "ends"},
+        {"hidden": "self_matched"},
+        {"hidden": "distant", "hidden_beyond": 2},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["lengths 2 common, 4 and 5 rare", "longer than a block of queries"])
+def test_ablations_equal_their_formulas(settings: dict[str, object], name: str) -> None:
+    assert_same(encoder_of(layers=2, **settings), BATCHES[name])
+
+
+def test_a_character_sees_no_word_that_contains_it_under_msm() -> None:
+    """药 in 重庆人和药店 sees neither 人和药店 nor 药店, which see it."""
+    batch = batch_of([DRUGSTORE])[1]
+    hidden = SelfMatched()(nodes_of(batch), slice(None))[0]
+    assert hidden[4].nonzero().flatten().tolist() == [7, 8]
+    assert hidden[0].nonzero().flatten().tolist() == [6]
+    assert not hidden[6:].any()
 
 
 @pytest.mark.parametrize("settings", [{}, {"layers": 2}, {"layers": 2, "scaled": True}], ids=str)

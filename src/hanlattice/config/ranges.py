@@ -54,7 +54,18 @@ OF_PARTS: dict[str, Range] = {
         SIZE,
     ),
     **dict.fromkeys(("layers", "graph_layers"), Range(1, 1000)),
-    **dict.fromkeys(("rethinking", "decoder_passes", "frozen_layers", "lora_rank", "negatives"), COUNT),
+    **dict.fromkeys(
+        (
+            "rethinking",
+            "decoder_passes",
+            "frozen_layers",
+            "lora_rank",
+            "negatives",
+            "trained_distances",
+            "hidden_beyond",
+        ),
+        COUNT,
+    ),
     **dict.fromkeys(
         (
             *("dropout", "input_dropout", "layer_dropout", "output_dropout", "word_dropout", "attention_dropout"),

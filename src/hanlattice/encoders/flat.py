@@ -26,7 +26,16 @@ from torch.utils.checkpoint import checkpoint
 
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
-from hanlattice.encoders.positions import FourDistances, Nodes
+from hanlattice.encoders.positions import (
+    Distances,
+    Distant,
+    FourDistances,
+    Nodes,
+    SelfMatched,
+    Sines,
+    TrainedDistances,
+    WeightedDistances,
+)
 from hanlattice.inputs.batch import Batch
 from hanlattice.layers.dropout import Dropout
 from hanlattice.layers.feed_forward import FeedForward
@@ -38,6 +47,9 @@ QUERIES_PER_BLOCK = 32
 
 # The backward pass keeps at most this many attention weights; if there are more, it computes them again.
 KEPT_WEIGHTS = 1 << 20
+
+
+Encodings = FourDistances | WeightedDistances
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,7 @@ class LatticeAttention(nn.Module):
         output_projection: project the result.
         scaled: divide scores by the square root of D / A.
         dropout: rate for attention weights.
+        hidden: which keys are hidden from a query, besides padding; None for none.
 
     Raises:
         ValueError: ``d_model`` is not a multiple of ``heads``.
@@ -91,6 +104,7 @@ class LatticeAttention(nn.Module):
         output_projection: bool = False,
         scaled: bool = False,
         dropout: float = 0.0,
+        hidden: SelfMatched | Distant | None = None,
     ):
         super().__init__()
         if d_model % heads:
@@ -104,14 +118,14 @@ class LatticeAttention(nn.Module):
         self.v = nn.Parameter(torch.empty(heads, d_model // heads))
         nn.init.xavier_uniform_(self.u)
         nn.init.xavier_uniform_(self.v)
-        self.dropout = dropout
+        self.dropout, self.hidden = dropout, hidden
 
     def forward(
         self,
         x: Float[Tensor, "B L D"],
         nodes: Nodes,
         mask: Bool[Tensor, "B L"],
-        distances: FourDistances,
+        distances: Encodings,
         *,
         only_chars: bool = False,
     ) -> Float[Tensor, "B Q D"]:
@@ -136,7 +150,7 @@ class LatticeAttention(nn.Module):
         return self.output(torch.cat(attended, 2).permute(1, 2, 0, 3).flatten(2))
 
     def weights(
-        self, x: Float[Tensor, "B L D"], nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances
+        self, x: Float[Tensor, "B L D"], nodes: Nodes, mask: Bool[Tensor, "B L"], distances: Encodings
     ) -> Float[Tensor, "B A N L"]:
         """Attention weights of characters over all nodes, for visualisation; :meth:`forward` does not keep them."""
         q, k = self._split_heads(self.query(x[:, : nodes.n_chars])), self._split_heads(self.key(x))
@@ -164,7 +178,7 @@ class LatticeAttention(nn.Module):
     ) -> Float[Tensor, "A B b d"]:
         return nn.functional.dropout(self._weights(q, k, bias), self.dropout, self.training) @ v
 
-    def _keys(self, nodes: Nodes, mask: Bool[Tensor, "B L"], distances: FourDistances) -> _Keys:
+    def _keys(self, nodes: Nodes, mask: Bool[Tensor, "B L"], distances: Encodings) -> _Keys:
         common = nodes.common_kinds()
         sentence, key = torch.nonzero(~common[nodes.kind], as_tuple=True)
         return _Keys(
@@ -179,7 +193,7 @@ class LatticeAttention(nn.Module):
     def _encodings(
         self,
         nodes: Nodes,
-        distances: FourDistances,
+        distances: Encodings,
         key_lengths: Int[Tensor, "K"],
         query_length: Tensor | int = 1,
     ) -> Float[Tensor, "P D"]:
@@ -210,10 +224,10 @@ class LatticeAttention(nn.Module):
             by_head = rare.view(*row.shape, *self.v.shape).permute(2, 0, 1, 3)  # [A W b d]
             scores = (q.index_select(1, sentence) * by_head).sum(-1).to(bias.dtype)
             bias.permute(1, 3, 0, 2).index_put_((sentence, key), scores.transpose(0, 1))
-        return bias.masked_fill_(keys.padding[:, None], torch.finfo(bias.dtype).min)
+        return self._hide(bias, keys, slice(first, first + n_queries))
 
     def _word_bias(
-        self, q: Float[Tensor, "A B M d"], keys: _Keys, distances: FourDistances
+        self, q: Float[Tensor, "A B M d"], keys: _Keys, distances: Encodings
     ) -> Float[Tensor, "A B M L"]:
         """Position scores of words as queries, computed for one word length at a time."""
         q, nodes = q + self.v[:, None, None], keys.nodes
@@ -227,7 +241,14 @@ class LatticeAttention(nn.Module):
             index = row * n_kinds + nodes.kind[sentence]
             looked_up = scores.gather(2, index.expand(self.heads, -1, -1)).to(bias.dtype)  # [A W L]
             bias.permute(1, 2, 0, 3).index_put_((sentence, word), looked_up.transpose(0, 1))
-        return bias.masked_fill_(keys.padding[:, None], torch.finfo(bias.dtype).min)
+        return self._hide(bias, keys, slice(n, None))
+
+    def _hide(self, bias: Float[Tensor, "A B b L"], keys: _Keys, queries: slice) -> Float[Tensor, "A B b L"]:
+        """Give the lowest number to the scores of padding, and of keys that are hidden from a query."""
+        hidden = keys.padding[:, None]
+        if self.hidden is not None:
+            hidden = hidden | self.hidden(keys.nodes, queries)
+        return bias.masked_fill_(hidden, torch.finfo(bias.dtype).min)
 
 
 class FlatLayer(nn.Module):
@@ -267,7 +288,7 @@ class FlatLayer(nn.Module):
         x: Float[Tensor, "B L D"],
         nodes: Nodes,
         mask: Bool[Tensor, "B L"],
-        distances: FourDistances,
+        distances: Encodings,
         *,
         only_chars: bool = False,
     ) -> Float[Tensor, "B Q D"]:
@@ -296,7 +317,7 @@ class Flat(Encoder):
         words: WordEmbedding,
         char_projection: nn.Linear,
         word_projection: nn.Linear,
-        distances: FourDistances,
+        distances: Encodings,
         layers: Sequence[FlatLayer],
         *,
         output_dropout: float = 0.0,
@@ -327,8 +348,12 @@ def build_flat(
     heads: int = 8,
     d_feed_forward: int = 480,
     layers: int = 1,
-    distances: Literal["four", "ends"] = "four",
+    distances: Distances = "four",
     origin: int = 0,
+    trained_distances: int = 0,
+    fusion: Literal["relu", "linear", "attention", "gate"] = "relu",
+    hidden: Literal["nothing", "self_matched", "distant"] = "nothing",
+    hidden_beyond: int = 10,
     residual: Literal["input", "self"] = "input",
     key_projection: bool = True,
     output_projection: bool = False,
@@ -340,13 +365,24 @@ def build_flat(
 ) -> Flat:
     """A :class:`Flat` by its settings, most of which are arguments of the classes above.
 
-    ``distances`` and ``origin`` are arguments of :class:`FourDistances`. Dropout rates: ``feed_forward_dropout``
-    inside the feed-forward, ``attention_dropout`` for attention weights, ``layer_dropout`` for the output of the
-    attention, and ``output_dropout`` for the result. Settings that do not fit together are a ValueError.
+    ``distances`` and ``origin`` are arguments of :class:`FourDistances`. Ablations of the paper and its code:
+    ``trained_distances`` is the limit of :class:`TrainedDistances`, 0 for sinusoids; the ``fusion`` of distances is
+    that of :class:`FourDistances`, with or without ReLU, or of :class:`WeightedDistances`; ``hidden`` is one of
+    :class:`SelfMatched` and :class:`Distant`, which has ``hidden_beyond`` as its limit. Dropout rates:
+    ``feed_forward_dropout`` inside the feed-forward, ``attention_dropout`` for attention weights, ``layer_dropout``
+    for the output of the attention, and ``output_dropout`` for the result. Settings that do not fit together are a
+    ValueError.
     """
     # Weights are drawn in the order of construction: changing it changes what a seed gives.
     char_projection, word_projection = nn.Linear(d_in, d_model), nn.Linear(words.d_out, d_model)
-    encodings = FourDistances(d_model, distances, origin)
+    encode = TrainedDistances(d_model, trained_distances, origin) if trained_distances else Sines(d_model, origin)
+    encodings: Encodings
+    if fusion in ("attention", "gate"):
+        encodings = WeightedDistances(d_model, distances, fusion, encode=encode)
+    else:
+        activation = nn.ReLU(inplace=True) if fusion == "relu" else nn.Identity()
+        encodings = FourDistances(d_model, distances, origin, encode=encode, activation=activation)
+    hiding = {"nothing": None, "self_matched": SelfMatched(), "distant": Distant(hidden_beyond)}[hidden]
     attention = partial(
         LatticeAttention,
         d_model,
@@ -355,6 +391,7 @@ def build_flat(
         output_projection=output_projection,
         scaled=scaled,
         dropout=attention_dropout,
+        hidden=hiding,
     )
     feed_forward = partial(FeedForward, d_model, d_feed_forward, feed_forward_dropout)
     layer = partial(FlatLayer, d_model=d_model, residual=residual, dropout=layer_dropout)

@@ -49,8 +49,12 @@ ENCODERS: Mapping[str, Kinds] = {
         "heads": (int, 8),
         "d_feed_forward": (int, 480),
         "layers": (int, 1),
-        "distances": (Literal["four", "ends"], "four"),
+        "distances": (Literal["four", "ends", "heads"], "four"),
         "origin": (int, 0),
+        "trained_distances": (int, 0),
+        "fusion": (Literal["relu", "linear", "attention", "gate"], "relu"),
+        "hidden": (Literal["nothing", "self_matched", "distant"], "nothing"),
+        "hidden_beyond": (int, 10),
         "residual": (Literal["input", "self"], "input"),
         "key_projection": (bool, True),
         "output_projection": (bool, False),
@@ -61,6 +65,16 @@ ENCODERS: Mapping[str, Kinds] = {
         "output_dropout": (float, 0.3),
     }
 }
+
+# Settings of which C kernels and numpy run some values only.
+SUPPORTED: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
+    ("embedding", "segmentation", ("none",)),
+    ("encoder", "layers", (1,)),
+    ("encoder", "distances", ("four", "ends")),
+    ("encoder", "trained_distances", (0,)),
+    ("encoder", "fusion", ("relu",)),
+    ("encoder", "hidden", ("nothing",)),
+)
 
 
 class FlatModel(NamedTuple):
@@ -127,10 +141,11 @@ def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
         if part.name not in kinds:
             raise EngineError(f"neither C kernels nor numpy run the {name} {part.name!r}; use another engine")
     found = {name: part_settings(name, part, kinds) for name, (part, kinds) in parts.items()}
-    for name, key, value in (("embedding", "segmentation", "none"), ("encoder", "layers", 1)):
-        if found[name][key] != value:
+    for name, key, values in SUPPORTED:
+        if found[name][key] not in values:
+            only = " or ".join(map(repr, values))
             raise EngineError(
-                f"C kernels and numpy run {name}.{key} = {value!r} only, not {found[name][key]!r};"
+                f"C kernels and numpy run {name}.{key} = {only} only, not {found[name][key]!r};"
                 " use another engine"
             )
     heads, d_model = found["encoder"]["heads"], found["encoder"]["d_model"]

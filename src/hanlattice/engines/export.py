@@ -23,7 +23,7 @@ from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import WordEncoder
 from hanlattice.encoders.flat import Flat
-from hanlattice.engines.graph import CharacterGraph, FlatGraph, StoredTable
+from hanlattice.engines.graph import CharacterGraph, FlatGraph, StoredTable, can_export
 from hanlattice.engines.onnx import DECODERS, DIGEST, ExportedTagger, feeds
 from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation.evaluate import evaluate
@@ -181,6 +181,11 @@ def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:
         if (layers := len(tagger.encoder.layers)) > 1:
             raise ModelError(
                 f"{folder.path}: this FLAT has {layers} layers; only one with one layer can be exported"
+            )
+        if not can_export(tagger.encoder):
+            raise ModelError(
+                f"{folder.path}: this FLAT has an ablation (encoder.distances = 'heads', trained_distances, fusion"
+                " or hidden), which cannot be exported"
             )
         return FlatGraph(tagger, folder.config.text.window)
     if any(isinstance(part, WordEncoder | WordEmbedding) for part in tagger.modules()):

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from hanlattice.encoders.flat import Flat, FlatLayer
-from hanlattice.encoders.positions import FourDistances
+from hanlattice.encoders.positions import FourDistances, Sines
 from hanlattice.encoders.positions.absolute import sinusoid
 from hanlattice.inputs.batch import Batch, Words
 from hanlattice.tagger import Head, Tagger
@@ -126,6 +126,7 @@ class FlatGraph(nn.Module):
         key = attention.key if isinstance(attention.key, nn.Linear) else itself
         self.of_chars = _composed(flat.char_projection, [attention.query, key, attention.value, itself])
         self.of_words = _composed(flat.word_projection, [key, attention.value])
+        assert isinstance(flat.distances, FourDistances)
         of_heads, of_tails = _tables(flat.distances, window)
         self.register_buffer("of_heads", of_heads)
         self.register_buffer("of_tails", of_tails)
@@ -246,6 +247,20 @@ def _composed(first: nn.Linear, then: list[nn.Linear]) -> nn.Linear:
     linear.weight.copy_(weight)
     linear.bias.copy_(torch.cat([f(first.bias) for f in then]))
     return linear
+
+
+def can_export(flat: Flat) -> bool:
+    """Whether :class:`FlatGraph` can compute the positions of a FLAT with one layer."""
+    distances = flat.distances
+    plain = isinstance(distances, FourDistances) and distances.distances != "heads"
+    layer = flat.layers[0]
+    assert isinstance(layer, FlatLayer)
+    return (
+        plain
+        and isinstance(distances.encode, Sines)
+        and isinstance(distances.activation, nn.ReLU)
+        and layer.attention.hidden is None
+    )
 
 
 @torch.no_grad()

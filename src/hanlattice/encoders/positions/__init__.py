@@ -8,7 +8,16 @@ from typing import Literal
 
 from hanlattice.encoders.positions.absolute import Learned, Sinusoidal, sinusoid
 from hanlattice.encoders.positions.base import Position
-from hanlattice.encoders.positions.lattice import FourDistances, Nodes
+from hanlattice.encoders.positions.lattice import (
+    Distances,
+    Distant,
+    FourDistances,
+    Nodes,
+    SelfMatched,
+    Sines,
+    TrainedDistances,
+    WeightedDistances,
+)
 from hanlattice.encoders.positions.recursive import Flow, Recurrence, RecurrentFront
 from hanlattice.encoders.positions.relative import Buckets, Directed, Disentangled, Rotary, Shaw, TransformerXL
 
@@ -36,6 +45,8 @@ __all__ = [
     "Buckets",
     "Directed",
     "Disentangled",
+    "Distances",
+    "Distant",
     "Flow",
     "FourDistances",
     "Learned",
@@ -45,8 +56,12 @@ __all__ = [
     "Recurrence",
     "RecurrentFront",
     "Rotary",
+    "SelfMatched",
     "Shaw",
+    "Sines",
     "Sinusoidal",
+    "TrainedDistances",
     "TransformerXL",
+    "WeightedDistances",
     "sinusoid",
 ]
