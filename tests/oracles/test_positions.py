@@ -18,8 +18,10 @@ from torch.testing import assert_close
 from hanlattice.encoders.positions import POSITIONS, Buckets, Disentangled, Flow, Learned, Position, Rotary, Shaw
 from hanlattice.encoders.positions.absolute import interleaved_sinusoid
 from hanlattice.encoders.positions.base import by_distance, by_pair
+from hanlattice.encoders.positions.relative import clauses, log_bucket
 from hanlattice.encoders.transformer import Transformer, build_transformer
 from hanlattice.errors import ModelError
+from hanlattice.inputs.batch import Batch, Words
 
 D, A, LAYERS, N = 12, 3, 2, 7
 WIDTH = D // A
@@ -37,6 +39,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "shaw": ("shaw", {"clip": 2}),
     "shaw, farther than all": ("shaw", {"clip": 16}),
     "transformer_xl": ("transformer_xl", {}),
+    "xlnet": ("xlnet", {}),
     "tener": ("tener", {}),
     "tener, with the key's term": ("tener", {"key_term": True}),
     "t5": ("t5", {"buckets": 8, "max_distance": 5}),
@@ -44,6 +47,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "deberta, farther than all": ("deberta", {"span": 20}),
     "deberta, content to position": ("deberta", {"span": 3, "position_to_content": False}),
     "deberta, position to content": ("deberta", {"span": 3, "content_to_position": False}),
+    "deberta, logarithmic buckets": ("deberta", {"span": 4, "log_distance": 6}),
     "rotary": ("rotary", {}),
 }
 EACH = pytest.mark.parametrize("name", KINDS)
@@ -149,6 +153,9 @@ def score(p: Any, name: str, q: Tensor, k: Tensor, i: int, j: int, a: int, layer
     match kind:
         case "shaw":
             return q @ (k + p.key_tables[layer][clipped(j - i, settings["clip"])])
+        case "xlnet":
+            segment = (q + p.segment_biases[layer][a]) @ p.segment_tables[layer][0, a]
+            return score(p, "transformer_xl", q, k, i, j, a, layer) + segment
         case "transformer_xl":
             r = (p.projections[layer].weight @ wave(i - j, D, "interleaved")).view(A, WIDTH)[a]
             return q @ k + q @ r + p.biases.u[layer][a] @ k + p.biases.v[layer][a] @ r
@@ -159,11 +166,11 @@ def score(p: Any, name: str, q: Tensor, k: Tensor, i: int, j: int, a: int, layer
         case "t5":
             return q @ k + p.table[bucket(j - i, settings["buckets"], settings["max_distance"]), a]
         case "deberta":
-            span, total = settings["span"], q @ k
+            total = q @ k
             if settings.get("content_to_position", True):
-                total = total + q @ (p.keys[layer].weight @ p.table[delta(i, j, span)]).view(A, WIDTH)[a]
+                total = total + q @ (p.keys[layer].weight @ p.table[place(i - j, settings)]).view(A, WIDTH)[a]
             if settings.get("position_to_content", True):
-                total = total + k @ (p.queries[layer].weight @ p.table[delta(j, i, span)]).view(A, WIDTH)[a]
+                total = total + k @ (p.queries[layer].weight @ p.table[place(j - i, settings)]).view(A, WIDTH)[a]
             return total
         case "rotary":
             return turned(q, i) @ turned(k, j)
@@ -185,10 +192,16 @@ def bucket(distance: int, buckets: int = 32, max_distance: int = 128) -> int:
     )
 
 
-def delta(i: int, j: int, span: int) -> int:
-    if i - j <= -span:
+def place(distance: int, settings: dict[str, Any]) -> int:
+    """The row of a distance in DeBERTa's table."""
+    span, longest = settings["span"], settings.get("log_distance", 0)
+    half = span // 2
+    if longest and abs(distance) > half:
+        far = math.log(abs(distance) / half) / math.log((longest - 1) / half) * (half - 1)
+        distance = int(math.copysign(math.ceil(far - 1e-9) + half, distance))
+    if distance <= -span:
         return 0
-    return 2 * span - 1 if i - j >= span else i - j + span
+    return 2 * span - 1 if distance >= span else distance + span
 
 
 def turned(x: Tensor, place: int) -> Tensor:
@@ -207,6 +220,7 @@ def value(p: Any, name: str, v: Tensor, i: int, j: int, layer: int) -> Tensor:
 TERMS = {
     "deberta": 3,
     "deberta, farther than all": 3,
+    "deberta, logarithmic buckets": 3,
     "deberta, content to position": 2,
     "deberta, position to content": 2,
 }
@@ -321,6 +335,61 @@ def test_first_positions_do_not_depend_on_the_length(name: str) -> None:
 
 def test_every_encoding_is_tested() -> None:
     assert {kind for kind, _ in KINDS.values()} == set(POSITIONS)
+
+
+def test_logarithmic_buckets_by_numbers() -> None:
+    """Of 256 buckets for distances up to 511, as in DeBERTa's second version; both directions are alike."""
+    known = {0: 0, 5: 5, 128: 128, 129: 129, 200: 169, 300: 207, 511: 255}
+    distance = torch.tensor([*known, *(-d for d in known)])
+    assert log_bucket(distance, 256, 512).tolist() == [*known.values(), *(-b for b in known.values())]
+
+
+def test_keys_of_other_segments_have_another_term() -> None:
+    p = position_of("xlnet")
+    q, k = torch.randn(2, 2, A, N, WIDTH, dtype=torch.float64)
+    segments = torch.tensor([[0, 0, 1, 1, 1, 2, 2], [0] * N])
+    found = p.score_segments(q, k, 1, segments)
+    for b in range(2):
+        for a in range(A):
+            for i in range(N):
+                other = (q[b, a, i] + p.segment_biases[1][a]) @ (
+                    p.segment_tables[1][1, a] - p.segment_tables[1][0, a]
+                )
+                same = [score(p, "xlnet", q[b, a, i], k[b, a, j], i, j, a, 1) for j in range(N)]
+                apart = (segments[b] != segments[b, i]).double()
+                assert_close(found[b, a, i], torch.stack(same) + apart * other, **TOLERANCE)
+
+
+def test_segments_are_the_clauses_of_a_text() -> None:
+    mask = torch.tensor([[True] * 7, [True] * 3 + [False] * 4])
+    assert clauses(("你好,我来。是", "是。是"), mask).tolist() == [[0, 0, 0, 1, 1, 1, 2], [0, 0, 1, 0, 0, 0, 0]]
+    t = transformer_of("xlnet")
+    none = torch.zeros(1, 0, dtype=torch.long)
+    x, mask = torch.randn(1, 7, 5, dtype=torch.float64), torch.ones(1, 7, dtype=torch.bool)
+    one, two = (
+        t(x, Batch(mask.long(), mask.long(), mask, Words(none, none, none, none, none.bool()), (text,)))
+        for text in ("你好我来是是是", "你好,我来。是")
+    )
+    assert_close(one, t.encode(x, mask))
+    assert not torch.allclose(one, two)
+
+
+def test_flow_is_solved_once_for_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
+    p, solved = position_of("flow"), []
+    positions = p.positions
+    monkeypatch.setattr(p, "positions", lambda n: solved.append(n) or positions(n))
+    x = torch.randn(2, 70, D, dtype=torch.float64)
+    mask = torch.ones(2, 70, dtype=torch.bool)
+    expected = p.encode(x, mask)
+    with torch.no_grad():
+        for n in (5, 40, 5):
+            assert_close(p.encode(x[:, :n], mask[:, :n]), expected[:, :n])
+        assert solved == [70, 64]
+        assert_close(p.encode(x, mask), expected)
+        assert solved == [70, 64, 128]
+        p.first.add_(1.0)  # other weights
+        assert not torch.allclose(p.encode(x, mask), expected)
+    assert p.train().encode(x, mask).requires_grad
 
 
 def test_relative_shift() -> None:

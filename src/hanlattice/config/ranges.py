@@ -63,6 +63,7 @@ OF_PARTS: dict[str, Range] = {
             "negatives",
             "trained_distances",
             "hidden_beyond",
+            "log_distance",
         ),
         COUNT,
     ),

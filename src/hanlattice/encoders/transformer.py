@@ -185,17 +185,20 @@ class Transformer(Encoder):
         self.dropout = Dropout(output_dropout)
 
     def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
-        return self.encode(x, batch.mask)
+        return self.encode(x, batch.mask, self.position.of(batch))
 
-    def encode(self, x: Float[Tensor, "B N D_in"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D_out"]:
+    def encode(
+        self, x: Float[Tensor, "B N D_in"], mask: Bool[Tensor, "B N"], position: Position | None = None
+    ) -> Float[Tensor, "B N D_out"]:
         """The same for any padded sequences, not only for the characters of a batch."""
-        h = self.position.encode(self.char_projection(x), mask)
+        position = self.position if position is None else position
+        h = position.encode(self.char_projection(x), mask)
         *lower, last = range(len(self.layers))
         for i in lower:
-            h = self.layers[i](h, h, mask, self.position, i)
+            h = self.layers[i](h, h, mask, position, i)
         queries = h if self.decoder_position is None else self.decoder_position.encode(h, mask)
         for _ in range(self.decoder_passes or 1):
-            queries = self.layers[last](queries, h, mask, self.position, last)
+            queries = self.layers[last](queries, h, mask, position, last)
         return self.dropout(queries)
 
 

@@ -23,6 +23,7 @@ from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import WordEncoder
 from hanlattice.encoders.flat import Flat
+from hanlattice.encoders.positions import XLNet
 from hanlattice.engines.graph import CharacterGraph, FlatGraph, StoredTable, can_export
 from hanlattice.engines.onnx import DECODERS, DIGEST, ExportedTagger, feeds
 from hanlattice.errors import DataError, ModelError
@@ -191,6 +192,8 @@ def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:
     if any(isinstance(part, WordEncoder | WordEmbedding) for part in tagger.modules()):
         name = folder.config.encoder.name
         raise ModelError(f"{folder.path}: the encoder {name!r} cannot be exported; of those with words, flat can")
+    if any(isinstance(part, XLNet) for part in tagger.modules()):
+        raise ModelError(f"{folder.path}: the positions 'xlnet' read punctuation and cannot be exported")
     return CharacterGraph(tagger)
 
 

@@ -19,11 +19,19 @@ from hanlattice.encoders.positions.lattice import (
     WeightedDistances,
 )
 from hanlattice.encoders.positions.recursive import Flow, Recurrence, RecurrentFront
-from hanlattice.encoders.positions.relative import Buckets, Directed, Disentangled, Rotary, Shaw, TransformerXL
+from hanlattice.encoders.positions.relative import (
+    Buckets,
+    Directed,
+    Disentangled,
+    Rotary,
+    Shaw,
+    TransformerXL,
+    XLNet,
+)
 
 PositionName = Literal[
     "none", "learned", "sinusoidal", "recurrence", "flow", "recurrent_front",
-    "shaw", "transformer_xl", "tener", "t5", "deberta", "rotary",
+    "shaw", "transformer_xl", "xlnet", "tener", "t5", "deberta", "rotary",
 ]  # fmt: skip
 POSITIONS: dict[PositionName, type[Position]] = {
     "none": Position,
@@ -34,6 +42,7 @@ POSITIONS: dict[PositionName, type[Position]] = {
     "recurrent_front": RecurrentFront,
     "shaw": Shaw,
     "transformer_xl": TransformerXL,
+    "xlnet": XLNet,
     "tener": Directed,
     "t5": Buckets,
     "deberta": Disentangled,
@@ -63,5 +72,6 @@ __all__ = [
     "TrainedDistances",
     "TransformerXL",
     "WeightedDistances",
+    "XLNet",
     "sinusoid",
 ]

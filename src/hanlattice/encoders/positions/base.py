@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from hanlattice.inputs.batch import Batch
+
 
 class Position(nn.Module):
     """The base class of position encodings; used itself, it is the encoding ``none``, without positions.
@@ -23,6 +25,10 @@ class Position(nn.Module):
 
     def __init__(self, d_model: int, heads: int, layers: int):
         super().__init__()
+
+    def of(self, batch: Batch) -> "Position":
+        """The encoding for the sentences of a batch: the same object, unless it depends on more than places."""
+        return self
 
     def encode(self, x: Float[Tensor, "B N D"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
         """The input of the first layer, from the vectors ``x`` of the characters."""

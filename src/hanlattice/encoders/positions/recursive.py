@@ -7,6 +7,9 @@ from torch import Tensor, nn
 from hanlattice.encoders.positions.base import Position
 from hanlattice.layers.recurrent import TwoWayLSTM
 
+# Prediction solves the equation for a multiple of this many positions.
+SOLVED = 64
+
 
 class Recurrence(Position):
     r"""A recurrence over positions: :math:`p_{k+1} = f(p_k)`, with a learned :math:`p_0` and a GRU cell as f.
@@ -41,16 +44,27 @@ class Flow(Position):
         self.interval, self.solver_steps = interval, solver_steps
         self.first = nn.Parameter(torch.randn(d_model) * 0.02)
         self.inner, self.outer = nn.Linear(d_model + 1, d_model), nn.Linear(d_model + 1, d_model)
+        self._solved: tuple[object, Tensor] | None = None
 
     def encode(self, x: Float[Tensor, "B N D"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
+        n = x.shape[1]
+        if self.training or torch.is_grad_enabled():
+            return x + self.positions(n)
+        weights = tuple((p.data_ptr(), p._version, p.dtype) for p in self.parameters())
+        if self._solved is None or self._solved[0] != weights or len(self._solved[1]) < n:
+            self._solved = weights, self.positions(-(-n // SOLVED) * SOLVED)
+        return x + self._solved[1][:n]
+
+    def positions(self, n: int) -> Float[Tensor, "N D"]:
+        """The first ``n`` positions. Prediction keeps them until the weights change or a sentence is longer."""
         step = self.interval / self.solver_steps
         p: Tensor = self.first
         positions = [p]
-        for k in range((x.shape[1] - 1) * self.solver_steps):
+        for k in range((n - 1) * self.solver_steps):
             p = self._step(step, k * step, p)
             if (k + 1) % self.solver_steps == 0:
                 positions.append(p)
-        return x + torch.stack(positions)
+        return torch.stack(positions)
 
     def _step(self, step: float, t: float, p: Float[Tensor, "D"]) -> Float[Tensor, "D"]:
         """One Runge-Kutta step: the position at time ``t + step``."""

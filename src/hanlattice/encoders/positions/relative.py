@@ -6,13 +6,16 @@ Distances are written as in the papers, as :math:`i - j` or as :math:`j - i` for
 """
 
 import math
+from collections.abc import Sequence
+from functools import partial
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from hanlattice.encoders.positions.absolute import even, interleaved_sinusoid, sinusoid
 from hanlattice.encoders.positions.base import Position, by_distance, by_pair, distances
+from hanlattice.inputs.batch import Batch
 from hanlattice.layers.rotary import rotated
 
 
@@ -78,8 +81,7 @@ class TransformerXL(Position):
 
     .. math:: A_{ij} = (q_i + u) \cdot k_j + (q_i + v) \cdot W_R R_{i-j}
 
-    Dai et al. 2019, https://aclanthology.org/P19-1285, without the memory of earlier segments. XLNet's positions
-    are the same within one segment, and a sentence is one segment.
+    Dai et al. 2019, https://aclanthology.org/P19-1285, without the memory of earlier segments.
     """
 
     def __init__(self, d_model: int, heads: int, layers: int):
@@ -165,7 +167,8 @@ class Disentangled(Position):
     He et al. 2021, https://openreview.net/forum?id=XPZIaotutsD; :math:`\delta(i,j)` is :math:`i - j`, from
     ``-span`` to ``span - 1``. All layers share the learned R. Scaled scores are divided by the square root of the
     width of a head times the number of terms. ``content_to_position`` is the second term and
-    ``position_to_content`` the third. Difference from the authors' code: its third term has :math:`\delta(i,j)`.
+    ``position_to_content`` the third. With a ``log_distance``, distances share buckets as in the second version of
+    the authors' code: see :func:`log_bucket`. Difference from that code: its third term has :math:`\delta(i,j)`.
     """
 
     def __init__(
@@ -175,6 +178,7 @@ class Disentangled(Position):
         layers: int,
         *,
         span: int = 512,
+        log_distance: int = 0,
         content_to_position: bool = True,
         position_to_content: bool = True,
     ):
@@ -183,7 +187,10 @@ class Disentangled(Position):
             raise ValueError(f"span must be at least 1, not {span}")
         if not (content_to_position or position_to_content):
             raise ValueError("one of content_to_position and position_to_content must be true; else take 'none'")
+        if log_distance and not 2 <= span <= log_distance:
+            raise ValueError(f"span ({span}) must be from 2 to log_distance ({log_distance})")
         self.heads, self.span = heads, span
+        self.bucket = partial(log_bucket, buckets=span, longest=log_distance) if log_distance else _as_it_is
         self.terms = 1 + content_to_position + position_to_content
         self.table = nn.Parameter(nn.init.normal_(torch.empty(2 * span, d_model), std=0.02))
         self.keys, self.queries = (
@@ -194,7 +201,7 @@ class Disentangled(Position):
     def score(
         self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
     ) -> Float[Tensor, "B A N N"]:
-        rows = (-distances(q.shape[2], q)).clamp(-self.span, self.span - 1) + self.span
+        rows = self.bucket(-distances(q.shape[2], q)).clamp(-self.span, self.span - 1) + self.span
         encoded = nn.functional.embedding(rows, self.table)
         scores = q @ k.mT
         if self.keys:
@@ -202,6 +209,95 @@ class Disentangled(Position):
         if self.queries:  # here rows are keys and columns are queries, so the result is transposed
             scores = scores + by_pair(k @ by_head(self.queries[layer](encoded), self.heads)).mT
         return scores
+
+
+def log_bucket(distance: Int[Tensor, "*S"], buckets: int, longest: int) -> Int[Tensor, "*S"]:
+    """Distances up to half of ``buckets`` as they are; greater ones share buckets of logarithmic width.
+
+    Distance ``longest - 1`` has the bucket ``buckets - 1``, and greater distances have greater ones. Negative
+    distances are the same with a minus.
+
+    >>> log_bucket(torch.tensor([128, 129, 200, 300, 511, -200]), 256, 512).tolist()
+    [128, 129, 169, 207, 255, -169]
+    """
+    half = buckets // 2
+    apart = distance.abs().clamp(min=half).double()
+    share = torch.log(apart / half) / math.log((longest - 1) / half)
+    far = (torch.ceil(share * (half - 1) - 1e-9).long() + half) * distance.sign()
+    return torch.where(distance.abs() <= half, distance, far)
+
+
+def _as_it_is(distance: Int[Tensor, "*S"]) -> Int[Tensor, "*S"]:
+    return distance
+
+
+class XLNet(TransformerXL):
+    r"""Transformer-XL's positions, and for each head a term for keys in the same segment and one for all others.
+
+    .. math:: A_{ij} = (q_i + u) \cdot k_j + (q_i + v) \cdot W_R R_{i-j} + (q_i + b) \cdot s_{ij}
+
+    Yang et al. 2019, https://arxiv.org/abs/1906.08237, section 2.5. Here the segments are the clauses of a text,
+    each of which ends with a punctuation mark: see :func:`clauses`. Without a text there is one segment.
+    """
+
+    def __init__(self, d_model: int, heads: int, layers: int):
+        super().__init__(d_model, heads, layers)
+        shape = heads, d_model // heads
+        self.segment_biases = nn.ParameterList(nn.init.xavier_uniform_(torch.empty(shape)) for _ in range(layers))
+        self.segment_tables = nn.ParameterList(
+            nn.init.normal_(torch.empty(2, *shape), std=0.02) for _ in range(layers)
+        )
+
+    def of(self, batch: Batch) -> "Position":
+        return Segmented(self, clauses(batch.texts, batch.mask)) if batch.texts else self
+
+    def score(
+        self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
+    ) -> Float[Tensor, "B A N N"]:
+        n = q.shape[2]
+        return self.score_segments(q, k, layer, torch.zeros(len(q), n, dtype=torch.long, device=q.device))
+
+    def score_segments(
+        self,
+        q: Float[Tensor, "B A N d"],
+        k: Float[Tensor, "B A N d"],
+        layer: int,
+        segments: Int[Tensor, "B N"],
+    ) -> Float[Tensor, "B A N N"]:
+        """The scores of sentences whose characters are in these segments."""
+        query = q + self.segment_biases[layer][:, None]
+        same, other = torch.einsum("band,sad->sban", query, self.segment_tables[layer]).unsqueeze(-1)
+        is_same = (segments[:, :, None] == segments[:, None]).unsqueeze(1)
+        return super().score(q, k, layer) + torch.where(is_same, same, other)
+
+
+class Segmented(Position):
+    """The encoding ``whole`` for sentences whose characters are in ``segments``."""
+
+    def __init__(self, whole: XLNet, segments: Int[Tensor, "B N"]):
+        nn.Module.__init__(self)
+        self.whole, self.segments = whole, segments
+
+    def encode(self, x: Float[Tensor, "B N D"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
+        return self.whole.encode(x, mask)
+
+    def score(
+        self, q: Float[Tensor, "B A N d"], k: Float[Tensor, "B A N d"], layer: int
+    ) -> Float[Tensor, "B A N N"]:
+        return self.whole.score_segments(q, k, layer, self.segments)
+
+
+# Marks that end a clause.
+CLAUSE_ENDS = frozenset("，。；：！？…,.;:!?\n")
+
+
+def clauses(texts: Sequence[str], mask: Bool[Tensor, "B N"]) -> Int[Tensor, "B N"]:
+    """The clause of each character, counted from 0; a mark belongs to the clause that it ends."""
+    rows = torch.zeros(mask.shape, dtype=torch.long)
+    for row, text in zip(rows, texts, strict=True):
+        ends = torch.tensor([character in CLAUSE_ENDS for character in text[:-1]], dtype=torch.long)
+        row[1 : len(text)] = ends.cumsum(0)
+    return rows.to(mask.device)
 
 
 class Rotary(Position):
