@@ -67,6 +67,17 @@ def vectors() -> VectorSet:
     return VectorSet(some(chars), some(bigrams), some(tuple(WORDS)))
 
 
+@cache
+def word_vectors() -> Path:
+    """A file of word2vec's text format, with the words of this world and some of its characters."""
+    place = folder() / "words.vec"
+    draw = np.random.default_rng(1)
+    names = (*WORDS, *sorted(set("".join(WORDS)))[::2])
+    rows = (" ".join([name, *(f"{number:.4f}" for number in draw.normal(size=6))]) for name in names)
+    place.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return place
+
+
 def settings(**training: Any) -> dict[str, Any]:
     """Everything small, adamw, and what is named on top."""
     place = folder()

@@ -47,6 +47,8 @@ EMBEDDINGS: dict[str, Part] = {
         "pretrained", {"path": "$BERT", "layers": "mix", "frozen_layers": 1}
     ),
     "ernie, character by character": Part("pretrained", {"path": "$ERNIE", "by_character": True}),
+    "bert, last layers, first subword": Part("pretrained", {"path": "$BERT", "layers": "mix", "pooling": "first"}),
+    "bert after queries": Part("queried", {"path": "$BERT", "pooling": "max", "queries": {"PER": "人名"}}),
     "electra": Part("pretrained", {"path": "$ELECTRA"}),
     "bert, low rank": Part("pretrained", {"path": "$BERT", "lora_rank": 2}),
     "own": Part("own", {"path": "$OWN"}),
@@ -68,7 +70,13 @@ EMBEDDINGS: dict[str, Part] = {
 SMALL = {"d_model": 8, "heads": 2, "d_feed_forward": 12}
 ENCODERS: dict[str, Part] = {
     "none": Part("none"),
-    "flat": Part("flat", SMALL),
+    "flat": Part("flat", {**SMALL, "d_model": 12}),
+    "flat, gated heads, hidden matches": Part(
+        "flat", {**SMALL, "layers": 2, "distances": "heads", "fusion": "gate", "hidden": "self_matched"}
+    ),
+    "flat, trained distances, near nodes": Part(
+        "flat", {**SMALL, "trained_distances": 4, "fusion": "linear", "hidden": "distant", "hidden_beyond": 2}
+    ),
     "flat, two layers": Part("flat", {**SMALL, "layers": 2}),
     "flat, distances of ends": Part("flat", {**SMALL, "distances": "ends"}),
     "flat, as its authors' code": Part("flat", {**SMALL, "key_projection": False, "residual": "self"}),
@@ -82,6 +90,9 @@ ENCODERS: dict[str, Part] = {
     "transformer, before the norm": Part("transformer", {**SMALL, "norm": "pre", "position": "shaw", "clip": 3}),
     "transformer, deberta with its decoder": Part(
         "transformer", {**SMALL, "position": "deberta", "span": 4, "decoder_passes": 2}
+    ),
+    "transformer, deberta in buckets": Part(
+        "transformer", {**SMALL, "position": "deberta", "span": 4, "log_distance": 9}
     ),
     "tener": Part("tener", SMALL),
     "tener, as its authors' code": Part("tener", {**SMALL, "layers": 2, "key_projection": True, "key_term": True}),
@@ -100,6 +111,9 @@ ENCODERS: dict[str, Part] = {
     "augmented flat": Part("augmented", {"inner": {"name": "flat", **SMALL}, "neighbours": 4}),
     "augmented bilstm, bigrams, random values": Part(
         "augmented", {"inner": {"d_hidden": 6}, "of": "bigrams", "values": "random", "fusion": "gate-sum"}
+    ),
+    "augmented by words": Part(
+        "augmented", {"inner": {"d_hidden": 6}, "of": "words", "neighbours": 3, "vectors": "$WORDS"}
     ),
     "lattice_lstm": Part("lattice_lstm", {"d_hidden": 6}),
     "lattice_lstm, as its authors' code": Part(
@@ -143,6 +157,7 @@ DECODERS: dict[str, Part] = {
     "cascade_pointer": Part("cascade_pointer"),
     "softmax_pointer": Part("softmax_pointer", {"d_hidden": 12}),
     "mrc": Part("mrc", {"queries": {"PER": "人的姓名", "LOC": "国家、城市等地方"}, "d_query": 16, "d_hidden": 12}),
+    "joint_mrc": Part("joint_mrc", {"d_hidden": 12}),
     "mrc, flat": Part("mrc", {"nested": False, "buckets": 50, "d_query": 16, "d_hidden": 12}),
     "enumeration": Part("enumeration", {"d_hidden": 64, "width": 6}),
     "enumeration, flat, negatives drawn and down-weighted": Part(
@@ -212,8 +227,9 @@ def world() -> World:
 def _language_models(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders for the paths that taggers name as variables."""
     monkeypatch.setenv("OWN", str(tiny.body()))
+    monkeypatch.setenv("WORDS", str(tiny.word_vectors()))
     named = str(getattr(request.node, "callspec", None) and request.node.callspec.params)
-    if "$" in named.replace("$OWN", ""):
+    if "$" in named.replace("$OWN", "").replace("$WORDS", ""):
         pytest.importorskip("transformers", reason="the extra 'pretrained' is not installed")
         for name in ("bert", "ernie", "electra"):
             monkeypatch.setenv(name.upper(), str(tiny_language_models.folder(name)))

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -9,9 +10,10 @@ from torch.testing import assert_close
 
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders import augmented
-from hanlattice.encoders.augmented import Augmented, nearest
+from hanlattice.encoders.augmented import Augmented, nearest, nearest_words
 from hanlattice.encoders.base import Encoder
 from hanlattice.inputs.batch import Batch, Words
+from hanlattice.vectors import Vectors
 
 D_IN, D, K, V = 5, 4, 3, 11
 
@@ -95,6 +97,40 @@ def test_an_example_by_hand() -> None:
     ids = torch.tensor([[2]])
     u = encoder(torch.tensor([[[1.0, 0.0]]]), batch_of(ids, ids))
     assert_close(u[0, 0], torch.tensor([0.841544, 0.0, 0.106128, 0.224980]), atol=1e-6, rtol=0)
+
+
+class TestNearestWords:
+    NAMES = ("北", "京", "甲", "天")
+    WORDS = ("首都", "京", "北", "天安门", "北方", "甲乙")
+
+    def table(self) -> Vectors:
+        return Vectors(self.WORDS, np.random.default_rng(3).normal(size=(6, 4)).astype(np.float32))
+
+    def test_equals_comparing_every_pair(self) -> None:
+        """Of 北 and 京, which have vectors, but not among those that are trained."""
+        found = nearest_words(self.NAMES, 3, self.table(), 3)
+        assert found.rows.values.shape == (6, 3)
+        assert found.rows.values[[0, 1, 4, 5]].tolist() == [[0, 0, 0]] * 4
+        unit = {w: v / np.linalg.norm(v) for w, v in zip(self.WORDS, self.table().matrix, strict=True)}
+        for row, name in ((2, "北"), (3, "京")):
+            ranked = sorted((w for w in self.WORDS if w != name), key=lambda w, n=name: -(unit[w] @ unit[n]))
+            assert [found.words[i - 2] for i in found.rows.values[row].tolist()] == ranked[:3]
+        for i, word in enumerate(found.words):
+            assert_close(found.values.values[i + 2].numpy(), self.table().matrix[self.WORDS.index(word)])
+        assert not found.values.values[:2].any()
+        assert found.values.n_trained == 5  # of the three neighbours of 北
+        assert found.values.values.shape[0] == 2 + len(found.words)
+
+    def test_only_frequent_words(self) -> None:
+        found = nearest_words(self.NAMES, 4, self.table(), 2, n_words=2)
+        assert set(found.words) == {"首都", "京"}
+        assert found.rows.values[3].tolist().count(0) == 1  # 京 has one other word
+
+    def test_a_table_of_other_names(self) -> None:
+        with pytest.raises(ValueError, match="have none of the characters"):
+            nearest_words(("x", "y"), 4, self.table(), 2)
+        with pytest.raises(ValueError, match="neighbours must be at least 1, not 0"):
+            nearest_words(self.NAMES, 4, self.table(), 0)
 
 
 class TestNearest:

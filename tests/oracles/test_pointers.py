@@ -18,7 +18,7 @@ from hanlattice.config.settings import Config
 from hanlattice.decoders import candidates, enumeration, mrc
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.enumeration import Enumeration
-from hanlattice.decoders.mrc import MRC, build_mrc
+from hanlattice.decoders.mrc import MRC, JointMRC, build_joint_mrc, build_mrc
 from hanlattice.decoders.pointer import CascadePointer, SoftmaxPointer
 from hanlattice.decoders.structs.pairing import nearest_end, pairs
 from hanlattice.decoders.structs.spans import select
@@ -43,6 +43,10 @@ MAKERS = {
     "queries, flat, weighted": lambda: build_mrc(
         D, LABELS, d_query=3, d_hidden=5, nested=False, threshold=0.4, start_weight=0.5, end_weight=2.0
     ),
+    "joint queries": lambda: build_joint_mrc(3 * D, LABELS, d_hidden=5),
+    "joint queries, flat, weighted": lambda: build_joint_mrc(
+        3 * D, LABELS, d_hidden=5, nested=False, threshold=0.4, start_weight=0.5, end_weight=2.0
+    ),
     "enumeration": lambda: Enumeration(D, LABELS, width=4, d_hidden=3, dropout=0.0),
     "enumeration, flat, weighted": lambda: Enumeration(
         D, LABELS, width=9, d_hidden=3, dropout=0.0, nested=False, negative_weight=0.3
@@ -57,7 +61,8 @@ def drawn(name: str, seed: int) -> tuple[Decoder, Tensor]:
     with torch.no_grad():
         for parameter in decoder.parameters():
             parameter.copy_(torch.randn_like(parameter))
-    return decoder, torch.randn(len(LENGTHS), N, D, dtype=torch.float64)
+    width = 3 * D if isinstance(decoder, JointMRC) else D
+    return decoder, torch.randn(len(LENGTHS), N, width, dtype=torch.float64)
 
 
 def dot(a: list[float], b: list[float]) -> float:
@@ -220,6 +225,25 @@ class Asked:
         return found
 
 
+class AskedJointly(Asked):
+    """By hand: each label has its own vectors of the characters."""
+
+    def __init__(self, decoder: JointMRC, h: list[list[float]], temperature: float = 1.0):
+        self.decoder, self.temperature = decoder, temperature
+        self.lowest = 0.0 if decoder.nested else log(0.4 / 0.6)
+        self.of_label = [[x[D * t : D * t + D] for x in h] for t in range(len(LABELS))]
+        self.h = h
+        both = [[linear(decoder.ends, x) for x in own] for own in self.of_label]
+        self.start, self.end = ([[x[side] for x in own] for own in both] for side in (0, 1))
+
+    def match(self, i: int, j: int, t: int) -> float:
+        width, own = self.decoder.match.in_features, self.of_label[t]
+        first, last = linear(self.decoder.parts, own[i])[:width], linear(self.decoder.parts, own[j])[width:]
+        x = [a + b for a, b in zip(first, last, strict=True)]
+        (score,) = linear(self.decoder.match, [a * (1 + tanh(sqrt(2 / pi) * (a + 0.044715 * a**3))) / 2 for a in x])
+        return score
+
+
 class Enumerated:
     """By hand: the scores of every span."""
 
@@ -259,7 +283,13 @@ class Enumerated:
         return found
 
 
-BY_HAND = {CascadePointer: Cascade, SoftmaxPointer: Softmax, MRC: Asked, Enumeration: Enumerated}
+BY_HAND = {
+    CascadePointer: Cascade,
+    SoftmaxPointer: Softmax,
+    MRC: Asked,
+    JointMRC: AskedJointly,
+    Enumeration: Enumerated,
+}
 
 
 @pytest.fixture(params=[1 << 20, 1], ids=["in one piece", "bit by bit"])
@@ -397,6 +427,11 @@ class TestReachable:
 
     def test_queries(self) -> None:
         assert build_mrc(D, LABELS).reachable(GOLD[0]) == sorted(GOLD[0])
+
+
+def test_joint_queries_need_a_part_for_each_label() -> None:
+    with pytest.raises(ValueError, match="one part for each of the 3 labels, but its width is 4: use it with"):
+        build_joint_mrc(4, LABELS)
 
 
 class TestQueries:

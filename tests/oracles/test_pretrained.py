@@ -19,7 +19,8 @@ pytest.importorskip("transformers", reason="the extra 'pretrained' is not instal
 import tiny_language_models
 from hanlattice.embeddings.language_model import open_language_model
 from hanlattice.embeddings.low_rank import LowRank, adapt
-from hanlattice.embeddings.pretrained import Pretrained, build_pretrained
+from hanlattice.embeddings.pretrained import POOLINGS, Pretrained, build_pretrained
+from hanlattice.embeddings.queried import Queried
 from hanlattice.embeddings.subwords import SubwordReader, windows
 from hanlattice.errors import ModelError
 from hanlattice.inputs.batch import Batch, Words
@@ -50,6 +51,16 @@ def model(name: str = "bert", positions: int = 64, **settings: Any) -> Pretraine
 @cache
 def one_reader() -> SubwordReader:
     return model().subwords
+
+
+def deep_model() -> tuple[Any, Any]:
+    """A model of five layers, and its tokenizer."""
+    import transformers
+
+    _, tokenizer = open_language_model(tiny_language_models.folder())
+    config = tiny_language_models.config("bert")
+    config.num_hidden_layers = 5
+    return transformers.AutoModel.from_config(config), tokenizer
 
 
 def batch(*texts: str, longer: int = 0) -> Batch:
@@ -150,6 +161,44 @@ class TestPooling:
     def test_several_subwords_of_a_character_are_averaged(self):
         (read,) = SubwordReader(widening_tokenizer())(["北㍿京"])
         assert (read.last - read.first + 1).tolist() == [1, 4, 1]
+
+    @pytest.mark.parametrize("pooling", ["mean", "first", "max"])
+    def test_pooling_by_loops(self, pooling: str):
+        """With a second character of four subwords, one of two, and padding."""
+        vectors, n_subwords = torch.randn(2, 3, 4, 5), [[1, 4, 2], [1, 0, 0]]
+        weight = torch.tensor(
+            [[[1 / n] * n + [0.0] * (4 - n) if n else [0.0] * 4 for n in row] for row in n_subwords]
+        )
+        found = POOLINGS[pooling]()(vectors, weight)
+        for b, row in enumerate(n_subwords):
+            for i, n in enumerate(row):
+                subwords = vectors[b, i, :n]
+                by_hand = {"mean": subwords.sum(0) / max(n, 1), "first": vectors[b, i, 0] * (n > 0)}
+                by_hand["max"] = subwords.amax(0) if n else torch.zeros(5)
+                torch.testing.assert_close(found[b, i], by_hand[pooling])
+
+    @pytest.mark.parametrize("pooling", ["first", "max"])
+    def test_pooling_of_a_text(self, pooling: str):
+        p, mean = (model(pooling=name) for name in (pooling, "mean"))
+        with torch.no_grad():
+            one, other = (m(batch("北 京", longer=1))[0] for m in (p, mean))
+        assert torch.equal(one[0], other[0])  # one subword
+        assert not torch.allclose(one[1], other[1])  # a space is pooled from the subwords before and after it
+        assert not one[3].any()
+
+    @pytest.mark.parametrize("layers", ["last_four", "mix_last_four"])
+    def test_the_last_four_layers(self, layers: str):
+        opened, tokenizer = deep_model()
+        p, text = build_pretrained(opened, tokenizer, layers=layers, dropout=0.0).eval(), "重庆人和药店"
+        with torch.no_grad():
+            found = p(batch(text))[0]
+            ids = torch.tensor([tokenizer.encode(text)])
+            states = opened(input_ids=ids, output_hidden_states=True).hidden_states[-4:]
+        assert p.d_out == found.shape[1] == (32 if layers == "last_four" else 8)
+        four = torch.cat(states, -1) if layers == "last_four" else sum(states) / 4
+        torch.testing.assert_close(found, four[0, 1:-1])
+        with pytest.raises(ValueError, match=f"layers = '{layers}' needs four layers; this model has 2"):
+            model(layers=layers)
 
     def test_the_mix_is_a_weighted_mean_of_all_layers(self):
         p, text = model(layers="mix"), "重庆人和药店"
@@ -286,6 +335,37 @@ class TestLowRank:
             ValueError, match=r"no linear layer 'q_proj' to adapt; there are dense, key, query, value"
         ):
             adapt(model().language_model, ("q_proj",), 2, 8.0)
+
+
+class TestQueried:
+    def test_each_query_is_read_before_the_text_as_a_first_segment(self):
+        p, queries, texts = model(), ["上海", "hello北京"], ["重庆人和药店", "王小红"]
+        with torch.no_grad():
+            found = Queried(p, queries)(batch(*texts))
+            assert found.shape == (2, 6, 16)
+            for b, text in enumerate(texts):
+                for t, query in enumerate(queries):
+                    encoded = p.tokenizer(query, text, return_tensors="pt")
+                    assert encoded["token_type_ids"].unique().tolist() == [0, 1]
+                    states = p.language_model(**encoded).last_hidden_state[0]
+                    expected = states[-len(text) - 1 : -1]  # every character is one token
+                    torch.testing.assert_close(found[b, : len(text), 8 * t : 8 * t + 8], expected)
+        assert not found[1, 3:].any()
+
+    def test_long_texts_are_read_in_windows_with_the_query(self):
+        p = model(positions=24)
+        text = "北京重庆上海" * 8
+        x = Queried(p, ["天"])(batch(text))
+        assert x.shape == (1, 48, 8)
+        with torch.no_grad():
+            first = p.language_model(**p.tokenizer("天", text[:20], return_tensors="pt")).last_hidden_state[0, 3:-1]
+        torch.testing.assert_close(x[0, :8], first[:8])
+
+    def test_a_query_that_leaves_no_room_and_no_labels(self):
+        with pytest.raises(ValueError, match="leaves no room for the text"):
+            Queried(model(positions=16), ["北京" * 8])
+        with pytest.raises(ValueError, match="a corpus without labels has no queries"):
+            Queried(model(), [])
 
 
 def test_a_batch_without_texts_is_an_error():

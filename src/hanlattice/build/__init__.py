@@ -56,7 +56,7 @@ def build(
     """
     with trusting(trust):
         embedding = construct("embedding", config.embedding, EMBEDDINGS, tables.within("embedding"))
-        encoder = construct("encoder", config.encoder, ENCODERS, embedding.d_out, tables)
+        encoder = construct("encoder", config.encoder, ENCODERS, embedding.d_out, tables.within("encoder"))
         decoder = construct("decoder", config.decoder, DECODERS, encoder.d_out, labels)
         heads = {}
         for name, its_labels in conventions.items():

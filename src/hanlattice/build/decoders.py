@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.enumeration import Enumeration
-from hanlattice.decoders.mrc import build_mrc
+from hanlattice.decoders.mrc import build_joint_mrc, build_mrc
 from hanlattice.decoders.multilabel import MultiLabel
 from hanlattice.decoders.pointer import CascadePointer, SoftmaxPointer
 from hanlattice.decoders.table.biaffine import Biaffine
@@ -20,6 +20,7 @@ DECODERS: dict[str, Callable[..., Decoder]] = {
     "cascade_pointer": CascadePointer,
     "softmax_pointer": SoftmaxPointer,
     "mrc": build_mrc,
+    "joint_mrc": build_joint_mrc,
     "enumeration": Enumeration,
     "token_pairs": TokenPairs,
     "biaffine": Biaffine,

@@ -19,6 +19,7 @@ from hanlattice.embeddings.language_model import open_language_model
 from hanlattice.embeddings.latin import Convolution, Latin
 from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.pretrained import Pretrained, build_pretrained
+from hanlattice.embeddings.queried import Queried
 from hanlattice.embeddings.soft_lexicon import SoftLexicon
 from hanlattice.embeddings.softword import ExSoftword, Softword
 from hanlattice.embeddings.stack import Stack
@@ -71,6 +72,17 @@ def pretrained(tables: Tables, *, path: str = "", **settings: Any) -> Pretrained
     if not path:
         raise ValueError("set path to the folder of a Hugging Face language model")
     return build_pretrained(*open_language_model(Path(located(path))), **settings)
+
+
+def queried(tables: Tables, *, queries: Mapping[str, str] = MappingProxyType({}), **settings: Any) -> Queried:
+    """A language model that reads the query of each label before the text; a label without one is its own query."""
+    for label, query in queries.items():
+        if label not in tables.labels:
+            raise ValueError(f"there is no label {label!r} to ask for; there are {', '.join(tables.labels)}")
+        if not query.strip():
+            raise ValueError(f"the query of {label!r} is empty: write one, or leave it out for the label itself")
+    language_model = pretrained(tables.within("pretrained"), **settings)
+    return Queried(language_model, [queries.get(label, label) for label in tables.labels])
 
 
 def own(
@@ -131,6 +143,7 @@ def latin(
 EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {
     "characters": characters,
     "pretrained": with_settings_of(pretrained, build_pretrained),
+    "queried": with_settings_of(queried, pretrained),
     "own": own,
     "stack": stack,
     "latin": latin,

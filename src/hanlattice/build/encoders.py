@@ -8,10 +8,11 @@ import torch
 
 from hanlattice.build.embeddings import word_embedding
 from hanlattice.build.settings import construct, select, with_settings_of
+from hanlattice.config.files import located
 from hanlattice.config.parts import Part
 from hanlattice.embeddings.initial_weights import Rows, Tables
 from hanlattice.embeddings.table import Table
-from hanlattice.encoders.augmented import Augmented, nearest_rows
+from hanlattice.encoders.augmented import Augmented, WordNeighbours, nearest_rows, nearest_words, saved_words
 from hanlattice.encoders.base import Encoder, WordEncoder
 from hanlattice.encoders.bilstm import BiLSTM
 from hanlattice.encoders.cgn import build_cgn
@@ -25,6 +26,7 @@ from hanlattice.encoders.positions import POSITIONS, PositionName
 from hanlattice.encoders.tener import build_tener
 from hanlattice.encoders.transformer import Transformer, build_transformer
 from hanlattice.encoders.word_bilstm import WordBiLSTM
+from hanlattice.vectors import Vectors, VectorSet
 
 
 def of_characters(encoder: Callable[..., Encoder]) -> Callable[..., Encoder]:
@@ -66,7 +68,9 @@ def augmented(
     *,
     inner: Part = Part("bilstm"),  # noqa: B008  # frozen
     neighbours: int = 10,
-    of: Literal["chars", "bigrams"] = "chars",
+    of: Literal["chars", "bigrams", "words"] = "chars",
+    vectors: str = "",
+    vector_words: int = 0,
     values: Literal["pretrained", "random"] = "pretrained",
     **settings: Any,
 ) -> Augmented:
@@ -77,20 +81,44 @@ def augmented(
         tables: initial weights of the tables.
         inner: the encoder; it must give one vector for each character.
         neighbours: number of neighbours, found by the pretrained vectors.
-        of: whether neighbours are characters or bigrams.
+        of: whether neighbours are characters or bigrams; or words, which are neighbours of characters.
+        vectors: file of the vectors of characters and words in one space, by which words are found; in the text
+            format of word2vec, or made by ``hanlattice vectors``, of which the table of words is taken.
+        vector_words: number of the most frequent names of this file that can be neighbours; 0 for all.
         values: initial vectors of the neighbours.
         settings: settings of :class:`~hanlattice.encoders.augmented.Augmented`.
 
     Raises:
-        ValueError: ``inner`` gives one vector for each word.
+        ValueError: ``inner`` gives one vector for each word, or settings that do not fit together.
+        DataError: the vectors cannot be read.
     """
-    encoder: Encoder = construct("encoder.inner", inner, ENCODERS, d_in, tables)
+    encoder: Encoder = construct("encoder.inner", inner, ENCODERS, d_in, tables.within("inner"))
     if isinstance(encoder, WordEncoder):
         raise ValueError(f"encoder.inner {inner.name!r} gives a vector a word, not a character; name another")
-    vectors = tables.bigrams if of == "bigrams" else tables.chars
-    random = _random_rows(vectors, encoder.d_out)
-    table = Table(vectors.clone() if values == "pretrained" else random)
-    return Augmented(encoder, nearest_rows(vectors, neighbours), table, of=of, **settings)
+    if of == "words":
+        found = _word_neighbours(tables, vectors, neighbours, vector_words)
+        table = Table(found.values if values == "pretrained" else _random_rows(found.values, encoder.d_out))
+        return Augmented(encoder, found.rows, table, words=found.words, **settings)
+    if vectors:
+        raise ValueError("vectors are for neighbours that are words: set of = 'words'")
+    rows = tables.bigrams if of == "bigrams" else tables.chars
+    table = Table(rows.clone() if values == "pretrained" else _random_rows(rows, encoder.d_out))
+    return Augmented(encoder, nearest_rows(rows, neighbours), table, of=of, **settings)
+
+
+def _word_neighbours(tables: Tables, vectors: str, neighbours: int, n_words: int) -> WordNeighbours:
+    """The neighbours of the characters; zeros in the right shape if the weights are about to be loaded."""
+    if tables.files is not None:
+        words, width = saved_words(tables.files)
+        shape = len(tables.chars.values), neighbours
+        return WordNeighbours(
+            words, Rows.of(torch.zeros(shape, dtype=torch.long)), Rows.of(torch.zeros(len(words) + 2, width))
+        )
+    if not vectors:
+        raise ValueError("set vectors to the file by which words are found, such as the vectors of Tencent")
+    path = located(vectors)
+    table = VectorSet.load(path).words if path.endswith(".safetensors") else Vectors.from_text(path)
+    return nearest_words(tables.char_names, tables.chars.n_trained, table, neighbours, n_words)
 
 
 def _random_rows(like: Rows, width: int) -> Rows:

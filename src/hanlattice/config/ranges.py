@@ -64,6 +64,7 @@ OF_PARTS: dict[str, Range] = {
             "trained_distances",
             "hidden_beyond",
             "log_distance",
+            "vector_words",
         ),
         COUNT,
     ),

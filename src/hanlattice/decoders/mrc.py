@@ -1,5 +1,6 @@
 """Machine reading comprehension: a text for each label, its query, describes the entities to find."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from math import log
 from types import MappingProxyType
@@ -69,7 +70,118 @@ class LossWeights(NamedTuple):
     matches: float = 0.1
 
 
-class MRC(Decoder):
+class StartsEndsMatches(Decoder):
+    """Starts, ends and matches of both for each label: the loss and the decoding of :class:`MRC`.
+
+    A subclass gives the scores of starts and ends, and those of pairs. Notation: see :class:`MRC`.
+
+    Args:
+        labels: The T entity labels.
+        d_hidden: Width of the hidden layer of matches.
+        weights: Weights of the parts of the loss.
+        threshold: A probability that start, end and match of an entity exceed.
+        nested: Whether overlapping spans may be predicted.
+
+    Raises:
+        ValueError: The threshold is not between 0 and 1.
+    """
+
+    def __init__(
+        self, labels: tuple[str, ...], d_hidden: int, weights: LossWeights, threshold: float, nested: bool
+    ):
+        super().__init__()
+        if not 0 < threshold < 1:
+            raise ValueError(f"threshold must be between 0 and 1, not {threshold}")
+        self.labels, self.nested, self.d_hidden = tuple(labels), nested, d_hidden
+        self.min_score = log(threshold / (1 - threshold))
+        self.weights = weights
+
+    @abstractmethod
+    def _split(self, scores: Tensor) -> tuple[Float[Tensor, "S B T N"], Tensor]:
+        """The log-odds of starts and ends, and what :meth:`_matches` reads."""
+
+    @abstractmethod
+    def _matches(self, parts: Tensor, candidates: Int[Tensor, "W 4"]) -> Float[Tensor, "W"]:
+        """The log-odds that the start and the end of each pair belong together."""
+
+    def loss(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
+        with torch.autocast(scores.device.type, enabled=False):
+            ends, parts = self._split(scores)
+            entities = gold_positions(gold, self.labels).to(mask.device)
+            sentence, first, last, label = entities.unbind(1)
+            targets = torch.zeros_like(ends)
+            targets[0, sentence, label, first] = 1
+            targets[1, sentence, label, last] = 1
+            end_losses = binary_cross_entropy_with_logits(ends, targets, reduction="none")
+            start_loss, end_loss = end_losses.masked_fill(~mask[:, None], 0.0).flatten(1).sum(1)
+            candidates = self._training_pairs(ends.detach(), targets > 0, mask, entities)
+            correct = torch.isin(self._keys(candidates, mask), self._keys(entities, mask)).to(ends.dtype)
+            matches = self._matches(parts, candidates)
+            match_loss = binary_cross_entropy_with_logits(matches, correct, reduction="sum")
+        losses = zip(self.weights, (start_loss, end_loss, match_loss), strict=True)
+        return torch.stack([weight * loss for weight, loss in losses]).sum() / len(mask)
+
+    def decode(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
+        with torch.autocast(scores.device.type, enabled=False):
+            ends, parts = self._split(scores)
+            p = ends.sigmoid()
+            top = TopCandidates(mask, ends.dtype)
+            for candidates in self._decoding_pairs((ends > self.min_score) & mask[:, None]):
+                sentence, first, last, label = candidates.unbind(1)
+                p_ends = p[0, sentence, label, first] * p[1, sentence, label, last]
+                possible = p_ends > top.min_ranks[sentence]
+                candidates, p_ends = candidates[possible], p_ends[possible]
+                matches = self._matches(parts, candidates)
+                ranks = p_ends * matches.sigmoid()
+                above = (matches > self.min_score) & (ranks > top.min_ranks[candidates[:, 0]])
+                top.add(Candidates(candidates[above], ranks[above], ranks[above]))
+        found = top.spans(self.labels)
+        return [sorted(spans if self.nested else select(spans, nested=False)) for spans in found]
+
+    def _training_pairs(
+        self,
+        ends: Float[Tensor, "S B T N"],
+        gold_ends: Bool[Tensor, "S B T N"],
+        mask: Bool[Tensor, "B N"],
+        gold: Int[Tensor, "G 4"],
+    ) -> Int[Tensor, "W 4"]:
+        """All gold pairs, and the top candidates of the other pairs of gold or predicted starts and ends."""
+        gold_keys = self._keys(gold, mask)
+        top = TopCandidates(mask, ends.dtype)
+        for candidates in self._blocks(((ends > self.min_score) & mask[:, None]) | gold_ends):
+            sentence, first, last, label = candidates.unbind(1)
+            ranks = torch.minimum(ends[0, sentence, label, first], ends[1, sentence, label, last])
+            ranks = ranks.masked_fill(torch.isin(self._keys(candidates, mask), gold_keys), torch.inf)
+            possible = ranks > top.min_ranks[sentence]
+            top.add(Candidates(candidates[possible], ranks[possible], ranks[possible]))
+        return top.top().positions
+
+    def _decoding_pairs(self, above: Bool[Tensor, "S B T N"]) -> Iterator[Int[Tensor, "W 4"]]:
+        """The pairs of predicted starts and ends whose match decides, block by block."""
+        if self.nested:
+            yield from self._blocks(above)
+        else:
+            starts, ends = above
+            nearest = nearest_end(ends)
+            sentence, label, first = index = (starts & (nearest < starts.shape[-1])).nonzero(as_tuple=True)
+            yield from torch.split(torch.stack([sentence, first, nearest[index], label], 1), PAIR_BLOCK)
+
+    def _blocks(self, above: Bool[Tensor, "S B T N"]) -> Iterator[Int[Tensor, "W 4"]]:
+        """All pairs of a start and an end at or after it, block by block."""
+        n_labels = len(self.labels)
+        starts, ends = above.flatten(1, 2)
+        for block in pairs(starts, ends, PAIR_BLOCK):
+            group, first, last = block.unbind(1)
+            yield torch.stack([group // n_labels, first, last, group % n_labels], 1)
+
+    def _keys(self, candidates: Int[Tensor, "W 4"], mask: Bool[Tensor, "B N"]) -> Int[Tensor, "W"]:
+        """A unique number for each pair."""
+        sentence, first, last, label = candidates.unbind(1)
+        n = mask.shape[1]
+        return ((sentence * n + first) * n + last) * len(self.labels) + label
+
+
+class MRC(StartsEndsMatches):
     r"""Each label has a query. For it, characters are scored as starts and as ends, and pairs of both as matches.
 
     .. math:: s_t(i) = [h_i; 1] \cdot A q_t, \quad e_t(j) = [h_j; 1] \cdot B q_t, \quad
@@ -114,12 +226,7 @@ class MRC(Decoder):
         threshold: float = 0.5,
         nested: bool = True,
     ):
-        super().__init__()
-        if not 0 < threshold < 1:
-            raise ValueError(f"threshold must be between 0 and 1, not {threshold}")
-        self.labels, self.nested = tuple(labels), nested
-        self.min_score = log(threshold / (1 - threshold))
-        self.weights = weights
+        super().__init__(labels, d_hidden, weights, threshold, nested)
         self.queries = queries
         self.ends = nn.Linear(queries.d_out, 2 * (d_in + 1))
         self.parts = nn.Linear(d_in, 2 * d_hidden)
@@ -148,40 +255,6 @@ class MRC(Decoder):
         starts_and_ends = linear(h, classifiers[:, :-1], classifiers[:, -1])
         return torch.cat([starts_and_ends, self.parts(h)], -1)
 
-    def loss(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        with torch.autocast(scores.device.type, enabled=False):
-            ends, parts = self._split(scores)
-            entities = gold_positions(gold, self.labels).to(mask.device)
-            sentence, first, last, label = entities.unbind(1)
-            targets = torch.zeros_like(ends)
-            targets[0, sentence, label, first] = 1
-            targets[1, sentence, label, last] = 1
-            end_losses = binary_cross_entropy_with_logits(ends, targets, reduction="none")
-            start_loss, end_loss = end_losses.masked_fill(~mask[:, None], 0.0).flatten(1).sum(1)
-            candidates = self._training_pairs(ends.detach(), targets > 0, mask, entities)
-            correct = torch.isin(self._keys(candidates, mask), self._keys(entities, mask)).to(ends.dtype)
-            matches = self._matches(parts, candidates)
-            match_loss = binary_cross_entropy_with_logits(matches, correct, reduction="sum")
-        losses = zip(self.weights, (start_loss, end_loss, match_loss), strict=True)
-        return torch.stack([weight * loss for weight, loss in losses]).sum() / len(mask)
-
-    def decode(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
-        with torch.autocast(scores.device.type, enabled=False):
-            ends, parts = self._split(scores)
-            p = ends.sigmoid()
-            top = TopCandidates(mask, ends.dtype)
-            for candidates in self._decoding_pairs((ends > self.min_score) & mask[:, None]):
-                sentence, first, last, label = candidates.unbind(1)
-                p_ends = p[0, sentence, label, first] * p[1, sentence, label, last]
-                possible = p_ends > top.min_ranks[sentence]
-                candidates, p_ends = candidates[possible], p_ends[possible]
-                matches = self._matches(parts, candidates)
-                ranks = p_ends * matches.sigmoid()
-                above = (matches > self.min_score) & (ranks > top.min_ranks[candidates[:, 0]])
-                top.add(Candidates(candidates[above], ranks[above], ranks[above]))
-        found = top.spans(self.labels)
-        return [sorted(spans if self.nested else select(spans, nested=False)) for spans in found]
-
     def soften(self, temperature: float) -> dict[str, Any]:
         divide(temperature, *self.ends.parameters(), *self.match.parameters())
         self.min_score /= temperature
@@ -205,47 +278,86 @@ class MRC(Decoder):
             scores.append(self.match(gelu(hidden, approximate="tanh")).squeeze(-1))
         return torch.cat(scores)
 
-    def _training_pairs(
+
+class JointMRC(StartsEndsMatches):
+    r"""The decoder of the paper: queries are read together with the text.
+
+    The embedding :class:`~hanlattice.embeddings.queried.Queried` does that.
+
+    .. math:: s_t(i) = a \cdot h^t_i, \quad e_t(j) = b \cdot h^t_j, \quad
+              m_t(i, j) = v \cdot \mathrm{GELU}(U [h^t_i; h^t_j] + u) + c
+
+    Li et al. 2020, https://aclanthology.org/2020.acl-main.519. The vector :math:`h_i` of a character has T parts of
+    equal width; :math:`h^t_i` was read together with the query of label t. All labels share the weights. Loss and
+    decoding are those of :class:`MRC`. GELU is the usual approximation by tanh.
+
+    Args:
+        d_in: Width of the encoder's vectors.
+        labels: The T entity labels, in the order of the parts.
+        d_hidden, weights, threshold, nested: See :class:`StartsEndsMatches`.
+
+    Raises:
+        ValueError: The width is not a multiple of T, or the threshold is not between 0 and 1.
+    """
+
+    def __init__(
         self,
-        ends: Float[Tensor, "S B T N"],
-        gold_ends: Bool[Tensor, "S B T N"],
-        mask: Bool[Tensor, "B N"],
-        gold: Int[Tensor, "G 4"],
-    ) -> Int[Tensor, "W 4"]:
-        """All gold pairs, and the top candidates of the other pairs of gold or predicted starts and ends."""
-        gold_keys = self._keys(gold, mask)
-        top = TopCandidates(mask, ends.dtype)
-        for candidates in self._blocks(((ends > self.min_score) & mask[:, None]) | gold_ends):
-            sentence, first, last, label = candidates.unbind(1)
-            ranks = torch.minimum(ends[0, sentence, label, first], ends[1, sentence, label, last])
-            ranks = ranks.masked_fill(torch.isin(self._keys(candidates, mask), gold_keys), torch.inf)
-            possible = ranks > top.min_ranks[sentence]
-            top.add(Candidates(candidates[possible], ranks[possible], ranks[possible]))
-        return top.top().positions
+        d_in: int,
+        labels: tuple[str, ...],
+        *,
+        d_hidden: int = 1536,
+        weights: LossWeights = LossWeights(),  # noqa: B008  # immutable
+        threshold: float = 0.5,
+        nested: bool = True,
+    ):
+        super().__init__(labels, d_hidden, weights, threshold, nested)
+        if d_in % len(self.labels):
+            raise ValueError(
+                f"its input needs one part for each of the {len(self.labels)} labels, but its width is {d_in}: use"
+                " it with the embedding 'queried'"
+            )
+        width = d_in // len(self.labels)
+        self.ends, self.parts = nn.Linear(width, 2), nn.Linear(width, 2 * d_hidden)
+        self.match = nn.Linear(d_hidden, 1)
 
-    def _decoding_pairs(self, above: Bool[Tensor, "S B T N"]) -> Iterator[Int[Tensor, "W 4"]]:
-        """The pairs of predicted starts and ends whose match decides, block by block."""
-        if self.nested:
-            yield from self._blocks(above)
-        else:
-            starts, ends = above
-            nearest = nearest_end(ends)
-            sentence, label, first = index = (starts & (nearest < starts.shape[-1])).nonzero(as_tuple=True)
-            yield from torch.split(torch.stack([sentence, first, nearest[index], label], 1), PAIR_BLOCK)
+    def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N E"]:
+        """For each character and label the log-odds of a start and of an end, and the two parts of a match."""
+        of_labels = h.unflatten(-1, (len(self.labels), -1))  # [B N T d]
+        return torch.cat([self.ends(of_labels), self.parts(of_labels)], -1).flatten(2)
 
-    def _blocks(self, above: Bool[Tensor, "S B T N"]) -> Iterator[Int[Tensor, "W 4"]]:
-        """All pairs of a start and an end at or after it, block by block."""
-        n_labels = len(self.labels)
-        starts, ends = above.flatten(1, 2)
-        for block in pairs(starts, ends, PAIR_BLOCK):
-            group, first, last = block.unbind(1)
-            yield torch.stack([group // n_labels, first, last, group % n_labels], 1)
+    def soften(self, temperature: float) -> dict[str, Any]:
+        divide(temperature, *self.ends.parameters(), *self.match.parameters())
+        self.min_score /= temperature
+        return {"threshold": probability(self.min_score)}
 
-    def _keys(self, candidates: Int[Tensor, "W 4"], mask: Bool[Tensor, "B N"]) -> Int[Tensor, "W"]:
-        """A unique number for each pair."""
-        sentence, first, last, label = candidates.unbind(1)
-        n = mask.shape[1]
-        return ((sentence * n + first) * n + last) * len(self.labels) + label
+    def _split(self, scores: Tensor) -> tuple[Float[Tensor, "S B T N"], Float[Tensor, "S B N T H"]]:
+        of_labels = at_least_float32(scores).unflatten(-1, (len(self.labels), -1))
+        ends, parts = of_labels[..., :2], of_labels[..., 2:]
+        return ends.permute(3, 0, 2, 1), torch.stack(parts.chunk(2, -1))
+
+    def _matches(self, parts: Float[Tensor, "S B N T H"], candidates: Int[Tensor, "W 4"]) -> Float[Tensor, "W"]:
+        scores = []
+        for block in torch.split(candidates, max(1, HIDDEN_BLOCK // self.d_hidden)):
+            sentence, first, last, label = block.unbind(1)
+            hidden = parts[0, sentence, first, label] + parts[1, sentence, last, label]
+            scores.append(self.match(gelu(hidden, approximate="tanh")).squeeze(-1))
+        return torch.cat(scores)
+
+
+def build_joint_mrc(
+    d_in: int,
+    labels: tuple[str, ...],
+    *,
+    d_hidden: int = 1536,
+    start_weight: float = 1.0,
+    end_weight: float = 1.0,
+    match_weight: float = 0.1,
+    threshold: float = 0.5,
+    nested: bool = True,
+) -> JointMRC:
+    """A :class:`JointMRC` by its settings; the weights are :class:`LossWeights`."""
+    weights = LossWeights(start_weight, end_weight, match_weight)
+    return JointMRC(d_in, labels, d_hidden=d_hidden, weights=weights, threshold=threshold, nested=nested)
 
 
 def build_mrc(

@@ -55,7 +55,8 @@ class Tables:
 
     ``chars``, ``bigrams`` and ``words`` are ``[V D]``, each with its own V and D; ``word_counts [V]``.
     ``n_word_kinds`` is the number of rows of the table of word kinds. When a saved model is loaded, ``files``
-    is the folder with the other files that a part saved.
+    is the folder with the other files that a part saved. ``labels`` are the entity labels of the default
+    convention, and ``char_names`` the names of the rows of ``chars`` after the first two.
     """
 
     chars: Rows
@@ -64,6 +65,8 @@ class Tables:
     word_counts: Rows
     n_word_kinds: int
     files: Path | None = None
+    labels: tuple[str, ...] = ()
+    char_names: tuple[str, ...] = ()
 
     @classmethod
     def from_vectors(
@@ -87,6 +90,8 @@ class Tables:
             Rows.of(_rows(vectors.words, vocabulary.words, 1, normalise, draw)),
             Rows.of(torch.tensor([1, *word_counts, *[1] * (len(vocabulary.words) - len(word_counts))])),
             vocabulary.n_word_kinds,
+            labels=vocabulary.labels,
+            char_names=vocabulary.chars,
         )
 
     @classmethod
@@ -99,6 +104,8 @@ class Tables:
             Rows.of(torch.ones(len(vocabulary.words) + 1, dtype=torch.long)),
             vocabulary.n_word_kinds,
             files,
+            vocabulary.labels,
+            vocabulary.chars,
         )
 
     def within(self, *names: str) -> "Tables":

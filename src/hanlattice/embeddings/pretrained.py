@@ -1,5 +1,6 @@
-"""A pretrained language model in the Hugging Face format. A character gets the mean of its subword vectors."""
+"""A pretrained language model in the Hugging Face format, whose subword vectors are pooled to characters."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +52,47 @@ class LoRA:
     targets: tuple[str, ...] = ("query", "value")
 
 
+class Concatenated(nn.Module):
+    """The vectors of several layers, concatenated from the lowest to the last one."""
+
+    def forward(self, layers: Float[Tensor, "T R S D"]) -> Float[Tensor, "R S E"]:
+        return layers.movedim(0, -2).flatten(-2)
+
+
+class MeanPooling(nn.Module):
+    """The mean of the K subwords of a character."""
+
+    def forward(self, vectors: Float[Tensor, "B N K D"], weight: Float[Tensor, "B N K"]) -> Float[Tensor, "B N D"]:
+        """``weight`` is 0 for padding; the weights of a character are equal, and their sum is 1."""
+        return (vectors * weight.unsqueeze(-1).to(vectors.dtype)).sum(2)
+
+
+class FirstPooling(nn.Module):
+    """The first subword of a character."""
+
+    def forward(self, vectors: Float[Tensor, "B N K D"], weight: Float[Tensor, "B N K"]) -> Float[Tensor, "B N D"]:
+        """See :meth:`MeanPooling.forward`."""
+        return vectors[:, :, 0] * (weight[:, :, :1] > 0)
+
+
+class MaxPooling(nn.Module):
+    """The largest value of each feature over the subwords of a character; zeros where there are none."""
+
+    def forward(self, vectors: Float[Tensor, "B N K D"], weight: Float[Tensor, "B N K"]) -> Float[Tensor, "B N D"]:
+        """See :meth:`MeanPooling.forward`."""
+        real = (weight > 0).unsqueeze(-1)
+        largest = vectors.masked_fill(~real, torch.finfo(vectors.dtype).min).amax(2)
+        return largest * real.any(2)
+
+
+Layers = Literal["last", "mix", "last_four", "mix_last_four"]
+Pooling = Literal["mean", "first", "max"]
+POOLINGS: dict[Pooling, type[nn.Module]] = {"mean": MeanPooling, "first": FirstPooling, "max": MaxPooling}
+LAST_FOUR = 4
+
+
 class Mix(nn.Module):
-    r"""A learned weighted mean of all layers, :math:`\gamma \sum_l \mathrm{softmax}(w)_l h_l`.
+    r"""A learned weighted mean of layers, :math:`\gamma \sum_l \mathrm{softmax}(w)_l h_l`.
 
     Peters et al. 2018, https://aclanthology.org/N18-1202, equation 1.
     """
@@ -68,13 +108,15 @@ class Mix(nn.Module):
 class Pretrained(Embedding):
     """The contextual vectors of the characters of ``batch.texts``, from a language model.
 
-    A character's vector is the mean over its subwords: see :class:`SubwordReader`. Texts beyond the model's window
+    A character's vector is pooled from its subwords: see :class:`SubwordReader`. Texts beyond the model's window
     are read in windows that overlap by half, and each subword is taken from the window whose edges are farthest.
 
     Args:
         language_model: The encoder.
         tokenizer: Its tokenizer.
-        layers: The ``last`` layer, or a learned ``mix`` of all.
+        layers: The ``last`` layer, or a learned ``mix`` of all; the ``last_four`` layers, concatenated, or a mix of
+            them.
+        pooling: From the subwords of a character to its vector.
         by_character: Whether every character is tokenized by itself.
         dropout: Applied to the result.
         fine_tuning: What is trained of the model.
@@ -84,7 +126,7 @@ class Pretrained(Embedding):
         held: Set by the training loop while the model is temporarily frozen.
 
     Raises:
-        ValueError: The model has fewer layers than are to be frozen, or no layer to adapt.
+        ValueError: The model has fewer layers than are to be frozen or read, or no layer to adapt.
         ModelError: The subwords cannot be aligned with characters.
     """
 
@@ -93,7 +135,8 @@ class Pretrained(Embedding):
         language_model: nn.Module,
         tokenizer: Any,
         *,
-        layers: Literal["last", "mix"] = "last",
+        layers: Layers = "last",
+        pooling: nn.Module | None = None,
         by_character: bool = False,
         dropout: float = 0.1,
         fine_tuning: FineTuning = FineTuning(),  # frozen
@@ -101,12 +144,17 @@ class Pretrained(Embedding):
     ):
         super().__init__()
         config: Any = language_model.config
-        self.d_out: int = config.hidden_size
+        self.d_out: int = config.hidden_size * (LAST_FOUR if layers == "last_four" else 1)
         self.language_model, self.tokenizer = language_model, tokenizer
         self.subwords = SubwordReader(tokenizer, by_character=by_character)
         self.marks = _marks(tokenizer)
         self.window = _longest(language_model, tokenizer) - sum(map(len, self.marks))
-        self.mix = Mix(config.num_hidden_layers + 1) if layers == "mix" else None
+        self.n_read = LAST_FOUR if layers.endswith("last_four") else config.num_hidden_layers + 1
+        if self.n_read == LAST_FOUR > config.num_hidden_layers:
+            raise ValueError(f"layers = {layers!r} needs four layers; this model has {config.num_hidden_layers}")
+        mixes = {"last": None, "last_four": Concatenated()}
+        self.mix = mixes[layers] if layers in mixes else Mix(self.n_read)
+        self.pooling = MeanPooling() if pooling is None else pooling
         self.dropout = Dropout(dropout)
         self.held = False
         self._freeze(fine_tuning)
@@ -155,28 +203,44 @@ class Pretrained(Embedding):
         return not self.held and any(p.requires_grad for p in self.language_model.parameters())
 
     def forward(self, batch: Batch) -> Float[Tensor, "B N D"]:
+        before, after = self.marks
+        return self.read(batch, before, after)
+
+    def read(
+        self, batch: Batch, before: Sequence[int], after: Sequence[int], *, second: bool = False
+    ) -> Float[Tensor, "B N D"]:
+        """The vectors of the characters, read after the tokens ``before`` and before the tokens ``after``.
+
+        With ``second`` the text is a second segment after the first one, ``before``.
+        """
         if len(batch.texts) != len(batch.chars):
             raise ValueError("a language model reads batch.texts: give the texts of the sentences")
-        before, after = self.marks
         padding = self.tokenizer.pad_token_id or 0
-        rows = rows_of(self.subwords(batch.texts), batch.chars.shape[1], self.window, before, after, padding)
+        window = self.window + sum(map(len, self.marks)) - len(before) - len(after)
+        rows = rows_of(self.subwords(batch.texts), batch.chars.shape[1], window, before, after, padding)
         device = batch.chars.device
         ids, lengths, index, weight = (
             torch.from_numpy(array).to(device) for array in (rows.ids, rows.lengths, rows.index, rows.weight)
         )
         with nullcontext() if self._learns() else torch.no_grad():
-            states = self._states(ids, lengths)
+            states = self._states(ids, lengths, len(before) if second else 0)
         mixed = states if self.mix is None else self.mix(states.float())
         vectors = mixed.flatten(0, 1)[index]  # [B N K D]
-        return self.dropout((vectors * weight.unsqueeze(-1).to(vectors.dtype)).sum(2))
+        return self.dropout(self.pooling(vectors, weight))
 
-    def _states(self, ids: Int[Tensor, "R S"], lengths: Int[Tensor, "R"]) -> Tensor:
-        """The vectors of the last layer, ``[R, S, D]``, or of all layers to be mixed, ``[T, R, S, D]``."""
-        mask = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+    def _states(self, ids: Int[Tensor, "R S"], lengths: Int[Tensor, "R"], n_first: int) -> Tensor:
+        """The vectors of the last layer, ``[R, S, D]``, or of all layers that are read, ``[T, R, S, D]``.
+
+        The first ``n_first`` tokens are the first of two segments; there is one segment if it is 0.
+        """
+        column = torch.arange(ids.shape[1], device=ids.device)
+        mask = column < lengths[:, None]
+        n_segments = getattr(self.language_model.config, "type_vocab_size", 1)
+        segments = {"token_type_ids": ((column >= n_first) & mask).long()} if n_first and n_segments > 1 else {}
         output = self.language_model(
-            input_ids=ids, attention_mask=mask.long(), output_hidden_states=self.mix is not None
+            input_ids=ids, attention_mask=mask.long(), output_hidden_states=self.mix is not None, **segments
         )
-        return output.last_hidden_state if self.mix is None else torch.stack(output.hidden_states)
+        return output.last_hidden_state if self.mix is None else torch.stack(output.hidden_states[-self.n_read :])
 
     def save_files(self, folder: Path) -> None:
         """Write the configuration and the tokenizer, without weights: see :func:`save_language_model`."""
@@ -213,7 +277,8 @@ def build_pretrained(
     language_model: nn.Module,
     tokenizer: Any,
     *,
-    layers: Literal["last", "mix"] = "last",
+    layers: Layers = "last",
+    pooling: Pooling = "mean",
     by_character: bool = False,
     dropout: float = 0.1,
     trainable: bool = True,
@@ -231,6 +296,7 @@ def build_pretrained(
         language_model,
         tokenizer,
         layers=layers,
+        pooling=POOLINGS[pooling](),
         by_character=by_character,
         dropout=dropout,
         fine_tuning=FineTuning(trainable, trainable_embeddings, frozen_layers),

@@ -2,7 +2,7 @@ r"""Semantic augmentation: any encoder, fused with an attention over characters 
 
 Nie et al. 2020 (SANER), https://aclanthology.org/2020.findings-emnlp.378. Let :math:`h` be the encoder's vector of
 a character, and :math:`e_j` a vector of its j-th neighbour. Neighbours are the characters with the nearest
-pretrained vectors. Then
+pretrained vectors, or, as in the paper, the words with the nearest vectors in a second table. Then
 
 .. math::
     p_j = \mathrm{softmax}_j(h \cdot e_j / \sqrt{D}), \quad v = \sum_j p_j e_j, \quad
@@ -12,8 +12,13 @@ The paper's next step, :math:`W u + b`, is the first layer of the decoder. Diffe
 character without neighbours attends to nothing; in their code it attends to padding.
 """
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -21,14 +26,32 @@ from torch import Tensor, nn
 from hanlattice.embeddings.initial_weights import Rows, rows_to_keep
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders.base import Encoder
+from hanlattice.files import atomic_write
 from hanlattice.inputs.batch import Batch
 from hanlattice.inputs.vocabulary import PAD, UNKNOWN
 from hanlattice.layers.dropout import Dropout
+from hanlattice.vectors import Vectors
 
 Fusion = Literal["gate-concat", "gate-sum", "concat", "sum"]
 
 # Number of rows that are compared with all others at once; it limits memory.
 BLOCK = 512
+
+# The file with the names of neighbours that are words, in the folder of a model.
+NEIGHBOURS = "neighbours.json"
+
+
+def saved_words(folder: Path) -> tuple[tuple[str, ...], int]:
+    """The words that :meth:`Augmented.save_files` wrote, and the width of their vectors.
+
+    Raises:
+        ValueError: the file is missing or broken.
+    """
+    try:
+        saved = json.loads((folder / NEIGHBOURS).read_text(encoding="utf-8"))
+        return tuple(map(str, saved["words"])), int(saved["width"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{folder / NEIGHBOURS} is missing or broken ({error}); copy the model again") from None
 
 
 def nearest(vectors: Float[Tensor, "V D"], k: int) -> Int[Tensor, "V K"]:
@@ -64,6 +87,66 @@ def nearest_rows(rows: Rows, k: int) -> Rows:
     return Rows(torch.cat([among_trained, nearest(rows.values, k)[rows.n_trained :]]), rows.n_trained)
 
 
+@dataclass(frozen=True)
+class WordNeighbours:
+    """The nearest words of characters, by the cosine of vectors in a second table.
+
+    Attributes:
+        words: the distinct words, in the order of their rows.
+        rows: K rows of ``values`` for each character, ``PAD`` for none.
+        values: vectors of padding, of an unknown word, and of the words.
+    """
+
+    words: tuple[str, ...]
+    rows: Rows
+    values: Rows
+
+
+def nearest_words(names: Sequence[str], n_trained: int, table: Vectors, k: int, n_words: int = 0) -> WordNeighbours:
+    """The ``k`` nearest words of each character in a second table, such as that of Tencent.
+
+    A character without a vector in the table has no neighbours, and is not its own neighbour.
+
+    Args:
+        names: the characters, in the order of their rows after padding and unknown.
+        n_trained: the number of rows that are trained.
+        table: vectors of characters and words in one space.
+        k: number of neighbours.
+        n_words: only so many of the most frequent names of the table can be neighbours; 0 for all.
+
+    Raises:
+        ValueError: ``k`` is less than 1, or the table has none of the characters.
+    """
+    if k < 1:
+        raise ValueError(f"neighbours must be at least 1, not {k}")
+    ids = table.ids(names)
+    known = np.flatnonzero(ids >= 0)
+    if not len(known):
+        raise ValueError(
+            "its vectors of neighbours have none of the characters; are they vectors of Chinese words?"
+        )
+    among = table.top(n_words) if n_words else table
+    unit = nn.functional.normalize(torch.from_numpy(among.matrix))
+    n = min(k, len(among) - 1)
+    found = torch.full((len(names) + 2, k), -1)
+    for first in range(0, len(known), BLOCK):
+        block = known[first : first + BLOCK]
+        similarity = nn.functional.normalize(torch.from_numpy(table.at(ids[block]))) @ unit.T
+        own = torch.from_numpy(ids[block])
+        inside = own < len(among)
+        similarity[inside, own[inside]] = -torch.inf
+        found[torch.from_numpy(block) + 2, :n] = similarity.topk(n).indices
+    # Rows of values: first the words that are neighbours of trained rows, then the others.
+    order = list(dict.fromkeys(i for i in found.flatten().tolist() if i >= 0))
+    row_of = torch.full((len(among) + 1,), PAD)
+    row_of[order] = torch.arange(len(order)) + 2
+    n_seen = len(dict.fromkeys(i for i in found[:n_trained].flatten().tolist() if i >= 0))
+    values = torch.cat([torch.zeros(2, among.dimension), torch.from_numpy(among.at(np.array(order)))])
+    return WordNeighbours(
+        tuple(among.names[i] for i in order), Rows(row_of[found], n_trained), Rows(values, n_seen + 2)
+    )
+
+
 class Augmented(Encoder):
     """The result of ``inner`` for each character, fused with an attention over its neighbours.
 
@@ -71,7 +154,8 @@ class Augmented(Encoder):
         inner: any encoder of characters.
         neighbours: K rows of ``values`` for each character, ``PAD`` for none; see :func:`nearest`.
         values: vectors of neighbours; they are projected if their width is not that of ``inner``.
-        of: whether rows are those of characters or of bigrams.
+        of: whether rows of ``neighbours`` are those of characters or of bigrams.
+        words: the names of the rows of ``values`` after the first two, if neighbours are words; they are saved.
         fusion: ``"gate-concat"`` is the paper's u, and ``"gate-sum"`` adds its two parts; ``"concat"`` and
             ``"sum"`` are the same without the gate.
         scaled: divide scores by the square root of D.
@@ -92,8 +176,10 @@ class Augmented(Encoder):
         scaled: bool = True,
         memory_dropout: float = 0.2,
         fusion_dropout: float = 0.2,
+        words: Sequence[str] = (),
     ):
         super().__init__()
+        self.words = tuple(words)
         self.inner, self.values, self.of, self.fusion = inner, values, of, fusion
         neighbours = Rows.of(neighbours)
         self.register_buffer("neighbours", neighbours.trained)
@@ -104,6 +190,13 @@ class Augmented(Encoder):
         self.scale = d_model**-0.5 if scaled else 1.0
         self.memory_dropout, self.fusion_dropout = Dropout(memory_dropout), Dropout(fusion_dropout)
         self.d_out = 2 * d_model if fusion.endswith("concat") else d_model
+
+    def save_files(self, folder: Path) -> None:
+        """Write the words whose vectors are the values, if neighbours are words."""
+        if self.words:
+            folder.mkdir(parents=True, exist_ok=True)
+            with atomic_write(folder / NEIGHBOURS) as stream:
+                json.dump({"width": self.values.d_out, "words": self.words}, stream, ensure_ascii=False, indent=0)
 
     def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:
         h = self.inner(x, batch)

@@ -16,6 +16,7 @@ from hanlattice.config.settings import Config
 from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.pretrained import Pretrained
+from hanlattice.encoders.augmented import Augmented
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.inputs.vocabulary import Vocabulary
@@ -72,7 +73,7 @@ def save_files(tagger: Tagger, folder: Path) -> None:
     ``embedding/parts/x``.
     """
     for name, part in tagger.named_modules():
-        if isinstance(part, Pretrained | Own):
+        if isinstance(part, Pretrained | Own | Augmented):
             part.save_files(folder.joinpath(*name.split(".")))
 
 

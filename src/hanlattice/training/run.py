@@ -105,16 +105,17 @@ def _with_enough_epochs(config: Config, prepared: Prepared, watcher: Watcher) ->
 @contextmanager
 def _cleaned_up_without_checkpoint(output: Path) -> Iterator[None]:
     """Removes the run's files if it stops before its first checkpoint."""
-    files = output / "embedding"
-    existed_before = files.exists()
+    files = [output / part for part in ("embedding", "encoder")]
+    existed_before = [folder.exists() for folder in files]
     try:
         yield
     except BaseException:
         if not (output / CHECKPOINT).exists():
             for name in (CONFIG, VOCABULARY, LEXICON, WEIGHTS, LOG):
                 (output / name).unlink(missing_ok=True)
-            if not existed_before:
-                shutil.rmtree(files, ignore_errors=True)
+            for folder, existed in zip(files, existed_before, strict=True):
+                if not existed:
+                    shutil.rmtree(folder, ignore_errors=True)
             with suppress(OSError):  # the folder may hold other files
                 output.rmdir()
         raise
