@@ -23,10 +23,16 @@ def vocabulary() -> list[str]:
     return [*MARKS, *LATIN, *met, "株", "式", "会", "社"]
 
 
-def config(name: str, positions: int = 64) -> Any:
+def config(name: str, positions: int = 64, layers: int = 2) -> Any:
     import transformers
 
-    shape = {**SHAPE, "vocab_size": len(vocabulary()), "max_position_embeddings": positions, "pad_token_id": 0}
+    shape = {
+        **SHAPE,
+        "num_hidden_layers": layers,
+        "vocab_size": len(vocabulary()),
+        "max_position_embeddings": positions,
+        "pad_token_id": 0,
+    }
     match name:
         case "bert":
             return transformers.BertConfig(**shape)
@@ -42,15 +48,15 @@ def config(name: str, positions: int = 64) -> Any:
 
 
 @cache
-def folder(name: str = "bert", positions: int = 64) -> Path:
+def folder(name: str = "bert", positions: int = 64, layers: int = 2) -> Path:
     """The folder of a model: its configuration, its weights, and a WordPiece vocabulary that lower-cases."""
     import transformers
 
-    place = tiny.folder() / f"{name}-{positions}"
+    place = tiny.folder() / f"{name}-{positions}-{layers}"
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(len(name))
         transformers.utils.logging.disable_progress_bar()
-        model = transformers.AutoModel.from_config(config(name, positions))
+        model = transformers.AutoModel.from_config(config(name, positions, layers))
     for parameter_name, parameter in model.named_parameters():
         draw = torch.Generator().manual_seed(parameter.numel())
         if parameter.dim() > 1 or parameter_name.endswith("bias"):

@@ -4,6 +4,8 @@ Nothing is shared, looked up or left out, so the cost is the paper's: ``B L L 4D
 The weights are those of the modules under test, read by name. Only the computation differs.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -33,10 +35,13 @@ def encodings(distances: FourDistances | WeightedDistances, head: Tensor, tail: 
     if isinstance(distances, WeightedDistances):
         p = waves(every, distances.fuse.in_features).to(distances.fuse.weight.dtype)
         parts = [p[ends[name] + farthest] for name in distances.names]
-        inner, _, outer = distances.weigh
+        layers: Any = distances.weigh
+        inner, _, outer = layers
         scores = torch.relu(torch.cat(parts, -1) @ inner.weight.T + inner.bias) @ outer.weight.T + outer.bias
-        shares = [score.exp() for score in scores.chunk(len(parts), -1)]
-        mixed = sum(share * part for share, part in zip(shares, parts, strict=True)) / sum(shares)
+        shares = torch.stack([score.exp() for score in scores.chunk(len(parts), -1)])
+        mixed = torch.stack([share * part for share, part in zip(shares, parts, strict=True)]).sum(0) / shares.sum(
+            0
+        )
         return mixed @ distances.fuse.weight.T + distances.fuse.bias
     weight = distances.fuse.weight
     if isinstance(distances.encode, TrainedDistances):

@@ -98,7 +98,7 @@ def augmented(
     if of == "words":
         found = _word_neighbours(tables, vectors, neighbours, vector_words)
         table = Table(found.values if values == "pretrained" else _random_rows(found.values, encoder.d_out))
-        return Augmented(encoder, found.rows, table, words=found.words, **settings)
+        return Augmented(encoder, found.rows, table, found.words, of=of, **settings)
     if vectors:
         raise ValueError("vectors are for neighbours that are words: set of = 'words'")
     rows = tables.bigrams if of == "bigrams" else tables.chars

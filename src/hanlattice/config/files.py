@@ -20,6 +20,7 @@ SOURCES = {
     "HANLATTICE_DATA": "the folder of the corpora, which docs/results.md names",
     "ONTONOTES4": "a folder with train, dev and test.char.bmes, made from LDC2011T03 (by licence of the LDC)",
     "PEOPLE_DAILY": "a folder with train, dev and test.txt, made from 199801.txt as the settings file says",
+    "WORD_VECTORS": "a file of vectors of characters and words in the text format of word2vec, such as Tencent's",
     "BERT": "the folder of a Chinese BERT in the Hugging Face format, such as a download of bert-base-chinese",
 }
 

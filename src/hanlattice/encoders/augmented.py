@@ -154,7 +154,8 @@ class Augmented(Encoder):
         inner: any encoder of characters.
         neighbours: K rows of ``values`` for each character, ``PAD`` for none; see :func:`nearest`.
         values: vectors of neighbours; they are projected if their width is not that of ``inner``.
-        of: whether rows of ``neighbours`` are those of characters or of bigrams.
+        of: whether rows of ``neighbours`` are those of characters or of bigrams; ``"words"`` are the neighbours of
+            characters.
         words: the names of the rows of ``values`` after the first two, if neighbours are words; they are saved.
         fusion: ``"gate-concat"`` is the paper's u, and ``"gate-sum"`` adds its two parts; ``"concat"`` and
             ``"sum"`` are the same without the gate.
@@ -170,13 +171,13 @@ class Augmented(Encoder):
         inner: Encoder,
         neighbours: Rows | Int[Tensor, "V K"],
         values: Table,
+        words: Sequence[str] = (),
         *,
-        of: Literal["chars", "bigrams"] = "chars",
+        of: Literal["chars", "bigrams", "words"] = "chars",
         fusion: Fusion = "gate-concat",
         scaled: bool = True,
         memory_dropout: float = 0.2,
         fusion_dropout: float = 0.2,
-        words: Sequence[str] = (),
     ):
         super().__init__()
         self.words = tuple(words)

@@ -145,8 +145,60 @@ class Gather(nn.Module):
             gathered = gathered + torch.einsum("baqp,pad->bqad", share, self._split_heads(self.place_value(places)))
         return self.norm(leaky_relu(self.output(gathered.flatten(2))) + queries)
 
+    def to_one(
+        self, query: Float[Tensor, "B 1 D"], keys: Float[Tensor, "B K D_key"], mask: Bool[Tensor, "B K"]
+    ) -> Float[Tensor, "B 1 D"]:
+        """The same for one query that is connected to all keys in ``mask``.
+
+        Keys and values are projected by linear maps. So the query is projected to the keys instead, and the
+        weighted sum of the keys to the value: one product for each head in the place of one for each key.
+        """
+        q = self._split_heads(self.query(query)).squeeze(1) * self.d_head**-0.5  # [B A d]
+        of_key, of_value = (layer.weight.view(self.heads, self.d_head, -1) for layer in (self.key, self.value))
+        constant = (q * self.key.bias.view(self.heads, -1)).sum(-1, keepdim=True)
+        scores = torch.einsum("bad,adk->bak", q, of_key) @ keys.mT + constant  # [B A K]
+        scores = scores.masked_fill(~mask.unsqueeze(1), torch.finfo(scores.dtype).min)
+        weights = self.dropout(scores.softmax(-1))
+        gathered = torch.einsum("bak,adk->bad", weights @ keys, of_value)
+        gathered = gathered + weights.sum(-1, keepdim=True) * self.value.bias.view(self.heads, -1)
+        return self.norm(leaky_relu(self.output(gathered.flatten(1).unsqueeze(1))) + query)
+
+    def to_ends(
+        self,
+        queries: Float[Tensor, "B N D"],
+        keys: Float[Tensor, "B E D_key"],
+        end: Int[Tensor, "B E"],
+        mask: Bool[Tensor, "B E"],
+    ) -> Float[Tensor, "B N D"]:
+        """The same where key 0 is connected to every query and each further key to the query ``end`` only.
+
+        The cost grows with the number of keys, not with that of pairs.
+        """
+        q, k, v = (self._split_heads(x) for x in (self.query(queries), self.key(keys), self.value(keys)))
+        q = q * self.d_head**-0.5
+        index = end[:, 1:, None].expand(-1, -1, self.heads)  # [B M A]
+        wide = index.unsqueeze(-1).expand(-1, -1, -1, self.d_head)
+        real = mask[:, 1:, None]
+        score = (q.gather(1, wide) * k[:, 1:]).sum(-1).masked_fill(~real, torch.finfo(q.dtype).min)
+        of_all = (q * k[:, :1]).sum(-1)  # [B N A]
+        top = of_all.detach().scatter_reduce(1, index, score.detach(), "amax")
+        weight_of_all, weight = (of_all - top).exp(), (score - top.gather(1, index)).exp() * real
+        total = weight_of_all.scatter_add(1, index, weight)
+        weight_of_all, weight = (
+            self.dropout(weight_of_all / total).unsqueeze(-1),
+            self.dropout(weight / total.gather(1, index)).unsqueeze(-1),
+        )
+        gathered = (weight_of_all * v[:, :1]).scatter_add(1, wide, weight * v[:, 1:])
+        return self.norm(leaky_relu(self.output(gathered.flatten(2))) + queries)
+
     def _split_heads(self, x: Float[Tensor, "*S F"]) -> Float[Tensor, "*S A d"]:
         return x.view(*x.shape[:-1], self.heads, self.d_head)
+
+
+def _gather(modules: nn.ModuleList, step: int) -> Gather:
+    gather = modules[step]
+    assert isinstance(gather, Gather)
+    return gather
 
 
 class Cell(nn.Module):
@@ -210,11 +262,6 @@ class DirectedGraph(nn.Module):
     ) -> list[Float[Tensor, "B N D"]]:
         """The states of the nodes, before the first step and after each step."""
         begin, end = (graph.tail, graph.head) if self.backward else (graph.head, graph.tail)
-        n = nodes.shape[1]
-        arrives = graph.edge_mask.unsqueeze(1) & (
-            end.unsqueeze(1) == torch.arange(n, device=end.device).unsqueeze(1)
-        )
-        arrives = torch.cat([torch.ones_like(arrives[:, :, :1]), arrives[:, :, 1:]], 2)  # [B N E]
         real_node = graph.node_mask.unsqueeze(-1)
         nodes = nodes * real_node
         relay = mean(nodes, graph.node_mask) + mean(edges, graph.edge_mask)
@@ -222,11 +269,12 @@ class DirectedGraph(nn.Module):
         for step in range(self.steps):
             origin = nodes.take_along_dim(begin.unsqueeze(-1), 1)  # the state of the node where an edge begins
             origin = torch.cat([torch.zeros_like(origin[:, :1]), origin[:, 1:]], 1)
-            to_nodes = self.to_nodes[step](nodes, torch.cat([edges, origin, lengths], -1), arrives)
+            arriving = torch.cat([edges, origin, lengths], -1)
+            to_nodes = _gather(self.to_nodes, step).to_ends(nodes, arriving, end, graph.edge_mask)
             to_relay = torch.cat(
                 [
-                    self.nodes_to_relay[step](relay, nodes, graph.node_mask.unsqueeze(1)),
-                    self.edges_to_relay[step](relay, edges, graph.edge_mask.unsqueeze(1)),
+                    _gather(self.nodes_to_relay, step).to_one(relay, nodes, graph.node_mask),
+                    _gather(self.edges_to_relay, step).to_one(relay, edges, graph.edge_mask),
                 ],
                 -1,
             )

@@ -59,22 +59,20 @@ class VectorAttention(nn.Module):
         self.word = nn.Linear(d_word, (1 + self.gates) * d_model, bias=False)
         self.top = nn.Linear(d_model, self.gates * d_model, bias=False) if rethinking else None
 
-    def contributions(
-        self, words: Float[Tensor, "B S N D_word"], top: Float[Tensor, "B N D"] | None
-    ) -> Float[Tensor, "B S N _"]:
-        """The contributions of words and of the top layer to candidates and gates, for all layers at once."""
-        contributions: Tensor = self.word(words)
-        if self.top is None or top is None:
-            return contributions
-        return contributions + pad(self.top(top), (top.shape[-1], 0)).unsqueeze(1)
+    def of_top(self, top: Float[Tensor, "B N D"] | None) -> Float[Tensor, "B N _"] | None:
+        """The contribution of the top layer to candidates and gates."""
+        return None if self.top is None or top is None else pad(self.top(top), (top.shape[-1], 0))
 
     def forward(
         self,
         features: Float[Tensor, "B N D"],
-        contributions: Float[Tensor, "B N _"],
+        of_words: Float[Tensor, "B N _"],
         top: Float[Tensor, "B N D"] | None,
+        of_top: Float[Tensor, "B N _"] | None,
     ) -> Float[Tensor, "B N D"]:
-        new, *gates = (self.features(features) + contributions).chunk(1 + self.gates, -1)
+        """The merged features; ``of_words`` and ``of_top`` are contributions to candidates and gates."""
+        projected = self.features(features) + of_words
+        new, *gates = (projected if of_top is None else projected + of_top).chunk(1 + self.gates, -1)
         candidates = [new.tanh(), features] if top is None else [new.tanh(), features, top]
         weights = torch.stack(gates[: len(candidates)]).sigmoid().softmax(0)
         return (weights * torch.stack(candidates)).sum(0)
@@ -93,16 +91,15 @@ class Direction(nn.Module):
     def forward(
         self,
         first: Float[Tensor, "B N D"],
-        words: Float[Tensor, "B S N D_word"],
+        of_words: Float[Tensor, "B S N _"],
         mask: Bool[Tensor, "B N"],
         top: Float[Tensor, "B N D"] | None,
     ) -> list[Float[Tensor, "B N D"]]:
-        layers, x = [], first
-        for window, contributions in zip(
-            self.windows, self.attention.contributions(words, top).unbind(1), strict=True
-        ):
+        """The layers of one reading; ``of_words`` are the contributions of the words of each layer."""
+        layers, x, of_top = [], first, self.attention.of_top(top)
+        for window, of_layer in zip(self.windows, of_words.unbind(1), strict=True):
             features = window(self._pairs(self.dropout(x))).tanh()
-            x = self.attention(features, contributions, top) * mask.unsqueeze(-1)
+            x = self.attention(features, of_layer, top, of_top) * mask.unsqueeze(-1)
             layers.append(x)
         return layers
 
@@ -174,7 +171,10 @@ class LRCNN(Encoder):
         first = self.first(x).tanh() * batch.mask.unsqueeze(-1)
         embedded = self.words(x, batch.words)
         places = (batch.words.head, batch.words.tail)[: len(self.directions)]
-        words = [self._by_length(embedded, batch.words, x.shape[1], place) for place in places]
+        words = [
+            self._by_length(direction, embedded, batch.words, x.shape[1], place)
+            for direction, place in zip(self.directions, places, strict=True)
+        ]
         top: Tensor | None = None
         for _ in range(1 + self.rethinking):
             outputs = [d(first, w, batch.mask, top) for d, w in zip(self.directions, words, strict=True)]
@@ -185,16 +185,20 @@ class LRCNN(Encoder):
         return torch.einsum("bnl,bnld->bnd", weights, features)
 
     def _by_length(
-        self, embedded: EmbeddedWords, words: Words, n: int, place: Int[Tensor, "B M"]
-    ) -> Float[Tensor, "B S {n} D_word"]:
-        """Word vectors by layer and character: a word stands at its ``place``, ``no_word`` where there is none."""
+        self, direction: nn.Module, embedded: EmbeddedWords, words: Words, n: int, place: Int[Tensor, "B M"]
+    ) -> Float[Tensor, "B S {n} _"]:
+        """The contributions of words by layer and character; ``no_word`` contributes where there is none.
+
+        A word stands at its ``place``. Each word is projected once, not in every layer and reading.
+        """
+        assert isinstance(direction, Direction)
+        project = direction.attention.word
+        projected = torch.cat([project(embedded.vectors.flatten(0, 1)), project(self.no_word)])
         length, n_layers = words.tail - words.head + 1, self.layers - 1
         read = embedded.mask & (length >= 2) & (length <= self.layers)
-        # Words that are not read go to a last row, which is dropped.
-        row = torch.where(read, (length - 2) * n + place, n_layers * n)
-        b, d = len(row), embedded.vectors.shape[-1]
-        index = row.unsqueeze(-1).expand(-1, -1, d)
-        placed = embedded.vectors.new_zeros(b, n_layers * n + 1, d).scatter_add(1, index, embedded.vectors)
-        matched = read.new_zeros(b, n_layers * n + 1).scatter(1, row, True)
-        placed = torch.where(matched.unsqueeze(-1), placed, self.no_word.to(placed.dtype))
-        return placed[:, :-1].reshape(b, n_layers, n, d)
+        # Words that are not read go to a last column, which is dropped.
+        column = torch.where(read, (length - 2) * n + place, n_layers * n)
+        none = torch.full((len(column), n_layers * n + 1), column.numel(), device=column.device)
+        number = torch.arange(column.numel(), device=column.device).view_as(column)
+        row = none.scatter(1, column, number)[:, :-1].reshape(-1, n_layers, n)
+        return nn.functional.embedding(row, projected)

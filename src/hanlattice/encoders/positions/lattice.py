@@ -227,7 +227,7 @@ class WeightedDistances(nn.Module):
         head = torch.arange(-reach, reach + 1, device=lengths.device)[:, None]
         ends = {"h": torch.zeros_like(lengths), "t": lengths - 1}  # of keys, from their heads
         start = {"h": 0, "t": query_length - 1}  # of queries
-        between = torch.stack([head + start[query] - ends[key] for query, key in self.names], -1)  # [S K parts]
+        between = torch.stack([head + start[name[0]] - ends[name[1]] for name in self.names], -1)  # [S K parts]
         p = self.encode(between.clamp(-reach, reach)).to(self.fuse.weight.dtype)  # [S K parts D]
         weights = self.weigh(p.flatten(2)).unflatten(-1, (len(self.names), -1)).softmax(-2)
         return self.fuse((weights * p).sum(-2))
