@@ -64,7 +64,6 @@ OF_PARTS: dict[str, Range] = {
             "trained_distances",
             "hidden_beyond",
             "log_distance",
-            "vector_words",
         ),
         COUNT,
     ),
@@ -83,6 +82,7 @@ OF_PARTS: dict[str, Range] = {
     ),
     **dict.fromkeys(("lora_alpha", "interval"), POSITIVE),
     "none_bias": WEIGHT,
+    "vector_words": at_least(0),
     "extra_tags": Range(0, 1000),
     "origin": Range(-65_536, 65_536, "characters"),
 }

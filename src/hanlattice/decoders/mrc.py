@@ -86,6 +86,9 @@ class StartsEndsMatches(Decoder):
         ValueError: The threshold is not between 0 and 1.
     """
 
+    ends: nn.Linear
+    match: nn.Linear
+
     def __init__(
         self, labels: tuple[str, ...], d_hidden: int, weights: LossWeights, threshold: float, nested: bool
     ):
@@ -95,6 +98,11 @@ class StartsEndsMatches(Decoder):
         self.labels, self.nested, self.d_hidden = tuple(labels), nested, d_hidden
         self.min_score = log(threshold / (1 - threshold))
         self.weights = weights
+
+    def soften(self, temperature: float) -> dict[str, Any]:
+        divide(temperature, *self.ends.parameters(), *self.match.parameters())
+        self.min_score /= temperature
+        return {"threshold": probability(self.min_score)}
 
     @abstractmethod
     def _split(self, scores: Tensor) -> tuple[Float[Tensor, "S B T N"], Tensor]:
@@ -255,11 +263,6 @@ class MRC(StartsEndsMatches):
         starts_and_ends = linear(h, classifiers[:, :-1], classifiers[:, -1])
         return torch.cat([starts_and_ends, self.parts(h)], -1)
 
-    def soften(self, temperature: float) -> dict[str, Any]:
-        divide(temperature, *self.ends.parameters(), *self.match.parameters())
-        self.min_score /= temperature
-        return {"threshold": probability(self.min_score)}
-
     def _split(self, scores: Tensor) -> tuple[Float[Tensor, "S B T N"], Float[Tensor, "S B N H"]]:
         """The log-odds of starts and ends, and the parts of matches of first and last characters."""
         n_labels = len(self.labels)
@@ -324,11 +327,6 @@ class JointMRC(StartsEndsMatches):
         """For each character and label the log-odds of a start and of an end, and the two parts of a match."""
         of_labels = h.reshape(*h.shape[:-1], len(self.labels), -1)  # [B N T d]
         return torch.cat([self.ends(of_labels), self.parts(of_labels)], -1).flatten(2)
-
-    def soften(self, temperature: float) -> dict[str, Any]:
-        divide(temperature, *self.ends.parameters(), *self.match.parameters())
-        self.min_score /= temperature
-        return {"threshold": probability(self.min_score)}
 
     def _split(self, scores: Tensor) -> tuple[Float[Tensor, "S B T N"], Float[Tensor, "S B N T H"]]:
         of_labels = at_least_float32(scores).reshape(*scores.shape[:-1], len(self.labels), -1)

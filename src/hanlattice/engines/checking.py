@@ -145,8 +145,7 @@ def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
         if found[name][key] not in values:
             only = " or ".join(map(repr, values))
             raise EngineError(
-                f"C kernels and numpy run {name}.{key} = {only} only, not {found[name][key]!r};"
-                " use another engine"
+                f"C kernels and numpy run {name}.{key} = {only} only, not {found[name][key]!r}; use another engine"
             )
     heads, d_model = found["encoder"]["heads"], found["encoder"]["d_model"]
     if d_model % heads:

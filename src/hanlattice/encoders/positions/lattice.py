@@ -224,7 +224,7 @@ class WeightedDistances(nn.Module):
     ) -> Float[Tensor, "S K D"]:
         """The table of encodings for query nodes of one length: see :meth:`FourDistances.forward`."""
         reach = n_chars - 1
-        head = torch.arange(-reach, reach + 1, device=lengths.device)[:, None]
+        head = torch.arange(2 * n_chars - 1, device=lengths.device)[:, None] - reach
         ends = {"h": torch.zeros_like(lengths), "t": lengths - 1}  # of keys, from their heads
         start = {"h": 0, "t": query_length - 1}  # of queries
         between = torch.stack([head + start[name[0]] - ends[name[1]] for name in self.names], -1)  # [S K parts]
