@@ -340,6 +340,20 @@ class Flat(Encoder):
         return self.dropout(h)
 
 
+Fusion = Literal["relu", "linear", "attention", "gate"]
+
+
+def _encodings(
+    d_model: int, distances: Distances, origin: int, trained_distances: int, fusion: Fusion
+) -> Encodings:
+    """Relative positions by the settings of :func:`build_flat`."""
+    encode = TrainedDistances(d_model, trained_distances, origin) if trained_distances else Sines(d_model, origin)
+    if fusion in ("attention", "gate"):
+        return WeightedDistances(d_model, distances, "gate" if fusion == "gate" else "attention", encode=encode)
+    activation = nn.ReLU(inplace=True) if fusion == "relu" else nn.Identity()
+    return FourDistances(d_model, distances, origin, encode=encode, activation=activation)
+
+
 def build_flat(
     d_in: int,
     words: WordEmbedding,
@@ -351,7 +365,7 @@ def build_flat(
     distances: Distances = "four",
     origin: int = 0,
     trained_distances: int = 0,
-    fusion: Literal["relu", "linear", "attention", "gate"] = "relu",
+    fusion: Fusion = "relu",
     hidden: Literal["nothing", "self_matched", "distant"] = "nothing",
     hidden_beyond: int = 10,
     residual: Literal["input", "self"] = "input",
@@ -368,21 +382,14 @@ def build_flat(
     ``distances`` and ``origin`` are arguments of :class:`FourDistances`. Ablations of the paper and its code:
     ``trained_distances`` is the limit of :class:`TrainedDistances`, 0 for sinusoids; the ``fusion`` of distances is
     that of :class:`FourDistances`, with or without ReLU, or of :class:`WeightedDistances`; ``hidden`` is one of
-    :class:`SelfMatched` and :class:`Distant`, which has ``hidden_beyond`` as its limit. Dropout rates:
-    ``feed_forward_dropout`` inside the feed-forward, ``attention_dropout`` for attention weights, ``layer_dropout``
-    for the output of the attention, and ``output_dropout`` for the result. Settings that do not fit together are a
-    ValueError.
+    :class:`SelfMatched` and :class:`Distant` (limit ``hidden_beyond``). ``feed_forward_dropout`` is the rate inside
+    the feed-forward, ``attention_dropout`` that for attention weights, ``layer_dropout`` that for the output of the
+    attention, and ``output_dropout`` that for the result. Settings that do not fit together are a ValueError.
     """
     # Weights are drawn in the order of construction: changing it changes what a seed gives.
     char_projection, word_projection = nn.Linear(d_in, d_model), nn.Linear(words.d_out, d_model)
-    encode = TrainedDistances(d_model, trained_distances, origin) if trained_distances else Sines(d_model, origin)
-    encodings: Encodings
-    if fusion in ("attention", "gate"):
-        encodings = WeightedDistances(d_model, distances, fusion, encode=encode)
-    else:
-        activation = nn.ReLU(inplace=True) if fusion == "relu" else nn.Identity()
-        encodings = FourDistances(d_model, distances, origin, encode=encode, activation=activation)
-    hiding = {"nothing": None, "self_matched": SelfMatched(), "distant": Distant(hidden_beyond)}[hidden]
+    encodings = _encodings(d_model, distances, origin, trained_distances, fusion)
+    hidings = {"nothing": None, "self_matched": SelfMatched(), "distant": Distant(hidden_beyond)}
     attention = partial(
         LatticeAttention,
         d_model,
@@ -391,7 +398,7 @@ def build_flat(
         output_projection=output_projection,
         scaled=scaled,
         dropout=attention_dropout,
-        hidden=hiding,
+        hidden=hidings[hidden],
     )
     feed_forward = partial(FeedForward, d_model, d_feed_forward, feed_forward_dropout)
     layer = partial(FlatLayer, d_model=d_model, residual=residual, dropout=layer_dropout)
