@@ -97,7 +97,8 @@ _NONE = Overrides()
 class NER:
     """A model for named entity recognition: an engine with its vocabulary, settings and lexicon.
 
-    ``ner(text)`` gives a :class:`Document`, and ``ner(texts)`` gives an iterator of documents. The lexicon is live:
+    ``ner(text)`` gives a :class:`Document`, ``ner(texts)`` a list of documents for a list or tuple of texts, and an
+    iterator of documents for any other iterable. The lexicon is live:
     edits of ``ner.lexicon`` take effect at the next call. ``convention`` is the annotation convention of the
     entities; an empty one is the model's default. ``patterns`` are the regular entities that every call also finds;
     None for none.
@@ -206,10 +207,14 @@ class NER:
     @overload
     def __call__(self, text: str) -> Document: ...  # type: ignore[overload-overlap]  # a str also iterates
     @overload
+    def __call__(self, text: list[str] | tuple[str, ...]) -> list[Document]: ...  # type: ignore[overload-overlap]
+    @overload
     def __call__(self, text: Iterable[str]) -> Iterator[Document]: ...
-    def __call__(self, text: str | Iterable[str]) -> Document | Iterator[Document]:
+    def __call__(self, text: str | Iterable[str]) -> Document | list[Document] | Iterator[Document]:
         if isinstance(text, str):
             return self._predict([text], self._overrides.get(), BATCH)[0]
+        if isinstance(text, list | tuple):
+            return list(self.pipe(text))
         return self.pipe(text)
 
     @overload
@@ -235,6 +240,8 @@ class NER:
         """
         if batch_size < 1:
             raise HanlatticeError(f"batch_size must be at least 1, not {batch_size}")
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            raise HanlatticeError(f"texts must be an iterable of str, such as a list, not {_shown(texts)}")
         if not as_tuples:
             return self._stream(texts, batch_size, self._overrides.get())
         return self._stream_pairs(texts, batch_size, self._overrides.get())
@@ -307,6 +314,9 @@ class NER:
     def _predict(self, texts: Sequence[str], overrides: Overrides, batch_size: int) -> list[Document]:
         lexicon = self.lexicon if overrides.lexicon is None else overrides.lexicon
         convention = overrides.convention or self.convention
+        for text in texts:
+            if not isinstance(text, str):
+                raise HanlatticeError(f"a text must be a str, not {_shown(text)}; replace missing texts by ''")
         size, overlap = self.config.text.window, self.config.text.overlap
         normalised = self.normaliser.all(texts)
         cut = [windows(plain.text, size, overlap) for plain in normalised]
@@ -394,6 +404,12 @@ class _Words:
             if not self._found:
                 self._found = self._ner._words(self._texts, self._overrides)
         return self._found[i]
+
+
+def _shown(thing: object) -> str:
+    """A value of a wrong type, for an error message."""
+    text = repr(thing)
+    return f"{type(thing).__name__} ({text if len(text) <= 40 else text[:39] + '…'})"
 
 
 def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None, patterns: Patterns | None = None) -> NER:

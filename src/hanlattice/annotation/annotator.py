@@ -24,17 +24,35 @@ class Annotator:
         self.job = job
         return_freed_memory()
         self.ner = load(
-            job.model, device=job.device, threads=job.threads, convention=job.convention, trust=job.trust
+            job.model,
+            device=job.device,
+            engine=job.engine,
+            threads=job.threads,
+            int8=job.int8,
+            convention=job.convention,
+            trust=job.trust,
         )
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(job.threads)
         for path in job.lexicons:
             self.ner.lexicon.update(Lexicon.open(path).entries(), source=path)
+        self._blocked: dict[str, set[str] | None] = {}
+        for text, label in job.block:
+            labels = self._blocked.setdefault(text, set())
+            if not label:
+                self._blocked[text] = None
+            elif labels is not None:
+                labels.add(label)
 
     def __call__(self, chunk: Chunk) -> Part:
         job = self.job
         rows = INPUT_FORMATS[chunk.format].rows(chunk, job.column, job.into)
-        with self.ner.using(threshold=job.threshold, patterns=job.patterns):
+        with self.ner.using(
+            threshold=job.threshold,
+            force=dict(job.force) or None,
+            block=self._blocked or None,
+            patterns=job.patterns,
+        ):
             found = self.ner.pipe(rows.texts, batch_size=job.batch_size)
             entities = [[entity.to_dict() for entity in document.entities] for document in found]
         data = OUTPUT_FORMATS[job.output].write(rows, entities, job.into)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hanlattice.api import EngineName
 from hanlattice.model.digests import digest
 from hanlattice.model.folder import ModelFolder
 from hanlattice.patterns import Patterns
@@ -26,6 +27,10 @@ class Job:
         convention: annotation convention of the entities; empty for the default of the model.
         trust: allow the model to import code, as in :func:`hanlattice.load`.
         patterns: regular entities to find too.
+        engine: what runs the model, as in :func:`hanlattice.load`.
+        int8: multiply with int8 weights; ``None`` follows the settings of the model.
+        force: pairs of a text that is always an entity and its label.
+        block: pairs of a text that is never an entity and the label that it never has; an empty one is any label.
     """
 
     output: str = "jsonl"
@@ -40,6 +45,10 @@ class Job:
     convention: str = ""
     trust: bool = False
     patterns: Patterns | None = None
+    engine: EngineName = "auto"
+    int8: bool | None = None
+    force: tuple[tuple[str, str], ...] = ()
+    block: tuple[tuple[str, str], ...] = ()
 
     def identity(self) -> dict[str, Any]:
         """Everything that the annotations depend on; files are represented by a hash of their content.
@@ -64,4 +73,8 @@ class Job:
             "threads": self.threads,
             "convention": convention,
             **({} if self.patterns is None else {"patterns": repr(self.patterns)}),
+            "engine": self.engine,
+            "int8": self.int8,
+            "force": [list(pair) for pair in self.force],
+            "block": [list(pair) for pair in self.block],
         }

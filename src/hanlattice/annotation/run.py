@@ -20,6 +20,8 @@ Engine = Callable[[Iterator[Chunk], Job], Iterable[Part]]
 """Annotates chunks; may return the parts in any order."""
 
 CHUNK_ROWS = 2000
+# Endings that name a file, but not one that can be written; a folder of this name would be a surprise.
+NOT_WRITTEN = (".csv", ".tsv", ".txt", ".json", ".gz", ".zst", ".xlsx", ".arrow", ".html")
 
 
 class Watcher(Protocol):
@@ -81,6 +83,11 @@ def annotate(
     watcher, output = watcher or Silent(), Path(output)
     file_formats = [name for name, kind in OUTPUT_FORMATS.items() if output.name.endswith(kind.suffix)]
     job = replace(job, output=file_formats[0]) if file_formats else job
+    if not file_formats and output.suffix.lower() in NOT_WRITTEN and not output.is_dir():
+        raise ConfigError(
+            f"{output}: files of rows are written as {', '.join(kind.suffix for kind in OUTPUT_FORMATS.values())};"
+            " name one of them, or a folder without such an ending"
+        )
     found = find_inputs(inputs, format, output)
     _check(found, job)
     folder = RunFolder.of(output, job)

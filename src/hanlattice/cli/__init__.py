@@ -50,6 +50,14 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, 1)
+            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -69,7 +77,8 @@ def _command(name: str) -> Any:
 
 
 def _app(**settings: Any) -> typer.Typer:
-    return typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, **settings)
+    settings = {"add_completion": False, **settings}
+    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, **settings)
 
 
 def _version(wanted: bool) -> None:
@@ -80,7 +89,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-app = _app(cls=_Commands, no_args_is_help=True)
+app = _app(cls=_Commands, no_args_is_help=True, add_completion=True)
 
 
 @app.callback(help="Chinese named entity recognition on word lattices.")

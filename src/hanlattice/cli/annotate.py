@@ -12,7 +12,11 @@ import typer
 from hanlattice.cli import Interrupted
 from hanlattice.cli.options import (
     BatchSizeOption,
+    BlockOption,
     ConventionOption,
+    DeviceOption,
+    ForceOption,
+    Int8Option,
     LexiconOption,
     ModelOption,
     PatternsOption,
@@ -20,8 +24,12 @@ from hanlattice.cli.options import (
     ThresholdOption,
     TodayOption,
     TrustOption,
+    blocked,
     chosen_patterns,
+    forced,
+    model_path,
 )
+from hanlattice.cli.options import Engine as ModelEngine
 
 if TYPE_CHECKING:
     from hanlattice.annotation import Run, Watcher
@@ -45,7 +53,7 @@ class Format(StrEnum):
     parquet = "parquet"
 
 
-class Engine(StrEnum):
+class Runner(StrEnum):
     """What runs the workers."""
 
     local = "local"
@@ -72,14 +80,23 @@ def annotate(
     threshold: ThresholdOption = 0.0,
     patterns: PatternsOption = None,
     today: TodayOption = None,
+    force: ForceOption = None,
+    block: BlockOption = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes or Ray actors; each has its own model.")] = 1,
     threads: Annotated[int, typer.Option(min=1, help="Threads per worker.")] = 1,
     batch_size: BatchSizeOption = 32,
     chunk_rows: Annotated[
         int, typer.Option(min=1, help="Rows per part; a stopped run repeats at most this many per worker.")
     ] = 2000,
-    device: Annotated[str, typer.Option(help="Device of the model: cpu or cuda.")] = "cpu",
-    engine: Annotated[Engine, typer.Option(help="Local processes, or Ray.")] = Engine.local,
+    device: DeviceOption = "cpu",
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="What runs the model: auto, native, onnx, numpy or torch. (local and ray: older form of --runner.)"
+        ),
+    ] = "auto",
+    int8: Int8Option = False,
+    runner: Annotated[Runner, typer.Option(help="What runs the workers: local processes, or Ray.")] = Runner.local,
     cpus_per_worker: Annotated[
         float, typer.Option(min=0.0, help="CPU cores that Ray reserves for each actor.")
     ] = 1.0,
@@ -99,9 +116,13 @@ def annotate(
     if len(paths) < 2:
         raise typer.BadParameter("name the files to annotate and then the file or folder to write: IN OUT")
     *inputs, output = paths
+    if engine in set(Runner):
+        engine, runner = "auto", Runner(engine)
+    if engine not in set(ModelEngine):
+        raise typer.BadParameter(f"{engine!r} is not one of {', '.join(ModelEngine)}", param_hint="--engine")
     job = Job(
         format.value,
-        model,
+        model_path(model),
         tuple(map(str, lexicon or [])),
         threshold,
         column,
@@ -112,8 +133,12 @@ def annotate(
         convention or "",
         trust,
         chosen_patterns(patterns, today),
+        ModelEngine(engine).value,
+        int8 or None,
+        tuple(forced(force).items()),
+        tuple((text, label) for text, labels in blocked(block).items() for label in sorted(labels or {""})),
     )
-    work = _engine(engine, workers, cpus_per_worker, gpus_per_worker)
+    work = _runner(runner, workers, cpus_per_worker, gpus_per_worker)
     form = input_format and input_format.value
     start = time.monotonic()
     try:
@@ -127,8 +152,8 @@ def annotate(
         raise typer.Exit(1)
 
 
-def _engine(engine: Engine, workers: int, cpus: float, gpus: float) -> Any:
-    if engine is Engine.local:
+def _runner(runner: Runner, workers: int, cpus: float, gpus: float) -> Any:
+    if runner is Runner.local:
         from hanlattice.annotation import local
 
         return partial(local, workers=workers)

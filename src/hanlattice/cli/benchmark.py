@@ -8,7 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.cli.options import ConventionOption, ModelArgument, QuietOption, TrustOption, model_path
+from hanlattice.cli.options import (
+    BlockOption,
+    ConventionOption,
+    DeviceOption,
+    Engine,
+    EngineOption,
+    ForceOption,
+    Int8Option,
+    LexiconOption,
+    ModelArgument,
+    ModelOption,
+    QuietOption,
+    ThreadsOption,
+    ThresholdOption,
+    TrustOption,
+    following,
+    load_model,
+    model_path,
+    one_model,
+)
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import DataError, HanlatticeError
 
@@ -19,16 +38,20 @@ if TYPE_CHECKING:
 
 
 def benchmark(
-    model: ModelArgument = "default",
+    argument: ModelArgument = None,
+    model: ModelOption = None,
     text: Annotated[Path | None, typer.Option(help="Text to read; by default a generated one.")] = None,
     lengths: Annotated[str, typer.Option(help="Characters per text, such as 20,50,200.")] = "20,50,200",
     batch_sizes: Annotated[str, typer.Option(help="Texts per batch, such as 1,16,64.")] = "1,16,64",
-    engine: Annotated[
-        str, typer.Option(help="native, onnx, numpy, torch, or auto for the first that runs the model.")
-    ] = "auto",
-    int8: Annotated[bool, typer.Option("--int8", help="Multiply with int8 weights.")] = False,
-    threads: Annotated[int, typer.Option(min=0, help="Threads per call; 0 for one per core.")] = 1,
+    engine: EngineOption = Engine.auto,
+    int8: Int8Option = False,
+    device: DeviceOption = "cpu",
+    threads: ThreadsOption = 1,
     convention: ConventionOption = None,
+    lexicon: LexiconOption = None,
+    force: ForceOption = None,
+    block: BlockOption = None,
+    threshold: ThresholdOption = 0.0,
     seconds: Annotated[float, typer.Option(min=0.01, help="Time for each measurement.")] = 1.0,
     format: Annotated[str, typer.Option(help="table or jsonl.")] = "table",  # noqa: A002
     trust: TrustOption = False,
@@ -38,27 +61,37 @@ def benchmark(
 
     Results depend on the machine and its load: compare only results measured at the same time.
     """
-    from hanlattice.api import load
     from hanlattice.benchmark import measure_latency, measure_startup, measure_throughput, random_text, split_text
 
     sizes, batches = _numbers(lengths, "--lengths"), _numbers(batch_sizes, "--batch-sizes")
     if format not in ("table", "jsonl"):
         raise HanlatticeError(f"--format must be table or jsonl, not {format!r}")
     settings = {
-        "model_folder": model_path(model),
-        "engine": engine,
+        "model_folder": model_path(one_model(argument, model)),
+        "device": device,
+        "engine": engine.value,
         "threads": threads,
         "int8": int8 or None,
         "convention": convention or "",
         "trust": trust,
     }
-    ner = load(**settings)  # type: ignore[arg-type]  # checked by load
+    ner = load_model(
+        one_model(argument, model),
+        lexicon or [],
+        convention=convention,
+        engine=engine,
+        int8=int8,
+        device=device,
+        threads=threads,
+        trust=trust,
+    )
     source = _text(text) if text else random_text(ner.lexicon, CHARACTERS)
     texts = {length: split_text(source, length, -(-CHARACTERS // length)) for length in sizes}
     if not quiet:
         typer.echo(f"{type(ner.engine).__name__}, {threads or 'all'} threads", err=True)
-    speeds = [measure_throughput(ner, texts[n], size, seconds) for n in sizes for size in batches]
-    latencies = [measure_latency(ner, texts[n][:200], seconds) for n in sizes]
+    with following(ner, force, block, threshold):
+        speeds = [measure_throughput(ner, texts[n], size, seconds) for n in sizes for size in batches]
+        latencies = [measure_latency(ner, texts[n][:200], seconds) for n in sizes]
     startup = measure_startup(settings, texts[sizes[0]][:500])
     if format == "jsonl":
         rows = [*map(asdict, speeds), *map(asdict, latencies), asdict(startup)]

@@ -5,13 +5,28 @@ from typing import Annotated
 
 import typer
 
-from hanlattice.cli.options import ConventionOption, ModelArgument, QuietOption, TrustOption, model_path
+from hanlattice.cli.options import (
+    PACKAGED,
+    ConventionOption,
+    ModelOption,
+    QuietOption,
+    TrustOption,
+    model_path,
+    with_model,
+    wrote,
+)
 
 
 def calibrate(
-    model: ModelArgument,
-    dev: Annotated[str, typer.Argument(help="Corpus with gold entities that the model was not trained on.")],
-    output: Annotated[Path, typer.Argument(help="New folder for the calibrated model.")],
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DEV OUTPUT",
+            help="Corpus with gold entities that the model was not trained on, and a new folder for the calibrated"
+            " model. (Older form: MODEL DEV OUTPUT.)",
+        ),
+    ],
+    model: ModelOption = None,
     convention: ConventionOption = None,
     trust: TrustOption = False,
     quiet: QuietOption = False,
@@ -24,11 +39,14 @@ def calibrate(
     from hanlattice.api import need_torch
     from hanlattice.model.folder import ModelFolder
 
+    model, (dev, output) = with_model(arguments, model, "DEV", "OUTPUT")
+    model = model or PACKAGED
     folder = ModelFolder.open(model_path(model))
     need_torch("calibration")
     from hanlattice.evaluation.temperature import calibrate as write
 
-    done = write(folder.path, dev, output, convention=convention or "", trust=trust)
+    done = write(folder.path, dev, Path(output), convention=convention or "", trust=trust)
+    wrote(output, quiet=quiet)
     if quiet:
         return
     before, after = done.before, done.after

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.cli.options import EndsOption, SchemeOption, UnitsOption
+from hanlattice.cli.options import EndsOption, SchemeOption, UnitsOption, wrote
 from hanlattice.errors import HanlatticeError
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def convert(
         source, from_, scheme=scheme, strict=strict, ends=ends, units=units, on_defect=losses.take
     )
     corpus.write(losses.without(documents, corpus.carries(format), format), target, format)
+    if target != "-":
+        wrote(target)
     for what, n in losses.grave.items():
         typer.echo(f"dropped: {n} {what}, first at {losses.first[what]}", err=True)
     for what, n in losses.minor.items():

@@ -1,9 +1,10 @@
 """``hanlattice evaluate``: the scores of a model on an annotated corpus."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial as partial_function
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,16 +12,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli.options import (
+    PACKAGED,
     BatchSizeOption,
+    BlockOption,
     ConventionOption,
+    DeviceOption,
+    Engine,
+    EngineOption,
+    ForceOption,
+    Int8Option,
     LexiconOption,
-    ModelArgument,
+    ModelOption,
     QuietOption,
     SchemeOption,
+    ThreadsOption,
     ThresholdOption,
     TrustOption,
+    following,
     load_model,
     model_path,
+    with_model,
+    wrote,
 )
 from hanlattice.errors import DataError
 
@@ -75,8 +87,13 @@ class Result:
 
 
 def evaluate(
-    model: ModelArgument,
-    file: Annotated[str, typer.Argument(help="Corpus with gold entities; a brat folder; - is stdin.")],
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE", help="Corpus with gold entities; a brat folder; - is stdin. (Older form: MODEL FILE.)"
+        ),
+    ],
+    model: ModelOption = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Count overlaps with the right label as correct.")
     ] = False,
@@ -97,6 +114,12 @@ def evaluate(
     rename: Annotated[str, typer.Option("--map", help="Rename gold labels, such as NR=PER,NS=LOC.")] = "",
     lexicon: LexiconOption = None,
     threshold: ThresholdOption = 0.0,
+    force: ForceOption = None,
+    block: BlockOption = None,
+    engine: EngineOption = Engine.auto,
+    int8: Int8Option = False,
+    device: DeviceOption = "cpu",
+    threads: ThreadsOption = 0,
     errors: Annotated[
         Path | None, typer.Option(help="Page (.html) to write, with scores and errors of the first model.")
     ] = None,
@@ -115,16 +138,24 @@ def evaluate(
     because of its length, its label or a form that the model cannot predict: such entities are counted, and the
     first ones are printed.
     """
+    model, (file,) = with_model(arguments, model, "FILE")
+    model = model or PACKAGED
     names, steps = _renaming(rename), _steps(thresholds)
     if errors is not None and errors.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{errors}: name a page, such as report.html", param_hint="--errors")
     documents = _documents(file, from_, scheme, strict)
     gold = [[span._replace(label=names.get(span.label, span.label)) for span in d.spans] for d in documents]
     models = [(model, convention)] if compare is None else [(model, convention), (compare, compare_convention)]
-    ners = [_loaded(name, other or convention, gold, lexicon or [], trust) for name, other in models]
-    evaluations = [
-        _evaluation(ner, documents, gold, batch_size, keep_lattices=errors is not None, quiet=quiet) for ner in ners
-    ]
+    load = partial_function(
+        load_model, lexicons=lexicon or [], engine=engine, int8=int8, device=device, threads=threads, trust=trust
+    )
+    ners = [_loaded(load, name, other or convention, gold) for name, other in models]
+    evaluations = []
+    for ner in ners:
+        with following(ner, force, block):
+            evaluations.append(
+                _evaluation(ner, documents, gold, batch_size, keep_lattices=errors is not None, quiet=quiet)
+            )
     results = {
         name: _result(evaluation, documents, threshold, steps, partial)
         for (name, _), evaluation in zip(models, evaluations, strict=True)
@@ -142,6 +173,7 @@ def evaluate(
             threshold=threshold,
             train=train or [],
         )
+        wrote(errors, quiet=quiet)
     _print(results, _comparison(gold, evaluations, threshold), mode, format)
 
 
@@ -178,10 +210,10 @@ def _renaming(text: str) -> dict[str, str]:
 
 
 def _loaded(
-    model: str, convention: str | None, gold: "Sequence[Sequence[Span]]", lexicons: Sequence[Path], trust: bool
+    load: "Callable[..., NER]", model: str, convention: str | None, gold: "Sequence[Sequence[Span]]"
 ) -> "NER":
     """A model; warns about gold labels that it does not have."""
-    ner = load_model(model_path(model), lexicons, convention=convention, trust=trust)
+    ner = load(model, convention=convention)
     unknown = sorted({span.label for spans in gold for span in spans} - set(ner.labels))
     if unknown:
         typer.echo(

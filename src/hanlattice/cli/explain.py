@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.cli.options import ConventionOption, LexiconOption, ModelOption, TrustOption, load_model
+from hanlattice.cli.options import ConventionOption, LexiconOption, ModelOption, TrustOption, load_model, wrote
 from hanlattice.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hanlattice.api import EngineName
     from hanlattice.explain import Reading
 
 SENTENCE = "李明去了南京市长江大桥"
@@ -45,6 +44,7 @@ def explain(
         from hanlattice.explain.position_figure import draw
 
         draw(positions, text)
+        wrote(positions)
         return
     _explain(text, output, model, lexicon or [], by, convention, trust)
 
@@ -66,7 +66,7 @@ def _explain(
         raise ConfigError(f"{output}: write a picture (.svg), a page (.html) or numbers (.json)")
     if by not in ("influence", "attention", "none"):
         raise ConfigError(f"--by must be influence, attention or none, not {by!r}")
-    engine: EngineName = "torch" if by == "attention" else "auto"
+    engine = "torch" if by == "attention" else "auto"
     ner = load_model(model, lexicons, convention=convention, engine=engine, trust=trust)
     found = reading(ner, text, by=by)  # type: ignore[arg-type]  # one of the three, as checked above
     match kind:
@@ -82,6 +82,7 @@ def _explain(
     assert output is not None  # a kind was found in its name
     with atomic_write(output) as stream:
         stream.write(written)
+    wrote(output)
 
 
 def _print(found: "Reading") -> None:

@@ -5,12 +5,15 @@ from typing import Annotated
 
 import typer
 
-from hanlattice.cli.options import ModelArgument, QuietOption, TrustOption, model_path
+from hanlattice.cli.options import ModelOption, QuietOption, TrustOption, model_path, with_model, wrote
 
 
 def export(
-    model: ModelArgument,
-    output: Annotated[Path, typer.Argument(metavar="FOLDER", help="New folder for the exported model.")],
+    arguments: Annotated[
+        list[str],
+        typer.Argument(metavar="FOLDER", help="New folder for the exported model. (Older form: MODEL FOLDER.)"),
+    ],
+    model: ModelOption = None,
     onnx: Annotated[bool, typer.Option("--onnx", help="For ONNX Runtime, the only target so far.")] = True,
     int8: Annotated[bool, typer.Option("--int8", help="Multiply with int8 weights; needs --dev.")] = False,
     dev: Annotated[
@@ -28,12 +31,14 @@ def export(
     from hanlattice.api import need_torch
     from hanlattice.model.folder import ModelFolder
 
+    model, (output,) = with_model(arguments, model, "FOLDER")
     folder = ModelFolder.open(model_path(model))
     need_torch("export")
     from hanlattice.engines.export import export as write
 
     documents = [document for path in dev or [] for document in corpus.read(path)]
-    done = write(folder.path, output, int8=int8, dev=documents, most_lost=most_lost / 100, trust=trust)
+    done = write(folder.path, Path(output), int8=int8, dev=documents, most_lost=most_lost / 100, trust=trust)
+    wrote(done.folder, quiet=quiet)
     if quiet:
         return
     typer.echo(f"{done.folder}: emissions within {done.difference:.0e} of the model's")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.cli.options import PACKAGED, ModelArgument, TrustOption
+from hanlattice.cli.options import PACKAGED, ModelArgument, ModelOption, TrustOption, one_model
 
 if TYPE_CHECKING:
     from hanlattice.api import Opened
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def info(
-    model: ModelArgument = "default",
+    argument: ModelArgument = None,
+    model: ModelOption = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare the files with the digests recorded when the model was saved.")
     ] = False,
@@ -30,6 +31,7 @@ def info(
     from hanlattice.api import open_model
     from hanlattice.model.folder import DEFAULT, ModelFolder
 
+    model = one_model(argument, model)
     if model == PACKAGED and not DEFAULT.is_dir():
         _print_versions()
         typer.echo("model       this installation has none; name one, or train one with: hanlattice train")

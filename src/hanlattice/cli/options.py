@@ -1,6 +1,8 @@
 """Options that several commands share, and the function that loads a model by them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,14 +11,29 @@ import typer
 from hanlattice.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hanlattice.api import EngineName
     from hanlattice.patterns import Patterns
     from hanlattice.pipeline import NER
 
+
+class Engine(StrEnum):
+    """What runs the model; as ``EngineName`` of :mod:`hanlattice.api`, which this module does not import."""
+
+    auto = "auto"
+    native = "native"
+    onnx = "onnx"
+    numpy = "numpy"
+    torch = "torch"
+
+
 PACKAGED = "default"  # names the packaged model where a command needs a model as an argument
 
-ModelArgument = Annotated[str, typer.Argument(help=f"Folder of a model, or {PACKAGED} for the packaged one.")]
-ModelOption = Annotated[str | None, typer.Option("--model", help="Folder of a model; the packaged one by default.")]
+ModelArgument = Annotated[
+    str | None, typer.Argument(metavar="[MODEL]", help="The model; an older form of --model MODEL.")
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", help=f"Folder of a model, or {PACKAGED} for the packaged one, which is the default."),
+]
 LexiconOption = Annotated[
     list[Path] | None, typer.Option("--lexicon", help="Words to add to the model's lexicon; may be repeated.")
 ]
@@ -51,6 +68,26 @@ TrustOption = Annotated[
 ThresholdOption = Annotated[
     float, typer.Option("--threshold", min=0.0, max=1.0, help="Leave out entities with a lower score.")
 ]
+EngineOption = Annotated[
+    Engine, typer.Option("--engine", help="What runs the model; auto takes the first that can.")
+]
+Int8Option = Annotated[bool, typer.Option("--int8", help="Multiply with int8 weights (native engine).")]
+DeviceOption = Annotated[
+    str, typer.Option("--device", help="Device of the model: cpu, or one that torch has, such as cuda:1.")
+]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the model; 0 for one per core.")]
+ForceOption = Annotated[
+    list[str] | None,
+    typer.Option("--force", metavar="TEXT=LABEL", help="A text that is always this entity; may be repeated."),
+]
+BlockOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--block",
+        metavar="TEXT[=LABEL]",
+        help="A text that is never an entity, or never one with this label; may be repeated.",
+    ),
+]
 BatchSizeOption = Annotated[int, typer.Option("--batch-size", min=1, help="Texts per batch.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")]
 SchemeOption = Annotated[
@@ -68,8 +105,8 @@ TrainOption = Annotated[list[str] | None, typer.Option("--train", help="Training
 TestOption = Annotated[str | None, typer.Option("--test", help="Corpus on which the best epoch is scored.")]
 
 
-def model_path(argument: str) -> str | None:
-    """The folder that a ``ModelArgument`` names; None for the packaged model."""
+def model_path(argument: str | None) -> str | None:
+    """The folder that a command line names; None for the packaged model."""
     return None if argument == PACKAGED else argument
 
 
@@ -90,12 +127,47 @@ def chosen_patterns(patterns: str | None, today: str | None) -> "Patterns | None
     return chosen.on(day_of(today))
 
 
+def with_model(arguments: Sequence[str], model: str | None, *names: str) -> tuple[str | None, list[str]]:
+    """The model and the other arguments of a command, whose first argument may be the model in an older form.
+
+    Args:
+        arguments: all positional arguments.
+        model: the value of ``--model``.
+        names: names of the arguments besides the model, for the error message.
+
+    Raises:
+        typer.BadParameter: there are too few or too many arguments.
+    """
+    given = list(arguments)
+    if model is None and len(given) == len(names) + 1:
+        model = given.pop(0)
+    if len(given) != len(names):
+        raise typer.BadParameter(f"name {' and '.join(names)}, and the model with --model, not {' '.join(given)!r}")
+    if model is None and names and (given[0] == PACKAGED or (Path(given[0]) / "config.toml").is_file()):
+        raise typer.BadParameter(f"{given[0]} is a model; name {' and '.join(names)} too")
+    return model, given
+
+
+def one_model(argument: str | None, model: str | None) -> str:
+    """The model that is named as an argument or with ``--model``; the packaged one if neither is given.
+
+    Raises:
+        typer.BadParameter: both are given.
+    """
+    if argument is not None and model is not None:
+        raise typer.BadParameter("name the model once, with --model")
+    return model or argument or PACKAGED
+
+
 def load_model(
     model: str | None,
     lexicons: Sequence[Path],
     *,
     convention: str | None = None,
-    engine: "EngineName" = "auto",
+    engine: str = "auto",
+    int8: bool = False,
+    device: str = "cpu",
+    threads: int = 0,
     trust: bool = False,
 ) -> "NER":
     """Load a model whose output follows a convention, and add the words of files to its lexicon.
@@ -112,8 +184,72 @@ def load_model(
     from hanlattice.kernels.allocator import return_freed_memory
 
     return_freed_memory()
-    ner = load(model, engine=engine, convention=convention or "", trust=trust)
+    ner = load(
+        model_path(model),
+        engine=engine,  # type: ignore[arg-type]  # load checks it
+        int8=int8 or None,
+        device=device,
+        threads=threads,
+        convention=convention or "",
+        trust=trust,
+    )
+    if threads and hasattr(ner.engine, "decoder"):
+        import torch
+
+        torch.set_num_threads(threads)
     for path, words in added.items():
         if len(words):
             ner.lexicon.update(words.entries(), source=path)
     return ner
+
+
+def forced(given: Sequence[str] | None) -> dict[str, str]:
+    """The labels by text of ``--force``.
+
+    Raises:
+        typer.BadParameter: a value is not a text and a label.
+    """
+    pairs = [value.rpartition("=") for value in given or []]
+    for text, _, label in pairs:
+        if not text or not label:
+            raise typer.BadParameter("write TEXT=LABEL, such as 小米=ORG", param_hint="--force")
+    return {text: label for text, _, label in pairs}
+
+
+def blocked(given: Sequence[str] | None) -> dict[str, set[str] | None]:
+    """The labels by text of ``--block``; None for all labels.
+
+    Raises:
+        typer.BadParameter: a value has no text, or no label after the equals sign.
+    """
+    found: dict[str, set[str] | None] = {}
+    for value in given or []:
+        text, equals, label = value.rpartition("=") if "=" in value else (value, "", "")
+        if not text or bool(equals) != bool(label):
+            raise typer.BadParameter("write TEXT or TEXT=LABEL, such as 小米=ORG", param_hint="--block")
+        labels = found.setdefault(text, set() if equals else None)
+        if not equals:
+            found[text] = None
+        elif labels is not None:
+            labels.add(label)
+    return found
+
+
+@contextmanager
+def following(
+    ner: "NER",
+    force: Sequence[str] | None,
+    block: Sequence[str] | None,
+    threshold: float = 0.0,
+    patterns: "Patterns | None" = None,
+) -> Iterator["NER"]:
+    """Within the ``with`` block, the model follows ``--force``, ``--block``, ``--threshold`` and ``--patterns``."""
+    rules = {"force": forced(force) or None, "block": blocked(block) or None}
+    with ner.using(**rules, threshold=threshold, patterns=patterns):  # type: ignore[arg-type]
+        yield ner
+
+
+def wrote(what: object, *, quiet: bool = False) -> None:
+    """Print on stderr which file or folder was written."""
+    if not quiet:
+        typer.echo(f"wrote {what}", err=True)

@@ -16,16 +16,27 @@ import typer
 
 from hanlattice.cli.options import (
     BatchSizeOption,
+    BlockOption,
     ConventionOption,
+    DeviceOption,
+    Engine,
+    EngineOption,
+    ForceOption,
+    Int8Option,
     LexiconOption,
     ModelOption,
     PatternsOption,
     QuietOption,
+    ThreadsOption,
     ThresholdOption,
     TodayOption,
     TrustOption,
+    blocked,
     chosen_patterns,
+    following,
+    forced,
     load_model,
+    wrote,
 )
 from hanlattice.errors import DataError, HanlatticeError
 
@@ -63,6 +74,12 @@ def predict(
     threshold: ThresholdOption = 0.0,
     patterns: PatternsOption = None,
     today: TodayOption = None,
+    force: ForceOption = None,
+    block: BlockOption = None,
+    engine: EngineOption = Engine.auto,
+    int8: Int8Option = False,
+    device: DeviceOption = "cpu",
+    threads: ThreadsOption = 0,
     batch_size: BatchSizeOption = 32,
     whole: Annotated[
         bool, typer.Option("--whole/--lines", help="A file is one text, or one text per line.")
@@ -78,19 +95,31 @@ def predict(
     if format is Format.brat and output == "-":
         raise typer.BadParameter("brat output is a folder of files: name a new one with --output FOLDER")
     regular = chosen_patterns(patterns, today)
+    forced(force), blocked(block)  # reports wrong usage before anything is read
     sources = _sources(inputs, whole)
     first = next(sources, None)  # reports a missing file before the model is loaded
     if first is None:
         return
-    ner = load_model(model, lexicon or [], convention=convention, trust=trust)
+    ner = load_model(
+        model,
+        lexicon or [],
+        convention=convention,
+        engine=engine,
+        int8=int8,
+        device=device,
+        threads=threads,
+        trust=trust,
+    )
     titled = len(inputs) > 1 or (not whole and _is_source(inputs[0]))
-    with ner.using(threshold=threshold, patterns=regular):
+    with following(ner, force, block, threshold, patterns=regular):
         documents = _documents(ner, chain([first], sources), batch_size)
         if format is Format.brat:
             _write_brat(documents, output)
-            return
-        with _opened(output) as stream:
-            _WRITERS[format](documents, stream, titled)
+        else:
+            with _opened(output) as stream:
+                _WRITERS[format](documents, stream, titled)
+    if output != "-":
+        wrote(output, quiet=quiet)
 
 
 def _sources(inputs: Iterable[str], whole: bool) -> Iterator[Source]:

@@ -6,8 +6,20 @@ from typing import Annotated
 
 import typer
 
-from hanlattice.api import EngineName
-from hanlattice.cli.options import ModelOption, TrustOption
+from hanlattice.cli.options import (
+    BlockOption,
+    DeviceOption,
+    Engine,
+    ForceOption,
+    Int8Option,
+    LexiconOption,
+    ModelOption,
+    ThresholdOption,
+    TrustOption,
+    blocked,
+    forced,
+    model_path,
+)
 from hanlattice.serving.settings import Settings
 
 DEFAULT = Settings()
@@ -29,8 +41,14 @@ def serve(
         ),
     ] = "",
     engine: Annotated[
-        EngineName, typer.Option(help="Inference engine; with torch, the page also shows attention.")
-    ] = DEFAULT.engine,
+        Engine, typer.Option(help="What runs the model; with torch, the page also shows attention.")
+    ] = Engine.auto,
+    int8: Int8Option = False,
+    device: DeviceOption = DEFAULT.device,
+    lexicon: LexiconOption = None,
+    force: ForceOption = None,
+    block: BlockOption = None,
+    threshold: ThresholdOption = DEFAULT.threshold,
     trust: TrustOption = False,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = DEFAULT.host,
     port: Annotated[
@@ -79,10 +97,16 @@ def serve(
     from hanlattice.serving import supervisor
 
     settings = Settings(
-        model=model,
+        model=model_path(model),
         convention=convention or "",
         patterns=patterns,
-        engine=engine,
+        engine=engine.value,
+        int8=int8 or None,
+        device=device,
+        words=tuple(lexicon or ()),
+        force=tuple(forced(force).items()),
+        block=tuple((text, None if labels is None else tuple(labels)) for text, labels in blocked(block).items()),
+        threshold=threshold,
         trust=trust,
         host=host,
         port=port,

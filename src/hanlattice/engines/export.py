@@ -4,10 +4,12 @@ The graph is compared with the PyTorch modules before the new folder appears.
 """
 
 import json
+import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -205,7 +207,7 @@ def _traced(ner: NER, folder: ModelFolder) -> _Traced:
     shapes = {name: dict.fromkeys(range(tensor.dim()), torch.export.Dim.DYNAMIC) for name, tensor in given.items()}
     shapes["convention"] = {}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _quiet("torch.onnx"):
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
                 graph, (), kwargs=given, dynamo=True, dynamic_shapes=shapes, opset_version=OPSET, verbose=False
@@ -216,6 +218,18 @@ def _traced(ner: NER, folder: ModelFolder) -> _Traced:
         raise ModelError(f"{folder.path}: encoder {name!r} cannot be exported ({reason})") from error
     assert program is not None
     return _Traced(program.model_proto, stored)
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Within the ``with`` block, a logger passes errors on and nothing else."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _stored_tables(graph: nn.Module, names: Mapping[int, str], weights: Path) -> dict[str, str]:

@@ -17,6 +17,7 @@ from hanlattice import __version__
 from hanlattice.api import load
 from hanlattice.drawing.colours import colour_of
 from hanlattice.errors import HanlatticeError
+from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
 from hanlattice.serving.access_log import AccessLog
@@ -86,16 +87,25 @@ def load_model(settings: Settings) -> NER:
 
     Raises:
         ModelError: it cannot be loaded.
+        HanlatticeError: a text is forced to be a label that the model does not have.
         UnknownConvention: the model does not have the convention.
     """
-    return load(
+    added = [(path, Lexicon.open(path)) for path in settings.words]  # reports a broken file at once
+    ner = load(
         settings.model,
         engine=settings.engine,
+        int8=settings.int8,
+        device=settings.device,
         threads=settings.threads_of_a_worker,
         convention=settings.convention,
         patterns=settings.patterns or None,
         trust=settings.trust,
     )
+    for path, words in added:
+        if len(words):
+            ner.lexicon.update(words.entries(), source=path)
+    with ner.using(force=dict(settings.force)):  # reports a label that the model does not have
+        return ner
 
 
 class Service:
@@ -104,7 +114,13 @@ class Service:
     def __init__(self, settings: Settings, ner: NER):
         self._settings, self._ner = settings, ner
         self._lexicons = Lexicons(settings.lexicons, settings.max_lexicons)
-        self._handler = RequestHandler(ner, self._lexicons)
+        self._handler = RequestHandler(
+            ner,
+            self._lexicons,
+            force=dict(settings.force),
+            block=dict(settings.block),
+            threshold=settings.threshold,
+        )
         self._batcher: Batcher[ReadingOptions, str, Answer]
         self._draining = False
         self._validator = RequestValidator(ner)

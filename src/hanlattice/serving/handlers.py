@@ -58,10 +58,22 @@ class RequestHandler:
     """Computes responses for batches of texts.
 
     Calls come from one thread, that of the batcher; only :meth:`options_of` may be called from other threads.
+
+    ``force``, ``block`` and ``threshold`` apply to requests that name none. A forced label that the convention of a
+    request does not have is left out.
     """
 
-    def __init__(self, ner: NER, lexicons: Lexicons):
+    def __init__(
+        self,
+        ner: NER,
+        lexicons: Lexicons,
+        *,
+        force: Mapping[str, str] | None = None,
+        block: Mapping[str, Collection[str] | None] | None = None,
+        threshold: float = 0.0,
+    ):
         self._ner, self._lexicons = ner, lexicons
+        self._force, self._block, self._threshold = force or {}, block or {}, threshold
         self._validator = RequestValidator(ner)
         self._ready: OrderedDict[Hashable, tuple[Lexicon, int]] = OrderedDict()
 
@@ -118,15 +130,16 @@ class RequestHandler:
         lexicon = None if options.lexicon is None else self._lexicon(options.lexicon)
         if lexicon is not None:
             self._refuse_too_many_words(lexicon, texts)
-        force = None if options.force is None else dict(options.force)
+        labels = self._ner.vocabulary.labels_of(options.convention or self._ner.active_convention)
+        known = {text: label for text, label in self._force.items() if label in labels}
         block: Mapping[str, str | Collection[str] | None] | None = (
-            None if options.block is None else dict(options.block)
+            self._block or None if options.block is None else dict(options.block)
         )
         with self._ner.using(
             lexicon=lexicon,
-            force=force,
+            force=known or None if options.force is None else dict(options.force),
             block=block,
-            threshold=options.threshold,
+            threshold=self._threshold if options.threshold is None else options.threshold,
             convention=options.convention,
             patterns=self._patterns(options),
         ) as ner:

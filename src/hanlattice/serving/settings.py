@@ -28,10 +28,12 @@ class Settings:
     Attributes:
         model: folder of a model; None for the packaged one.
         convention: annotation convention of requests that name none; empty for the model's default.
-        patterns: regular entities that are found too, if a request does not say otherwise: ``all``, some kinds
-        such as
-            ``DATE,MONEY``, or a TOML file; empty for none.
-        engine, trust: as in :func:`hanlattice.load`.
+        patterns: regular entities that are found too, if a request does not say otherwise: ``all``, some kinds such
+            as ``DATE,MONEY``, or a TOML file; empty for none.
+        engine, int8, device, trust: as in :func:`hanlattice.load`.
+        words: files whose words are added to the lexicon of the model.
+        force, block, threshold: for requests that name none; a text and its label, and a text and the labels that
+            it never has, None for all.
         lexicons: folder of the stored lexicons.
         token: clients must send it as ``Authorization: Bearer …``; None for no authentication.
         threads: threads per worker; 0 divides the cores among the workers.
@@ -54,6 +56,12 @@ class Settings:
     convention: str = ""
     patterns: str = ""
     engine: EngineName = "auto"
+    int8: bool | None = None
+    device: str = "cpu"
+    words: tuple[Path, ...] = ()
+    force: tuple[tuple[str, str], ...] = ()
+    block: tuple[tuple[str, tuple[str, ...] | None], ...] = ()
+    threshold: float = 0.0
     trust: bool = False
     host: str = "127.0.0.1"
     port: int = 8000
