@@ -32,11 +32,12 @@ from hanlattice.engines.numpy import FlatArrays
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels.compiling import BUILDS, TARGETS, library
 from hanlattice.lexicon import trie
+from hanlattice.lexicon.matches import joined
 from hanlattice.model.folder import SCALE
 
 DRIVER = Path(__file__).with_name("call_kernel.c")
 WINDOW, LENGTHS = 40, (1, 7, 40, 23)
-VARIANTS = (
+VARIANTS: tuple[dict[str, Any], ...] = (
     {"residual": "input", "heads": 4, "d": 32},
     {"residual": "self", "heads": 8, "d": 64, "origin": 90, "scaled": True},
     {"residual": "input", "heads": 1, "d": 32},
@@ -167,9 +168,9 @@ def try_flat(remote: Any) -> float:
     """The largest difference of an emission between the kernel and numpy."""
     draw, worst = np.random.default_rng(0), 0.0
     for variant in VARIANTS:
-        given: Any = {k: v for k, v in variant.items() if k not in ("heads", "d")}
+        given = {k: v for k, v in variant.items() if k not in ("heads", "d")}
         settings = Settings(WINDOW, **given)
-        weights = random_weights(draw, int(variant["heads"]), int(variant["d"]), str(variant["residual"]))
+        weights = random_weights(draw, variant["heads"], variant["d"], variant["residual"])
         kernel = flat.FlatKernel(weights, settings, scale_suffix=SCALE, library=remote)
         remote.tables = [kernel._encodings]
         sentences = random_sentences(draw)
@@ -215,7 +216,7 @@ def try_trie(remote: Any) -> int:
     spelled = np.array([*map(ord, "".join(words))], np.uint32)
     built = trie.Trie.build(spelled, np.cumsum([0, *map(len, words)]))
     codes = np.array([*map(ord, text), 0], np.uint32)
-    expected = trie.joined([trie.in_order(built._by_length(codes, 0, len(text), 2, 10**6), 0)])
+    expected = joined([trie.in_order(built._by_length(codes, 0, len(text), 2, 10**6), 0)])
     found = built._by_kernel(remote, codes, 0, len(text), 2, 10**6)
     for name in ("start", "end", "word"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name

@@ -10,8 +10,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -531,20 +529,17 @@ class TestEvaluate:
         counts = [json.loads(out)["models"][str(tiny.trained())]["micro"]["correct"] for out in (exact, partial)]
         assert counts == [0, 1]
 
-    def test_unreachable_entities_are_counted_and_the_first_printed(
-        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ):
-        command = import_module("hanlattice.cli.evaluate")
-        monkeypatch.setattr(command, "load_model", partial(command.load_model, engine="torch"))
+    def test_unreachable_entities_are_counted_and_the_first_printed(self, run: Run, tmp_path: Path):
         ends = [{"start": 3, "end": end, "label": "LOC"} for end in (5, 6, 7, 8, 9)]
         gold = file_of(tmp_path / "nested.jsonl", json.dumps({"text": "李明在重庆大学工作", "entities": ends}))
-        result = run("evaluate", tiny.trained(), gold)
+        result = run("evaluate", gold, "--model", tiny.trained(), "--engine", "torch")
         (row,) = [line.split() for line in result.out.splitlines() if line.startswith("reachable")]
         assert row == ["reachable", "20.00", "5", "1"]
         said = [line for line in result.out.splitlines() if "out of reach" in line]
         named = ("重庆大学工作", "重庆大学工", "重庆大学")
         assert said == [f"{gold}:1: LOC '{name}' is out of reach of this model" for name in named]
-        rows = json.loads(run("evaluate", tiny.trained(), gold, "--format", "json").out)["models"]
+        result = run("evaluate", tiny.trained(), gold, "--engine", "torch", "--format", "json")
+        rows = json.loads(result.out)["models"]
         assert rows[str(tiny.trained())]["reachable"] == {"recall": 0.2, "gold": 5, "correct": 1}
         assert len(rows[str(tiny.trained())]["out_of_reach"]) == 3
 

@@ -86,8 +86,10 @@ class FlatArrays:
 
     def __init__(self, weights: Weights, settings: Settings, *, conventions: Sequence[str] = ("",)):
         self._folded = folded = FoldedFlat(weights, settings, conventions)
-        names = ("embedding.chars.weight", "embedding.bigrams.weight", "encoder.words.table.weight")
-        self._chars, self._bigrams, self._words = (_Table.of(weights, name) for name in names)
+        self._chars = _Table.of(weights, "embedding.chars.weight")
+        has_bigrams = "embedding.bigrams.weight" in weights
+        self._bigrams = _Table.of(weights, "embedding.bigrams.weight") if has_bigrams else None
+        self._words = _Table.of(weights, "encoder.words.table.weight")
         parts = [part for part in (folded.query, folded.key, folded.value, folded.residual) if part is not None]
         of_char = stacked(*parts)
         if folded.composition is not None:
@@ -122,7 +124,6 @@ class FlatArrays:
         self, sentences: Sentences, projected: Float[np.ndarray, "N S"]
     ) -> Float[np.ndarray, "M D_word"]:
         """The vectors of the M words of all sentences; those of characters end with the summands of words."""
-        assert self._words is not None
         vectors = self._words.rows(sentences.words)
         composition = self._folded.composition
         if composition is None:
@@ -223,8 +224,8 @@ class _Table(NamedTuple):
     scale: Float[np.ndarray, "S 1"] | None
 
     @classmethod
-    def of(cls, weights: Mapping[str, Shaped[np.ndarray, "*S"]], name: str) -> "_Table | None":
-        return cls(weights[name], weights.get(name + SCALE)) if name in weights else None
+    def of(cls, weights: Mapping[str, Shaped[np.ndarray, "*S"]], name: str) -> "_Table":
+        return cls(weights[name], weights.get(name + SCALE))
 
     def rows(self, ids: Int[np.ndarray, "N"]) -> Float[np.ndarray, "N D"]:
         """Some rows as float32."""
