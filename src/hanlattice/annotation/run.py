@@ -83,7 +83,7 @@ def annotate(
     watcher, output = watcher or Silent(), Path(output)
     file_formats = [name for name, kind in OUTPUT_FORMATS.items() if output.name.endswith(kind.suffix)]
     job = replace(job, output=file_formats[0]) if file_formats else job
-    if not file_formats and output.suffix.lower() in NOT_WRITTEN and not output.is_dir():
+    if not file_formats and output.suffix.lower() in NOT_WRITTEN and not output.exists():
         raise ConfigError(
             f"{output}: files of rows are written as {', '.join(kind.suffix for kind in OUTPUT_FORMATS.values())};"
             " name one of them, or a folder without such an ending"
