@@ -70,8 +70,7 @@ def load(
             neither, all three without torch; ``torch`` runs any model. ``auto`` tries them in this order and takes
             the first that can run the model on the device. A broken model is an error, whatever the engine.
         threads: threads of one call of ``native`` or ``onnx``, 0 for one per core. For torch, use
-            ``torch.set_num_threads``; for ``numpy``, the variable of its linear algebra library, such as
-            ``OPENBLAS_NUM_THREADS``.
+            ``torch.set_num_threads``; for ``numpy``, a variable such as ``OPENBLAS_NUM_THREADS``.
         int8: whether the C kernels use int8 products; None follows the settings of the model. On a processor
             without int8 instructions, and with ``numpy``, it is float32, after a warning.
         convention: annotation convention of the entities, empty for the model's default; see

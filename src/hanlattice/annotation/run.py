@@ -81,13 +81,7 @@ def annotate(
         ModelError: the model is missing or broken.
     """
     watcher, output = watcher or Silent(), Path(output)
-    file_formats = [name for name, kind in OUTPUT_FORMATS.items() if output.name.endswith(kind.suffix)]
-    job = replace(job, output=file_formats[0]) if file_formats else job
-    if not file_formats and output.suffix.lower() in NOT_WRITTEN and not output.exists():
-        raise ConfigError(
-            f"{output}: files of rows are written as {', '.join(kind.suffix for kind in OUTPUT_FORMATS.values())};"
-            " name one of them, or a folder without such an ending"
-        )
+    job = _written_as(output, job)
     found = find_inputs(inputs, format, output)
     _check(found, job)
     folder = RunFolder.of(output, job)
@@ -97,6 +91,23 @@ def annotate(
         watcher.begin(sum(source.size for source in found))
         resumed = _work(found, job, engine, folder, Limits(chunk_rows), watcher)
         return replace(folder.finish(), resumed=resumed)
+
+
+def _written_as(output: Path, job: Job) -> Job:
+    """The job with the format that the name of the output asks for.
+
+    Raises:
+        ConfigError: the name is that of a file of another format.
+    """
+    for name, kind in OUTPUT_FORMATS.items():
+        if output.name.endswith(kind.suffix):
+            return replace(job, output=name)
+    if output.suffix.lower() in NOT_WRITTEN and not output.exists():
+        raise ConfigError(
+            f"{output}: files of rows are written as {', '.join(kind.suffix for kind in OUTPUT_FORMATS.values())};"
+            " name one of them, or a folder without such an ending"
+        )
+    return job
 
 
 def _work(

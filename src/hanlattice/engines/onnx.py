@@ -182,11 +182,10 @@ def _onnxruntime(path: Path) -> Any:
 def feeds(sentences: Sequence[Encoded], convention: int = 0) -> Feeds:
     """The inputs of a graph of :mod:`hanlattice.engines.graph`: sentences padded to the longest.
 
-    ``convention`` is the index of an annotation convention, 0 for the default one. ``n_chars`` is the length of
-    each sentence. In each sentence, the words with common lengths come first; see
-    :class:`hanlattice.engines.graph.FlatGraph`. No axis of a graph may be empty. So each sentence has at least one
-    column for either kind of word, ``common`` has at least the lengths 1 and 2, and the list of rare words ends
-    with a dummy word.
+    ``convention`` is the index of a convention, 0 for the default one. ``n_chars`` is the length of each sentence.
+    In each sentence, the words with common lengths come first; see :class:`hanlattice.engines.graph.FlatGraph`. No
+    axis of a graph may be empty. So each sentence has at least one column for either kind of word, ``common`` has
+    at least the lengths 1 and 2, and the list of rare words ends with a dummy word.
     """
     chars, n_chars = padded([s.chars for s in sentences])
     bigrams = _padded_to([s.bigrams for s in sentences], n_chars, chars.shape[1])
