@@ -113,7 +113,10 @@ class ModelFolder:
             raise ModelError("this installation has no packaged model; name the folder of one (--model FOLDER)")
         path = DEFAULT if path is None else Path(path)
         if not path.is_dir():
-            raise ModelError(f"{path}: no such folder; train a model with: hanlattice train --output {path}")
+            raise ModelError(
+                f"{path}: no such folder; train a model with: hanlattice train --output {path}"
+                " (models are opened from local folders and never downloaded)"
+            )
         if not (path / CONFIG).is_file():
             raise ModelError(f"{path}: holds no {CONFIG}, so it is not the folder of a hanlattice model")
         vocabulary = Vocabulary.load(path / VOCABULARY)
