@@ -42,9 +42,10 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process = subprocess.Popen([program, *arguments], stdout=log, stderr=log, env=environment)
     try:
         url = f"http://localhost:{port}"
-        until = time.monotonic() + 400
-        while time.monotonic() < until:
-            assert process.poll() is None, (folder / "log").read_text("utf-8")[-3000:]
+        until = time.monotonic() + 1500  # it writes its database first
+        while True:
+            ended = process.poll() is not None or time.monotonic() > until
+            assert not ended, (folder / "log").read_text("utf-8")[-3000:]
             try:
                 if requests.get(f"{url}/health", timeout=5).ok:
                     break

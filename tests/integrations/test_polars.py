@@ -19,8 +19,8 @@ def test_nulls_have_no_entities(ner: hanlattice.NER) -> None:
     out = hl.annotate(frame, ner)
     assert out.schema["entities"] == hl.ENTITIES
     assert [[e["text"] for e in row] for row in out["entities"].to_list()] == [["雷军", "北京"], [], ["央视"]]
-    rows = out.explode("entities")
-    assert rows["id"].to_list() == [1, 1, 2, 3]
+    rows = out.explode("entities").drop_nulls("entities")  # versions differ in what an empty list gives
+    assert rows["id"].to_list() == [1, 1, 3]
     assert [d.text for d in hl.documents(frame["text"], ner)] == ["雷军在北京", "", "央视直播"]
 
 
