@@ -51,7 +51,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn.functional import leaky_relu, pad
+from torch.nn.functional import leaky_relu, linear, pad
 
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
@@ -214,12 +214,27 @@ class Cell(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, kept: list[Float[Tensor, "B S D"]], gathered: Float[Tensor, "B S G"]
+        self,
+        kept: list[Float[Tensor, "B S D"]],
+        gathered: Float[Tensor, "B S G"],
+        shared: Float[Tensor, "B 1 H"] | None = None,
     ) -> Float[Tensor, "B S D"]:
-        inputs = torch.cat([*kept, self.dropout(gathered)], -1)
-        new, *gates = self.gates(inputs).chunk(2 + self.kept, -1)
+        """The new states; ``shared`` has been gathered for all states of a sentence together."""
+        new, *gates = self._projected(kept, gathered, shared).chunk(2 + self.kept, -1)
         weights = torch.stack(gates).sigmoid().softmax(0)
         return (weights * torch.stack([new.tanh(), *kept])).sum(0)
+
+    def _projected(
+        self, kept: list[Float[Tensor, "B S D"]], gathered: Float[Tensor, "B S G"], shared: Tensor | None
+    ) -> Float[Tensor, "B S F"]:
+        if shared is None:
+            return self.gates(torch.cat([*kept, self.dropout(gathered)], -1))
+        if self.training and self.dropout.rate:  # each state has its own dropout of what is shared
+            wide = torch.cat([gathered, shared.expand(-1, gathered.shape[1], -1)], -1)
+            return self.gates(torch.cat([*kept, self.dropout(wide)], -1))
+        own = torch.cat([*kept, gathered], -1)
+        of_own, of_shared = self.gates.weight.split([own.shape[-1], shared.shape[-1]], 1)
+        return linear(own, of_own, self.gates.bias) + linear(shared, of_shared)
 
 
 class DirectedGraph(nn.Module):
@@ -278,12 +293,12 @@ class DirectedGraph(nn.Module):
                 ],
                 -1,
             )
-            state = self.node_cell([nodes, self._before(nodes)], self._with(to_nodes, to_relay)) * real_node
+            state = self.node_cell([nodes, self._before(nodes)], to_nodes, to_relay) * real_node
             states.append(state)
             if step == self.steps - 1:
                 break
             to_edges = self.to_edges[step](edges[:, 1:], nodes, graph.inside, self.places, graph.place)
-            words = self.edge_cell([edges[:, 1:]], self._with(to_edges, to_relay))
+            words = self.edge_cell([edges[:, 1:]], to_edges, to_relay)
             node_sum, relay_sum = node_sum + state, relay_sum + self.relay_cell([relay], to_relay)
             edge_sum = edge_sum + pad(words, (0, 0, 1, 0))
             nodes, relay = self.node_norm(node_sum) * real_node, self.relay_norm(relay_sum)
@@ -293,10 +308,6 @@ class DirectedGraph(nn.Module):
     def _before(self, nodes: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
         """The neighbour that was read before, in this direction; zeros at the border."""
         return pad(nodes[:, 1:], (0, 0, 0, 1)) if self.backward else pad(nodes[:, :-1], (0, 0, 1, 0))
-
-    @staticmethod
-    def _with(gathered: Float[Tensor, "B S D"], relay: Float[Tensor, "B 1 2*D"]) -> Float[Tensor, "B S 3*D"]:
-        return torch.cat([gathered, relay.expand(-1, gathered.shape[1], -1)], -1)
 
 
 class LGN(Encoder):
