@@ -51,7 +51,7 @@ def sentences(count: int) -> list[Read]:
         chosen = torch.multinomial(torch.tensor(SHARES), m, replacement=True, generator=draw)
         length = torch.tensor(WORD_LENGTHS)[chosen]
         head = (torch.rand(m, generator=draw) * (n - length + 1)).long()
-        spans = torch.stack([head, head + length - 1], -1).unique(dim=0)[None]  # type: ignore[no-untyped-call]  # [1 M 2]
+        spans = torch.stack([head, head + length - 1], -1).unique(dim=0)[None]  # [1 M 2]
         head, tail = spans.unbind(-1)
         ids = torch.randint(1, V, head.shape, generator=draw)
         words = Words(ids, head, tail, torch.zeros_like(ids), torch.ones_like(ids, dtype=torch.bool))
@@ -97,7 +97,7 @@ def _looped(weights: Direction, x: Tensor, vectors: Tensor, first: Tensor, last:
     """
     d, n = weights.merge_state.out_features, len(x)
     order = last.argsort()
-    starts = (first[order] + 1).split(torch.bincount(last, minlength=n).tolist())  # type: ignore[no-untyped-call]
+    starts = (first[order] + 1).split(torch.bincount(last, minlength=n).tolist())
     inputs = weights.word_input(vectors[order]).split([len(s) for s in starts])
     merges = weights.merge_input(x)
     h, c = [x.new_zeros(1, d)], [x.new_zeros(1, d)]
@@ -127,7 +127,7 @@ def train(encode: Encode, encoder: LatticeLSTM, reads: list[Read]) -> dict[str, 
     """The gradients of all weights, for the sum of the losses of all sentences."""
     encoder.zero_grad(set_to_none=True)
     for x, batch in reads:
-        encode(encoder, x, batch).square().sum().backward()  # type: ignore[no-untyped-call]
+        encode(encoder, x, batch).square().sum().backward()
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
 
 

@@ -81,7 +81,7 @@ class Contender:
 
     def step(self, batch: Batch, gold: Gold) -> None:
         """One training step."""
-        self.tagger.loss(batch, gold).backward()  # type: ignore[no-untyped-call]
+        self.tagger.loss(batch, gold).backward()
         clip_gradients(self.parameters, self.settings)
         for optimiser in self.optimisers:
             optimiser.step()

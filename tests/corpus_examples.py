@@ -41,9 +41,9 @@ def plain(document: Document) -> Document:
     return Document(document.text, document.entities, document.id, document.tokens, meta)
 
 
-def document(text: str, *spans: tuple[int, int, str], **rest: object) -> Document:
+def document(text: str, *spans: tuple[int, int, str], **rest: Any) -> Document:
     entities = tuple(Entity(text[start:end], label, start, end) for start, end, label in spans)
-    return Document(text, entities, **rest)  # type: ignore[arg-type]
+    return Document(text, entities, **rest)
 
 
 def run(*arguments: str | Path, stdin: str | None = None) -> Result:
@@ -75,10 +75,10 @@ def kinds(path: Path, **options: Any) -> dict[str, str]:
     return {defect.kind: defect.fix for defect in check([path], **options).defects}
 
 
-SPANS = [{"start": 0, "end": 2, "label": "PER"}, {"start": 3, "end": 5, "label": "LOC"}]
+SPANS: list[dict[str, Any]] = [{"start": 0, "end": 2, "label": "PER"}, {"start": 3, "end": 5, "label": "LOC"}]
 
 
-TRIPLES = [[0, 2, "PER"], [3, 5, "LOC"]]
+TRIPLES: list[list[Any]] = [[0, 2, "PER"], [3, 5, "LOC"]]
 
 
 REGIONS = [{"start": s["start"], "end": s["end"], "labels": [s["label"]]} for s in SPANS]
@@ -87,7 +87,7 @@ REGIONS = [{"start": s["start"], "end": s["end"], "labels": [s["label"]]} for s 
 TAGS = ["B-PER", "I-PER", "O", "B-LOC", "I-LOC"]
 
 
-CBLUE = [
+CBLUE: list[dict[str, Any]] = [
     {"start_idx": 0, "end_idx": 1, "type": "PER", "entity": "李明"},
     {"start_idx": 3, "end_idx": 4, "type": "LOC", "entity": "北京"},
 ]

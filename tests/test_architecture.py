@@ -148,8 +148,9 @@ FEWER_PARAMETERS = {"encoders.flat.Flat": 8, "encoders.transformer.Transformer":
 def functions(tree: ast.AST, name: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """All functions and methods below ``tree``, with dotted names that begin with ``name``."""
     for node in ast.iter_child_nodes(tree):
-        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        below = f"{name}.{node.name}" if named else name
+        below = name
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            below = f"{name}.{node.name}"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield below, node
         yield from functions(node, below)

@@ -37,8 +37,9 @@ class SlowModel:
         for text in texts:
             yield self(text)
 
-    def __call__(self, text: str) -> None:
+    def __call__(self, text: str) -> str:
         time.sleep(0.01)
+        return text
 
 
 def test_throughput_and_latency() -> None:

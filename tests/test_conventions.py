@@ -131,7 +131,7 @@ class TestAnswers:
         assert ner.active_convention == "open"
         assert ner.labels == ("LOC", "ORG", "PER")
         with ner.using(convention="names"):
-            assert (ner.active_convention, ner.labels) == ("names", ("name", "place"))
+            assert [ner.active_convention, *ner.labels] == ["names", "name", "place"]
         assert labels_in(list(ner.pipe(TEXTS))) <= {"LOC", "ORG", "PER"}
 
     def test_each_is_learnt(self, ner: NER) -> None:

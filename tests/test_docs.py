@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,8 @@ COMMANDS = [
 @pytest.mark.parametrize("line", COMMANDS)
 def test_command_exists(line: str) -> None:
     for words in (call.split() for call in re.findall(r"\bhanlattice ([a-z][^|&#]*)", line)):
-        command: Any = get_command(app).get_command(None, words[0])  # type: ignore[arg-type]
+        commands: Any = get_command(app)
+        command = commands.get_command(None, words[0])
         assert command is not None, words[0]
         if hasattr(command, "commands"):
             command = command.commands[words[1]]
@@ -190,7 +191,11 @@ def test_both_readmes_say_the_same() -> None:
 
 
 FURTHER = {"auxiliary": AuxiliaryConfig(), "conventions": ConventionConfig()}
-PARTS = {"embedding": build.EMBEDDINGS, "encoder": build.ENCODERS, "decoder": build.DECODERS}
+PARTS: dict[str, Mapping[str, Callable[..., Any]]] = {
+    "embedding": build.EMBEDDINGS,
+    "encoder": build.ENCODERS,
+    "decoder": build.DECODERS,
+}
 
 
 def _settings() -> dict[tuple[str, str], Any]:
@@ -222,7 +227,7 @@ def _as_toml(default: Any) -> Any:
 def test_settings_page_has_every_setting_and_its_default() -> None:
     """A heading such as ``encoder `flat`, `cgn` `` names the parts that the rows below it belong to."""
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    listed = {}
+    listed: dict[tuple[str, str], Any] = {}
     for section in re.split(r"^#+ ", page, flags=re.MULTILINE):
         heading = section.partition("\n")[0]
         kind = heading.partition(" ")[0]
@@ -235,7 +240,7 @@ def test_settings_page_has_every_setting_and_its_default() -> None:
 
 def test_formats_page_tells_what_each_format_carries() -> None:
     page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8").replace(r"\|", "")
-    listed = {}
+    listed: dict[str, list[bool]] = {}
     for line in page.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 7 and cells[0].startswith("`"):

@@ -16,7 +16,9 @@ lines_of_text = st.lists(st.text("一A\r\t\u2028\x85😀", max_size=6), max_size
 
 
 @given(lines=lines_of_text, block=st.integers(1, 12), end=st.sampled_from(["", "\n"]), mark=st.booleans())
-def test_lines_in_blocks_of_any_size(tmp_path_factory, lines: list[str], block: int, end: str, mark: bool):
+def test_lines_in_blocks_of_any_size(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], block: int, end: str, mark: bool
+) -> None:
     path = tmp_path_factory.mktemp("files") / "text"
     path.write_bytes(b"\xef\xbb\xbf" * mark + ("\n".join(lines) + end).encode())
     with open(path, encoding="utf-8-sig", newline="\n") as stream:
@@ -28,11 +30,11 @@ def test_lines_in_blocks_of_any_size(tmp_path_factory, lines: list[str], block: 
 
 @pytest.mark.parametrize("block", [4, 7, 1 << 18])
 @pytest.mark.parametrize("number", [1, 2, 50])
-def test_a_byte_that_is_not_utf8_is_named_with_its_line(tmp_path: Path, block: int, number: int):
+def test_a_byte_that_is_not_utf8_is_named_with_its_line(tmp_path: Path, block: int, number: int) -> None:
     path = tmp_path / "text"
     good = "重庆\n".encode()
     path.write_bytes(good * (number - 1) + "重".encode() + b"\xff\n" + good * 3)
-    read = []
+    read: list[str] = []
     with (
         mock.patch("hanlattice.files.BLOCK", block),
         pytest.raises(DataError, match=rf"text:{number}: byte 0xff at position 4 is not UTF-8"),
@@ -41,7 +43,7 @@ def test_a_byte_that_is_not_utf8_is_named_with_its_line(tmp_path: Path, block: i
     assert all(line == "重庆" for line in read)
 
 
-def test_lines_of_a_pipe_are_read_while_it_is_written(tmp_path: Path):
+def test_lines_of_a_pipe_are_read_while_it_is_written(tmp_path: Path) -> None:
     """Each line is available before the next one is written, as interactive use needs."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -66,7 +68,7 @@ class TestAtomicWrite:
     """A file is complete or absent, and has the permissions of the process."""
 
     @pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
-    def test_permissions_are_those_of_any_other_file(self, tmp_path: Path, umask: int):
+    def test_permissions_are_those_of_any_other_file(self, tmp_path: Path, umask: int) -> None:
         before = os.umask(umask)
         try:
             with atomic_write(tmp_path / "ours") as stream:
@@ -76,21 +78,21 @@ class TestAtomicWrite:
             os.umask(before)
         assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
-    def test_the_umask_of_the_process_is_not_changed(self, tmp_path: Path):
+    def test_the_umask_of_the_process_is_not_changed(self, tmp_path: Path) -> None:
         """Another thread may create a file at the same time."""
         changed = AssertionError("it was changed")
         with mock.patch("os.umask", side_effect=changed), atomic_write(tmp_path / "a") as stream:
             stream.write("text")
         assert (tmp_path / "a").read_text() == "text"
 
-    def test_nothing_is_left_behind(self, tmp_path: Path):
+    def test_nothing_is_left_behind(self, tmp_path: Path) -> None:
         (tmp_path / "a").write_text("old")
         with pytest.raises(KeyError), atomic_write(tmp_path / "a"):
             raise KeyError
         assert [path.name for path in tmp_path.iterdir()] == ["a"]
         assert (tmp_path / "a").read_text() == "old"
 
-    def test_a_long_name(self, tmp_path: Path):
+    def test_a_long_name(self, tmp_path: Path) -> None:
         with atomic_write(tmp_path / ("长" * 80)) as stream:
             stream.write("text")
         assert [path.name for path in tmp_path.iterdir()] == ["长" * 80]

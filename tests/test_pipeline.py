@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -50,24 +51,25 @@ def exact(document: Document, text: str) -> None:
     for entity in document.entities:
         assert 0 <= entity.start < entity.end <= len(text)
         assert text[entity.start : entity.end] == entity.text
+        assert entity.score is not None
         assert 0 <= entity.score <= 1
     ends = [0, *(entity.end for entity in document.entities)]
     assert all(entity.start >= end for entity, end in zip(document.entities, ends, strict=False))
 
 
 @pytest.mark.parametrize("text", AWKWARD.values(), ids=AWKWARD)
-def test_offsets_are_those_of_the_text_as_given(ner: NER, text: str):
+def test_offsets_are_those_of_the_text_as_given(ner: NER, text: str) -> None:
     exact(ner(text), text)
 
 
-def test_it_finds_what_it_learnt(ner: NER):
+def test_it_finds_what_it_learnt(ner: NER) -> None:
     assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
     found = [ner(document.text).spans for document in tiny.documents()]
     assert found == [document.spans for document in tiny.documents()]
 
 
 @pytest.mark.parametrize("before", ["①②③", "\u3000\n", "㍿", "e\u0301", "😀👍🏽"])
-def test_what_stands_before_moves_entities_and_nothing_else(ner: NER, before: str):
+def test_what_stands_before_moves_entities_and_nothing_else(ner: NER, before: str) -> None:
     """A gap of foreign characters and a full stop leave the sentence as it was, but for its place."""
     text = before + "。" + SENTENCE
     found = ner(text)
@@ -75,7 +77,7 @@ def test_what_stands_before_moves_entities_and_nothing_else(ner: NER, before: st
     assert ("北京", "LOC") in spans(found)
 
 
-def test_a_full_width_text_is_read_as_its_half_width_one():
+def test_a_full_width_text_is_read_as_its_half_width_one() -> None:
     ner = tiny.ner()
     half, full = "IBM在北京,李明去了", "ＩＢＭ在北京，李明去了"
     pairs = [(e.start, e.end, e.label) for e in ner(half).entities]
@@ -83,7 +85,7 @@ def test_a_full_width_text_is_read_as_its_half_width_one():
     assert [(e.start, e.end, e.label) for e in ner(full).entities] == pairs
 
 
-def test_a_long_text_without_any_pause(ner: NER):
+def test_a_long_text_without_any_pause(ner: NER) -> None:
     text = "李明在北京工作" * 28_572
     assert len(text) > 200_000
     found = ner(text)
@@ -93,7 +95,7 @@ def test_a_long_text_without_any_pause(ner: NER):
     assert max(b - a for a, b in pairwise(ends)) < 64, "a stretch of the text was not read"
 
 
-def test_sentences_of_a_long_text_are_read_as_alone(ner: NER):
+def test_sentences_of_a_long_text_are_read_as_alone(ner: NER) -> None:
     text = SENTENCE * 2_000
     found = ner(text)
     alone = ner(SENTENCE)
@@ -103,7 +105,7 @@ def test_sentences_of_a_long_text_are_read_as_alone(ner: NER):
     ]
 
 
-def test_a_batch_reads_as_one_by_one(ner: NER):
+def test_a_batch_reads_as_one_by_one(ner: NER) -> None:
     texts = [*AWKWARD.values(), *(document.text for document in tiny.documents())]
     together = list(ner.pipe(texts, batch_size=7))
     for text, document in zip(texts, together, strict=True):
@@ -113,7 +115,7 @@ def test_a_batch_reads_as_one_by_one(ner: NER):
         assert [e.score for e in document.entities] == pytest.approx(scores, abs=1e-5)
 
 
-def test_pipe_keeps_order_and_what_comes_along(ner: NER):
+def test_pipe_keeps_order_and_what_comes_along(ner: NER) -> None:
     texts = [SENTENCE[:n] for n in (8, 0, 3, 5, 1)] * 20
     assert [d.text for d in ner.pipe(texts, batch_size=3)] == texts
     pairs = list(ner.pipe(((text, i) for i, text in enumerate(texts)), as_tuples=True, batch_size=3))
@@ -122,7 +124,7 @@ def test_pipe_keeps_order_and_what_comes_along(ner: NER):
     assert list(ner.pipe([])) == []
 
 
-def test_pipe_reads_an_endless_stream_a_few_batches_ahead(ner: NER):
+def test_pipe_reads_an_endless_stream_a_few_batches_ahead(ner: NER) -> None:
     taken = 0
 
     def endless() -> Iterator[str]:
@@ -136,13 +138,13 @@ def test_pipe_reads_an_endless_stream_a_few_batches_ahead(ner: NER):
     assert taken <= 2 * LOOK_AHEAD
 
 
-def test_to_dict(ner: NER):
+def test_to_dict(ner: NER) -> None:
     row = ner(SENTENCE).to_dict()
     assert row["text"] == SENTENCE
     assert [set(entity) for entity in row["entities"]] == [{"start", "end", "text", "label", "score"}] * 2
 
 
-def test_the_lattice_holds_every_word_on_the_offsets_of_the_text(ner: NER):
+def test_the_lattice_holds_every_word_on_the_offsets_of_the_text(ner: NER) -> None:
     text = "昨天　李明去了长江大桥局"
     lattice = ner(text).lattice
     assert lattice is not None
@@ -152,10 +154,10 @@ def test_the_lattice_holds_every_word_on_the_offsets_of_the_text(ner: NER):
     assert len(ner("今").lattice or ()) == 0
 
 
-def test_words_longer_than_two_windows_meet_once(ner: NER):
+def test_words_longer_than_two_windows_meet_once(ner: NER) -> None:
     """Windows overlap, and a word in the overlap is one word of the lattice."""
     text = "李明在北京工作" * 30
-    lattice = ner(text).lattice
+    lattice = tiny.lattice(ner(text))
     expected = ner.lexicon.match(text, 2)
     assert list(zip(lattice.starts, lattice.ends, strict=True)) == list(
         zip(expected.start.tolist(), expected.end.tolist(), strict=True)
@@ -163,29 +165,29 @@ def test_words_longer_than_two_windows_meet_once(ner: NER):
 
 
 class TestUsing:
-    def test_threshold(self, ner: NER):
-        found = ner(SENTENCE).entities
-        limit = max(entity.score for entity in found)
+    def test_threshold(self, ner: NER) -> None:
+        document = ner(SENTENCE)
+        limit = max(tiny.scores(document))
         with ner.using(threshold=limit):
             assert [e.score for e in ner(SENTENCE).entities] == [limit]
-        assert ner(SENTENCE).entities == found
+        assert ner(SENTENCE).entities == document.entities
 
-    def test_force_makes_an_entity_and_removes_what_it_overlaps(self, ner: NER):
+    def test_force_makes_an_entity_and_removes_what_it_overlaps(self, ner: NER) -> None:
         with ner.using(force={"明在北": "ORG", "天气": "LOC"}):
             assert spans(ner(SENTENCE)) == [("明在北", "ORG")]
             assert spans(ner("今天天气很好")) == [("天气", "LOC")]
 
-    def test_force_refuses_a_label_that_the_model_lacks(self, ner: NER):
+    def test_force_refuses_a_label_that_the_model_lacks(self, ner: NER) -> None:
         expected = "force: '天气' has the label 'XYZ', which convention 'default' lacks; it has LOC, ORG, PER"
         with pytest.raises(HanlatticeError, match=f"^{expected}$"), ner.using(force={"天气": "XYZ"}):
             pass
         assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
 
-    def test_force_takes_the_longest_and_reads_through_normalisation(self, ner: NER):
+    def test_force_takes_the_longest_and_reads_through_normalisation(self, ner: NER) -> None:
         with ner.using(force={"ABC": "PER", "ABCD": "ORG"}):
             assert spans(ner("ＡＢＣＤ和ABC")) == [("ＡＢＣＤ", "ORG"), ("ABC", "PER")]
 
-    def test_force_in_a_long_text(self, ner: NER):
+    def test_force_in_a_long_text(self, ner: NER) -> None:
         text = "李明在北京工作。" * 3000
         began = time.perf_counter()
         plainly = spans(ner(text))
@@ -197,28 +199,28 @@ class TestUsing:
         assert found == [("李明", "PER"), ("在北", "PER"), ("工作", "ORG")] * 3000
 
     @pytest.mark.parametrize("labels", [None, "LOC", ["ORG", "LOC"]])
-    def test_block(self, ner: NER, labels: object):
+    def test_block(self, ner: NER, labels: str | list[str] | None) -> None:
         with ner.using(block={"北京": labels}):
             assert spans(ner(SENTENCE)) == [("李明", "PER")]
 
-    def test_block_of_another_label_blocks_nothing(self, ner: NER):
+    def test_block_of_another_label_blocks_nothing(self, ner: NER) -> None:
         with ner.using(block={"北京": "ORG"}):
             assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
 
-    def test_lexicon(self, ner: NER):
+    def test_lexicon(self, ner: NER) -> None:
         with ner.using(lexicon=Lexicon(["在北京"])):
             lattice = ner(SENTENCE).lattice
         assert lattice is not None
         assert lattice.words == ("在北京",)
         assert "在北京" not in ner.lexicon
 
-    def test_inner_blocks_add_to_outer_ones(self, ner: NER):
+    def test_inner_blocks_add_to_outer_ones(self, ner: NER) -> None:
         with ner.using(block={"北京": None}):
             with ner.using(threshold=0.0, force={"工作": "ORG"}):
                 assert spans(ner(SENTENCE)) == [("李明", "PER"), ("工作", "ORG")]
             assert spans(ner(SENTENCE)) == [("李明", "PER")]
 
-    def test_a_threshold_of_0_replaces_a_stricter_one(self, ner: NER):
+    def test_a_threshold_of_0_replaces_a_stricter_one(self, ner: NER) -> None:
         with ner.using(threshold=1.0):
             assert spans(ner(SENTENCE)) == []
             with ner.using(threshold=0.0):
@@ -226,21 +228,21 @@ class TestUsing:
             with ner.using(block={"北京": None}):
                 assert spans(ner(SENTENCE)) == []
 
-    def test_an_error_inside_leaves_no_trace(self, ner: NER):
+    def test_an_error_inside_leaves_no_trace(self, ner: NER) -> None:
         with pytest.raises(RuntimeError, match="mine"), ner.using(block={"北京": None}, threshold=1.0):
             raise RuntimeError("mine")
         assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
 
-    def test_a_stream_keeps_what_held_when_it_was_made(self, ner: NER):
+    def test_a_stream_keeps_what_held_when_it_was_made(self, ner: NER) -> None:
         with ner.using(block={"北京": None}):
             stream = ner.pipe([SENTENCE])
         assert spans(next(stream)) == [("李明", "PER")]
 
-    def test_threads_do_not_see_each_other(self, ner: NER):
+    def test_threads_do_not_see_each_other(self, ner: NER) -> None:
         both = threading.Barrier(3)
         found: dict[str, set[tuple[tuple[str, str], ...]]] = {}
 
-        def work(name: str, **overrides: object) -> None:
+        def work(name: str, **overrides: Any) -> None:
             with ner.using(**overrides):
                 both.wait()
                 found[name] = {tuple(spans(ner(SENTENCE))) for _ in range(20)}
@@ -263,24 +265,24 @@ class TestUsing:
 
 
 class TestLiveLexicon:
-    def test_an_added_word_is_read_by_the_next_call_and_a_removed_one_no_more(self):
+    def test_an_added_word_is_read_by_the_next_call_and_a_removed_one_no_more(self) -> None:
         ner = tiny.ner()
         text = "李明和孙悟空在花果山工作。"
-        assert ner(text).lattice.words == ("李明", "工作")
+        assert tiny.lattice(ner(text)).words == ("李明", "工作")
         before = [(e.span, e.score) for e in ner(text).entities]
         ner.lexicon.add("花果山", label="LOC")
         ner.lexicon.update(["孙悟空"])
-        lattice = ner(text).lattice
+        lattice = tiny.lattice(ner(text))
         assert list(zip(lattice.words, lattice.labels, strict=True)) == [
             ("李明", None), ("孙悟空", None), ("花果山", "LOC"), ("工作", None),
         ]  # fmt: skip
         assert [(e.span, e.score) for e in ner(text).entities] != before, "the words changed nothing"
         ner.lexicon.remove("花果山")
         ner.lexicon.remove("孙悟空")
-        assert ner(text).lattice.words == ("李明", "工作")
+        assert tiny.lattice(ner(text)).words == ("李明", "工作")
         assert [(e.span, e.score) for e in ner(text).entities] == before
 
-    def test_a_word_removed_and_added_again_has_its_vector_again(self):
+    def test_a_word_removed_and_added_again_has_its_vector_again(self) -> None:
         ner = tiny.ner()
         before = [(e.span, e.score) for e in ner(SENTENCE).entities]
         ner.lexicon.remove("北京")
@@ -288,7 +290,7 @@ class TestLiveLexicon:
         ner.lexicon.add("北京")
         assert [(e.span, e.score) for e in ner(SENTENCE).entities] == before != without
 
-    def test_edits_while_others_read(self):
+    def test_edits_while_others_read(self) -> None:
         ner = tiny.ner()
         stop = threading.Event()
 

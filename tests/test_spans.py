@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,7 +35,7 @@ def sequences(scheme: str, max_length: int = 4) -> list[tuple[str, ...]]:
 
 def fast_nlp(tags: Sequence[str]) -> list[Span]:
     """How fastNLP reads BMES, BIOES and BIO tags."""
-    spans: list[list] = []
+    spans: list[list[Any]] = []
     previous = "O"
     for i, tag in enumerate(tags):
         letter, label = tag[:1], tag[2:]
@@ -53,14 +54,16 @@ def seqeval_strict(tags: Sequence[str], scheme: str) -> list[Span]:
 
 
 @st.composite
-def flat_spans(draw, labels=("PER", "GPE.NAM", "Thing-Nominal", "a_b", "")):
+def flat_spans(
+    draw: st.DrawFn, labels: Sequence[str] = ("PER", "GPE.NAM", "Thing-Nominal", "a_b", "")
+) -> tuple[list[Span], int]:
     cuts = sorted(draw(st.sets(st.integers(0, 30), max_size=12)))
     spans = [Span(a, b, draw(st.sampled_from(labels))) for a, b in itertools.pairwise(cuts)]
     return [span for span in spans if draw(st.booleans())], 30
 
 
 @given(flat_spans(), st.sampled_from(list(SCHEMES)), st.booleans())
-def test_tags_and_spans_are_inverse(case, scheme, strict):
+def test_tags_and_spans_are_inverse(case: tuple[list[Span], int], scheme: str, strict: bool) -> None:
     spans, n = case
     tags = to_tags(spans, n, scheme)
     assert len(tags) == n
@@ -70,22 +73,23 @@ def test_tags_and_spans_are_inverse(case, scheme, strict):
 
 
 @given(flat_spans(), st.sampled_from(list(SCHEMES)), st.sampled_from(list(SCHEMES)))
-def test_conversion_to_another_scheme_and_back(case, source, target):
-    tags = to_tags(*case, source)
+def test_conversion_to_another_scheme_and_back(case: tuple[list[Span], int], source: str, target: str) -> None:
+    spans, n = case
+    tags = to_tags(spans, n, source)
     converted = convert_tags(tags, target, source)
-    assert converted == to_tags(*case, target)
+    assert converted == to_tags(spans, n, target)
     assert convert_tags(converted, source, target) == tags
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_short_sequences_are_read_as_by_fastnlp_and_seqeval(scheme):
+def test_short_sequences_are_read_as_by_fastnlp_and_seqeval(scheme: str) -> None:
     for tags in sequences(scheme):
         assert from_tags(tags, scheme) == fast_nlp(tags), tags
         assert from_tags(tags, scheme, strict=True) == seqeval_strict(tags, scheme), tags
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_joined_pairs_are_the_tags_of_one_span(scheme):
+def test_joined_pairs_are_the_tags_of_one_span(scheme: str) -> None:
     names = tag_names(LABELS, scheme)
     joined = joined_pairs(names, scheme)
     for i, first in enumerate(names):
@@ -94,7 +98,7 @@ def test_joined_pairs_are_the_tags_of_one_span(scheme):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_sequences_with_allowed_transitions_are_exactly_the_well_formed_ones(scheme):
+def test_sequences_with_allowed_transitions_are_exactly_the_well_formed_ones(scheme: str) -> None:
     names = tag_names(LABELS, scheme)
     start, pair, end = allowed_transitions(names, scheme)
     for path in itertools.chain(*(itertools.product(range(len(names)), repeat=n) for n in range(1, 5))):
@@ -119,20 +123,20 @@ def test_sequences_with_allowed_transitions_are_exactly_the_well_formed_ones(sch
         ("B-P I-P", [(0, 2, "P")]),
     ],
 )
-def test_ill_formed_tags_are_read_leniently(tags, spans):
+def test_ill_formed_tags_are_read_leniently(tags: str, spans: list[tuple[int, int, str]]) -> None:
     scheme = "BIO" if "I-" in tags else "BMES"
     assert from_tags(tags.split(), scheme) == [Span(*span) for span in spans]
     assert from_tags(tags.split()) == [Span(*span) for span in spans]
 
 
-def test_places_of_ill_formed_tags():
+def test_places_of_ill_formed_tags() -> None:
     assert ill_formed(["M-P", "E-P", "B-P", "O"], "BMES") == [(0, "", "M-P"), (3, "B-P", "O")]
     assert ill_formed(["O", "B-P"], "BMES") == [(2, "B-P", "")]
     assert ill_formed(["O", "B-P"], "BIO") == []
     assert ill_formed(["B-P", "I-L"], "BIO") == [(1, "B-P", "I-L")]
 
 
-def test_tag_names():
+def test_tag_names() -> None:
     assert tag_names(["P", "L"], "BMES") == ["O", "B-P", "M-P", "E-P", "S-P", "B-L", "M-L", "E-L", "S-L"]
     assert tag_names(["P"], "BIO") == ["O", "B-P", "I-P"]
     assert tag_names(["P"], "BILOU") == ["O", "B-P", "I-P", "L-P", "U-P"]
@@ -152,11 +156,11 @@ def test_tag_names():
         ("B E O", "BMES"),
     ],
 )
-def test_scheme_is_guessed(tags, scheme):
+def test_scheme_is_guessed(tags: str, scheme: str) -> None:
     assert guess_scheme(iter(tags.split())) == scheme
 
 
-def test_tags_with_other_separators_or_no_label_are_read():
+def test_tags_with_other_separators_or_no_label_are_read() -> None:
     assert from_tags(["B_Person", "I_Person", "O"]) == [Span(0, 2, "Person")]
     assert from_tags(["B-PER.NAM", "E-PER.NAM"]) == [Span(0, 2, "PER.NAM")]
     assert from_tags(["S-Thing-Nominal"]) == [Span(0, 1, "Thing-Nominal")]
@@ -178,7 +182,7 @@ def test_tags_with_other_separators_or_no_label_are_read():
         ([], "IOB", r"unknown tag scheme"),
     ],
 )
-def test_unknown_tag_or_scheme_is_an_error(tags, scheme, message):
+def test_unknown_tag_or_scheme_is_an_error(tags: list[str], scheme: str | None, message: str) -> None:
     with pytest.raises(HanlatticeError, match=message):
         from_tags(tags, scheme)
 
@@ -193,13 +197,13 @@ def test_unknown_tag_or_scheme_is_an_error(tags, scheme, message):
         ([Span(2, 2, "PER")], r"does not lie within"),
     ],
 )
-def test_spans_that_tags_cannot_express_are_an_error(spans, message):
+def test_spans_that_tags_cannot_express_are_an_error(spans: list[Span], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         to_tags(spans, 6)
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), min_size=1, max_size=6), st.integers(-3, 3))
-def test_span_covers_exactly_the_characters_of_its_fragments(fragments, by):
+def test_span_covers_exactly_the_characters_of_its_fragments(fragments: list[tuple[int, int]], by: int) -> None:
     ranges = [(start, start + length) for start, length in fragments]
     characters = {i for start, end in ranges for i in range(start, end)}
     span = Span.of(ranges, "P")
@@ -213,7 +217,7 @@ def test_span_covers_exactly_the_characters_of_its_fragments(fragments, by):
     assert span.moved(by).moved(-by) == span
 
 
-def test_spans_with_different_gaps_are_different():
+def test_spans_with_different_gaps_are_different() -> None:
     whole, discontinuous, other = Span(0, 5, "P"), Span.of([(0, 1), (4, 5)], "P"), Span.of([(3, 5), (0, 1)], "P")
     assert len({whole, discontinuous, other, Span.of([(0, 1), (4, 5)], "P")}) == 3
     assert discontinuous == Span(0, 5, "P", ((1, 4),))

@@ -14,7 +14,7 @@ import numpy as np
 
 from hanlattice import api, corpus
 from hanlattice.config.settings import Config
-from hanlattice.document import Document, Entity
+from hanlattice.document import Document, Entity, Lattice
 from hanlattice.pipeline import NER
 from hanlattice.vectors import Vectors, VectorSet
 
@@ -124,6 +124,19 @@ def body() -> Path:
 def trained() -> Path:
     """The folder of a model that knows this world by heart."""
     return api.train(config(), output=folder() / "model").folder
+
+
+def scores(document: Document) -> list[float]:
+    """The scores of the entities that a model found, each of which has one."""
+    found = [entity.score for entity in document.entities if entity.score is not None]
+    assert len(found) == len(document.entities)
+    return found
+
+
+def lattice(document: Document) -> Lattice:
+    """The lattice of a document that a model has read."""
+    assert document.lattice is not None
+    return document.lattice
 
 
 def ner() -> NER:

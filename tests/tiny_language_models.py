@@ -10,7 +10,7 @@ import tiny
 
 MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LATIN = ["hel", "##lo", "a", "##b", "##c", "h", "##e", "##l", "##o", "fi", "##i", "i", "1", "##2", "##3", "!"]
-SHAPE = {
+SHAPE: dict[str, Any] = {
     "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 12,
     "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
 }  # fmt: skip

@@ -1,5 +1,8 @@
 """From names in the settings to builders: tables, paths of this library, settings that are passed on."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import pytest
 
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, own_parts
@@ -13,6 +16,12 @@ from hanlattice.encoders.positions import POSITIONS
 from hanlattice.encoders.transformer import build_transformer
 from hanlattice.errors import ConfigError
 
+TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {
+    "decoder": DECODERS,
+    "embedding": EMBEDDINGS,
+    "encoder": ENCODERS,
+}
+
 
 @pytest.mark.parametrize(
     ("kind", "path", "builder"),
@@ -24,14 +33,13 @@ from hanlattice.errors import ConfigError
     ],
 )
 def test_paths_of_this_library_need_no_trust(kind: str, path: str, builder: object) -> None:
-    tables = {"decoder": DECODERS, "embedding": EMBEDDINGS, "encoder": ENCODERS}
     with trusting(False):
-        assert choose(kind, Part(path), tables[kind])[0] is builder
+        assert choose(kind, Part(path), TABLES[kind])[0] is builder
     assert own_parts(Config().with_settings({kind: {"name": path}})) == set()
 
 
 # The parts that a settings file of version 0.1 could name, and the paths that it could write in place of the names.
-PARTS_OF_0_1 = {
+PARTS_OF_0_1: dict[str, dict[str, str | None]] = {
     "embedding": {
         "characters": "hanlattice.build:characters",
         "pretrained": "hanlattice.build:pretrained",
@@ -76,7 +84,7 @@ PARTS_OF_0_1 = {
     [(kind, name, path) for kind, parts in PARTS_OF_0_1.items() for name, path in parts.items()],
 )
 def test_names_and_paths_of_0_1_build_the_same_parts(kind: str, name: str, path: str | None) -> None:
-    table = {"decoder": DECODERS, "embedding": EMBEDDINGS, "encoder": ENCODERS}[kind]
+    table = TABLES[kind]
     with trusting(False):
         for each in (name, path or name):
             assert choose(kind, Part(each), table)[0] is table[name]

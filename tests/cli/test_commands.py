@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pytest
 
@@ -43,16 +43,25 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         capsys.readouterr()
         with pytest.raises(SystemExit) as left:
             main([str(argument) for argument in arguments])
+        assert not isinstance(left.value.code, str)
         return Result(left.value.code or 0, *capsys.readouterr())
 
     return call
 
 
-def spawn(*arguments: object, **options: object) -> "subprocess.Popen[str]":
+def spawn(*arguments: object, **options: Any) -> "subprocess.Popen[str]":
     """The command in a process of its own, its three streams in our hands."""
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.Popen(command, **{**pipes, "text": True, "env": ENVIRONMENT, **options})
+
+
+def streams(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str], IO[str]]:
+    """Standard input, output and error of a process that has all three in pipes."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    return process.stdin, process.stdout, process.stderr
 
 
 def one_error(result: Result, message: str, code: int = 1) -> None:
@@ -75,7 +84,7 @@ def file_of(path: Path, text: str) -> Path:
 
 
 class TestEveryCommand:
-    def test_help_is_fast_and_does_not_import_torch(self):
+    def test_help_is_fast_and_does_not_import_torch(self) -> None:
         code = (
             "import sys\nfrom hanlattice.cli import main\n"
             "try:\n    main(['--help'])\nexcept SystemExit as left:\n    assert not left.code\n"
@@ -95,13 +104,13 @@ class TestEveryCommand:
         assert min(used) < 0.4
 
     @pytest.mark.parametrize("command", COMMANDS)
-    def test_has_help(self, run: Run, command: str):
+    def test_has_help(self, run: Run, command: str) -> None:
         result = run(command, "--help")
         assert result.code == 0
         assert result.out.startswith(f"Usage: hanlattice {command}")
         assert result.err == ""
 
-    def test_version(self, run: Run):
+    def test_version(self, run: Run) -> None:
         assert run("--version") == (0, f"hanlattice {__version__}\n", "")
 
     @pytest.mark.parametrize(
@@ -125,13 +134,13 @@ class TestEveryCommand:
         ],
         ids=" ".join,
     )
-    def test_wrong_usage_is_2(self, run: Run, arguments: Sequence[str]):
+    def test_wrong_usage_is_2(self, run: Run, arguments: Sequence[str]) -> None:
         result = run(*arguments)
         assert result.code == 2
         assert result.out == ""
         assert "Usage: hanlattice" in result.err
 
-    def test_stdin_may_be_a_socket(self, tmp_path: Path):
+    def test_stdin_may_be_a_socket(self, tmp_path: Path) -> None:
         ours, theirs = socket.socketpair()
         words = file_of(tmp_path / "words.txt", "北京\n")
         with ours, theirs, spawn("lexicon", "match", words, "-", stdin=theirs) as process:
@@ -139,18 +148,18 @@ class TestEveryCommand:
             ours.shutdown(socket.SHUT_WR)
             assert "北京" in process.communicate()[0]
 
-    def test_a_full_disk(self, tmp_path: Path):
+    def test_a_full_disk(self, tmp_path: Path) -> None:
         words = file_of(tmp_path / "words.txt", "北京\n")
         with open("/dev/full", "w") as full, spawn("lexicon", "match", words, "北京", stdout=full) as process:
             assert process.communicate()[1] == "error: No space left on device\n"
             assert process.returncode == 1
 
-    def test_debug_prints_the_traceback_in_any_position(self, tmp_path: Path):
+    def test_debug_prints_the_traceback_in_any_position(self, tmp_path: Path) -> None:
         for arguments in (["--debug", "predict", "x"], ["predict", "x", "--debug"]):
             with pytest.raises(ModelError, match="no such folder"):
                 main([*arguments, "--model", str(tmp_path / "no")])
 
-    def test_debug_after_two_dashes_is_a_text(self, run: Run):
+    def test_debug_after_two_dashes_is_a_text(self, run: Run) -> None:
         result = run("predict", "--model", tiny.trained(), "--format", "jsonl", "--", "--debug")
         assert json.loads(result.out)["text"] == "--debug"
 
@@ -160,7 +169,7 @@ class TestPredict:
     def predict(self, run: Run) -> Run:
         return lambda *arguments: run("predict", *arguments, "--model", tiny.trained())
 
-    def test_a_text_as_a_table(self, predict: Run):
+    def test_a_text_as_a_table(self, predict: Run) -> None:
         result = predict(SENTENCE)
         head, *rows = result.out.splitlines()
         assert head.split() == ["text", "label", "start", "end", "score"]
@@ -168,21 +177,21 @@ class TestPredict:
         assert result.code == 0
         assert result.err == ""
 
-    def test_columns_are_aligned_by_the_width_of_characters(self, predict: Run):
+    def test_columns_are_aligned_by_the_width_of_characters(self, predict: Run) -> None:
         head, *rows = predict("张伟去了长江大桥局。李明在北京工作。").out.splitlines()
         wide = [len(row.split()[0]) for row in rows]
         assert len(set(wide)) > 1
         # A Chinese character takes two columns, so a row is as much shorter as it has of them.
         assert {row.index(row.split()[1]) + n for row, n in zip(rows, wide, strict=True)} == {head.index("label")}
 
-    def test_files_and_texts_with_their_titles(self, predict: Run, tmp_path: Path):
+    def test_files_and_texts_with_their_titles(self, predict: Run, tmp_path: Path) -> None:
         file = file_of(tmp_path / "texts.txt", f"{SENTENCE}\n\n今天天气很好\n")
         result = predict(file, "重庆\t和")
         titles = [line for line in result.out.splitlines() if line.startswith("#")]
         assert titles == [f"# {SENTENCE}", "# ", "# 今天天气很好", r"# 重庆\t和"]
         assert result.out.count("(no entities)") >= 2
 
-    def test_jsonl_equals_the_library_result(self, predict: Run, tmp_path: Path):
+    def test_jsonl_equals_the_library_result(self, predict: Run, tmp_path: Path) -> None:
         texts = [document.text for document in tiny.documents()] + [""]
         file = file_of(tmp_path / "texts.txt", "".join(f"{text}\n" for text in texts))
         rows = [json.loads(line) for line in predict(file, "--format", "jsonl", "--batch-size", 4).out.splitlines()]
@@ -193,7 +202,7 @@ class TestPredict:
                 assert entity.pop("score") == pytest.approx(other.pop("score"), abs=1e-5)
             assert row == document
 
-    def test_conll_and_brat_can_be_read_again(self, predict: Run, tmp_path: Path):
+    def test_conll_and_brat_can_be_read_again(self, predict: Run, tmp_path: Path) -> None:
         file = file_of(tmp_path / "texts.txt", f"{SENTENCE}\n王小红和重庆\n")
         expected = [tiny.ner()(text).spans for text in (SENTENCE, "王小红和重庆")]
         columns = file_of(tmp_path / "out.bmes", predict(file, "--format", "conll").out)
@@ -201,7 +210,7 @@ class TestPredict:
         assert predict(file, "--format", "brat", "--output", tmp_path / "brat").code == 0
         assert [document.spans for document in corpus.read(tmp_path / "brat")] == expected
 
-    def test_a_whole_file_is_one_text_named_after_it(self, predict: Run, tmp_path: Path):
+    def test_a_whole_file_is_one_text_named_after_it(self, predict: Run, tmp_path: Path) -> None:
         text = f"{SENTENCE}\r\n{SENTENCE}\n"
         path = tmp_path / "letter.txt"
         path.write_bytes(b"\xef\xbb\xbf" + text.encode())
@@ -211,7 +220,7 @@ class TestPredict:
         predict(path, "--whole", "--format", "brat", "--output", tmp_path / "brat")
         assert {file.name for file in (tmp_path / "brat").iterdir()} == {"letter.txt", "letter.ann"}
 
-    def test_html_marks_entities_and_escapes_the_rest(self, predict: Run, tmp_path: Path):
+    def test_html_marks_entities_and_escapes_the_rest(self, predict: Run, tmp_path: Path) -> None:
         out = tmp_path / "page.html"
         predict(f"<script>&{SENTENCE}", "--format", "html", "-o", out)
         page = out.read_text(encoding="utf-8")
@@ -221,10 +230,10 @@ class TestPredict:
         assert "http" not in page
         assert re.search(r'<mark [^>]*title="LOC 0\.\d+ \[12, 14\)">北京<small>LOC</small></mark>', page)
 
-    def test_threshold(self, predict: Run):
+    def test_threshold(self, predict: Run) -> None:
         assert predict(SENTENCE, "--threshold", 1.0).out == "(no entities)\n"
 
-    def test_words_of_a_lexicon_are_added(self, predict: Run, tmp_path: Path):
+    def test_words_of_a_lexicon_are_added(self, predict: Run, tmp_path: Path) -> None:
         words = file_of(tmp_path / "words.txt", "东海龙宫\tLOC\n")
         compiled = tmp_path / "words.bin"
         Lexicon(["龙宫"]).save(compiled)
@@ -238,7 +247,7 @@ class TestPredict:
         assert spans_of(found) != spans_of(predict(text, "--format", "jsonl").out)
         assert predict(text).out == before
 
-    def test_added_words_are_normalised_as_texts_are(self, predict: Run, tmp_path: Path):
+    def test_added_words_are_normalised_as_texts_are(self, predict: Run, tmp_path: Path) -> None:
         wide = file_of(tmp_path / "wide.txt", "ＡＢＣ\n花果山\n")
         narrow = file_of(tmp_path / "narrow.txt", "ABC\n花果山\n")
         text = "李明和ABC在ＡＢＣ工作。"
@@ -248,44 +257,47 @@ class TestPredict:
         )
         assert by_wide == by_narrow != without
 
-    def test_blank_lines_of_a_lexicon_are_noted_unless_quiet(self, predict: Run, tmp_path: Path):
+    def test_blank_lines_of_a_lexicon_are_noted_unless_quiet(self, predict: Run, tmp_path: Path) -> None:
         words = file_of(tmp_path / "words.txt", "\n花果山\n \n")
         assert predict(SENTENCE, "--lexicon", words).err == f"note: {words}: 2 blank lines skipped\n"
         assert predict(SENTENCE, "--lexicon", words, "--quiet").err == ""
         assert predict(SENTENCE, "--lexicon", file_of(words, "\n"), "--quiet").out == predict(SENTENCE).out
 
-    def test_empty_input_gives_empty_output(self, predict: Run, tmp_path: Path):
+    def test_empty_input_gives_empty_output(self, predict: Run, tmp_path: Path) -> None:
         assert predict(file_of(tmp_path / "empty.txt", "")) == (0, "", "")
 
-    def test_results_are_printed_as_texts_arrive(self):
+    def test_results_are_printed_as_texts_arrive(self) -> None:
         with spawn("predict", "-", "--format", "jsonl", "--model", tiny.trained()) as process:
+            stdin, stdout, _ = streams(process)
             for text in (SENTENCE, "重庆", SENTENCE):
-                process.stdin.write(text + "\n")
-                process.stdin.flush()
-                assert json.loads(process.stdout.readline())["text"] == text
-            process.stdin.write("李明")  # a last line without an end
-            process.stdin.close()
-            assert json.loads(process.stdout.read())["text"] == "李明"
+                stdin.write(text + "\n")
+                stdin.flush()
+                assert json.loads(stdout.readline())["text"] == text
+            stdin.write("李明")  # a last line without an end
+            stdin.close()
+            assert json.loads(stdout.read())["text"] == "李明"
             assert process.wait() == 0
 
-    def test_a_closed_output_pipe_is_not_an_error(self, tmp_path: Path):
+    def test_a_closed_output_pipe_is_not_an_error(self, tmp_path: Path) -> None:
         file = file_of(tmp_path / "many.txt", f"{SENTENCE}\n" * 5_000)
         with spawn("predict", file, "--model", tiny.trained()) as process:
-            assert process.stdout.readline() == f"# {SENTENCE}\n"
-            process.stdout.close()
-            assert process.stderr.read() == ""
+            _, stdout, stderr = streams(process)
+            assert stdout.readline() == f"# {SENTENCE}\n"
+            stdout.close()
+            assert stderr.read() == ""
 
-    def test_ctrl_c(self):
+    def test_ctrl_c(self) -> None:
         with spawn("predict", "-", "--format", "jsonl", "--model", tiny.trained()) as process:
-            process.stdin.write(f"{SENTENCE}\n")
-            process.stdin.flush()
-            process.stdout.readline()
+            stdin, stdout, stderr = streams(process)
+            stdin.write(f"{SENTENCE}\n")
+            stdin.flush()
+            stdout.readline()
             process.send_signal(signal.SIGINT)
             assert process.wait(20) == 130
-            assert process.stderr.read() == "error: interrupted\n"
+            assert stderr.read() == "error: interrupted\n"
 
     @pytest.mark.parametrize("whole", ["--whole", "--lines"])
-    def test_input_that_is_not_utf8_is_an_error(self, predict: Run, tmp_path: Path, whole: str):
+    def test_input_that_is_not_utf8_is_an_error(self, predict: Run, tmp_path: Path, whole: str) -> None:
         path = tmp_path / "gbk.txt"
         path.write_bytes("good\n重庆\n".encode("gb18030"))
         result = predict(path, whole, "--format", "jsonl")
@@ -296,14 +308,14 @@ class TestPredict:
             [] if whole == "--whole" else ["good"]
         )
 
-    def test_a_failed_output_leaves_no_file(self, predict: Run, tmp_path: Path):
+    def test_a_failed_output_leaves_no_file(self, predict: Run, tmp_path: Path) -> None:
         path = tmp_path / "gbk.txt"
         path.write_bytes(b"good\n\xff\n")
         one_error(predict(path, "--output", tmp_path / "out.txt"), r"gbk\.txt:2: byte 0xff")
         one_error(predict(path, "--format", "brat", "--output", tmp_path / "out"), r"gbk\.txt:2: byte 0xff")
         assert [file.name for file in tmp_path.iterdir()] == ["gbk.txt"]
 
-    def test_bad_input(self, predict: Run, run: Run, tmp_path: Path):
+    def test_bad_input(self, predict: Run, run: Run, tmp_path: Path) -> None:
         one_error(predict("nothing.txt"), r"nothing\.txt: no such file")
         one_error(predict(tmp_path), "is a folder; name the files in it")
         one_error(predict(SENTENCE, "--output", tmp_path / "no" / "out"), "no/out: cannot be written: No such file")
@@ -320,7 +332,7 @@ class TestPredict:
             ("北京\nа\0б\n", r"words\.txt:2: a NUL character"),
         ],
     )
-    def test_bad_lexicons(self, predict: Run, tmp_path: Path, lines: str, message: str):
+    def test_bad_lexicons(self, predict: Run, tmp_path: Path, lines: str, message: str) -> None:
         one_error(predict(SENTENCE, "--lexicon", file_of(tmp_path / "words.txt", lines)), message)
 
 
@@ -341,7 +353,7 @@ class TestTrain:
     def world(self) -> list[str]:
         return small_world()
 
-    def test_train_predict_evaluate(self, run: Run, world: list[str], tmp_path: Path):
+    def test_train_predict_evaluate(self, run: Run, world: list[str], tmp_path: Path) -> None:
         out = tmp_path / "run"
         test = tiny.folder() / "corpus.bmes"
         done = run("train", *world, "--test", test, "--seed", 7, "--training.epochs", 12, "--output", out)
@@ -361,13 +373,13 @@ class TestTrain:
         one_error(run("train", *world, "--output", out), "already holds a run")
         one_error(run("train", "--output", out, "--resume"), "finished run")
 
-    def test_quiet_prints_scores_only(self, run: Run, world: list[str], tmp_path: Path):
+    def test_quiet_prints_scores_only(self, run: Run, world: list[str], tmp_path: Path) -> None:
         done = run("train", *world, "--training.epochs", 1, "--output", tmp_path / "run", "--quiet")
         assert done.code == 0
         assert done.err == ""
         assert done.out.startswith("dev (best epoch 1")
 
-    def test_settings_of_a_file_and_of_a_paper(self, run: Run, world: list[str], tmp_path: Path):
+    def test_settings_of_a_file_and_of_a_paper(self, run: Run, world: list[str], tmp_path: Path) -> None:
         settings = file_of(tmp_path / "mine.toml", "[training]\nepochs = 2\nseed = 4\n")
         assert run("train", settings, *world, "--seed", 5, "--output", tmp_path / "run", "--quiet").code == 0
         config = api.load(tmp_path / "run").config
@@ -376,18 +388,19 @@ class TestTrain:
         wrong = run("train", "--paper", "flat/weibp", "--output", tmp_path / "r")
         one_error(wrong, r"the package has no settings 'flat/weibp'; it has flat/weibo, ")
 
-    def test_ctrl_c_and_resume(self, run: Run, world: list[str], tmp_path: Path):
+    def test_ctrl_c_and_resume(self, run: Run, world: list[str], tmp_path: Path) -> None:
         out = tmp_path / "run"
         with spawn("train", *world, "--training.epochs", 8, "--output", out) as process:
-            for line in process.stderr:
+            _, stdout, stderr = streams(process)
+            for line in stderr:
                 if line.startswith("epoch 2/"):
                     process.send_signal(signal.SIGINT)
                     break
-            assert process.stderr.read().splitlines()[-1] == (
+            assert stderr.read().splitlines()[-1] == (
                 f"error: stopped; to resume from the last finished epoch: hanlattice train --output {out} --resume"
             )
             assert process.wait(20) == 130
-            assert process.stdout.read() == ""
+            assert stdout.read() == ""
         assert (out / CHECKPOINT).exists()
         resumed = run("train", "--output", out, "--resume")
         assert resumed.code == 0
@@ -398,7 +411,7 @@ class TestTrain:
         weights = [(folder / "model.safetensors").read_bytes() for folder in (out, tmp_path / "whole")]
         assert weights[0] == weights[1]
 
-    def test_a_full_disk_in_training(self, world: list[str], tmp_path: Path):
+    def test_a_full_disk_in_training(self, world: list[str], tmp_path: Path) -> None:
         def small() -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
 
@@ -408,7 +421,7 @@ class TestTrain:
         assert re.fullmatch(r"error: .*safetensors: cannot be written: File too large", errors.splitlines()[-1])
         assert not (tmp_path / "run").exists()
 
-    def test_bad_input(self, run: Run, world: list[str], tmp_path: Path):
+    def test_bad_input(self, run: Run, world: list[str], tmp_path: Path) -> None:
         def refuse(message: str, *arguments: object) -> None:
             one_error(run("train", *world, *arguments, "--output", tmp_path / "run"), message)
             assert not (tmp_path / "run").exists()
@@ -435,7 +448,7 @@ class TestEvaluate:
     def gold(self) -> Path:
         return tiny.folder() / "corpus.bmes"
 
-    def test_table(self, run: Run, gold: Path):
+    def test_table(self, run: Run, gold: Path) -> None:
         result = run("evaluate", tiny.trained(), gold)
         report = evaluate_spans(
             [d.spans for d in tiny.documents()], [tiny.ner()(d.text).spans for d in tiny.documents()]
@@ -447,7 +460,7 @@ class TestEvaluate:
             f"{tiny.trained()}: 30 documents, 55 gold entities read leniently, exact matches"
         )
 
-    def test_words_added_to_the_lexicon(self, run: Run, tmp_path: Path):
+    def test_words_added_to_the_lexicon(self, run: Run, tmp_path: Path) -> None:
         gold = file_of(tmp_path / "gold.jsonl", '{"text": "好时光发布了新车", "entities": [[0, 3, "ORG"]]}\n')
         words = file_of(tmp_path / "words.txt", "好时光\tORG\n")
         micro = [
@@ -459,9 +472,9 @@ class TestEvaluate:
             run("evaluate", "default", gold, "--lexicon", tmp_path / "none.txt"), r"none\.txt: cannot be read"
         )
 
-    def test_thresholds_trade_recall_for_precision(self, run: Run, gold: Path):
+    def test_thresholds_trade_recall_for_precision(self, run: Run, gold: Path) -> None:
         documents = [tiny.ner()(d.text) for d in tiny.documents()]
-        scores = sorted(e.score for d in documents for e in d.entities)
+        scores = sorted(score for d in documents for score in tiny.scores(d))
         middle = round((scores[0] + scores[-1]) / 2, 6)  # batches differ from single texts in the last digits
         rows = json.loads(
             run("evaluate", tiny.trained(), gold, "--format", "json", "--thresholds", f"0,{middle},1").out
@@ -477,12 +490,12 @@ class TestEvaluate:
         assert wrong.code == 2
         assert "numbers from 0 to 1" in wrong.err
 
-    def test_json_and_markdown(self, run: Run, gold: Path):
+    def test_json_and_markdown(self, run: Run, gold: Path) -> None:
         rows = json.loads(run("evaluate", tiny.trained(), gold, "--format", "json").out)
         assert rows["models"][str(tiny.trained())]["micro"]["gold"] == 55
         assert "| micro |" in run("evaluate", tiny.trained(), gold, "--format", "markdown").out
 
-    def test_offsets_of_texts_that_normalisation_changes(self, run: Run, tmp_path: Path):
+    def test_offsets_of_texts_that_normalisation_changes(self, run: Run, tmp_path: Path) -> None:
         """Gold and predictions both lie on the text as given, whatever the model reads."""
         rows = [
             json.dumps({"text": f"㎏{before}\u3000{d.text}", "entities": [
@@ -496,7 +509,9 @@ class TestEvaluate:
         )
         assert json.loads(result.out)["models"][str(tiny.trained())]["micro"]["recall"] > 0.7
 
-    def test_labels_the_model_does_not_know_are_named_counted_and_can_be_renamed(self, run: Run, tmp_path: Path):
+    def test_labels_the_model_does_not_know_are_named_counted_and_can_be_renamed(
+        self, run: Run, tmp_path: Path
+    ) -> None:
         text = (
             (tiny.folder() / "corpus.bmes")
             .read_text(encoding="utf-8")
@@ -513,14 +528,14 @@ class TestEvaluate:
         assert renamed.err == ""
         assert renamed.out == run("evaluate", tiny.trained(), tiny.folder() / "corpus.bmes").out
 
-    def test_strict_gold_leaves_out_malformed_entities(self, run: Run, tmp_path: Path):
+    def test_strict_gold_leaves_out_malformed_entities(self, run: Run, tmp_path: Path) -> None:
         rows = zip(SENTENCE, ["M-PER", "E-PER", "O", "B-LOC", "E-LOC", "O", "O", "O"], strict=True)
         gold = file_of(tmp_path / "ill.bmes", "".join(f"{c}\t{t}\n" for c, t in rows))
         lenient, strict = (run("evaluate", tiny.trained(), gold, mode).out for mode in ("--lenient", "--strict"))
         assert "2 gold entities read leniently" in lenient
         assert "1 gold entities read strictly" in strict
 
-    def test_partial(self, run: Run, tmp_path: Path):
+    def test_partial(self, run: Run, tmp_path: Path) -> None:
         row = {"text": SENTENCE, "entities": [{"start": 0, "end": 3, "label": "PER"}]}
         gold = file_of(tmp_path / "wide.jsonl", json.dumps(row))
         exact, partial = (
@@ -529,7 +544,7 @@ class TestEvaluate:
         counts = [json.loads(out)["models"][str(tiny.trained())]["micro"]["correct"] for out in (exact, partial)]
         assert counts == [0, 1]
 
-    def test_unreachable_entities_are_counted_and_the_first_printed(self, run: Run, tmp_path: Path):
+    def test_unreachable_entities_are_counted_and_the_first_printed(self, run: Run, tmp_path: Path) -> None:
         ends = [{"start": 3, "end": end, "label": "LOC"} for end in (5, 6, 7, 8, 9)]
         gold = file_of(tmp_path / "nested.jsonl", json.dumps({"text": "李明在重庆大学工作", "entities": ends}))
         result = run("evaluate", gold, "--model", tiny.trained(), "--engine", "torch")
@@ -543,11 +558,11 @@ class TestEvaluate:
         assert rows[str(tiny.trained())]["reachable"] == {"recall": 0.2, "gold": 5, "correct": 1}
         assert len(rows[str(tiny.trained())]["out_of_reach"]) == 3
 
-    def test_compare(self, run: Run, gold: Path):
+    def test_compare(self, run: Run, gold: Path) -> None:
         result = run("evaluate", tiny.trained(), gold, "--compare", tiny.trained())
         assert re.search(r"F1 (\S+) → \1: \+0\.00 \[\+0\.00, \+0\.00\], p = 1\.0000", result.out)
 
-    def test_bad_input(self, run: Run, tmp_path: Path, gold: Path):
+    def test_bad_input(self, run: Run, tmp_path: Path, gold: Path) -> None:
         one_error(run("evaluate", tmp_path, gold), r"holds no config\.toml")
         one_error(run("evaluate", tiny.trained(), tmp_path / "no"), "no: cannot be read: No such file")
         one_error(
@@ -556,7 +571,7 @@ class TestEvaluate:
 
 
 class TestInfoAndLexicon:
-    def test_info_of_a_model(self, run: Run):
+    def test_info_of_a_model(self, run: Run) -> None:
         result = run("info", tiny.trained())
         assert result.code == 0
         assert f"hanlattice  {__version__}" in result.out
@@ -565,12 +580,12 @@ class TestInfoAndLexicon:
         assert "d_model = 20" in result.out
         assert "| micro |" in result.out
 
-    def test_info_of_this_installation(self, run: Run):
+    def test_info_of_this_installation(self, run: Run) -> None:
         result = run("info")
         assert result.code == 0
         assert "model       " in result.out
 
-    def test_build_info_match(self, run: Run, tmp_path: Path):
+    def test_build_info_match(self, run: Run, tmp_path: Path) -> None:
         words = file_of(tmp_path / "words.txt", "北京\tLOC\t2\n北京大学\tORG\n大学\n")
         more = file_of(tmp_path / "more.txt", "大学生\n北京\tGPE\n")
         built = run("lexicon", "build", words, more, "--output", tmp_path / "words.bin")
@@ -585,7 +600,7 @@ class TestInfoAndLexicon:
             ["北京", "GPE", "1", "3"], ["北京大学", "ORG", "1", "5"], ["大学", "3", "5"], ["大学生", "3", "6"],
         ]  # fmt: skip
 
-    def test_bad_input(self, run: Run, tmp_path: Path):
+    def test_bad_input(self, run: Run, tmp_path: Path) -> None:
         one_error(run("lexicon", "info", tmp_path / "no"), "no: cannot be read: No such file")
         words = file_of(tmp_path / "words.txt", "北京\n")
         one_error(run("lexicon", "build", words, "--output", tmp_path / "no" / "out"), "cannot be written")
@@ -596,7 +611,7 @@ class TestInfoAndLexicon:
         one_error(run("info", tmp_path), r"holds no config\.toml")
 
 
-def test_a_terminal_shows_progress_bars_and_colours(tmp_path: Path):
+def test_a_terminal_shows_progress_bars_and_colours(tmp_path: Path) -> None:
     """Through a pseudo-terminal: the table is drawn for one, and training shows a bar with the loss."""
     ours, theirs = pty.openpty()
     settings = ["--training.epochs", "2", "--output", str(tmp_path / "run")]

@@ -260,7 +260,7 @@ def real(scores: Tensor, mask: Tensor) -> list[Tensor]:
 
 @pytest.mark.parametrize("config", GRID)
 class TestEveryTagger:
-    def test_padding_changes_nothing(self, world: World, config: Config):
+    def test_padding_changes_nothing(self, world: World, config: Config) -> None:
         tagger = world.tagger(config).eval()
         batch = collate(world.encoded)
         wide = widened(batch, batch.chars.shape[1], batch.words.ids.shape[1] + 3)
@@ -268,7 +268,7 @@ class TestEveryTagger:
         torch.testing.assert_close(tagger.loss(wide, world.gold), tagger.loss(batch, world.gold))
         assert_same(tagger.predict(wide), tagger.predict(batch))
 
-    def test_a_batch_equals_its_sentences_alone(self, world: World, config: Config):
+    def test_a_batch_equals_its_sentences_alone(self, world: World, config: Config) -> None:
         tagger = world.tagger(config).eval()
         batch = collate(world.encoded)
         alone = [collate([sentence]) for sentence in world.encoded]
@@ -277,7 +277,7 @@ class TestEveryTagger:
         torch.testing.assert_close(tagger.loss(batch, world.gold), losses.mean())
         assert_same(tagger.predict(batch), [tagger.predict(one)[0] for one in alone])
 
-    def test_every_parameter_has_a_gradient(self, world: World, config: Config):
+    def test_every_parameter_has_a_gradient(self, world: World, config: Config) -> None:
         tagger = world.tagger(config).train()
         tagger.loss(collate(world.encoded), world.gold).backward()
         without = [
@@ -287,7 +287,7 @@ class TestEveryTagger:
         ]
         assert without == []
 
-    def test_three_sentences_are_memorised(self, world: World, config: Config):
+    def test_three_sentences_are_memorised(self, world: World, config: Config) -> None:
         tagger = world.tagger(config).train()
         batch, gold = collate(world.encoded[:3]), world.gold[:3]
         optimiser = torch.optim.Adam(tagger.parameters(), lr=0.02)
@@ -301,7 +301,7 @@ class TestEveryTagger:
         assert found(tagger.eval(), batch) == [sorted(spans) for spans in gold]
         assert losses[-1] < max(0.5, 0.1 * losses[0])
 
-    def test_all_weights_are_saved(self, world: World, config: Config, tmp_path: Path):
+    def test_all_weights_are_saved(self, world: World, config: Config, tmp_path: Path) -> None:
         tagger, other = world.tagger(config).eval(), world.tagger(config).eval()
         randomise(tagger)
         for parameter in tagger.parameters():
@@ -314,14 +314,14 @@ class TestEveryTagger:
         assert torch.equal(other.loss(batch, world.gold), tagger.loss(batch, world.gold))
         assert other.predict(batch) == tagger.predict(batch)
 
-    def test_spans_are_within_the_sentence_and_ordered(self, world: World, config: Config):
+    def test_spans_are_within_the_sentence_and_ordered(self, world: World, config: Config) -> None:
         tagger = world.tagger(config).eval()
         for spans, sentence in zip(tagger.predict(collate(world.encoded)), world.encoded, strict=True):
             assert spans == sorted(spans)
             assert all(0 <= s.start < s.end <= len(sentence) and 0 <= s.score <= 1 for s in spans)
             assert {s.label for s in spans} <= set(world.vocabulary.labels)
 
-    def test_the_lexicon_changes_what_reads_words(self, world: World, config: Config):
+    def test_the_lexicon_changes_what_reads_words(self, world: World, config: Config) -> None:
         """Or they are not read at all, which for a lattice encoder is the worst of faults."""
         tagger = world.tagger(config).eval()
         batch = collate(world.encoded)
@@ -342,7 +342,7 @@ def assert_same(first: Any, second: Any) -> None:
     assert flat[0] == pytest.approx(flat[1], abs=1e-5)
 
 
-def test_every_part_is_in_the_grid():
+def test_every_part_is_in_the_grid() -> None:
     from hanlattice.build import DECODERS as BUILT_DECODERS
     from hanlattice.build import EMBEDDINGS as BUILT_EMBEDDINGS
     from hanlattice.build import ENCODERS as BUILT_ENCODERS

@@ -90,7 +90,7 @@ def test_people_daily_defects(line: str) -> None:
         list(people_daily.read([line], "f"))
 
 
-def test_people_daily_words_that_are_brackets(tmp_path: Path):
+def test_people_daily_words_that_are_brackets(tmp_path: Path) -> None:
     """As before, brackets and slashes that are words included; and a row of brackets is read at once."""
     before = re.compile(r"(\[*)(.+?)/([A-Za-z]+)((?:\][A-Za-z]*)*)")
     for size in range(1, 7):

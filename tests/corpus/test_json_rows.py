@@ -407,7 +407,7 @@ def test_cluener_ends_are_inclusive_unless_the_surface_says_otherwise() -> None:
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"text": "一", "entities": ' + "[" * 100_000, '[{"a":' * 50_000])
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.txt"])
 @pytest.mark.parametrize("format", [None, "jsonl", "doccano", "cluener", "label-studio", "spacy"])
-def test_deeply_nested_json_is_a_one_line_error(tmp_path: Path, text: str, name: str, format: str | None):  # noqa: A002
+def test_deeply_nested_json_is_a_one_line_error(tmp_path: Path, text: str, name: str, format: str | None) -> None:  # noqa: A002
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(HanlatticeError) as error:
         list(corpus.read(tmp_path / name, format))

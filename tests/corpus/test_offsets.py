@@ -95,7 +95,7 @@ def test_a_mismatch_names_the_option_that_fixes_it(tmp_path: Path) -> None:
     inclusive = [
         {"start": s["start"], "end": s["end"] - 1, "label": s["label"], "text": t}
         for s, (t, _) in zip(SPANS, NAMES, strict=True)
-    ]  # type: ignore[operator]
+    ]
     assert "; they would match with inclusive ends: --ends inclusive" in refusal(
         put(tmp_path / "a", [{"text": TEXT, "entities": inclusive}])
     )

@@ -62,12 +62,11 @@ def test_parquet_and_arrow(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    names = {
-        "info": {"features": {"ner_tags": {"feature": {"names": [*dict.fromkeys(TAGS)], "_type": "ClassLabel"}}}}
-    }
-    numbers = [[names["info"]["features"]["ner_tags"]["feature"]["names"].index(tag) for tag in TAGS]]  # type: ignore[index, union-attr]
+    names = [*dict.fromkeys(TAGS)]
+    info = {"info": {"features": {"ner_tags": {"feature": {"names": names, "_type": "ClassLabel"}}}}}
+    numbers = [[names.index(tag) for tag in TAGS]]
     tagged = pa.table({"tokens": [list(TEXT)], "ner_tags": numbers})
-    known = tagged.replace_schema_metadata({"huggingface": json.dumps(names)})
+    known = tagged.replace_schema_metadata({"huggingface": json.dumps(info)})
     plain = pa.table({"text": [TEXT], "entities": [SPANS], "day": pa.array([1], pa.date32())})
     parquet.write_table(known, tmp_path / "known.parquet")
     parquet.write_table(plain, tmp_path / "plain.data")
@@ -79,7 +78,7 @@ def test_parquet_and_arrow(tmp_path: Path) -> None:
         pa.ipc.new_stream(sink, tagged.schema) as out,
     ):
         out.write_table(tagged)
-    put(folder / "dataset_info.json", json.dumps(names["info"]))
+    put(folder / "dataset_info.json", json.dumps(info["info"]))
     with pa.OSFile(str(tmp_path / "file"), "wb") as sink, pa.ipc.new_file(sink, plain.schema) as out:
         out.write_table(plain)
     for path, form in (

@@ -1,6 +1,7 @@
 """Formats with tags: CoNLL columns, CoNLL-U and tagged sentences."""
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -184,7 +185,7 @@ def test_conll_refuses_to_write_documents_that_columns_cannot_hold(bad: Document
 
 
 def test_readers_do_not_read_ahead_to_the_end() -> None:
-    def endless():  # type: ignore[no-untyped-def]
+    def endless() -> Iterator[str]:
         while True:
             yield from ["我 B-X", "们 I-X", ""]
 

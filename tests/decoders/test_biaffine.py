@@ -1,6 +1,7 @@
 """The biaffine decoder: its published start, the bias towards "none", and position information."""
 
 from math import exp, log
+from typing import Any
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ def table(decoder: Biaffine, h: Tensor) -> Tensor:
         return decoder.eval().cells(decoder.scores(h.unsqueeze(0)), slice(0, len(h)))[0]
 
 
-def random_products(**settings: object) -> Biaffine:
+def random_products(**settings: Any) -> Biaffine:
     torch.manual_seed(0)
     decoder = Biaffine(D, LABELS, d_span=6, dropout=0.0, **settings)
     nn.init.normal_(decoder.products)
@@ -31,7 +32,7 @@ def random_products(**settings: object) -> Biaffine:
 class TestInitialValues:
     @pytest.mark.parametrize("how", ["default", "xavier"])
     @pytest.mark.parametrize("position", ["none", "rotary", "width"])
-    def test_training_starts_from_equal_scores_of_all_classes(self, how: str, position: str) -> None:
+    def test_training_starts_from_equal_scores_of_all_classes(self, how: str, position: Any) -> None:
         """As in the authors' code, whose bilinear map starts at zero; the projections are initialised as usual."""
         decoder = Biaffine(D, LABELS, d_span=6, position=position)
         projection = decoder.projection.weight.detach().clone()
@@ -62,6 +63,7 @@ class TestBiasTowardsNone:
         decoder = Biaffine(D, LABELS, none_bias=5.0)
         mask = torch.ones(1, 5, dtype=torch.bool)
         decoder.loss(decoder.scores(torch.randn(1, 5, D)), mask, [[Span(0, 2, "X")]]).backward()
+        assert decoder.products.grad is not None
         assert decoder.products.grad[0, -1, -1]
 
 

@@ -69,6 +69,7 @@ def pieces(document: Document) -> list[tuple[str, ...]]:
     for entity in document.entities:
         assert document.text[entity.start : entity.end] == entity.text
         assert entity.parts == tuple(document.text[start:end] for start, end in entity.fragments)
+        assert entity.score is not None
         assert 0 <= entity.score <= 1
     return [entity.parts for entity in document.entities]
 

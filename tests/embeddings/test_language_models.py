@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
+
+from hanlattice.embeddings.stack import Stack
 
 pytest.importorskip("transformers", reason="the extra 'pretrained' is not installed")
 
@@ -72,20 +75,25 @@ def of_layer(names: set[str], i: int) -> bool:
     return any(f"layer.{i}." in name for name in names)
 
 
+def language_model(tagger: Tagger) -> nn.Module:
+    assert isinstance(tagger.embedding, Pretrained)
+    return tagger.embedding.language_model
+
+
 class TestWhatLearns:
-    def test_everything_but_what_is_never_read(self):
+    def test_everything_but_what_is_never_read(self) -> None:
         c = config(QUICK)
         t = tagger(c)
         rest = {name for name, _ in t.named_parameters()} - changed(t, c)
         assert all("pooler" in name or name.startswith("decoder") for name in rest)
 
-    def test_nothing_of_a_frozen_model_which_drops_nothing_out(self):
+    def test_nothing_of_a_frozen_model_which_drops_nothing_out(self) -> None:
         c = config(QUICK, trainable=False)
         t = tagger(c).train()
-        assert not t.embedding.language_model.training
+        assert not language_model(t).training
         assert all(name.startswith("decoder") for name in changed(t, c))
 
-    def test_a_mix_of_a_frozen_model(self):
+    def test_a_mix_of_a_frozen_model(self) -> None:
         c = config(QUICK, trainable=False, layers="mix")
         learnt = changed(tagger(c), c)
         assert {name for name in learnt if name.startswith("embedding")} == {
@@ -93,36 +101,36 @@ class TestWhatLearns:
             "embedding.mix.scale",
         }
 
-    def test_frozen_embeddings(self):
+    def test_frozen_embeddings(self) -> None:
         for name in ("bert", "electra"):
             c = config(QUICK, name=name, trainable_embeddings=False)
             learnt = changed(tagger(c), c)
             assert of_layer(learnt, 0)
             assert not any("embeddings" in name for name in learnt)
 
-    def test_frozen_layers_and_what_is_below_them(self):
+    def test_frozen_layers_and_what_is_below_them(self) -> None:
         c = config(QUICK, frozen_layers=1)
         learnt = changed(tagger(c), c)
         assert of_layer(learnt, 1)
         assert not of_layer(learnt, 0)
         assert not any("embeddings" in name for name in learnt)
 
-    def test_low_rank_matrices_alone(self):
+    def test_low_rank_matrices_alone(self) -> None:
         c = config(QUICK, lora_rank=2, lora_targets=["query", "value"])
         learnt = {name for name in changed(tagger(c), c, steps=2) if name.startswith("embedding")}
         assert len(learnt) == 2 * 2 * 2
         assert {name.rpartition(".")[2] for name in learnt} == {"down", "up"}
 
-    def test_nothing_in_epochs_before_its_first(self):
+    def test_nothing_in_epochs_before_its_first(self) -> None:
         c = config({"learning_rate": 0.1, "momentum": 0.9, "pretrained_from": 3})
         t = tagger(c)
         for epoch, learns in ((1, False), (2, False), (3, True)):
             freeze_pretrained(t, c.training, epoch)
             t.train()
-            assert t.embedding.language_model.training == learns
+            assert language_model(t).training == learns
             assert any("language_model" in name for name in changed(t, c)) == learns
 
-    def test_rates_fall_from_the_last_layer_down(self):
+    def test_rates_fall_from_the_last_layer_down(self) -> None:
         c = config({"learning_rate": 0.4, "pretrained_rate": 0.5, "layer_decay": 0.1, "weight_decay": 0.01})
         t = tagger(c)
         names = {id(p): name for name, p in t.named_parameters()}
@@ -138,7 +146,7 @@ class TestWhatLearns:
         assert decays[f"{model}encoder.layer.0.output.dense.weight"] == 0.01
         assert decays[f"{model}encoder.layer.0.output.dense.bias"] == 0.0
 
-    def test_training_begins_with_its_weights(self):
+    def test_training_begins_with_its_weights(self) -> None:
         t = tagger(config())
         before = {name: w.clone() for name, w in t.embedding.state_dict().items()}
         initialise(t, "xavier")
@@ -172,7 +180,7 @@ class TestSaved:
     )
     def test_a_model_needs_the_folder_of_its_language_model_no_longer(
         self, original: Path, tmp_path: Path, embedding: dict[str, Any]
-    ):
+    ) -> None:
         folder = trained(tmp_path, embedding)
         texts = ["李明在重庆 工作。hello", "昨天王小红去了光明集团\n"]
         batch = collate(api.load(folder).reader.read(texts, Lexicon()))
@@ -185,7 +193,7 @@ class TestSaved:
             str(tmp_path) in file.read_text("utf-8") for file in (tmp_path / "elsewhere").rglob("*.json")
         )
 
-    def test_saved_again_it_is_whole(self, original: Path, tmp_path: Path):
+    def test_saved_again_it_is_whole(self, original: Path, tmp_path: Path) -> None:
         ner = api.load(trained(tmp_path, {"name": "pretrained", "path": "$BERT"}))
         from hanlattice.model.weights import save_model
 
@@ -195,13 +203,13 @@ class TestSaved:
             e.label for e in ner("李明").entities
         ]
 
-    def test_a_model_whose_files_are_gone_says_so(self, original: Path, tmp_path: Path):
+    def test_a_model_whose_files_are_gone_says_so(self, original: Path, tmp_path: Path) -> None:
         folder = trained(tmp_path, {"name": "pretrained", "path": "$BERT"})
         shutil.rmtree(folder / "embedding")
         with pytest.raises(ModelError, match=r"model: embedding 'pretrained': .*embedding: no such folder"):
             api.load(folder)
 
-    def test_nothing_is_left_of_a_run_that_could_not_begin(self, original: Path, tmp_path: Path):
+    def test_nothing_is_left_of_a_run_that_could_not_begin(self, original: Path, tmp_path: Path) -> None:
         (original / "model.safetensors").unlink()
         with pytest.raises(ConfigError, match="holds no weights"):
             trained(tmp_path, {"name": "pretrained", "path": "$BERT"})
@@ -209,7 +217,11 @@ class TestSaved:
 
 
 def without(*names: str) -> Callable[[Path], None]:
-    return lambda folder: [(folder / name).unlink() for name in names] and None
+    def remove(folder: Path) -> None:
+        for name in names:
+            (folder / name).unlink()
+
+    return remove
 
 
 def as_pickle(folder: Path) -> None:
@@ -267,7 +279,7 @@ class TestRefused:
             ),
         ],
     )
-    def test_a_folder(self, tmp_path: Path, spoil: Callable[[Path], object], message: str):
+    def test_a_folder(self, tmp_path: Path, spoil: Callable[[Path], object], message: str) -> None:
         folder = shutil.copytree(tiny_language_models.folder(), tmp_path / "bert")
         spoil(folder)
         with pytest.raises(ConfigError, match=message) as caught:
@@ -290,7 +302,7 @@ class TestRefused:
             ({"pooling": "mean"}, "has no setting 'pooling'"),
         ],
     )
-    def test_a_setting(self, settings: dict[str, Any], message: str):
+    def test_a_setting(self, settings: dict[str, Any], message: str) -> None:
         with pytest.raises(ConfigError, match=message):
             tagger(config(**settings))
 
@@ -305,12 +317,12 @@ class TestRefused:
             ({"a.b": {}}, "embedding 'stack': .*can't contain"),
         ],
     )
-    def test_a_stack(self, parts: Any, message: str):
+    def test_a_stack(self, parts: Any, message: str) -> None:
         c = Config().with_settings({"embedding": {"name": "stack", "parts": parts}, "encoder": {"name": "none"}})
         with pytest.raises(ConfigError, match=message):
             tagger(c)
 
-    def test_a_missing_extra(self, monkeypatch: pytest.MonkeyPatch):
+    def test_a_missing_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import sys
 
         c = config()
@@ -319,7 +331,7 @@ class TestRefused:
             tagger(c)
 
 
-def test_one_setting_of_a_part_of_a_stack_can_be_changed():
+def test_one_setting_of_a_part_of_a_stack_can_be_changed() -> None:
     parts = {
         "chars": {"bigrams": False},
         "bert": {"name": "pretrained", "path": str(tiny_language_models.folder())},
@@ -328,8 +340,10 @@ def test_one_setting_of_a_part_of_a_stack_can_be_changed():
     c = c.with_settings({"embedding": {"parts": {"bert": {"frozen_layers": 2}}}})
     t = tagger(c)
     assert t.embedding.d_out == 4 + 8
-    assert isinstance(t.embedding.parts["bert"], Pretrained)
-    assert not any(p.requires_grad for p in t.embedding.parts["bert"].language_model.parameters())
+    assert isinstance(t.embedding, Stack)
+    bert = t.embedding.parts["bert"]
+    assert isinstance(bert, Pretrained)
+    assert not any(p.requires_grad for p in bert.language_model.parameters())
 
 
 @pytest.mark.parametrize(
@@ -337,14 +351,14 @@ def test_one_setting_of_a_part_of_a_stack_can_be_changed():
     [path for path in sorted(PAPERS.rglob("*.toml")) if "$BERT" in path.read_text("utf-8")],
     ids=lambda path: path.relative_to(PAPERS).as_posix(),
 )
-def test_settings_of_papers_build(paper: Path, monkeypatch: pytest.MonkeyPatch):
+def test_settings_of_papers_build(paper: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERT", str(tiny_language_models.folder()))
     t = tagger(load_config(paper))
     assert any(isinstance(part, Pretrained) for part in t.modules())
     assert len(t(collate(encoded("重庆人")))[0]) == 3
 
 
-def test_the_extra_is_imported_by_those_who_ask_for_it():
+def test_the_extra_is_imported_by_those_who_ask_for_it() -> None:
     import subprocess
     import sys
 

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 
 import hanlattice
 import tiny
 from hanlattice import training
+from hanlattice.document import Document
 from hanlattice.evaluation.evaluate import Evaluation, evaluate
 from hanlattice.evaluation.scores import evaluate_spans
 from hanlattice.spans import Span
@@ -44,7 +46,7 @@ def test_lattices_are_kept_on_request_only() -> None:
 def test_progress_sees_every_predicted_document() -> None:
     seen: list[list[Span]] = []
 
-    def progress(found):  # type: ignore[no-untyped-def]
+    def progress(found: Iterable[Document]) -> Iterator[Document]:
         for document in found:
             seen.append(document.spans)
             yield document

@@ -2,6 +2,8 @@ import itertools
 import json
 import random
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,26 +16,27 @@ from hanlattice.evaluation.scores import Mistake, Recall, Score, errors, evaluat
 from hanlattice.spans import Span, from_tags, tag_names, to_tags
 
 A, B = "PER", "LOC"
+Corpus = Iterable[tuple[list[Span], ...]]
 
 
-def spans_of_one_sentence(labels=(A, B), n=12):
+def spans_of_one_sentence(labels: Sequence[str] = (A, B), n: int = 12) -> st.SearchStrategy[list[Span]]:
     span = st.tuples(st.integers(0, n - 1), st.integers(1, 4), st.sampled_from(labels))
     return st.lists(span.map(lambda s: Span(s[0], s[0] + s[1], s[2])), max_size=6)
 
 
 @st.composite
-def flat(draw, labels=(A,)):
+def flat(draw: st.DrawFn, labels: Sequence[str] = (A,)) -> list[Span]:
     cuts = sorted(draw(st.sets(st.integers(0, 12), max_size=8)))
     spans = [Span(a, b, draw(st.sampled_from(labels))) for a, b in itertools.pairwise(cuts)]
     return [span for span in spans if draw(st.booleans())]
 
 
-def corpora(sentence):
+def corpora(sentence: st.SearchStrategy[list[Span]]) -> st.SearchStrategy[Corpus]:
     return st.lists(st.tuples(sentence, sentence), min_size=1, max_size=5).map(lambda rows: zip(*rows, strict=True))
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_agrees_with_seqeval_strict(strict):
+def test_agrees_with_seqeval_strict(strict: bool) -> None:
     rng = random.Random(7)
     names = tag_names([A, B, "ORG"], "BIOES")
 
@@ -81,23 +84,23 @@ def test_agrees_with_seqeval_strict(strict):
         (1556, 1633, 1630, "95.28 95.46 95.37"),
     ],
 )
-def test_published_rows_follow_from_their_counts(correct, predicted, gold, printed):
+def test_published_rows_follow_from_their_counts(correct: int, predicted: int, gold: int, printed: str) -> None:
     p, r, f1 = printed.split()
     expected = f"P {p} R {r} F1 {f1} (gold {gold}, predicted {predicted}, correct {correct})"
     assert str(Score(gold, predicted, correct)) == expected
 
 
-def test_a_published_row_that_no_counts_give():
+def test_a_published_row_that_no_counts_give() -> None:
     pairs = itertools.product(range(1500, 1631), range(1550, 1700))
     rows = (str(Score(1630, predicted, correct)) for correct, predicted in pairs if correct <= predicted)
     assert not any(row.startswith("P 95.37 R 94.84 F1 95.11 ") for row in rows)
 
 
 @given(corpora(spans_of_one_sentence()))
-def test_counts_are_those_of_the_multisets(corpus):
+def test_counts_are_those_of_the_multisets(corpus: Corpus) -> None:
     gold, predicted = corpus
 
-    def multiset(corpus):
+    def multiset(corpus: Iterable[list[Span]]) -> Counter[tuple[Any, ...]]:
         return Counter((i, *span) for i, sentence in enumerate(corpus) for span in sentence)
 
     expected, found = multiset(gold), multiset(predicted)
@@ -110,17 +113,17 @@ def test_counts_are_those_of_the_multisets(corpus):
         assert score == Score(*counts)
 
 
-def test_the_same_span_in_another_sentence_is_wrong():
+def test_the_same_span_in_another_sentence_is_wrong() -> None:
     assert evaluate_spans([[Span(0, 1, A)], []], [[], [Span(0, 1, A)]]).micro == Score(1, 1, 0)
 
 
-def test_duplicates_count_as_often_as_they_occur():
+def test_duplicates_count_as_often_as_they_occur() -> None:
     span = Span(0, 2, A)
     assert evaluate_spans([[span]], [[span, span]]).micro == Score(1, 2, 1)
     assert evaluate_spans([[span, span]], [[span, span]]).micro == Score(2, 2, 2)
 
 
-def test_nothing_at_all_scores_zero():
+def test_nothing_at_all_scores_zero() -> None:
     report = evaluate_spans([[]], [[]])
     assert report.micro == Score(0, 0, 0)
     assert (report.micro.precision, report.micro.recall, report.micro.f1) == report.macro == (0, 0, 0)
@@ -142,14 +145,14 @@ def most_overlapping_pairs(gold: list[Span], predicted: list[Span]) -> int:
 
 
 @given(flat((A, B)), flat((A, B)))
-def test_partial_scores_pair_as_many_overlapping_spans_as_can_be(gold, predicted):
+def test_partial_scores_pair_as_many_overlapping_spans_as_can_be(gold: list[Span], predicted: list[Span]) -> None:
     report = evaluate_spans([gold], [predicted], partial=True)
     assert report.micro.correct == most_overlapping_pairs(gold, predicted)
     assert report.partial
 
 
 @given(corpora(spans_of_one_sentence()))
-def test_partial_scores_are_never_lower(corpus):
+def test_partial_scores_are_never_lower(corpus: Corpus) -> None:
     gold, predicted = corpus
     exact, partial = (
         evaluate_spans(gold, predicted).micro,
@@ -158,7 +161,7 @@ def test_partial_scores_are_never_lower(corpus):
     assert exact.correct <= partial.correct <= min(partial.gold, partial.predicted)
 
 
-def test_every_kind_of_mistake():
+def test_every_kind_of_mistake() -> None:
     gold = [[Span(0, 2, A), Span(3, 5, A), Span(6, 8, A), Span(9, 11, A), Span(12, 14, A)], []]
     predicted = [[Span(0, 2, A), Span(3, 5, B), Span(6, 9, A), Span(10, 12, B)], [Span(1, 2, B)]]
     assert list(errors(gold, predicted)) == [
@@ -171,7 +174,7 @@ def test_every_kind_of_mistake():
 
 
 @given(corpora(spans_of_one_sentence()))
-def test_mistakes_account_for_every_span_that_is_not_correct(corpus):
+def test_mistakes_account_for_every_span_that_is_not_correct(corpus: Corpus) -> None:
     gold, predicted = corpus
     mistakes = list(errors(gold, predicted))
     score = evaluate_spans(gold, predicted).micro
@@ -188,14 +191,14 @@ def test_mistakes_account_for_every_span_that_is_not_correct(corpus):
             assert (kind == "type") == (expected[:2] == found[:2] and expected.label != found.label)
 
 
-def test_sentences_that_do_not_pair_up_are_an_error():
+def test_sentences_that_do_not_pair_up_are_an_error() -> None:
     with pytest.raises(HanlatticeError, match="there are 1 predicted sentences but more gold ones"):
         evaluate_spans([[], []], [[]])
     with pytest.raises(HanlatticeError, match="there are 0 gold sentences but more predicted ones"):
         list(errors([], [[]]))
 
 
-def test_the_table():
+def test_the_table() -> None:
     report = evaluate_spans([[Span(0, 1, "人名"), Span(1, 3, B)]], [[Span(0, 1, "人名")]])
     assert str(report).splitlines() == [
         "type        P       R      F1  gold  predicted  correct",
@@ -211,14 +214,14 @@ def test_the_table():
     ]
 
 
-def test_to_dict_is_json():
+def test_to_dict_is_json() -> None:
     row = json.loads(json.dumps(evaluate_spans([[Span(0, 1, A)]], [[Span(0, 1, A)]]).to_dict()))
     perfect = {"precision": 1.0, "recall": 1.0, "f1": 1.0}
     counted = {**perfect, "gold": 1, "predicted": 1, "correct": 1}
     assert row == {"micro": counted, "macro": perfect, "per_type": {A: counted}, "partial": False}
 
 
-def test_nested_and_discontinuous_spans_have_a_recall_of_their_own():
+def test_nested_and_discontinuous_spans_have_a_recall_of_their_own() -> None:
     """Nested are those that overlap another, with one in the gap of another counted too; flat gold has neither."""
     pain = Span.of([(0, 2), (4, 6)], A)
     gold = [
@@ -242,7 +245,7 @@ def test_nested_and_discontinuous_spans_have_a_recall_of_their_own():
 
 
 @given(spans_of_one_sentence())
-def test_nested_spans_are_those_that_share_characters(spans):
+def test_nested_spans_are_those_that_share_characters(spans: list[Span]) -> None:
     shared = [
         a
         for i, a in enumerate(spans)
@@ -252,7 +255,7 @@ def test_nested_spans_are_those_that_share_characters(spans):
     assert evaluate_spans([spans], [spans]).forms == expected
 
 
-def test_a_span_with_other_fragments_is_another_one():
+def test_a_span_with_other_fragments_is_another_one() -> None:
     pain, whole = Span.of([(0, 2), (4, 6)], A), Span(0, 6, A)
     assert evaluate_spans([[pain]], [[whole]]).micro == Score(1, 1, 0)
     assert list(errors([[pain]], [[whole]])) == [Mistake(0, "boundary", pain, whole)]

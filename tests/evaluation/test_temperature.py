@@ -84,9 +84,9 @@ def test_copy_keeps_precision_and_files(dev: Path, tmp_path: Path) -> None:
         state["embedding.chars.weight"] = state["embedding.chars.weight"].repeat(200, 1)
         save_weights(state, tmp_path / WEIGHTS, precision=precision)
         assert stored_precision(tmp_path / WEIGHTS) == precision
-        again = load_weights(tmp_path / WEIGHTS)
-        save_weights(again, tmp_path / WEIGHTS, precision=precision)
-        assert all(tensor.equal(again[key]) for key, tensor in load_weights(tmp_path / WEIGHTS).items())
+        loaded = load_weights(tmp_path / WEIGHTS)
+        save_weights(loaded, tmp_path / WEIGHTS, precision=precision)
+        assert all(tensor.equal(loaded[key]) for key, tensor in load_weights(tmp_path / WEIGHTS).items())
     save_weights(load_weights(model / WEIGHTS), model / WEIGHTS, precision="float16")
     done = calibrate(model, dev, tmp_path / "new" / "copy")
     assert done.exported

@@ -1,6 +1,7 @@
 """Attention weights equal those of FLAT as the paper defines it."""
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ import torch
 import tiny
 from hanlattice.document import Lattice
 from hanlattice.embeddings.words import WordEmbedding
+from hanlattice.encoders.base import Encoder
 from hanlattice.encoders.bilstm import BiLSTM
-from hanlattice.encoders.flat import build_flat
+from hanlattice.encoders.flat import Flat, build_flat
 from hanlattice.encoders.positions import TransformerXL
 from hanlattice.encoders.transformer import build_transformer
 from hanlattice.errors import HanlatticeError, ModelError
@@ -22,29 +24,34 @@ from oracles import naive_flat
 TEXT = "昨天王小红去了长江大桥局,王小红说很好"
 
 
-def ner_with(encoder: torch.nn.Module) -> NER:
+def ner_with(encoder: Encoder) -> NER:
     """The small model with another encoder, with random weights."""
     ner = tiny.ner()
     torch.manual_seed(5)
     for parameter in encoder.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    ner.tagger.encoder = encoder.eval()  # type: ignore[assignment]
+    ner.tagger.encoder = encoder.eval()
     return ner
 
 
+def flat_of(ner: NER) -> Flat:
+    assert isinstance(ner.tagger.encoder, Flat)
+    return ner.tagger.encoder
+
+
 def d_in() -> int:
-    return tiny.ner().tagger.encoder.char_projection.in_features
+    return flat_of(tiny.ner()).char_projection.in_features
 
 
 def words() -> WordEmbedding:
-    return tiny.ner().tagger.encoder.words
+    return flat_of(tiny.ner()).words
 
 
 @pytest.mark.parametrize("settings", [{}, {"layers": 3, "scaled": True}, {"layers": 2, "distances": "ends"}])
-def test_weights_equal_those_of_the_paper(settings: dict[str, object]) -> None:
+def test_weights_equal_those_of_the_paper(settings: dict[str, Any]) -> None:
     ner = ner_with(build_flat(d_in(), words(), **{"d_model": 20, "heads": 4, "d_feed_forward": 10, **settings}))
     found = attention(ner, TEXT)
-    encoder, (encoded,) = ner.tagger.encoder, ner.reader.read([ner.normaliser(TEXT).text], ner.lexicon)
+    encoder, (encoded,) = flat_of(ner), ner.reader.read([ner.normaliser(TEXT).text], ner.lexicon)
     batch = collate([encoded])
     with torch.inference_mode():
         x = ner.tagger.embedding(batch)
@@ -54,6 +61,7 @@ def test_weights_equal_those_of_the_paper(settings: dict[str, object]) -> None:
         chars = torch.arange(len(TEXT))[None]
         head, tail = torch.cat([chars, batch.words.head], 1), torch.cat([chars, batch.words.tail], 1)
         mask = torch.cat([batch.mask, batch.words.mask], 1)
+        layer: Any
         expected = []
         for layer in encoder.layers:
             r = naive_flat.encodings(encoder.distances, head, tail)
@@ -84,7 +92,7 @@ def test_an_encoder_without_attention() -> None:
     ner = ner_with(BiLSTM(d_in(), d_hidden=10))
     with pytest.raises(ModelError, match="has no attention; influence works with every encoder"):
         attention(ner, TEXT)
-    assert len(influence(ner, TEXT)) == len(ner(TEXT).lattice)
+    assert len(influence(ner, TEXT)) == len(tiny.lattice(ner(TEXT)))
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:

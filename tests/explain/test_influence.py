@@ -13,12 +13,12 @@ def test_influence_is_what_removing_the_word_changes() -> None:
     ner = tiny.ner()
     before = ner(TEXT)
     found = influence(ner, TEXT)
-    assert [change.word for change in found] == list(before.lattice.words)
+    assert [change.word for change in found] == list(tiny.lattice(before).words)
     for change in found:
         other = tiny.ner()
         other.lexicon.remove(change.word)
         after = other(TEXT)
-        scores = [{e.span: e.score for e in d.entities} for d in (before, after)]
+        scores = [dict(zip((e.span for e in d.entities), tiny.scores(d), strict=True)) for d in (before, after)]
         spans = scores[0].keys() | scores[1].keys()
         most = max(abs(scores[0].get(span, 0.0) - scores[1].get(span, 0.0)) for span in spans)
         assert change.strength == pytest.approx(most, abs=1e-5)

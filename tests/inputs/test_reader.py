@@ -32,7 +32,7 @@ def expected(vectors: Vectors, names: list[str]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("text", [document.text for document in tiny.documents()[:6]])
-def test_rows_hold_the_vectors_of_their_names(text: str):
+def test_rows_hold_the_vectors_of_their_names(text: str) -> None:
     lexicon = Lexicon(tiny.WORDS[::-1])  # whose ids are in another order than the rows
     (read,) = Reader(VOCABULARY).read([text], lexicon)
     words = [text[head : tail + 1] for head, tail in zip(read.head, read.tail, strict=True)]
@@ -43,7 +43,7 @@ def test_rows_hold_the_vectors_of_their_names(text: str):
     assert np.array_equal(TABLES.bigrams.values.numpy()[read.bigrams], expected(VECTORS.bigrams, pairs))
 
 
-def test_what_has_no_name_is_unknown_and_a_word_without_a_vector_has_row_0():
+def test_what_has_no_name_is_unknown_and_a_word_without_a_vector_has_row_0() -> None:
     lexicon = Lexicon([("北京", "ORG", None), ("京孙", None, None), ("孙悟", "GPE", None)])
     (read,) = Reader(VOCABULARY).read(["北京孙悟"], lexicon)
     assert read.chars.tolist()[2:] == [1, 1]
@@ -53,7 +53,7 @@ def test_what_has_no_name_is_unknown_and_a_word_without_a_vector_has_row_0():
     assert read.bigrams.tolist()[1:] == [1, 1, 1]
 
 
-def test_rows_follow_an_edited_lexicon():
+def test_rows_follow_an_edited_lexicon() -> None:
     reader, lexicon = Reader(VOCABULARY), Lexicon(["北京"])
     reader.read(["在北京工作"], lexicon)
     lexicon.add("工作")
@@ -62,7 +62,7 @@ def test_rows_follow_an_edited_lexicon():
     assert np.array_equal(TABLES.words.values.numpy()[read.words], expected(VECTORS.words, ["工作"]))
 
 
-def test_labels_that_other_threads_add_meanwhile_do_no_harm():
+def test_labels_that_other_threads_add_meanwhile_do_no_harm() -> None:
     class Edited(Lexicon):
         """Stands for another thread that edits just after the labels were looked up."""
 
@@ -76,7 +76,7 @@ def test_labels_that_other_threads_add_meanwhile_do_no_harm():
     assert read.word_labels.tolist() == [1]
 
 
-def test_an_empty_text_has_no_bigrams():
+def test_an_empty_text_has_no_bigrams() -> None:
     assert bigrams_of("") == []
 
 
@@ -97,7 +97,7 @@ class TestUserWords:
         rows = zip(read.head.tolist(), read.tail.tolist(), read.word_labels.tolist(), strict=True)
         return {text[head : tail + 1]: kind for head, tail, kind in rows}
 
-    def test_a_word_of_the_model_is_none_and_an_added_one_is(self):
+    def test_a_word_of_the_model_is_none_and_an_added_one_is(self) -> None:
         lexicon = base()
         reader = Reader(LABELLED, base=lexicon)
         assert self.kinds(reader, lexicon) == {"北京": 1, "工作": 0, "药店": 2}
@@ -106,19 +106,19 @@ class TestUserWords:
             "北京": 1, "工作": 0, "药店": 2, "孙悟空": USER, "的药店": USER + 2
         }  # fmt: skip
 
-    def test_a_word_given_another_label_is_a_labelled_user_word(self):
+    def test_a_word_given_another_label_is_a_labelled_user_word(self) -> None:
         lexicon = base()
         reader = Reader(LABELLED, base=lexicon)
         lexicon.update([("北京", "ORG", None), ("工作", "LOC", None), ("药店", "ORG", None)])
         assert self.kinds(reader, lexicon) == {"北京": USER + 2, "工作": USER + 1, "药店": 2}
 
-    def test_a_word_added_again_without_a_label_keeps_its_own(self):
+    def test_a_word_added_again_without_a_label_keeps_its_own(self) -> None:
         lexicon = base()
         reader = Reader(LABELLED, base=lexicon)
         lexicon.add("北京")
         assert self.kinds(reader, lexicon)["北京"] == 1
 
-    def test_a_word_removed_and_added_again_is_as_it_was(self):
+    def test_a_word_removed_and_added_again_is_as_it_was(self) -> None:
         lexicon = base()
         reader = Reader(LABELLED, base=lexicon)
         lexicon.add("孙悟空")
@@ -129,7 +129,7 @@ class TestUserWords:
             lexicon.add(word, label)
         assert self.kinds(reader, lexicon) == before
 
-    def test_edits_of_a_copy_count_there_only(self):
+    def test_edits_of_a_copy_count_there_only(self) -> None:
         lexicon = base()
         reader = Reader(LABELLED, base=lexicon)
         copy = lexicon.copy()
@@ -138,18 +138,18 @@ class TestUserWords:
         assert self.kinds(reader, copy) == {"北京": USER + 2, "工作": 0, "药店": 2, "孙悟空": USER + 1}
         assert self.kinds(reader, lexicon) == {"北京": 1, "工作": 0, "药店": 2, "的药店": USER}
 
-    def test_words_of_another_lexicon_are_looked_up_in_the_own_one(self):
+    def test_words_of_another_lexicon_are_looked_up_in_the_own_one(self) -> None:
         reader = Reader(LABELLED, base=base())
         other = Lexicon(["孙悟空", ("北京", None, None), ("药店", "LOC", None)])  # in another order, with other ids
         assert self.kinds(reader, other) == {"孙悟空": USER, "北京": 1, "药店": USER + 1}
 
-    def test_the_own_lexicon_is_that_of_the_beginning(self):
+    def test_the_own_lexicon_is_that_of_the_beginning(self) -> None:
         lexicon = base()
         lexicon.add("孙悟空", "ORG")
         reader = Reader(LABELLED, base=lexicon)
         assert self.kinds(reader, lexicon)["孙悟空"] == 2
 
-    def test_labels_that_do_not_count_are_none(self):
+    def test_labels_that_do_not_count_are_none(self) -> None:
         lexicon = base()
         reader = Reader(LABELLED, base=lexicon)
         lexicon.update([("孙悟空", "LOC", None), ("的药店", "ORG", None), ("工作", "ORG", None)])
@@ -158,20 +158,20 @@ class TestUserWords:
         }  # fmt: skip
         assert self.kinds(reader, lexicon, ())["孙悟空"] == USER
 
-    def test_a_label_without_a_row_is_none(self):
+    def test_a_label_without_a_row_is_none(self) -> None:
         lexicon = base()
         reader = Reader(LABELLED, base=lexicon)
         lexicon.add("孙悟空", "GPE")
         assert self.kinds(reader, lexicon)["孙悟空"] == USER
 
     @pytest.mark.parametrize("vocabulary", [LABELLED, VOCABULARY])
-    def test_without_a_lexicon_of_its_own_or_rows_there_are_none(self, vocabulary: Vocabulary):
+    def test_without_a_lexicon_of_its_own_or_rows_there_are_none(self, vocabulary: Vocabulary) -> None:
         lexicon = base()
         reader = Reader(vocabulary, base=None if vocabulary.user_words else lexicon)
         lexicon.update([("孙悟空", "LOC", None), ("北京", "ORG", None)])
         assert self.kinds(reader, lexicon, ("LOC",)) == {"北京": 2, "工作": 0, "药店": 2, "孙悟空": 1}
 
-    def test_kinds_fit_the_table_whatever_is_added(self):
+    def test_kinds_fit_the_table_whatever_is_added(self) -> None:
         lexicon = base()
         reader = Reader(LABELLED, base=lexicon)
         for label in (None, "LOC", "ORG", "GPE"):
@@ -179,7 +179,7 @@ class TestUserWords:
             assert max(self.kinds(reader, lexicon).values()) < LABELLED.n_word_kinds == 6
 
 
-def test_a_lexicon_of_a_model_refuses_labels_that_it_does_not_know():
+def test_a_lexicon_of_a_model_refuses_labels_that_it_does_not_know() -> None:
     ner = tiny.ner()
     with pytest.raises(
         DataError, match="'孙悟空' has the label 'GPE', which the model does not know; it knows LOC, "
@@ -193,7 +193,7 @@ def test_a_lexicon_of_a_model_refuses_labels_that_it_does_not_know():
     Lexicon().add("孙悟空", "GPE")
 
 
-def test_labels_that_a_model_ignores_are_reported_once(caplog: pytest.LogCaptureFixture):
+def test_labels_that_a_model_ignores_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     """A model that was trained without labels of words has no rows for them."""
     folder = ModelFolder.open(tiny.trained())
     assert folder.vocabulary.word_labels == ()
@@ -209,7 +209,7 @@ def test_labels_that_a_model_ignores_are_reported_once(caplog: pytest.LogCapture
 
 
 class TestVocabulary:
-    def test_it_is_written_and_read_again(self, tmp_path: Path):
+    def test_it_is_written_and_read_again(self, tmp_path: Path) -> None:
         whole = replace(LABELLED, convention="open", conventions={"names": ("name",), "news-98": ("nr", "ns")})
         whole.save(tmp_path / "vocabulary.json")
         assert Vocabulary.load(tmp_path / "vocabulary.json") == whole
@@ -217,7 +217,7 @@ class TestVocabulary:
         assert whole.labels_of("open") == ("LOC", "PER")
         assert whole.labels_of("news-98") == ("nr", "ns")
 
-    def test_one_written_before_there_were_user_words_is_read_as_ever(self, tmp_path: Path):
+    def test_one_written_before_there_were_user_words_is_read_as_ever(self, tmp_path: Path) -> None:
         VOCABULARY.save(tmp_path / "vocabulary.json")
         fields = json.loads((tmp_path / "vocabulary.json").read_text(encoding="utf-8"))
         for name in ("user_words", "convention", "conventions"):

@@ -24,7 +24,7 @@ print(resident() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc and glibc are Linux's")
-def test_large_arrays_leave_nothing_behind_small_ones():
+def test_large_arrays_leave_nothing_behind_small_ones() -> None:
     def grown(call: str) -> int:
         program = READING.format(call=call, page=os.sysconf("SC_PAGE_SIZE"))
         return int(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout)

@@ -247,7 +247,7 @@ def test_labels_that_are_not_there_are_none(path: Path, number: int, label: str 
     assert lexicon.label_ids_of(np.array([2, 0], np.int32)).tolist() == [1 if label else -1, 0]
     ner = tiny.ner()
     with ner.using(lexicon=lexicon):
-        assert [label for *_, word, label in ner("一二三四五").lattice if word == "二三四"] == [label]
+        assert [label for *_, word, label in tiny.lattice(ner("一二三四五")) if word == "二三四"] == [label]
     lexicon.add("六七", label="C")
     assert lexicon.labels == ("A", "B", "C")
 

@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from unittest import mock
 
 import ahocorasick
@@ -23,6 +24,7 @@ from hanlattice.lexicon.layers import SHORT_TEXT, SMALL_LAYER
 ALPHABET = "一二三A😀\U00020000"
 word_lists = st.lists(st.text(ALPHABET, min_size=1, max_size=5), max_size=12)
 texts = st.text(ALPHABET + "四\0\n", max_size=40)
+Edits = list[tuple[bool, str]]  # (adds, word)
 edits = st.lists(st.tuples(st.booleans(), st.text(ALPHABET, min_size=1, max_size=3)), max_size=12)
 
 
@@ -69,13 +71,15 @@ def searched_by(level: str | None) -> Iterator[None]:
 @pytest.mark.parametrize("padding", ["", "四" * SHORT_TEXT])
 @given(words=word_lists, text=texts, min_length=st.integers(1, 3))
 @settings(deadline=None)
-def test_a_text_against_all_substrings(level, padding, words, text, min_length):
+def test_a_text_against_all_substrings(
+    level: str | None, padding: str, words: list[str], text: str, min_length: int
+) -> None:
     with searched_by(level):
         assert found(Lexicon(words), text + padding, min_length) == every_word(set(words), text, min_length)
 
 
 @pytest.mark.parametrize("level", [*levels(), None])
-def test_more_words_than_characters(level):
+def test_more_words_than_characters(level: str | None) -> None:
     words, text = ["一" * n for n in range(1, 60)], "一" * 300
     with searched_by(level):
         assert found(Lexicon(words), text, 2) == every_word(set(words), text, 2)
@@ -84,7 +88,7 @@ def test_more_words_than_characters(level):
 @pytest.mark.parametrize("padding", ["", "四" * SHORT_TEXT])
 @given(words=word_lists, batch=st.lists(texts, max_size=6))
 @settings(deadline=None)
-def test_a_batch_is_its_texts_one_by_one(words, batch, padding):
+def test_a_batch_is_its_texts_one_by_one(words: list[str], batch: list[str], padding: str) -> None:
     lexicon, batch = Lexicon(words), [text + padding for text in batch]
     together = lexicon.match_batch(batch)
     assert len(together) == len(batch)
@@ -96,7 +100,7 @@ def test_a_batch_is_its_texts_one_by_one(words, batch, padding):
 
 @given(word_lists, st.lists(edits, max_size=4), texts)
 @settings(deadline=None)
-def test_edits_take_effect_at_once_and_keep_ids(words, rounds, text):
+def test_edits_take_effect_at_once_and_keep_ids(words: list[str], rounds: list[Edits], text: str) -> None:
     lexicon, expected = Lexicon(words), set(words)
     ids: dict[str, int] = {}
     for edit in rounds:
@@ -113,12 +117,13 @@ def test_edits_take_effect_at_once_and_keep_ids(words, rounds, text):
         assert len(lexicon) == len(expected)
         for word in expected:
             identity = lexicon.id(word)
+            assert identity is not None
             assert ids.setdefault(word, identity) == identity
             assert lexicon.word(identity) == word
 
 
 @pytest.mark.parametrize("level", [*levels(), None])
-def test_agrees_with_daachorse_and_pyahocorasick(level):
+def test_agrees_with_daachorse_and_pyahocorasick(level: str | None) -> None:
     words, text = random_words(1, 20_000), random_text(2, 150_000)
     lexicon = Lexicon(words)
     with searched_by(level):
@@ -138,7 +143,7 @@ def test_agrees_with_daachorse_and_pyahocorasick(level):
     assert sorted(theirs) == ours
 
 
-def test_layers_of_large_additions_against_one_lexicon():
+def test_layers_of_large_additions_against_one_lexicon() -> None:
     words, text = random_words(3, 60_000), random_text(4, 50_000)
     whole, grown = Lexicon(words), Lexicon(words[:40_000])
     for start in range(40_000, len(words), 3_000):
@@ -152,7 +157,7 @@ def test_layers_of_large_additions_against_one_lexicon():
 
 
 @pytest.mark.parametrize("level", [*levels()[-1:], None])
-def test_over_a_million_characters_and_words_across_windows(level: str | None):
+def test_over_a_million_characters_and_words_across_windows(level: str | None) -> None:
     text, word = random_text(5, 1_100_000), "囍囍囍"
     places = [trie.WINDOW - 1, layers.WINDOW - 1, len(text) - 3]
     for place in places:
@@ -163,7 +168,7 @@ def test_over_a_million_characters_and_words_across_windows(level: str | None):
     assert (matches.start.tolist(), matches.end.tolist()) == (places, [place + 3 for place in places])
 
 
-def test_nothing_in_nothing():
+def test_nothing_in_nothing() -> None:
     assert found(Lexicon(), "一二三") == found(Lexicon(), "一" * 1000) == found(Lexicon(["一"]), "") == []
     batch = Lexicon().match_batch([])
     assert len(batch) == 0
@@ -173,12 +178,12 @@ def test_nothing_in_nothing():
     assert list(Lexicon()) == []
 
 
-def test_surrogates_and_nul_in_a_text_match_nothing_else():
+def test_surrogates_and_nul_in_a_text_match_nothing_else() -> None:
     lexicon = Lexicon(["重庆", "庆"])
     assert found(lexicon, "重\0庆\ud800重庆") == [(2, 3, "庆"), (4, 6, "重庆"), (5, 6, "庆")]
 
 
-def test_labels_and_weights_follow_their_words():
+def test_labels_and_weights_follow_their_words() -> None:
     lexicon = Lexicon(["药店", ("渝中区", "LOC", None), Word("人和", "ORG", 2.5)])
     lexicon.add("渝中区", "GPE")
     lexicon.add("重庆", "", weight=1.5)
@@ -190,10 +195,12 @@ def test_labels_and_weights_follow_their_words():
         ("重庆", None, 1.5),
     ]
     assert lexicon.label_ids.tolist() == [-1, 2, 1, -1]
-    assert (lexicon.label(lexicon.id("渝中区")), lexicon.weight(lexicon.id("渝中区"))) == ("GPE", None)
+    district = lexicon.id("渝中区")
+    assert district is not None
+    assert (lexicon.label(district), lexicon.weight(district)) == ("GPE", None)
 
 
-def test_a_removed_word_keeps_its_id_and_text():
+def test_a_removed_word_keeps_its_id_and_text() -> None:
     lexicon = Lexicon(["药", "药店"])
     lexicon.remove("药店")
     lexicon.remove("没有")
@@ -206,7 +213,7 @@ def test_a_removed_word_keeps_its_id_and_text():
         lexicon.word(2)
 
 
-def test_copies_are_independent():
+def test_copies_are_independent() -> None:
     base = Lexicon(["一二"])
     base.add("二三")
     copy = base.copy()
@@ -219,7 +226,9 @@ def test_copies_are_independent():
 
 @given(word_lists, edits, texts)
 @settings(max_examples=40, deadline=None)
-def test_saved_and_mapped_it_is_the_same(tmp_path_factory, words, edit, text):
+def test_saved_and_mapped_it_is_the_same(
+    tmp_path_factory: pytest.TempPathFactory, words: list[str], edit: Edits, text: str
+) -> None:
     folder = tmp_path_factory.mktemp("lexicon")
     lexicon = Lexicon([Word(word, word[0], len(word)) for word in words])
     for adds, word in edit:
@@ -235,7 +244,7 @@ def test_saved_and_mapped_it_is_the_same(tmp_path_factory, words, edit, text):
         assert "三三三" in again
 
 
-def test_mapped_lexicons_are_not_read_until_used(tmp_path):
+def test_mapped_lexicons_are_not_read_until_used(tmp_path: Path) -> None:
     Lexicon(random_words(6, 5_000)).save(tmp_path / "a.bin")
     layer = Lexicon.load(tmp_path / "a.bin")._snapshot().layers[0]
     for array in (layer.trie.cells, layer.words.codes):
@@ -243,7 +252,7 @@ def test_mapped_lexicons_are_not_read_until_used(tmp_path):
         assert not array.flags.writeable
 
 
-def test_word_lists(tmp_path, caplog):
+def test_word_lists(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "words.txt"
     path.write_bytes("\ufeff 药店 \r\n\n#\n渝中区\tLOC\n人和\tORG\t2.5\n重庆\t7\n\t\n药店\t\t3\n".encode())
     with caplog.at_level("INFO", logger="hanlattice"):
@@ -269,7 +278,9 @@ plain_lines = st.builds(
 
 
 @given(lines=st.lists(st.one_of(plain_lines, plain_lines, plain_lines, odd_lines), max_size=8), end=st.booleans())
-def test_a_list_read_as_arrays_is_the_same_as_word_by_word(tmp_path_factory, lines, end):
+def test_a_list_read_as_arrays_is_the_same_as_word_by_word(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: bool
+) -> None:
     path = tmp_path_factory.mktemp("lists") / "words.txt"
     path.write_text("\n".join(lines) + "\n" * end, encoding="utf-8", newline="")
     with mock.patch("hanlattice.lexicon.lexicon.read_table", return_value=None):
@@ -288,7 +299,7 @@ def test_a_list_read_as_arrays_is_the_same_as_word_by_word(tmp_path_factory, lin
     assert lexicon.label(lexicon.ids(["三三"])[0]) == "LOC"
 
 
-def test_plain_lists_are_read_as_arrays_and_no_others(tmp_path):
+def test_plain_lists_are_read_as_arrays_and_no_others(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     for content, is_plain in [
         ("\ufeff一二\n三\tLOC\n四\tPER\n五", True),
@@ -307,7 +318,7 @@ def test_plain_lists_are_read_as_arrays_and_no_others(tmp_path):
         assert one_by_one.called is not is_plain, content
 
 
-def test_a_list_from_a_pipe_is_read_once(tmp_path):
+def test_a_list_from_a_pipe_is_read_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=("一二\n三\tLOC\n",), kwargs={"encoding": "utf-8"})
@@ -327,7 +338,7 @@ def test_a_list_from_a_pipe_is_read_once(tmp_path):
         ("\tA", r"words.txt:1: the word before the first tab is empty"),
     ],
 )
-def test_bad_word_lists_name_file_and_line(tmp_path, content, message):
+def test_bad_word_lists_name_file_and_line(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "words.txt"
     path.write_text(content, encoding="utf-8")
     lexicon = Lexicon(["三"])
@@ -336,7 +347,7 @@ def test_bad_word_lists_name_file_and_line(tmp_path, content, message):
     assert list(lexicon) == ["三"]
 
 
-def test_unreadable_files(tmp_path):
+def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_bytes("一\n药".encode() + b"\xff")
     with pytest.raises(DataError, match=r"words.txt:2: byte 0xff"):
         Lexicon.open(tmp_path / "words.txt")
@@ -348,12 +359,12 @@ def test_unreadable_files(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["", "一\0"])
-def test_impossible_words(word):
+def test_impossible_words(word: str) -> None:
     with pytest.raises(DataError, match="a word of the lexicon has"):
         Lexicon().add(word)
 
 
-def test_foreign_and_broken_compiled_files(tmp_path):
+def test_foreign_and_broken_compiled_files(tmp_path: Path) -> None:
     path = tmp_path / "lexicon.bin"
     Lexicon(["一二", "二"]).save(path)
     whole = path.read_bytes()
@@ -372,12 +383,13 @@ def test_foreign_and_broken_compiled_files(tmp_path):
             Lexicon.load(path)
 
 
-def test_readers_while_a_writer_edits():
+def test_readers_while_a_writer_edits() -> None:
     lexicon = Lexicon(["一二"])
     text, batch = "一二三四五" * 10, ["一二三四五"] * 100
-    valid = [every_word({"一二", *extra}, "一二三四五") for extra in ([], ["三四"], ["三四", "二三四"])]
-    valid = [sorted((start, end) for start, end, _ in case) for case in valid]
-    stop, failures = threading.Event(), []
+    cases = [every_word({"一二", *extra}, "一二三四五") for extra in ([], ["三四"], ["三四", "二三四"])]
+    valid = [sorted((start, end) for start, end, _ in case) for case in cases]
+    stop = threading.Event()
+    failures: list[object] = []
 
     def read() -> None:
         while not stop.is_set():
@@ -406,7 +418,7 @@ def test_readers_while_a_writer_edits():
     assert len(lexicon) == 76
 
 
-def test_a_lattice_iterates_as_its_words():
+def test_a_lattice_iterates_as_its_words() -> None:
     lattice = Lattice("重庆人", (0, 0), (2, 3), ("重庆", "重庆人"), ("LOC", None))
     assert list(lattice) == [(0, 2, "重庆", "LOC"), (0, 3, "重庆人", None)]
     assert len(lattice) == 2

@@ -1,6 +1,7 @@
 """Segmentation finds a best path, checked against plain dynamic programming."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def word_score(word: str, scores: dict[str, float]) -> float:
 
 
 @given(scored_words, texts)
-def test_the_best_path_of_every_text(scores, batch):
+def test_the_best_path_of_every_text(scores: dict[str, float], batch: list[str]) -> None:
     lexicon = Lexicon(scores)
     array = np.array([scores[word] for word in lexicon])
     cut = list(segment(lexicon, batch, array, UNKNOWN))
@@ -41,18 +42,18 @@ def test_the_best_path_of_every_text(scores, batch):
         assert sum(word_score(word, scores) for word in words) == best_score(text, scores)
 
 
-def test_of_equal_paths_the_longest_first_word():
+def test_of_equal_paths_the_longest_first_word() -> None:
     lexicon = Lexicon(["一二", "一", "二", "二三", "三"])
     assert list(segment(lexicon, ["一二三"], np.array([-2.0, -1.0, -1.0, -2.0, -1.0]), UNKNOWN)) == [["一二", "三"]]
 
 
-def test_one_long_stretch_without_a_cut():
+def test_one_long_stretch_without_a_cut() -> None:
     text = "一" * 3001
     (words,) = segment(Lexicon(["一一"]), [text], np.array([-1.0]), UNKNOWN)
     assert len(words) == 1501
 
 
-def test_counts_and_chunks(monkeypatch):
+def test_counts_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     lexicon = Lexicon(["一一", "二", "三"])
     batch = ["一一一二", "", "二\0一", "一一"] * 7
     whole = count_matches(lexicon, batch)
@@ -63,17 +64,17 @@ def test_counts_and_chunks(monkeypatch):
     assert list(segment(lexicon, iter(batch), np.full(3, -1.0), UNKNOWN)) == expected
 
 
-def test_scores_of_another_lexicon():
+def test_scores_of_another_lexicon() -> None:
     with pytest.raises(ValueError, match="2 log probabilities for 1 word ids"):
         segment(Lexicon(["一"]), ["一"], np.zeros(2), UNKNOWN)
     with pytest.raises(ValueError, match="must be finite"):
         segment(Lexicon(["一"]), ["一"], np.zeros(1), -math.inf)
 
 
-def test_an_edit_while_texts_arrive_changes_nothing():
+def test_an_edit_while_texts_arrive_changes_nothing() -> None:
     lexicon = Lexicon(["一二"])
 
-    def arriving():
+    def arriving() -> Iterator[str]:
         yield "一二三四"
         lexicon.add("三四")
         yield "三四"

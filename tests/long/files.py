@@ -20,6 +20,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def use_model(folder: Path) -> None:
     """Load by every engine without torch, and predict."""
     for engine in ("native", "onnx"):
         try:
-            ner = hanlattice.load(folder, engine=engine)  # type: ignore[arg-type]
+            ner = hanlattice.load(folder, engine=engine)
         except HanlatticeError as error:
             _one_line(error)
             continue
@@ -117,11 +118,15 @@ def use_corpus(path: Path) -> None:
         for e in document.entities:
             if document.text[e.start : e.end] != e.text:
                 raise AssertionError(f"{e} does not lie in its text")
-    check(path)
+    check([path])
+
+
+def use_corpus_of(name: str, folder: Path) -> None:
+    use_corpus(folder / name)
 
 
 def use_vectors(path: Path) -> None:
-    VectorSet.open(path)
+    VectorSet.load(path)
 
 
 def use_checkpoint(folder: Path) -> None:
@@ -143,7 +148,7 @@ def targets(place: Path, *, packaged: bool) -> list[Target]:
     for name in corpus.FORMATS:
         if corpus.FORMATS[name].write is not None:
             corpus.write(tiny.documents(), single / f"corpus.{name}", name)
-            found.append(Target(single, f"corpus.{name}", lambda f, n=name: use_corpus(f / f"corpus.{n}")))
+            found.append(Target(single, f"corpus.{name}", partial(use_corpus_of, f"corpus.{name}")))
     words = Lexicon((w, "LOC" if i % 3 == 0 else None, None) for i, w in enumerate(tiny.WORDS))
     words.save(single / "words.lexicon")
     tiny.vectors().save(single / "vectors.safetensors")

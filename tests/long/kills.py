@@ -64,11 +64,13 @@ def _settings() -> str:
 def commands() -> list[Command]:
     here = place()
     train = ("train", str(here / "settings.toml"), "--output", "{output}")
-    annotate = ("annotate", str(here / "texts.txt"), "{output}", "--model", str(here / "model"), "--workers", "4")
+    annotate = (
+        *("annotate", str(here / "texts.txt"), "{output}", "--model", str(here / "model"), "--workers", "4"),
+        *("--chunk-rows", "40", "--quiet"),
+    )
     lexicon = ("lexicon", "build", str(here / "words.txt"), "--output", "{output}")
     vectors = ("vectors", "train", str(here / "texts.txt"), "--output", "{output}", "--epochs", "1")
     export = ("export", str(here / "model"), "{output}")
-    annotate = (*annotate, "--chunk-rows", "40", "--quiet")
     return [
         Command("train", train, (*train, "--resume"), "run", ("log.jsonl",)),
         Command("annotate", annotate, annotate, "out.jsonl"),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hanlattice.api import EngineName
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import hanlattice
@@ -54,8 +56,8 @@ def text(number: int) -> str:
 
 
 @cache
-def ner(engine: str) -> hanlattice.NER:
-    return hanlattice.load(engine=engine)  # type: ignore[arg-type]
+def ner(engine: EngineName) -> hanlattice.NER:
+    return hanlattice.load(engine=engine)
 
 
 def fault(given: str, document: Document, labels: tuple[str, ...]) -> str | None:

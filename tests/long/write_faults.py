@@ -40,8 +40,8 @@ class FailingDisk:
         for name in FAILING:
             setattr(os, name, self._failing(getattr(os, name), name))
         self._open = builtins.open
-        builtins.open = self._opened  # type: ignore[assignment]
-        io.open = self._opened  # type: ignore[assignment]
+        builtins.open = self._opened
+        io.open = self._opened
 
     def _counts(self, name: str, arguments: tuple[Any, ...]) -> bool:
         if name in ("write", "fsync"):
@@ -115,8 +115,9 @@ def run_command(command: tuple[str, ...], output: Path, disk: FailingDisk | None
         if disk is not None:
             disk.install()
         with redirect_stderr(errors), redirect_stdout(io.StringIO()):
+            status: object = 0
             try:
-                status = hanlattice([part.replace("{output}", str(output)) for part in command])
+                hanlattice([part.replace("{output}", str(output)) for part in command])
             except SystemExit as error:
                 status = error.code
             except BaseException as error:

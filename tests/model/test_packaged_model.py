@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hanlattice
+import tiny
 from hanlattice import corpus
 from hanlattice.document import Document, Entity
 from hanlattice.model.folder import DEFAULT
@@ -29,7 +30,7 @@ def test_plain_names(ner: hanlattice.NER) -> None:
     document = ner("阿里巴巴集团董事局主席马云在杭州会见了美国总统特朗普。")
     assert {("马云", "PER"), ("杭州", "LOC"), ("美国", "LOC"), ("特朗普", "PER")} <= found(document)
     assert all(document.text[e.start : e.end] == e.text for e in document.entities)
-    assert all(0 <= e.score <= 1 for e in document.entities)
+    assert all(0 <= score <= 1 for score in tiny.scores(document))
 
 
 @pytest.mark.parametrize(
@@ -51,10 +52,10 @@ def test_a_word_added_live_is_read(ner: hanlattice.NER) -> None:
     lexicon.remove("药店")
     lexicon.add("人和药店")
     with ner.using(lexicon=lexicon):
-        words = [word for _, _, word, _ in ner(text).lattice]
+        words = tiny.lattice(ner(text)).words
     assert "人和药店" in words
     assert "药店" not in words
-    assert "药店" in [word for _, _, word, _ in ner(text).lattice]
+    assert "药店" in tiny.lattice(ner(text)).words
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def saved(ner: NER, folder: Path, **options: str) -> NER:
     return api.load(folder)
 
 
-def test_a_saved_model_scores_the_same(tmp_path: Path):
+def test_a_saved_model_scores_the_same(tmp_path: Path) -> None:
     ner = tiny.ner()
     again = saved(ner, tmp_path, card="# A card\n")
     assert torch.equal(scores(again), scores(ner))
@@ -39,7 +39,7 @@ def test_a_saved_model_scores_the_same(tmp_path: Path):
     assert not [file.name for file in tmp_path.iterdir() if file.name.startswith(".")]
 
 
-def test_an_edited_lexicon_is_saved_with_its_labels_and_weights(tmp_path: Path):
+def test_an_edited_lexicon_is_saved_with_its_labels_and_weights(tmp_path: Path) -> None:
     ner = tiny.ner()
     ner.lexicon.add("花果山", label="LOC", weight=2.5)
     ner.lexicon.add("水帘洞", weight=3)
@@ -47,7 +47,7 @@ def test_an_edited_lexicon_is_saved_with_its_labels_and_weights(tmp_path: Path):
     assert list(saved(ner, tmp_path).lexicon.entries()) == list(ner.lexicon.entries())
 
 
-def test_float16_is_half_the_size_and_close(tmp_path: Path):
+def test_float16_is_half_the_size_and_close(tmp_path: Path) -> None:
     ner = tiny.ner()
     half = saved(ner, tmp_path, precision="float16")
     full = sum(t.numel() * 4 for t in ner.tagger.state_dict().values())
@@ -57,7 +57,7 @@ def test_float16_is_half_the_size_and_close(tmp_path: Path):
     torch.testing.assert_close(scores(half), scores(ner), rtol=0, atol=0.05)
 
 
-def test_int8_is_within_half_a_step_of_each_row(tmp_path: Path):
+def test_int8_is_within_half_a_step_of_each_row(tmp_path: Path) -> None:
     torch.manual_seed(0)
     state = {"big": torch.randn(1500, 40), "zero rows": torch.zeros(1001, 3), "small": torch.randn(30, 40)}
     state["big"][7] = 0
@@ -72,7 +72,7 @@ def test_int8_is_within_half_a_step_of_each_row(tmp_path: Path):
     assert set(loaded) == set(state)
 
 
-def test_another_precision_is_refused(tmp_path: Path):
+def test_another_precision_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'float32', 'float16' or 'int8', not 'float8'"):
         save_weights({}, tmp_path / "w.safetensors", precision="float8")
 
@@ -89,33 +89,33 @@ class TestBroken:
         assert "\n" not in str(error.value)
         assert str(folder) in str(error.value)
 
-    def test_missing(self, tmp_path: Path):
+    def test_missing(self, tmp_path: Path) -> None:
         self.refuse(tmp_path / "nothing", "no such folder; train a model")
 
-    def test_foreign_folder(self, tmp_path: Path):
+    def test_foreign_folder(self, tmp_path: Path) -> None:
         (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
         self.refuse(tmp_path, r"holds no config\.toml, so it is not the folder of a hanlattice model")
 
     @pytest.mark.parametrize("name", ["model.safetensors", "vocabulary.json"])
-    def test_missing_files(self, folder: Path, name: str):
+    def test_missing_files(self, folder: Path, name: str) -> None:
         (folder / name).unlink()
         self.refuse(folder, f"{name}: missing")
 
-    def test_a_missing_lexicon(self, folder: Path):
+    def test_a_missing_lexicon(self, folder: Path) -> None:
         (folder / "lexicon.txt").unlink()
         self.refuse(folder, r"lexicon\.txt: .*No such file", HanlatticeError)
 
     @pytest.mark.parametrize("kept", [0, 4, 100, -1])
-    def test_truncated_weights_are_refused(self, folder: Path, kept: int):
+    def test_truncated_weights_are_refused(self, folder: Path, kept: int) -> None:
         path = folder / "model.safetensors"
         path.write_bytes(path.read_bytes()[:kept])
         self.refuse(folder, r"model\.safetensors: broken or not a safetensors file")
 
-    def test_weights_of_another_model(self, folder: Path):
+    def test_weights_of_another_model(self, folder: Path) -> None:
         save_file({"weight": torch.zeros(2, 2)}, folder / "model.safetensors")
         self.refuse(folder, "weights do not fit the settings and vocabulary")
 
-    def test_weights_of_another_size(self, folder: Path):
+    def test_weights_of_another_size(self, folder: Path) -> None:
         config = folder / "config.toml"
         config.write_text(
             config.read_text(encoding="utf-8").replace("d_model = 20", "d_model = 10"), encoding="utf-8"
@@ -123,11 +123,11 @@ class TestBroken:
         self.refuse(folder, "weights do not fit the settings and vocabulary")
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"chars": "ab"}', "\xff"])
-    def test_invalid_vocabulary_is_refused(self, folder: Path, text: str):
+    def test_invalid_vocabulary_is_refused(self, folder: Path, text: str) -> None:
         (folder / "vocabulary.json").write_text(text, encoding="latin-1")
         self.refuse(folder, r"vocabulary\.json: not a vocabulary")
 
-    def test_vocabulary_of_another_model(self, folder: Path):
+    def test_vocabulary_of_another_model(self, folder: Path) -> None:
         path = folder / "vocabulary.json"
         fields = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps(fields | {"chars": "李"}), encoding="utf-8")
@@ -141,10 +141,10 @@ class TestBroken:
             ('[decoder]\nname = "crv"\n', "there is no decoder 'crv'; did you mean 'crf'"),
         ],
     )
-    def test_settings(self, folder: Path, text: str, message: str):
+    def test_settings(self, folder: Path, text: str, message: str) -> None:
         (folder / "config.toml").write_text(text, encoding="utf-8")
         self.refuse(folder, message)
 
-    def test_no_pickle_is_read(self, folder: Path):
+    def test_no_pickle_is_read(self, folder: Path) -> None:
         torch.save({"weight": torch.zeros(2)}, folder / "model.safetensors")
         self.refuse(folder, r"model\.safetensors: broken or not a safetensors file")

@@ -5,6 +5,8 @@ that agrees with it reads a batch as it reads a sentence alone.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +21,7 @@ D_IN, D_WORD, V = 5, 6, 30
 
 Sentence = tuple[int, Sequence[tuple[int, int]]]  # characters, and (head, tail) of each word
 Found = dict[tuple[int, int], Tensor]  # the vector of each word, by head and tail
-Slow = Callable[[Encoder, Tensor, Found], Tensor]  # (encoder, x [N D_in], words) -> h [N D_out]
+Slow = Callable[[Any, Tensor, Found], Tensor]  # (encoder, x [N D_in], words) -> h [N D_out]
 
 BATCHES: dict[str, list[Sentence]] = {
     "重庆人和药店": [(6, [(0, 1), (2, 5), (4, 5)])],
@@ -64,7 +66,8 @@ def encoder_of(kind: Callable[..., Encoder], **settings: object) -> Encoder:
 
 def one_by_one(slow: Slow, encoder: Encoder, x: Tensor, batch: Batch) -> Tensor:
     """The results of the slow program for all real characters, one sentence after another."""
-    rows, table = [], encoder.words.table.weight
+    words: Any = encoder.words
+    rows, table = [], words.table.weight
     for b in range(len(x)):
         n, m = int(batch.mask[b].sum()), int(batch.words.mask[b].sum())
         ids, head, tail = (getattr(batch.words, name)[b, :m].tolist() for name in ("ids", "head", "tail"))
@@ -91,5 +94,5 @@ def assert_same(slow: Slow, encoder: Encoder, sentences: Sequence[Sentence]) -> 
     assert_close(ours, theirs)
     found, expected = gradients(encoder, x, ours), gradients(encoder, x, theirs)
     for name, gradient in found.items():
-        assert_close(gradient, expected[name], msg=lambda m, n=name: f"{n}: {m}")
+        assert_close(gradient, expected[name], msg=partial("{}: {}".format, name))
     assert all(gradient.isfinite().all() for gradient in found.values())

@@ -1,6 +1,8 @@
 """Semantic augmentation against its formulas, character by character and neighbour by neighbour."""
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +36,7 @@ def batch_of(chars: Tensor, bigrams: Tensor) -> Batch:
     return Batch(chars, bigrams, chars > 0, Words(none, none, none, none, none.bool()))
 
 
-def encoder_of(*, d_value: int = D, **settings: object) -> Augmented:
+def encoder_of(*, d_value: int = D, **settings: Any) -> Augmented:
     """Neighbours where row 2 has none and row 3 too few."""
     torch.manual_seed(1)
     neighbours = torch.randint(2, V, (V, K))
@@ -67,7 +69,7 @@ def naive(encoder: Augmented, x: Tensor, batch: Batch) -> Tensor:
 @pytest.mark.parametrize(
     "settings", [{}, {"d_value": 6}, {"of": "bigrams"}, {"scaled": False, "d_value": 3}], ids=str
 )
-def test_equals_the_formulas_of_the_paper(fusion: str, settings: dict[str, object]) -> None:
+def test_equals_the_formulas_of_the_paper(fusion: str, settings: dict[str, Any]) -> None:
     encoder = encoder_of(fusion=fusion, **settings)
     draw = torch.Generator().manual_seed(2)
     x = torch.randn(2, 6, D_IN, generator=draw, dtype=torch.float64, requires_grad=True)
@@ -81,11 +83,11 @@ def test_equals_the_formulas_of_the_paper(fusion: str, settings: dict[str, objec
     parameters = {"x": x, **dict(encoder.named_parameters())}
     found, expected = (torch.autograd.grad((u * weights).sum(), list(parameters.values())) for u in (ours, theirs))
     for name, one, other in zip(parameters, found, expected, strict=True):
-        assert_close(one, other, msg=lambda m, n=name: f"{n}: {m}")
+        assert_close(one, other, msg=partial("{}: {}".format, name))
 
 
 def test_an_example_by_hand() -> None:
-    encoder = Augmented(
+    encoder: Any = Augmented(
         Linear(2, 2), torch.tensor([[0, 0], [0, 0], [2, 3], [3, 2]]), Table(torch.zeros(4, 2))
     ).eval()
     with torch.no_grad():

@@ -1,5 +1,7 @@
 """CGN against its formulas: neighbours by their definition, attention one node and one head at a time."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -63,7 +65,8 @@ def cgn(encoder: CGN, x: Tensor, words: Found) -> Tensor:
     seen = []
     for name, network in zip(GRAPHS, encoder.graphs, strict=True):
         nodes = [*states, *(encoder.word_projection(vector) for vector in words.values())]
-        for layer in [*network.below, network.last]:
+        below: Any = network.below
+        for layer in [*below, network.last]:
             nodes = attended(layer, nodes, neighbours(name, n, list(words)))
         seen.append(torch.stack(nodes[:n]))
     fusion = encoder.fusion

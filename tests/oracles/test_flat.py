@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +20,7 @@ from hanlattice.inputs.batch import Batch, Words
 from oracles import naive_flat
 
 D_IN, D_WORD, V = 5, 6, 30
-TOLERANCE = {"atol": 2e-5, "rtol": 1e-5}  # the sines are taken in float32
+TOLERANCE: dict[str, Any] = {"atol": 2e-5, "rtol": 1e-5}  # the sines are taken in float32
 
 Sentence = tuple[int, Sequence[tuple[int, int]]]  # characters, and (head, tail) of each word
 
@@ -62,7 +64,7 @@ def batch_of(sentences: Sequence[Sentence], seed: int = 0) -> tuple[Tensor, Batc
     return x, Batch(chars, chars, mask, Words(ids, head, tail, torch.zeros_like(ids), word_mask))
 
 
-def encoder_of(**settings: object) -> Flat:
+def encoder_of(**settings: Any) -> Flat:
     """A small encoder whose weights, biases and norms are all random."""
     torch.manual_seed(1)
     words = WordEmbedding(Table(torch.randn(V, D_WORD)))
@@ -97,7 +99,7 @@ def assert_same(encoder: Flat, sentences: Sequence[Sentence]) -> None:
     found = gradients(encoder, x, ours, batch.mask)
     assert found.keys() == expected.keys()
     for name, gradient in found.items():
-        assert_close(gradient, expected[name], atol=2e-4, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
+        assert_close(gradient, expected[name], atol=2e-4, rtol=1e-4, msg=partial("{}: {}".format, name))
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -196,7 +198,8 @@ def test_all_nodes_as_queries(name: str) -> None:
     ours = encoder.layers[0](h, nodes, mask, encoder.distances)
     chars = torch.arange(nodes.n_chars).expand(len(h), -1)
     head, tail = torch.cat([chars, words.head], 1), torch.cat([chars, words.tail], 1)
-    theirs = naive_flat.layer(encoder.layers[0], h, head, tail, mask, encoder.distances)
+    layer: Any = encoder.layers[0]
+    theirs = naive_flat.layer(layer, h, head, tail, mask, encoder.distances)
     assert_close(ours[mask], theirs[mask], **TOLERANCE)
 
 
@@ -215,7 +218,7 @@ def test_a_sentence_alone_equals_it_in_a_batch(layers: int) -> None:
             )
             one = Batch(batch.chars[b : b + 1, :n], batch.bigrams[b : b + 1, :n], batch.mask[b : b + 1, :n], words)
             assert_close(
-                encoder(x[b : b + 1, :n], one)[0], together[b, :n], **TOLERANCE, msg=lambda m, w=name: w + m
+                encoder(x[b : b + 1, :n], one)[0], together[b, :n], **TOLERANCE, msg=partial("{}: {}".format, name)
             )
 
 
@@ -232,14 +235,15 @@ def test_without_words_it_is_a_relative_transformer() -> None:
     none = batch_of([(5, [])])[1]
     assert_close(encoder(x, hidden), encoder(x, none), **TOLERANCE)
 
-    a, fuse = encoder.layers[0].attention, encoder.distances.fuse
+    layer: Any = encoder.layers[0]
+    a, fuse = layer.attention, encoder.distances.fuse
     h = encoder.char_projection(x)[0]
     q, k, v = (f(h).view(5, 3, 4) for f in (a.query, a.key, a.value))
     scores = torch.empty(5, 5, 3, dtype=torch.float64)
     for i in range(5):
         for j in range(5):
             p = naive_flat.waves(torch.tensor([i - j]), 12)
-            r = a.position(torch.relu(p @ sum(fuse.weight.chunk(4, 1)).T + fuse.bias)).view(3, 4)
+            r = a.position(torch.relu(p @ sum(fuse.weight.chunk(4, 1), torch.zeros(())).T + fuse.bias)).view(3, 4)
             scores[i, j] = ((q[i] + a.u) * k[j]).sum(-1) + ((q[i] + a.v) * r).sum(-1)
     attended = torch.einsum("ija,jad->iad", scores.softmax(1), v).flatten(1)
     found = a(encoder.char_projection(x), nodes_of(none), none.mask, encoder.distances)

@@ -58,7 +58,7 @@ def naive(encoder: IDCNN, xs: Sequence[Tensor], settings: dict[str, Any]) -> lis
     h = [v.relu() for v in h] if settings.get("first", "relu") == "relu" else h
     results = []
     for repeat in range(settings.get("repeats", 1)):
-        block = encoder.blocks[0 if settings.get("share", True) else repeat]
+        block: Any = encoder.blocks[0 if settings.get("share", True) else repeat]
         for layer, dilation in zip(block.layers, settings.get("dilations", (1, 2, 1)), strict=True):
             h = [v.relu() for v in convolve(layer.inner, h, dilation)]
         results.append(torch.stack(h))
@@ -135,6 +135,7 @@ def test_initial_blocks_are_the_identity_and_training_keeps_them() -> None:
     initialise(Tagger(Given(), encoder, CRF(D, ("A",))), "xavier")
     encoder = encoder.double().eval()
     assert_close(encoder(x, batch)[batch.mask], encoder.entry(x, batch.mask).relu()[batch.mask])
+    assert encoder.entry.inner.bias is not None
     assert encoder.entry.inner.bias.tolist() == pytest.approx([0.01] * D)
     assert build_idcnn(D_IN, d_hidden=D, first="linear").entry.inner.bias is None
 

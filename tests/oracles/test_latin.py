@@ -1,5 +1,7 @@
 """Vectors of Latin words from their letters, against one word at a time."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -18,9 +20,9 @@ ROW |= {digit: 54 + i for i, digit in enumerate("0123456789")}
 def latin_of(kind: str) -> Latin:
     torch.manual_seed(0)
     if kind == "convolution":
-        letters: Convolution = Convolution(6, 8)
+        letters: Any = Convolution(6, 8)
     else:
-        letters = build_tener(6, d_model=6, heads=3, d_feed_forward=12, input_projection=False)  # type: ignore[assignment]
+        letters = build_tener(6, d_model=6, heads=3, d_feed_forward=12, input_projection=False)
     latin = Latin(6, letters).eval()
     for parameter in latin.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
@@ -40,7 +42,8 @@ def read(latin: Latin, word: str) -> Tensor:
     if isinstance(latin.letters, Convolution):
         w, b = latin.letters.convolution.weight, latin.letters.convolution.bias
         padded = torch.cat([torch.zeros(1, 6), x, torch.zeros(1, 6)])
-        h = torch.stack([sum(w[:, :, c] @ padded[i + c] for c in range(3)) + b for i in range(len(x))])
+        assert b is not None
+        h = torch.stack([sum((w[:, :, c] @ padded[i + c] for c in range(3)), b) for i in range(len(x))])
     else:
         h = latin.letters.encode(x[None], torch.ones(1, len(x), dtype=torch.bool))[0]
     return latin.projection(torch.stack([h.relu()[:, c].max() for c in range(h.shape[1])]))
@@ -50,7 +53,7 @@ def read(latin: Latin, word: str) -> Tensor:
 def test_every_character_of_a_word_has_its_vector(kind: str) -> None:
     latin = latin_of(kind)
     texts = ("在NBA打球", "没有", "iPhone6卖café了NBA", "x" * 40)
-    words = [[None, *["NBA"] * 3, None, None], [None] * 2]
+    words: list[list[str | None]] = [[None, *["NBA"] * 3, None, None], [None] * 2]
     words.append([*["iPhone6"] * 7, None, *["café"] * 4, None, *["NBA"] * 3])
     words.append(["x" * 40] * 40)
     found = latin(batch_of(*texts))

@@ -7,6 +7,8 @@ direction, any of them in the gradient alone.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -58,7 +60,7 @@ def batch_of(sentences: Sequence[Sentence], seed: int = 0) -> tuple[Tensor, Batc
     return x, Batch(chars, chars, mask, Words(ids, head, tail, torch.zeros_like(ids), word_mask))
 
 
-def encoder_of(**settings: object) -> LatticeLSTM:
+def encoder_of(**settings: Any) -> LatticeLSTM:
     """A small encoder with random weights."""
     torch.manual_seed(1)
     words = WordEmbedding(Table(torch.randn(V, D_WORD)))
@@ -87,7 +89,7 @@ def test_equals_the_formulas_of_the_paper(name: str, coupled: bool) -> None:
     assert_close(ours, theirs)
     expected = gradients(encoder, x, theirs)
     for parameter, gradient in gradients(encoder, x, ours).items():
-        assert_close(gradient, expected[parameter], msg=lambda m, n=parameter: f"{n}: {m}")
+        assert_close(gradient, expected[parameter], msg=partial("{}: {}".format, parameter))
 
 
 @pytest.mark.parametrize("coupled", [False, True])

@@ -1,18 +1,19 @@
 """LGN against its formulas: one node, one edge and one head at a time."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from hanlattice.encoders.lgn import LGN, Cell, DirectedGraph, Gather
+from hanlattice.encoders.lgn import LGN, Cell
 from oracles.lattices import BATCHES, Found, assert_same, encoder_of
 
 SMALL = {"d_model": 4, "heads": 2, "d_head": 3, "d_place": 2, "steps": 3}
 
 
-def gathered(g: Gather, query: Tensor, keys: list[Tensor]) -> Tensor:
+def gathered(g: Any, query: Tensor, keys: list[Tensor]) -> Tensor:
     """Attention of one state to some keys; the place of a key, if it has one, is concatenated to it."""
     of_key, of_value = g.key.weight, g.value.weight
     if hasattr(g, "place_key"):
@@ -42,7 +43,7 @@ def updated(cell: Cell, kept: list[Tensor], *told: Tensor) -> Tensor:
     return sum((e * c for e, c in zip(exponents, candidates, strict=True)), torch.zeros(())) / sum(exponents)
 
 
-def steps_of(direction: DirectedGraph, encoder: LGN, nodes: list[Tensor], words: Found) -> list[Tensor]:
+def steps_of(direction: Any, encoder: LGN, nodes: list[Tensor], words: Found) -> list[Tensor]:
     """The nodes before the first step and after each step, each ``[N D]``."""
     n, nowhere, zeros = len(nodes), encoder.no_word[0], torch.zeros_like(nodes[0])
     edges = {span: encoder.word_projection(vector) for span, vector in words.items()}

@@ -2,6 +2,7 @@
 
 from itertools import pairwise, product
 from math import exp, inf, log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,6 +143,11 @@ def test_probability_of_segments(seed: int) -> None:
         assert found.tolist() == pytest.approx([expected[p] for p in places], abs=1e-9)
 
 
+def gradient(x: torch.Tensor) -> torch.Tensor:
+    assert x.grad is not None
+    return x.grad
+
+
 @pytest.mark.parametrize("forbidden", [0.0, 0.4])
 @pytest.mark.parametrize("boundaries", [False, True])
 def test_gradients(boundaries: bool, forbidden: float) -> None:
@@ -151,7 +157,9 @@ def test_gradients(boundaries: bool, forbidden: float) -> None:
     free = [chain.emissions, chain.transitions.nan_to_num(neginf=0.0), chain.start, chain.end]
     tags = torch.zeros(len(LENGTHS), max(LENGTHS), dtype=torch.long)
 
-    def loss(emissions: torch.Tensor, transitions: torch.Tensor, start: torch.Tensor, end: torch.Tensor):
+    def loss(
+        emissions: torch.Tensor, transitions: torch.Tensor, start: torch.Tensor, end: torch.Tensor
+    ) -> torch.Tensor:
         moves = transitions.masked_fill(~allowed, -inf)
         given = Chain(emissions, moves, start, end, chain.mask)
         return log_partition(given) - score(given, tags)
@@ -159,8 +167,9 @@ def test_gradients(boundaries: bool, forbidden: float) -> None:
     inputs = [x.clone().requires_grad_() for x in free]
     assert torch.autograd.gradcheck(loss, inputs)
     loss(*inputs).sum().backward()
-    assert not inputs[1].grad[~allowed].any()
-    assert not inputs[0].grad[~chain.mask].any()
+    emissions, transitions = (gradient(x) for x in inputs[:2])
+    assert not transitions[~allowed].any()
+    assert not emissions[~chain.mask].any()
 
 
 class TestWorkedExample:
@@ -238,7 +247,7 @@ def test_enormous_scores(seed: int, size: float, forbidden: float) -> None:
         assert log_z[b].item() == pytest.approx(log_sum(scores), rel=1e-12)
         best = max(scores, key=scores.__getitem__)
         assert tuple(viterbi(chain)[0][b, :n].tolist()) == best
-        assert_close(chain.emissions.grad[b], summed(scores, 4), atol=1e-9, rtol=0)
+        assert_close(gradient(chain.emissions)[b], summed(scores, 4), atol=1e-9, rtol=0)
         assert_close(marginals(chain)[b], summed(scores, 4), atol=1e-9, rtol=0)
 
 
@@ -254,7 +263,7 @@ def test_long_chains() -> None:
     log_z = log_partition(chain)
     assert log_z.item() == pytest.approx(state.logsumexp(0).item(), rel=1e-12)
     log_z.backward()
-    assert_close(emissions.grad.sum(-1), torch.ones(1, 2000))
+    assert_close(gradient(emissions).sum(-1), torch.ones(1, 2000))
     best, best_score = viterbi(chain)
     assert score(chain, best).item() == pytest.approx(best_score.item(), rel=1e-5)
     assert best_score.item() < log_z.item()
@@ -273,9 +282,11 @@ def test_padding_changes_nothing() -> None:
     assert not marginals(padded)[:, max(LENGTHS) :].any()
 
 
-def crf_of(seed: int, scheme: str, constrained: bool, labels: tuple[str, ...]) -> CRF:
+def crf_of(seed: int, scheme: Any, constrained: bool, labels: tuple[str, ...]) -> CRF:
     torch.manual_seed(seed)
     crf = CRF(3, labels, scheme=scheme, constrained=constrained)
+    assert crf.start is not None
+    assert crf.end is not None
     for parameter in (crf.transitions, crf.start, crf.end):
         torch.nn.init.normal_(parameter)
     return crf
@@ -305,7 +316,8 @@ def test_confidence_of_entities(scheme: str, constrained: bool) -> None:
         crf = crf_of(seed, scheme, constrained, labels)
         scores, mask = torch.randn(3, 4, len(crf.tags)) * 2, torch.arange(4) < torch.tensor([[4], [1], [3]])
         chain = crf.chain(scores, mask)
-        doubled = Chain(*(x.double() for x in (chain.emissions, chain.transitions, chain.start, chain.end)), mask)
+        edges = chain.start.double(), chain.end.double()
+        doubled = Chain(chain.emissions.double(), chain.transitions.double(), *edges, mask)
         for b, found in enumerate(crf.decode(scores, mask)):
             probability: dict[Span, float] = {}
             for path, p in probabilities(paths(doubled, b)).items():

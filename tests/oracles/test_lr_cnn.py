@@ -1,5 +1,7 @@
 """LR-CNN against its formulas, one character and one layer at a time."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -28,6 +30,10 @@ def merged(attention: VectorAttention, features: Tensor, word: Tensor, top: Tens
     return sum((e * c for e, c in zip(exponents, candidates, strict=True)), torch.zeros(())) / sum(exponents)
 
 
+def parts_of(direction: Any) -> tuple[Any, Any]:
+    return direction.windows, direction.attention
+
+
 def lr_cnn(encoder: LRCNN, x: Tensor, words: Found) -> Tensor:
     n = len(x)
     first = [torch.tanh(encoder.first.weight @ x[m] + encoder.first.bias) for m in range(n)]
@@ -35,16 +41,16 @@ def lr_cnn(encoder: LRCNN, x: Tensor, words: Found) -> Tensor:
     for _ in range(1 + encoder.rethinking):
         layers = [first] + [[torch.zeros_like(first[0])] * n for _ in range(encoder.layers - 1)]
         for direction, step in zip(encoder.directions, (1, -1), strict=False):
-            below = first
+            below, windows, attention = first, *parts_of(direction)
             for length in range(2, encoder.layers + 1):
-                window, here = direction.windows[length - 2], []
+                window, here = windows[length - 2], []
                 for m in range(n):
                     neighbour = below[m + step] if 0 <= m + step < n else torch.zeros_like(below[m])
                     pair = [below[m], neighbour][::step]
                     features = torch.tanh(window.weight @ torch.cat(pair) + window.bias)
                     last = m + step * (length - 1)
                     word = words.get((min(m, last), max(m, last)), encoder.no_word[0])
-                    here.append(merged(direction.attention, features, word, None if top is None else top[m]))
+                    here.append(merged(attention, features, word, None if top is None else top[m]))
                 layers[length - 1] = [a + b for a, b in zip(layers[length - 1], here, strict=True)]
                 below = here
         top = layers[-1]

@@ -3,8 +3,10 @@
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import product
 from math import exp, log, pi, sqrt, tanh
+from typing import Any
 
 import pytest
 import torch
@@ -34,7 +36,7 @@ MASK = torch.arange(N) < torch.tensor(LENGTHS)[:, None]
 GOLD = [[Span(0, 5, "X"), Span(1, 3, "Y"), Span(1, 3, "Z"), Span(4, 6, "X")], [Span(0, 1, "Z")], []]
 ASKED = {"X": "谁", "Y": "在什么地方？", "Z": "何时"}
 
-MAKERS = {
+MAKERS: dict[str, Callable[[], Decoder]] = {
     "cascade": lambda: CascadePointer(D, LABELS),
     "cascade, flat": lambda: CascadePointer(D, LABELS, nested=False, threshold=0.3),
     "softmax": lambda: SoftmaxPointer(D, LABELS, d_hidden=5),
@@ -178,6 +180,7 @@ class Asked:
 
     def query(self, text: str) -> list[float]:
         table, layer = self.decoder.queries.letter_table.weight.tolist(), self.decoder.queries.convolution
+        assert layer.bias is not None
         letters = [[0.0] * 3, *(table[ord(c) % len(table)] for c in text), [0.0] * 3]
         vectors = []
         for i in range(len(text)):
@@ -460,6 +463,7 @@ class TestQueries:
 
     def test_queries_can_be_replaced(self) -> None:
         decoder, h = drawn("queries", 0)
+        assert isinstance(decoder, MRC)
         before = decoder.scores(h)
         decoder.set_queries({**ASKED, "Y": "地点"})
         after = decoder.scores(h)
@@ -542,7 +546,7 @@ class TestSpans:
     @pytest.mark.parametrize("negative_weight", [1.0, 0.4])
     def test_the_expected_loss_of_sampled_negatives_is_that_of_all(self, negative_weight: float) -> None:
         torch.manual_seed(0)
-        settings = {"width": 4, "d_hidden": 3, "dropout": 0.0, "negative_weight": negative_weight}
+        settings: dict[str, Any] = {"width": 4, "d_hidden": 3, "dropout": 0.0, "negative_weight": negative_weight}
         decoder = Enumeration(D, LABELS, negatives=3, **settings).double()
         h = torch.randn(len(LENGTHS), N, D, dtype=torch.float64)
         with torch.inference_mode():
@@ -563,13 +567,14 @@ class TestSpans:
             ({"negative_weight": -0.1}, "negative_weight must lie between 0 and 1"),
         ],
     )
-    def test_settings(self, settings: dict[str, float], message: str) -> None:
+    def test_settings(self, settings: dict[str, Any], message: str) -> None:
         with pytest.raises(ValueError, match=message):
             Enumeration(D, LABELS, **settings)
 
 
 def test_only_the_top_candidates_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder, h = drawn("queries", 4)
+    assert isinstance(decoder, MRC)
     decoder.min_score = -9.0
     everything = decoder.decode(decoder.scores(h), MASK)
     monkeypatch.setattr(candidates, "MAX_PER_CHARACTER", 1)

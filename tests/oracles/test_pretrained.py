@@ -121,7 +121,7 @@ def naive(p: Pretrained, text: str) -> list[Tensor]:
 class TestPooling:
     @pytest.mark.parametrize("name", ["bert", "ernie", "electra"])
     @pytest.mark.parametrize("text", TEXTS, ids=ascii)
-    def test_characters_are_pooled_by_the_rule(self, name: str, text: str):
+    def test_characters_are_pooled_by_the_rule(self, name: str, text: str) -> None:
         p = model(name, 16)
         with torch.no_grad():
             x = p(batch(text, longer=2))[0]
@@ -131,7 +131,7 @@ class TestPooling:
             torch.testing.assert_close(x[: len(text)], torch.stack(naive(p, text)))
 
     @pytest.mark.parametrize("name", tiny_language_models.NAMES)
-    def test_a_batch_equals_single_texts(self, name: str):
+    def test_a_batch_equals_single_texts(self, name: str) -> None:
         p = model(name, 16)
         together = p(batch(*TEXTS, longer=3))
         for text, x in zip(TEXTS, together, strict=True):
@@ -139,7 +139,7 @@ class TestPooling:
 
     @given(st.text(st.sampled_from("重庆气hello AB1２ﬁ㍿é\u0301İ😀\n\x00\ud800한か"), min_size=1, max_size=40))
     @settings(max_examples=60)
-    def test_every_character_has_a_subword(self, text: str):
+    def test_every_character_has_a_subword(self, text: str) -> None:
         reader = one_reader()
         (read,) = reader([text])
         expected = naive_pieces(reader.tokenizer, text)
@@ -151,19 +151,19 @@ class TestPooling:
             assert ((read.first[start:end] <= k) & (k <= read.last[start:end])).all()
 
     @pytest.mark.parametrize("before", ["İ", "㍿", "ﬁ", "ＡＢ", "é", "e\u0301", "  ", "😀😁", "\x00", "ß"])
-    def test_rewriting_by_the_tokenizer_does_not_shift_offsets(self, before: str):
+    def test_rewriting_by_the_tokenizer_does_not_shift_offsets(self, before: str) -> None:
         for reader in (model().subwords, SubwordReader(widening_tokenizer()), model(by_character=True).subwords):
             read, plain = reader([f"{before}重庆上海", "重庆上海"])
             after = slice(len(before), None)
             assert read.ids[read.first[after]].tolist() == plain.ids.tolist()
             assert read.first[after].tolist() == read.last[after].tolist()
 
-    def test_several_subwords_of_a_character_are_averaged(self):
+    def test_several_subwords_of_a_character_are_averaged(self) -> None:
         (read,) = SubwordReader(widening_tokenizer())(["北㍿京"])
         assert (read.last - read.first + 1).tolist() == [1, 4, 1]
 
     @pytest.mark.parametrize("pooling", ["mean", "first", "max"])
-    def test_pooling_by_loops(self, pooling: str):
+    def test_pooling_by_loops(self, pooling: str) -> None:
         """With a second character of four subwords, one of two, and padding."""
         vectors, n_subwords = torch.randn(2, 3, 4, 5), [[1, 4, 2], [1, 0, 0]]
         weight = torch.tensor(
@@ -178,7 +178,7 @@ class TestPooling:
                 torch.testing.assert_close(found[b, i], by_hand[pooling])
 
     @pytest.mark.parametrize("pooling", ["first", "max"])
-    def test_pooling_of_a_text(self, pooling: str):
+    def test_pooling_of_a_text(self, pooling: str) -> None:
         p, mean = (model(pooling=name) for name in (pooling, "mean"))
         with torch.no_grad():
             one, other = (m(batch("北 京", longer=1))[0] for m in (p, mean))
@@ -187,7 +187,7 @@ class TestPooling:
         assert not one[3].any()
 
     @pytest.mark.parametrize("layers", ["last_four", "mix_last_four"])
-    def test_the_last_four_layers(self, layers: str):
+    def test_the_last_four_layers(self, layers: str) -> None:
         opened, tokenizer = deep_model()
         p, text = build_pretrained(opened, tokenizer, layers=layers, dropout=0.0).eval(), "重庆人和药店"
         with torch.no_grad():
@@ -200,8 +200,9 @@ class TestPooling:
         with pytest.raises(ValueError, match=f"layers = '{layers}' needs four layers; this model has 2"):
             model(layers=layers)
 
-    def test_the_mix_is_a_weighted_mean_of_all_layers(self):
+    def test_the_mix_is_a_weighted_mean_of_all_layers(self) -> None:
         p, text = model(layers="mix"), "重庆人和药店"
+        assert p.mix is not None
         p.mix.weight.data, p.mix.scale.data = torch.tensor([0.3, -1.0, 2.0]), torch.tensor([1.7])
         ids = torch.tensor([p.tokenizer.encode(text)])
         with torch.no_grad():
@@ -213,7 +214,7 @@ class TestPooling:
 
 class TestWindows:
     @pytest.mark.parametrize("size", [1, 2, 5, 8])
-    def test_subwords_are_read_from_the_window_with_the_farthest_edges(self, size: int):
+    def test_subwords_are_read_from_the_window_with_the_farthest_edges(self, size: int) -> None:
         for n in range(1, 40):
             starts, chosen = windows(n, size)
             assert starts[0] == 0
@@ -228,7 +229,7 @@ class TestWindows:
                 assert starts[window] <= i < starts[window] + size
                 assert inside(starts[window]) == max(inside(s) for s in starts if s <= i < s + size)
 
-    def test_subwords_are_not_read_at_window_edges(self):
+    def test_subwords_are_not_read_at_window_edges(self) -> None:
         starts, chosen = windows(100, 20)
         margins = [min(i - starts[w], starts[w] + 19 - i) for i, w in enumerate(chosen.tolist())]
         assert min(margins[10:90]) >= 4
@@ -257,7 +258,7 @@ def slow_tokenizer(leaves_out: str = "") -> Any:
     class Letters(transformers.PythonBackend):
         def __init__(self, **settings: Any):
             self.ids = {piece: i for i, piece in enumerate(tiny_language_models.vocabulary())}
-            super().__init__(unk_token="[UNK]", pad_token="[PAD]", **settings)
+            super().__init__(unk_token="[UNK]", pad_token="[PAD]", **settings)  # type: ignore[no-untyped-call]
 
         @property
         def vocab_size(self) -> int:
@@ -279,7 +280,7 @@ def slow_tokenizer(leaves_out: str = "") -> Any:
 
 
 class TestAlignment:
-    def test_a_slow_tokenizer_reads_character_by_character(self):
+    def test_a_slow_tokenizer_reads_character_by_character(self) -> None:
         tokenizer = slow_tokenizer()
         assert not tokenizer.is_fast
         (read,) = SubwordReader(tokenizer)(["重Ab庆"])
@@ -287,7 +288,7 @@ class TestAlignment:
         assert read.first.tolist() == read.last.tolist() == [0, 1, 2, 3]
 
     @pytest.mark.parametrize("text", TEXTS, ids=ascii)
-    def test_by_character_every_character_is_read_alone(self, text: str):
+    def test_by_character_every_character_is_read_alone(self, text: str) -> None:
         p = model(by_character=True)
         (read,) = p.subwords([text])
         for i, character in enumerate(text):
@@ -295,11 +296,11 @@ class TestAlignment:
             if own:
                 assert read.ids[read.first[i] : read.last[i] + 1].tolist() == own
 
-    def test_a_tokenizer_that_leaves_letters_out_is_refused(self):
+    def test_a_tokenizer_that_leaves_letters_out_is_refused(self) -> None:
         with pytest.raises(ModelError, match=r"cannot be aligned: it leaves out characters of '重庆"):
             SubwordReader(slow_tokenizer(leaves_out="庆１"))
 
-    def test_a_tokenizer_whose_offsets_run_backwards_is_refused(self):
+    def test_a_tokenizer_whose_offsets_run_backwards_is_refused(self) -> None:
         made = widening_tokenizer()
 
         class Backwards:
@@ -314,7 +315,7 @@ class TestAlignment:
 
 
 class TestLowRank:
-    def test_lora_starts_as_the_layer_and_adds_a_product(self):
+    def test_lora_starts_as_the_layer_and_adds_a_product(self) -> None:
         linear, x = torch.nn.Linear(5, 3), torch.randn(2, 4, 5)
         adapted = LowRank(linear, 2, 8.0)
         assert torch.equal(adapted(x), linear(x))
@@ -322,7 +323,7 @@ class TestLowRank:
         matrix = linear.weight + 4.0 * adapted.up @ adapted.down
         torch.testing.assert_close(adapted(x), x @ matrix.T + linear.bias)
 
-    def test_only_the_layers_named_are_adapted(self):
+    def test_only_the_layers_named_are_adapted(self) -> None:
         p = model()
         adapt(p.language_model, ("query", "value"), 2, 8.0)
         adapted = {n.rpartition(".")[2] for n, m in p.language_model.named_modules() if isinstance(m, LowRank)}
@@ -330,7 +331,7 @@ class TestLowRank:
         trained = {n.rpartition(".")[2] for n, q in p.language_model.named_parameters() if q.requires_grad}
         assert trained == {"down", "up"}
 
-    def test_a_layer_that_does_not_exist(self):
+    def test_a_layer_that_does_not_exist(self) -> None:
         with pytest.raises(
             ValueError, match=r"no linear layer 'q_proj' to adapt; there are dense, key, query, value"
         ):
@@ -338,7 +339,7 @@ class TestLowRank:
 
 
 class TestQueried:
-    def test_each_query_is_read_before_the_text_as_a_first_segment(self):
+    def test_each_query_is_read_before_the_text_as_a_first_segment(self) -> None:
         p, queries, texts = model(), ["上海", "hello北京"], ["重庆人和药店", "王小红"]
         with torch.no_grad():
             found = Queried(p, queries)(batch(*texts))
@@ -352,7 +353,7 @@ class TestQueried:
                     torch.testing.assert_close(found[b, : len(text), 8 * t : 8 * t + 8], expected)
         assert not found[1, 3:].any()
 
-    def test_long_texts_are_read_in_windows_with_the_query(self):
+    def test_long_texts_are_read_in_windows_with_the_query(self) -> None:
         p = model(positions=24)
         text = "北京重庆上海" * 8
         x = Queried(p, ["天"])(batch(text))
@@ -361,20 +362,20 @@ class TestQueried:
             first = p.language_model(**p.tokenizer("天", text[:20], return_tensors="pt")).last_hidden_state[0, 3:-1]
         torch.testing.assert_close(x[0, :8], first[:8])
 
-    def test_a_query_that_leaves_no_room_and_no_labels(self):
+    def test_a_query_that_leaves_no_room_and_no_labels(self) -> None:
         with pytest.raises(ValueError, match="leaves no room for the text"):
             Queried(model(positions=16), ["北京" * 8])
         with pytest.raises(ValueError, match="a corpus without labels has no queries"):
             Queried(model(), [])
 
 
-def test_a_batch_without_texts_is_an_error():
+def test_a_batch_without_texts_is_an_error() -> None:
     b = batch("重庆")
     with pytest.raises(ValueError, match="give the texts of the sentences"):
         model()(Batch(b.chars, b.bigrams, b.mask, b.words))
 
 
-def test_weights_of_characters_sum_to_one():
+def test_weights_of_characters_sum_to_one() -> None:
     from hanlattice.embeddings.subwords import rows_of
 
     reader = model().subwords

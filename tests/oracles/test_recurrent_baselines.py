@@ -42,7 +42,7 @@ def batch_of(sentences: Sequence[tuple[int, list[tuple[int, int]]]]) -> tuple[Te
     return x, Batch(chars, chars, mask, Words(ids, head, tail, torch.zeros_like(ids), matched))
 
 
-def step(cell: nn.LSTM, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+def step(cell: Any, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     """One step of an LSTM, gate by gate."""
     z = cell.weight_ih_l0 @ x + cell.bias_ih_l0 + cell.weight_hh_l0 @ h + cell.bias_hh_l0
     i, f, g, o = z.chunk(4)
@@ -83,6 +83,7 @@ def test_bilstm_equals_packed_sequences() -> None:
     packed = nn.LSTM(D_IN, 4, 2, batch_first=True, bidirectional=True).double()
     for i, layer in enumerate(encoder.recurrence.layers):
         for lstm, suffix in ((layer.forwards, ""), (layer.backwards, "_reverse")):
+            assert isinstance(lstm, nn.Module)
             for name, weight in lstm.named_parameters():
                 getattr(packed, name.replace("l0", f"l{i}") + suffix).data.copy_(weight)
     sequence = pack_padded_sequence(x, batch.mask.sum(1), batch_first=True, enforce_sorted=False)
@@ -98,7 +99,8 @@ def word_encoder(**settings: Any) -> WordBiLSTM:
 
 
 def character_features(encoder: WordBiLSTM, xs: Tensor, first: int, last: int) -> Tensor:
-    features, inside = encoder.features, list(xs[first : last + 1])
+    features: Any = encoder.features
+    inside = list(xs[first : last + 1])
     match type(features).__name__:
         case "OfWord":
             layer = features.recurrence
@@ -137,7 +139,7 @@ def test_equals_reading_word_by_word(characters: str) -> None:
 class TestWholeWords:
     """A tagger of words: what it can find and what it cannot."""
 
-    GOLD = (
+    GOLD: tuple[list[Span], ...] = (
         [Span(0, 2, "A"), Span(5, 7, "A")],
         [Span(0, 3, "A")],
         [],

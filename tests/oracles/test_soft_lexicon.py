@@ -1,6 +1,7 @@
 """SoftLexicon by scattered sums against its sets, filled word by word and character by character."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 import torch
@@ -102,7 +103,7 @@ def test_same_as_the_definition(name: str, none: bool, composition: bool) -> Non
     assert_close(ours, theirs)
     found, expected = gradients(embedding, ours, batch.mask), gradients(embedding, theirs, batch.mask)
     for parameter, gradient in found.items():
-        assert_close(gradient, expected[parameter], msg=lambda m, p=parameter: f"{p}: {m}")
+        assert_close(gradient, expected[parameter], msg=partial("{}: {}".format, parameter))
 
 
 @pytest.mark.parametrize(("none", "shares"), [(False, (2, 2 / 3, 4 / 3)), (True, (1.5, 0.5, 1.0))])

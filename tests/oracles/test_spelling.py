@@ -6,8 +6,9 @@ import torch
 import tiny
 from hanlattice.build import build
 from hanlattice.config.settings import Config
+from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.initial_weights import Tables, state_with_all_rows
-from hanlattice.embeddings.words import WordEmbedding
+from hanlattice.embeddings.words import Composition, WordEmbedding
 from hanlattice.inputs.batch import collate
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
@@ -31,6 +32,8 @@ def tagger_and_vocabulary() -> tuple[Tagger, Vocabulary]:
 def features(tagger: Tagger, vocabulary: Vocabulary, word: str) -> torch.Tensor:
     """First, last and mean of the word's characters, the bigram after the last one unknown."""
     embedding = tagger.embedding
+    assert isinstance(embedding, Characters)
+    assert embedding.bigrams is not None
     encoded = Reader(vocabulary).read([word], Lexicon())[0]
     chars = embedding.chars.weight[torch.from_numpy(encoded.chars)]
     bigrams = embedding.bigrams.weight[torch.tensor([*encoded.bigrams[:-1].tolist(), 1])]
@@ -42,6 +45,12 @@ def all_rows(words: WordEmbedding) -> torch.Tensor:
     return state_with_all_rows(words.table)["weight"].detach().clone()
 
 
+def composition_of(tagger: Tagger) -> Composition:
+    composition = words_of(tagger).composition
+    assert composition is not None
+    return composition
+
+
 def words_of(tagger: Tagger) -> WordEmbedding:
     return next(m for m in tagger.modules() if isinstance(m, WordEmbedding))
 
@@ -51,7 +60,7 @@ def test_table_and_spelling_sum_to_the_vector_and_the_fit_is_the_best() -> None:
     before = all_rows(words_of(tagger))
     fit_compositions(tagger, vocabulary, seed=0)
     x = torch.stack([features(tagger, vocabulary, word) for word in WORDS])
-    project = words_of(tagger).composition.project
+    project = composition_of(tagger).project
     spelled = project(x)
     torch.testing.assert_close(all_rows(words_of(tagger))[1:] + spelled, before[1:])
     padded = np.concatenate([x.numpy(), np.ones((len(x), 1))], 1)
@@ -80,6 +89,6 @@ def test_words_in_a_sentence_are_read_as_alone() -> None:
     tagger, vocabulary = tagger_and_vocabulary()
     encoded = Reader(vocabulary).read(["工作"], Lexicon(["工作"]))
     batch = collate(encoded)
-    found = words_of(tagger).eval().composition.features(tagger.embedding.eval()(batch), batch.words)[0, 0]
+    found = composition_of(tagger.eval()).features(tagger.embedding(batch), batch.words)[0, 0]
     d = len(found) // 3
     torch.testing.assert_close(found[:d], features(tagger, vocabulary, "工作")[:d])

@@ -3,7 +3,9 @@
 import random
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from math import cos, exp, log, sin, sqrt, tanh
+from typing import Any
 
 import pytest
 import torch
@@ -31,7 +33,7 @@ D = 4
 MASK = torch.arange(N) < torch.tensor(LENGTHS)[:, None]
 GOLD = [[Span(0, 5, "X"), Span(1, 3, "Y"), Span(1, 3, "Z"), Span(4, 5, "X")], [Span(0, 1, "Z")], []]
 
-MAKERS = {
+MAKERS: dict[str, Callable[[], Decoder]] = {
     "additive": lambda: TokenPairs(D, LABELS, d_hidden=3),
     "additive, weighted, flat": lambda: TokenPairs(
         D, LABELS, d_hidden=3, positive_weight=2.5, negative_weight=0.3, nested=False
@@ -68,7 +70,7 @@ def linear(layer: torch.nn.Linear, x: list[float]) -> list[float]:
     return [b + dot(row, x) for row, b in zip(layer.weight.tolist(), bias, strict=True)]
 
 
-def dot(a: list[float], b: list[float]) -> float:
+def dot(a: Sequence[float], b: Sequence[float]) -> float:
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 
@@ -81,7 +83,7 @@ def turned(x: list[float], place: int) -> list[float]:
     return y
 
 
-def scored(decoder: Decoder, h: list[list[float]], i: int, j: int) -> list[float]:
+def scored(decoder: Any, h: list[list[float]], i: int, j: int) -> list[float]:
     """The scores of the span from character i to character j, by the formulas."""
     if isinstance(decoder, TokenPairs):
         width = decoder.choice.in_features
@@ -119,17 +121,18 @@ def table(decoder: Decoder, h: Tensor, n: int) -> dict[tuple[int, int], list[flo
     return {(i, j): scored(decoder, h.tolist(), i, j) for i in range(n) for j in range(i, n)}
 
 
-def naive_loss(decoder: Decoder, cells: dict[tuple[int, int], list[float]], gold: list[Span]) -> float:
+def naive_loss(decoder: Any, cells: dict[tuple[int, int], list[float]], gold: list[Span]) -> float:
+    rule: Any = decoder.rule
     if isinstance(decoder, Biaffine):
         kinds = {(s.start, s.end - 1): LABELS.index(s.label) + 1 for s in gold}
-        weight = decoder.rule.negative_weight
+        weight = rule.negative_weight
         return sum(
             (1 if at in kinds else weight) * (log(sum(map(exp, row))) - row[kinds.get(at, 0)])
             for at, row in cells.items()
         )
     chosen = {(s.start, s.end - 1, LABELS.index(s.label)) for s in gold}
     flat = {(*at, t): s for at, row in cells.items() for t, s in enumerate(row)}
-    objective = decoder.rule.objective
+    objective = rule.objective
     less = objective.negative_weight
     if isinstance(objective, CrossEntropy):
         weight = objective.positive_weight
@@ -143,7 +146,7 @@ def naive_loss(decoder: Decoder, cells: dict[tuple[int, int], list[float]], gold
 
 
 def naive_answer(
-    decoder: Decoder, cells: dict[tuple[int, int], list[float]], temperature: float = 1.0
+    decoder: Any, cells: dict[tuple[int, int], list[float]], temperature: float = 1.0
 ) -> dict[Span, float]:
     """Spans and confidences."""
     ranked: list[tuple[float, Span, float]] = []
@@ -204,6 +207,7 @@ class TestByLoops:
 @pytest.mark.parametrize("name", MAKERS)
 def test_temperature_divides_the_scores(name: str, temperature: float) -> None:
     """Scores are divided and the same spans found, also by one that is built with the settings that come back."""
+    decoder: Any
     decoder, h = drawn(name, 1)
     cells = [table(decoder, h[b], n) for b, n in enumerate(LENGTHS)]
     changed = decoder.soften(temperature)
@@ -215,12 +219,9 @@ def test_temperature_divides_the_scores(name: str, temperature: float) -> None:
         assert {s.span: s.score for s in answers[b]} == pytest.approx(expected)
     assert any(answers)
     if changed:
+        again: Any = MAKERS[name]()
         lowest = log(changed["threshold"] / (1 - changed["threshold"]))
-        assert (
-            lowest
-            == pytest.approx(decoder.rule.min_score)
-            == pytest.approx(MAKERS[name]().rule.min_score / temperature)
-        )
+        assert lowest == pytest.approx(decoder.rule.min_score) == pytest.approx(again.rule.min_score / temperature)
 
 
 @pytest.mark.usefixtures("_block")
@@ -257,6 +258,7 @@ class TestWorkedExamples:
     def test_its_gradient(self) -> None:
         cells = self.CELLS.clone().requires_grad_()
         self.of(LogSumExp(), cells, (0, 1)).backward()
+        assert cells.grad is not None
         assert cells.grad[0, 0, 0, 0].item() == pytest.approx(0.6652410, abs=1e-6)
         assert not cells.grad[0, 0, 1, 0]
 
@@ -369,6 +371,7 @@ class TestEdges:
         loss = decoder.loss(decoder.scores(h), MASK, GOLD)
         loss.backward()
         assert loss.isfinite()
+        assert h.grad is not None
         assert h.grad.isfinite().all()
 
 

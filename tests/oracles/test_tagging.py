@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from itertools import pairwise, product
 from math import exp, log
+from typing import Literal
 
 import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.multilabel import MultiLabel
 from hanlattice.decoders.tagging import CRF, Scheme, Softmax
 from hanlattice.spans import Span, from_tags, ill_formed
@@ -34,7 +36,7 @@ def sequences(crf: CRF, scores: Tensor, n: int) -> Iterator[tuple[tuple[str, ...
             continue
         total = sum(scores[t, y].item() for t, y in enumerate(path))
         total += sum(crf.transitions[a, b].item() for a, b in pairwise(path))
-        if crf.start is not None:
+        if crf.start is not None and crf.end is not None:
             total += crf.start[path[0]].item() + crf.end[path[-1]].item()
         yield names, total
 
@@ -82,7 +84,7 @@ def test_alternatives_are_the_likeliest_sequences_with_their_probabilities() -> 
 
 @pytest.mark.parametrize("constrained", [True, False])
 @pytest.mark.parametrize("scheme", ["BIO", "BMES"])
-def test_softmax(scheme: str, constrained: bool) -> None:
+def test_softmax(scheme: Literal["BIO", "BMES"], constrained: bool) -> None:
     decoder = Softmax(5, ("甲", "乙"), scheme=scheme, constrained=constrained)
     names = decoder.tag_set.rules.names
     scores = torch.randn(3, 4, len(names), generator=torch.Generator().manual_seed(5)) * 2
@@ -187,7 +189,7 @@ def test_softened_labels(temperature: float) -> None:
 
 
 @pytest.mark.parametrize("decoder", [CRF(3, ("甲",), missing=0.2), Softmax(3, ("甲",)), MultiLabel(3, ("甲",))])
-def test_gradients(decoder: torch.nn.Module) -> None:
+def test_gradients(decoder: Decoder) -> None:
     decoder = decoder.double()
     shape = decoder.scores(torch.zeros(3, 4, 3, dtype=torch.float64)).shape
     scores = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(8)).requires_grad_()

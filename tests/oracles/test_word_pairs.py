@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 from math import exp, log2, sqrt
+from typing import Any
 
 import pytest
 import torch
@@ -55,7 +56,8 @@ def grid(decoder: WordPairGrid, h: Tensor) -> dict[tuple[int, int], Tensor]:
         size = 0 if i == j else min(int(log2(abs(i - j))) + 1, 9)
         distance = decoder.distance.weight[size if i >= j else size + 9]
         x[i, j] = gelu(decoder.mix(torch.cat([distance, decoder.region.weight[int(i >= j)], pair])))
-    outputs = {at: [] for at in places}
+    outputs: dict[tuple[int, int], list[Tensor]] = {at: [] for at in places}
+    layer: Any
     for dilation, layer in zip((1, 2, 3), decoder.convolutions, strict=True):
         convolved = {}
         for i, j in places:
@@ -82,7 +84,7 @@ def characters(span: Span) -> list[int]:
 
 
 def naive_loss(decoder: WordPairGrid, h: Tensor, gold: list[Span]) -> float:
-    kinds = {}
+    kinds: dict[tuple[int, int], int] = {}
     for span in sorted(gold, key=lambda span: span.label, reverse=True):
         if span.end - span.start <= decoder.width:
             kinds |= dict.fromkeys(pairwise(characters(span)), 1)

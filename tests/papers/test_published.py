@@ -5,6 +5,7 @@ A setting has the published value, or the header has the phrase that the table g
 
 import re
 import tomllib
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -30,7 +31,11 @@ NAMES = sorted(
     for path in FOLDER.rglob("*.toml")
     if not any(fnmatchcase(name := path.relative_to(FOLDER).with_suffix("").as_posix(), own) for own in OURS)
 )
-OF_PARTS = {"embedding": EMBEDDINGS, "encoder": ENCODERS, "decoder": DECODERS}
+OF_PARTS: dict[str, Mapping[str, Callable[..., Any]]] = {
+    "embedding": EMBEDDINGS,
+    "encoder": ENCODERS,
+    "decoder": DECODERS,
+}
 
 
 @cache
@@ -58,11 +63,11 @@ def published(name: str, kind: str = "") -> dict[str, Any]:
 def value_of(config: Config, dotted: str) -> Any:
     """A setting, or its default; None if the part in the file has no such setting."""
     table, *path = dotted.split(".")
-    section = getattr(config, table)
+    section: Any = getattr(config, table)
     if not isinstance(section, Part):
         return getattr(section, path[0])
     builders = OF_PARTS[table]
-    settings = {"name": section.name, **section.settings}
+    settings: dict[str, Any] = {"name": section.name, **section.settings}
     if section.name == "stack":  # the published settings are those of its first part
         settings = dict(next(iter(section.settings["parts"].values())))
     for key in path[:-1]:

@@ -1,6 +1,7 @@
 """FLAT with the weights of a randomly initialised model of the authors' code."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +40,13 @@ class FlatModel:
     def __init__(self, folder: Path, name: str):
         arrays = np.load(folder / f"{name}.npz")
         self.arrays = {key: torch.from_numpy(arrays[key]) for key in arrays.files}
-        self.settings = {"layers": 1, "distances": "ends", "residual": "self", **PROJECTIONS, **VARIANTS[name]}
+        self.settings: dict[str, Any] = {
+            "layers": 1,
+            "distances": "ends",
+            "residual": "self",
+            **PROJECTIONS,
+            **VARIANTS[name],
+        }
         self.parameters: dict[str, nn.Parameter] = {}
 
     def __getitem__(self, key: str) -> Tensor:
@@ -116,7 +123,7 @@ class FlatModel:
             getattr(module, part).data.copy_(self.param(f"{name}.{part}"))
             self.parameters[f"{name}.{part}"] = getattr(module, part)
 
-    def _copy_layer(self, layer: nn.Module, name: str) -> None:
+    def _copy_layer(self, layer: Any, name: str) -> None:
         attention = layer.attention
         self._copy(attention.query, f"{name}.attn.w_q")
         self._copy(attention.value, f"{name}.attn.w_v")

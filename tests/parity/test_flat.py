@@ -7,6 +7,8 @@ Faults that only these tests see: a word's last character off by one, the four d
 counted from 0, the residual that adds a sub-layer to itself.
 """
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,6 +16,7 @@ from torch.testing import assert_close
 
 from hanlattice.decoders.structs.decoding import viterbi
 from hanlattice.decoders.structs.linear_chain import log_partition, score
+from hanlattice.decoders.tagging import CRF
 from hanlattice.encoders.positions import Nodes
 from parity.fixtures import DATA
 from parity.flat_model import VARIANTS, FlatModel
@@ -45,7 +48,8 @@ def assert_relative_positions_equal(model: FlatModel) -> None:
 def test_projections(model: FlatModel) -> None:
     """What the first layer reads: characters with their bigrams, and words, each by its own projection."""
     tagger, batch = model.tagger(), model.batch()
-    x, encoder = tagger.embedding(batch), tagger.encoder
+    encoder: Any = tagger.encoder
+    x = tagger.embedding(batch)
     h = torch.cat([encoder.char_projection(x), encoder.word_projection(encoder.words(x, batch.words).vectors)], 1)
     for b in range(len(x)):
         ours = model.nodes(b)
@@ -55,7 +59,8 @@ def test_projections(model: FlatModel) -> None:
 def test_attention(model: FlatModel) -> None:
     tagger, batch = model.tagger(), model.batch()
     attended: list[Tensor] = []
-    tagger.encoder.layers[0].attention.register_forward_hook(lambda m, i, out: attended.append(out))
+    encoder: Any = tagger.encoder
+    encoder.layers[0].attention.register_forward_hook(lambda m, i, out: attended.append(out))
     tagger(batch)
     for b, n in enumerate(batch.lengths):
         assert_close(attended[0][b, :n], model["out:attn_output"][b, :n], atol=2e-5, rtol=1e-5)
@@ -74,8 +79,9 @@ class FeedForwardOfTheAuthors(nn.Module):
 
 def test_residual_and_output(model: FlatModel) -> None:
     tagger, batch = model.tagger(), model.batch()
-    tagger.encoder.layers[0].feed_forward = FeedForwardOfTheAuthors(model, batch.chars.shape[1])
-    h = tagger.encoder(tagger.embedding(batch), batch)
+    encoder: Any = tagger.encoder
+    encoder.layers[0].feed_forward = FeedForwardOfTheAuthors(model, batch.chars.shape[1])
+    h = encoder(tagger.embedding(batch), batch)
     for b, n in enumerate(batch.lengths):
         assert_close(h[b, :n], model["out:encoder_output"][b, :n], atol=2e-5, rtol=1e-5)
 
@@ -83,6 +89,7 @@ def test_residual_and_output(model: FlatModel) -> None:
 def test_emissions_loss_paths_and_gradients(model: FlatModel) -> None:
     """The decoder on the authors' output of the encoder."""
     decoder, batch = model.tagger().decoder, model.batch()
+    assert isinstance(decoder, CRF)
     mask, n = batch.mask, batch.mask.shape[1]
     scores = decoder.scores(model["out:encoder_output"][:, :n] * mask.unsqueeze(-1))
     assert_close(scores[mask], model["out:emissions"][:, :n][mask], atol=2e-5, rtol=1e-5)

@@ -1,9 +1,12 @@
 """FLAT from end to end against tensors of the authors' code that are too large for this repository."""
 
 import json
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
 from hanlattice.decoders.structs.decoding import viterbi
@@ -17,6 +20,7 @@ assert FULL is not None  # else conftest.py leaves this module out
 
 @pytest.fixture(params=VARIANTS)
 def model(request: pytest.FixtureRequest) -> FlatModel:
+    assert FULL is not None
     return FlatModel(FULL, request.param)
 
 
@@ -26,13 +30,14 @@ def test_relative_positions(model: FlatModel) -> None:
 
 def test_attention_and_encoder_output(model: FlatModel) -> None:
     tagger, batch = model.tagger(), model.batch()
-    h = tagger.encoder(tagger.embedding(batch), batch)
+    encoder: Any = tagger.encoder
+    h = encoder(tagger.embedding(batch), batch)
     expected = model["out:encoder_output"]
     for b, n in enumerate(batch.lengths):
         assert_close(h[b, :n], expected[b, :n], atol=2e-5, rtol=1e-5)
-    if len(tagger.encoder.layers) == 1:
-        attended = []
-        tagger.encoder.layers[0].attention.register_forward_hook(lambda m, i, out: attended.append(out))
+    if len(encoder.layers) == 1:
+        attended: list[Tensor] = []
+        encoder.layers[0].attention.register_forward_hook(lambda m, i, out: attended.append(out))
         tagger(batch)
         for b, n in enumerate(batch.lengths):
             assert_close(attended[0][b, :n], model["out:attn_output"][b, :n], atol=2e-5, rtol=1e-5)
@@ -43,7 +48,8 @@ def test_emissions_loss_and_paths(model: FlatModel) -> None:
     scores = tagger(batch)
     mask, n = batch.mask, batch.mask.shape[1]
     assert_close(scores[mask], model["out:emissions"][:, :n][mask], atol=2e-5, rtol=1e-5)
-    chain = tagger.decoder.chain(scores, mask)
+    decoder: Any = tagger.decoder
+    chain = decoder.chain(scores, mask)
     loss = log_partition(chain) - score(chain, model["in:target"][:, :n].long())
     assert_close(loss, model["out:crf_loss_per_sentence"].double(), atol=1e-4, rtol=1e-5)
     assert_close(loss.mean().float(), model["out:crf_loss_mean"], atol=1e-4, rtol=1e-5)
@@ -55,18 +61,20 @@ def test_emissions_loss_and_paths(model: FlatModel) -> None:
 def test_gradients(model: FlatModel) -> None:
     """The gradient of every weight that the original trains, which sees faults that outputs hide."""
     tagger, batch = model.tagger(), model.batch()
-    chain = tagger.decoder.chain(tagger(batch), batch.mask)
+    decoder: Any = tagger.decoder
+    chain = decoder.chain(tagger(batch), batch.mask)
     target = model["in:target"][:, : batch.mask.shape[1]].long()
     (log_partition(chain) - score(chain, target)).mean().backward()
     compared = 0
     for name, parameter in model.parameters.items():
         key = f"grad:{name}"
         if key in model.arrays:
-            assert_close(parameter.grad, model[key], atol=3e-5, rtol=2e-4, msg=lambda m, n=name: f"{n}: {m}")
+            assert_close(parameter.grad, model[key], atol=3e-5, rtol=2e-4, msg=partial("{}: {}".format, name))
             compared += 1
     assert compared >= 15
 
 
 def test_fixtures_are_described() -> None:
+    assert FULL is not None
     meta = json.loads((FULL / "flat_meta.json").read_text(encoding="utf-8"))
     assert [len(chars) for chars, _ in meta["sentences"]] == [7, 8, 3]

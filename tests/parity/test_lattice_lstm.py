@@ -8,6 +8,7 @@ the backward direction attached to its first character.
 """
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -80,7 +81,8 @@ class Fixture:
         mask = torch.arange(8) < lengths[:, None]
         word_mask = torch.arange(words.shape[2]) < torch.tensor([len(each) for each in found])[:, None]
         x = self.arrays["param:lstm.word_embeddings.weight"][chars]
-        return x, Batch(chars, chars, mask, Words(*words, torch.zeros_like(words[0]), word_mask))
+        ids, head, tail = words
+        return x, Batch(chars, chars, mask, Words(ids, head, tail, torch.zeros_like(ids), word_mask))
 
 
 def in_our_order(weight: Tensor, blocks: tuple[int, ...]) -> Tensor:
@@ -114,6 +116,11 @@ def test_hidden_states_and_emissions(fixture: Fixture) -> None:
         assert_close(emissions(fixture, h[b, :n]), fixture.arrays[f"s{b}:emissions"][0], atol=1e-5, rtol=1e-5)
 
 
+def gradient(x: Tensor) -> Tensor:
+    assert x.grad is not None
+    return x.grad
+
+
 def test_gradients(fixture: Fixture) -> None:
     """Of the loss of all sentences by every weight of the encoder, by word vectors and by character vectors."""
     x, batch = fixture.batch()
@@ -128,13 +135,13 @@ def test_gradients(fixture: Fixture) -> None:
     for number, (name, direction) in enumerate(zip(DIRECTIONS, fixture.encoder.directions, strict=True)):
         for ours, (theirs, blocks) in COPIES.items():
             expected = in_our_order(total(fixture, f"lstm.{name}.{theirs}"), blocks)
-            found = own_part(direction.get_parameter(ours).grad, ours, number)
-            assert_close(found, expected, atol=2e-5, rtol=1e-4, msg=lambda m, n=f"{name} {ours}": f"{n}: {m}")
+            found = own_part(gradient(direction.get_parameter(ours)), ours, number)
+            assert_close(found, expected, atol=2e-5, rtol=1e-4, msg=partial("{}: {}".format, f"{name} {ours}"))
             compared += 1
-        table = fixture.encoder.words.table.weight.grad[:, number * D_WORD : (number + 1) * D_WORD]
+        table = gradient(fixture.encoder.words.table.weight)[:, number * D_WORD : (number + 1) * D_WORD]
         assert_close(table, total(fixture, f"lstm.{name}.word_emb.weight"), atol=2e-5, rtol=1e-4)
     assert compared == 18
-    of_chars = torch.zeros(30, 12).index_add_(0, batch.chars[batch.mask], x.grad[batch.mask])
+    of_chars = torch.zeros(30, 12).index_add_(0, batch.chars[batch.mask], gradient(x)[batch.mask])
     assert_close(of_chars, total(fixture, "lstm.word_embeddings.weight"), atol=2e-5, rtol=1e-4)
 
 

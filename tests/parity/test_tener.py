@@ -39,7 +39,7 @@ class Fixture:
         meta = self.meta
         width = meta["d_model"] // meta["n_head"]
         sign = torch.cat([-torch.ones(width // 2), torch.ones(width // 2)])
-        encoder = build_tener(
+        encoder: Any = build_tener(
             meta["d_model"],
             d_model=meta["d_model"],
             heads=meta["n_head"],
@@ -88,7 +88,8 @@ def test_sinusoids(fixture: Fixture) -> None:
 
 
 def test_attention_and_output(fixture: Fixture) -> None:
-    encoder, mask = fixture.encoder(), fixture["in:mask"]
+    encoder: Any = fixture.encoder()
+    mask = fixture["in:mask"]
     attended: list[Tensor] = []
     for layer in encoder.layers:
         layer.attention.register_forward_hook(lambda module, given, out: attended.append(out))
@@ -102,7 +103,7 @@ def test_attention_and_output(fixture: Fixture) -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"), [({}, 5670), ({"key_projection": True}, 6570), ({"output_projection": True}, 6570)]
 )
-def test_number_of_weights_is_the_papers(settings: dict[str, bool], expected: int) -> None:
+def test_number_of_weights_is_the_papers(settings: dict[str, Any], expected: int) -> None:
     """For its encoder of letters 6,600, with 930 of the linear layer after it, of which u and v make 60."""
     encoder = build_tener(30, d_model=30, heads=3, d_feed_forward=60, input_projection=False, **settings)
     assert sum(p.numel() for p in encoder.parameters()) == expected

@@ -101,7 +101,7 @@ def test_a_full_queue_refuses_items_with_retry_after() -> None:
             third = asyncio.create_task(b.submit("k", ["5"]))
             await asyncio.sleep(0)
             work.gate.set()
-            assert await asyncio.gather(first, second, third) == [["k:0"], ["k:1", "k:2"], ["k:5"]]
+            assert [await first, await second, await third] == [["k:0"], ["k:1", "k:2"], ["k:5"]]
 
     asyncio.run(run())
 

@@ -13,7 +13,8 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 def options() -> set[str]:
-    command: Any = get_command(app).get_command(None, "serve")  # type: ignore[arg-type]
+    commands: Any = get_command(app)
+    command = commands.get_command(None, "serve")
     return {option for parameter in command.params for option in parameter.opts}
 
 

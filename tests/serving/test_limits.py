@@ -4,11 +4,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tiny
 from hanlattice.errors import HanlatticeError
+from hanlattice.lexicon import Word
 from hanlattice.pipeline import NER
 from hanlattice.serving import handlers
 from hanlattice.serving.handlers import (
@@ -90,9 +92,9 @@ def _matches(n: int, longest: int) -> int:
 
 
 class TestExplain:
-    def explained(self, answers: RequestHandler, n: int, by: str) -> str:
-        lexicon = {"words": NESTED[:14], "extends": False}
-        asked = answers.options_of(ExplainRequest(text="一", by=by, lexicon=Edits(**lexicon)))  # type: ignore[arg-type]
+    def explained(self, answers: RequestHandler, n: int, by: Any) -> str:
+        lexicon = Edits(words=[*NESTED[:14]], extends=False)
+        asked = answers.options_of(ExplainRequest(text="一", by=by, lexicon=lexicon))
         (answer,) = answers(asked, ["一" * n])
         return str(answer["by"])
 
@@ -113,12 +115,12 @@ class TestExplain:
         assert time.perf_counter() - begin < 30  # on a busy machine
 
 
-def _without_attention(ner: NER, text: str, *, by: str) -> object:
+def _without_attention(ner: NER, text: str, *, by: Any) -> object:
     from hanlattice.explain import reading
 
     if by == "attention":
         raise HanlatticeError("as by engines other than torch")
-    return reading(ner, text, by=by)  # type: ignore[arg-type]
+    return reading(ner, text, by=by)
 
 
 class TestStoredLexicons:
@@ -184,9 +186,7 @@ class TestStoredLexicons:
         assert list(answers._ready) == [larger]
 
 
-def _word(number: int):  # type: ignore[no-untyped-def]
-    from hanlattice.lexicon import Word
-
+def _word(number: int) -> Word:
     return Word(chr(0x4E00 + number))
 
 
@@ -195,8 +195,8 @@ class TestPaths:
     @pytest.mark.parametrize("name", ["a%0a", "a%0d", "a%00", "%0a", "a%0ab", "a%7f", "a%0a%0a"])
     def test_ids_with_control_characters_are_refused(self, service: Served, method: str, name: str) -> None:
         before = service.client.get("/v1/lexicons").json()
-        body = {"json": ["词"]} if method == "PUT" else {}
-        answer = service.client.request(method, f"/v1/lexicons/{name}", **body)  # type: ignore[arg-type]
+        body: dict[str, Any] = {"json": ["词"]} if method == "PUT" else {}
+        answer = service.client.request(method, f"/v1/lexicons/{name}", **body)
         assert answer.status_code == 422
         assert answer.json()["fields"] == [
             {"field": "id", "problem": "an id is made of A-Z, a-z, 0-9, _ and -, at least 1 and at most 64 of them"}

@@ -85,7 +85,7 @@ class TestAnswers:
                     if not same(answer["entities"], expected[text, str(rule)]):
                         wrong.append((text, rule, answer))
 
-        expected = {}
+        expected: dict[tuple[str, str], list[Any]] = {}
         for rule in rules:
             with ner.using(**rule):
                 expected |= {(text, str(rule)): offline(ner, text) for text in TEXTS}

@@ -32,16 +32,16 @@ def second_characters() -> set[str]:
 @example("e\u0301中㎏")
 @example("ㄱㅏㅠㅠ")
 @example("\ud83d\ude00")
-def test_nfkc_is_exactly_that_of_the_whole_text(text):
+def test_nfkc_is_exactly_that_of_the_whole_text(text: str) -> None:
     assert Normaliser()(text).text == unicodedata.normalize("NFKC", text)
 
 
-def test_every_character_is_normalised_as_unicode_says():
+def test_every_character_is_normalised_as_unicode_says() -> None:
     everything = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
     assert Normaliser()(everything).text == unicodedata.normalize("NFKC", everything)
 
 
-def test_no_cut_is_made_before_a_character_that_composes():
+def test_no_cut_is_made_before_a_character_that_composes() -> None:
     text = "".join(f"中{second}" for second in sorted(second_characters()))
     normal = Normaliser()(text)
     assert normal.text == unicodedata.normalize("NFKC", text)
@@ -52,7 +52,7 @@ def test_no_cut_is_made_before_a_character_that_composes():
 
 
 @given(texts, st.booleans(), st.booleans(), st.booleans(), st.booleans())
-def test_offsets_cover_the_text_in_order(text, nfkc, lower, digits, simplify):
+def test_offsets_cover_the_text_in_order(text: str, nfkc: bool, lower: bool, digits: bool, simplify: bool) -> None:
     normal = Normaliser(nfkc, lower, digits, simplify)(text)
     assert len(normal.text) == len(normal.starts) == len(normal.ends)
     assert normal.starts.dtype == normal.ends.dtype == np.int32
@@ -61,7 +61,7 @@ def test_offsets_cover_the_text_in_order(text, nfkc, lower, digits, simplify):
 
 
 @given(texts)
-def test_each_piece_normalises_to_what_it_is_mapped_to(text):
+def test_each_piece_normalises_to_what_it_is_mapped_to(text: str) -> None:
     normal = Normaliser()(text)
     ranges = dict.fromkeys(zip(normal.starts.tolist(), normal.ends.tolist(), strict=True))
     assert "".join(unicodedata.normalize("NFKC", text[start:end]) for start, end in ranges) == normal.text
@@ -70,7 +70,7 @@ def test_each_piece_normalises_to_what_it_is_mapped_to(text):
 @given(st.lists(texts, max_size=5))
 @example(["e", "\u0301", "", "㎏", "中"])
 @example([])
-def test_many_texts_at_once_are_as_one_by_one(several):
+def test_many_texts_at_once_are_as_one_by_one(several: list[str]) -> None:
     for many, one in zip(
         Normaliser(simplify=True).all(several), map(Normaliser(simplify=True), several), strict=True
     ):
@@ -80,7 +80,7 @@ def test_many_texts_at_once_are_as_one_by_one(several):
 
 
 @given(texts, st.data())
-def test_spans_go_back_and_forth(text, data):
+def test_spans_go_back_and_forth(text: str, data: st.DataObject) -> None:
     normal = Normaliser()(text)
     assume(normal.text)
     start = data.draw(st.integers(0, len(normal.text) - 1))
@@ -93,7 +93,7 @@ def test_spans_go_back_and_forth(text, data):
 
 
 @given(texts, st.booleans(), st.booleans())
-def test_the_other_options_work_character_by_character(text, lower, digits):
+def test_the_other_options_work_character_by_character(text: str, lower: bool, digits: bool) -> None:
     expected = unicodedata.normalize("NFKC", text)
     if lower:
         expected = "".join(character.lower() for character in expected)
@@ -119,27 +119,27 @@ def test_the_other_options_work_character_by_character(text, lower, digits):
         ("\ud83d，", "\ud83d,", [(0, 1), (1, 2)]),
     ],
 )
-def test_where_characters_come_from(text, normal, origin):
+def test_where_characters_come_from(text: str, normal: str, origin: list[tuple[int, int]]) -> None:
     found = Normaliser()(text)
     assert found.text == normal
     assert list(zip(found.starts.tolist(), found.ends.tolist(), strict=True)) == origin
 
 
-def test_a_character_that_expanded_is_never_split():
+def test_a_character_that_expanded_is_never_split() -> None:
     normal = Normaliser()("重5㎏的")  # 重5kg的
     assert normal.original(2, 3) == normal.original(3, 4) == normal.original(2, 4) == (2, 3)
     assert normal.normalised(2, 3) == (2, 4)
     assert normal.original(0, 3) == (0, 3)
 
 
-def test_empty_spans_stay_empty():
+def test_empty_spans_stay_empty() -> None:
     normal = Normaliser()("5㎏")
     assert [normal.original(i, i) for i in (0, 1, 3)] == [(0, 0), (1, 1), (2, 2)]
     assert Normaliser()("").original(0, 0) == (0, 0)
     assert normal.normalised(2, 2) == (3, 3)
 
 
-def test_simplification_follows_the_table_of_opencc():
+def test_simplification_follows_the_table_of_opencc() -> None:
     assert Normaliser(simplify=True)("中華民國臺灣後來發現頭髮在裡面").text == "中华民国台湾后来发现头发在里面"
     assert Normaliser(simplify=True)("乾於徵瞭著藉覆甚").text == "干于征瞭著藉覆甚"
     assert Normaliser(nfkc=False, simplify=True)("國，１").text == "国，１"
@@ -149,7 +149,7 @@ def test_simplification_follows_the_table_of_opencc():
     assert Normaliser(nfkc=False, simplify=True)("".join(common)).text == "".join(map(convert, common))
 
 
-def test_a_million_characters_take_well_under_a_second():
+def test_a_million_characters_take_well_under_a_second() -> None:
     text = ("中国人民银行（北京）２０２４年公布，《人民日报》：“你好……”！" * 40_000)[:1_000_000]
     normalise = Normaliser()
     normalise(text[:100])
@@ -159,7 +159,7 @@ def test_a_million_characters_take_well_under_a_second():
     assert normal.text == unicodedata.normalize("NFKC", text)
 
 
-def test_piled_up_marks_do_not_take_forever():
+def test_piled_up_marks_do_not_take_forever() -> None:
     text = "a" + "\u0301" * 200_000
     began = time.process_time()
     assert Normaliser()(text).text == unicodedata.normalize("NFKC", text)
@@ -180,7 +180,7 @@ def test_piled_up_marks_do_not_take_forever():
         ("第一章\r\n　　某年\u2029某月", ["第一章\r\n　　", "某年\u2029", "某月"]),
     ],
 )
-def test_sentences(text, pieces):
+def test_sentences(text: str, pieces: list[str]) -> None:
     assert [text[start:end] for start, end in sentences(text)] == pieces
 
 
@@ -189,14 +189,14 @@ sizes = st.integers(1, 20).flatmap(lambda size: st.tuples(st.just(size), st.inte
 
 
 @given(prose)
-def test_sentences_cover_the_text(text):
+def test_sentences_cover_the_text(text: str) -> None:
     found = sentences(text)
     assert "".join(text[start:end] for start, end in found) == text
     assert all(start < end for start, end in found)
 
 
 @given(prose, sizes)
-def test_windows_fit_and_their_cores_partition_the_text(text, limits):
+def test_windows_fit_and_their_cores_partition_the_text(text: str, limits: tuple[int, int]) -> None:
     size, overlap = limits
     found = windows(text, size, overlap)
     assert [0, *(window.core_end for window in found)] == [
@@ -209,7 +209,9 @@ def test_windows_fit_and_their_cores_partition_the_text(text, limits):
 
 
 @given(prose, sizes, st.booleans(), st.data())
-def test_merging_what_every_window_sees_finds_every_span_once(text, limits, nested, data):
+def test_merging_what_every_window_sees_finds_every_span_once(
+    text: str, limits: tuple[int, int], nested: bool, data: st.DataObject
+) -> None:
     size, overlap = limits
     found = windows(text, size, overlap)
     spans = set()
@@ -223,14 +225,14 @@ def test_merging_what_every_window_sees_finds_every_span_once(text, limits, nest
     assert merge(found, seen, nested) == sorted(spans)
 
 
-def test_short_sentences_are_packed_and_long_ones_cut_at_a_comma():
+def test_short_sentences_are_packed_and_long_ones_cut_at_a_comma() -> None:
     assert windows("一二。三四。五六。", 6, 2) == [Window(0, 6, 0, 6), Window(6, 9, 6, 9)]
     text = "一二三四五六，八九十一二三四五"
     assert windows(text, 10, 2) == [Window(0, 8, 0, 7), Window(6, 15, 7, 15)]
     assert windows("", 10, 2) == []
 
 
-def test_a_name_across_a_wrapped_line_is_seen_whole():
+def test_a_name_across_a_wrapped_line_is_seen_whole() -> None:
     lines = "今天我和小王去看了住在河边的王\n国维和他的朋友，后来又一起去城里的一家\n老书店坐了一个下午"
     at = lines.index("王\n国维")
     name = Span(at, at + 4, "PER")
@@ -241,12 +243,12 @@ def test_a_name_across_a_wrapped_line_is_seen_whole():
     assert windows(lines, 20, 2)[0].core_end == lines.index("\n") + 1
 
 
-def test_a_span_with_gaps_is_moved_piece_by_piece():
+def test_a_span_with_gaps_is_moved_piece_by_piece() -> None:
     spans = [[], [Span.of([(1, 2), (4, 6)], "P")]]
     assert merge([Window(0, 8, 0, 6), Window(4, 10, 6, 10)], spans) == [Span.of([(5, 6), (8, 10)], "P")]
 
 
-def test_windows_that_disagree_give_no_overlapping_spans():
+def test_windows_that_disagree_give_no_overlapping_spans() -> None:
     text = "一二三四五六七八九十"
     first, second = windows(text, 8, 4)[:2]
     assert (first, second) == (Window(0, 8, 0, 6), Window(4, 10, 6, 10))
@@ -256,6 +258,6 @@ def test_windows_that_disagree_give_no_overlapping_spans():
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (5, 5), (5, -1)])
-def test_impossible_windows_are_an_error(size, overlap):
+def test_impossible_windows_are_an_error(size: int, overlap: int) -> None:
     with pytest.raises(HanlatticeError, match="cannot overlap by"):
         windows("中国", size, overlap)

@@ -102,7 +102,11 @@ def test_accumulated_gradients_train_the_same_model(alone: Path, tmp_path: Path)
 
 
 def test_two_processes_accumulate_with_dense_tables_and_an_auxiliary_corpus(tmp_path: Path) -> None:
-    plain = {"sparse": False, "optimiser": "sgd", "clip_norm": 0.0}  # which tells how long a gradient is
+    plain: dict[str, Any] = {
+        "sparse": False,
+        "optimiser": "sgd",
+        "clip_norm": 0.0,
+    }  # which tells how long a gradient is
     beside = {"auxiliary": {"again": {"corpus": str(tiny.folder() / "corpus.bmes"), "weight": 0.1, "epochs": 2}}}
     whole = api.train(config(**plain).with_settings(beside), output=tmp_path / "alone").folder
     done = torchrun(config(**plain, accumulate=2).with_settings(beside), tmp_path / "model")
@@ -118,7 +122,7 @@ def test_two_processes_learn_the_same_conventions_as_one(tmp_path: Path) -> None
         "conventions": {"names": {"corpus": str(tmp_path / "names.jsonl"), "share": 0.7}},
         "auxiliary": {"again": {"corpus": str(tiny.folder() / "corpus.bmes"), "weight": 0.1, "share": 0.4}},
     }
-    plain = {"sparse": False, "optimiser": "sgd", "clip_norm": 0.0, "batch_size": 7}
+    plain: dict[str, Any] = {"sparse": False, "optimiser": "sgd", "clip_norm": 0.0, "batch_size": 7}
     whole = api.train(config(**plain).with_settings(several), output=tmp_path / "alone").folder
     done = torchrun(config(**plain).with_settings(several), tmp_path / "model")
     assert done.returncode == 0, done.stderr

@@ -13,8 +13,10 @@ from hanlattice import api, corpus, training
 from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
+from hanlattice.embeddings.characters import Characters
 from hanlattice.errors import ConfigError
 from hanlattice.model.folder import CONFIG, LEXICON
+from hanlattice.pipeline import NER
 from hanlattice.training.fine_tuning import copy_weights, settings_for_fine_tuning
 
 
@@ -93,13 +95,18 @@ def test_other_labels_get_a_new_decoder(tmp_path: Path, capsys: pytest.CaptureFi
     assert [e.label for e in api.load(run.folder)("李明在北京").entities] == ["名"]
 
 
+def char_vectors(ner: NER) -> torch.Tensor:
+    assert isinstance(ner.tagger.embedding, Characters)
+    return ner.tagger.embedding.chars.weight
+
+
 def test_table_rows_are_copied_by_name(tmp_path: Path) -> None:
     start, other = tiny.ner(), tiny.ner()
     vocabulary = replace(other.vocabulary, chars=tuple(reversed(other.vocabulary.chars)))
-    before = start.tagger.embedding.chars.weight.clone()
+    before = char_vectors(start).clone()
     assert copy_weights(start, other.tagger, vocabulary) == vocabulary.labels
-    assert torch.equal(other.tagger.embedding.chars.weight[2:], before[2:].flip(0))
-    assert torch.equal(other.tagger.embedding.chars.weight[:2], before[:2])
+    assert torch.equal(char_vectors(other)[2:], before[2:].flip(0))
+    assert torch.equal(char_vectors(other)[:2], before[:2])
 
 
 def test_a_model_of_another_size_is_refused(tmp_path: Path) -> None:

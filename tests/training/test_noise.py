@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from hanlattice.training.examples import Example, annotated_windows, examples
 from hanlattice.training.noise import KINDS, WEIGHTS, joined, noisy, without_punctuation
 from hanlattice.training.window import AnnotatedWindow
 
+Said = list[tuple[tuple[str, ...], str]]  # the fragments of each entity, and its label
 Kind = Callable[[AnnotatedWindow, np.random.Generator], AnnotatedWindow]
 
 INTO_NAMES = (noise.scattered_blanks, noise.wrapped)  # which may put a blank into a name
@@ -33,13 +35,17 @@ LETTERS = "李明北京工作人和Ab1，。,.“”() \n"
 PUNCTUATION = "，。,.“”()"
 
 
-def said(window: AnnotatedWindow) -> list[tuple[tuple[str, ...], str]]:
+def said(window: AnnotatedWindow) -> Said:
     return [(tuple(window.text[a:b] for a, b in span.fragments), span.label) for span in window.spans]
 
 
 def flat(parts: Sequence[str]) -> str:
     """What is said, without blanks."""
     return "".join("".join(parts).split())
+
+
+def without_blanks(entities: Said) -> Said:
+    return [((flat(parts),), label) for parts, label in entities]
 
 
 @st.composite
@@ -85,7 +91,7 @@ def test_noise_keeps_the_texts_of_entities(kind: Kind, window: AnnotatedWindow, 
     if kind in RECASED:
         before, after = ([(tuple(p.lower() for p in parts), x) for parts, x in side] for side in (before, after))
     if kind in INTO_NAMES or kind is noise.blanks_for_punctuation:  # two blanks that meet become one
-        before, after = ([((flat(parts),), x) for parts, x in side] for side in (before, after))
+        before, after = without_blanks(before), without_blanks(after)
     if kind is noise.cut:
         assert not Counter(after) - Counter(before)
         assert found.text in window.text
@@ -184,8 +190,9 @@ def test_without_punctuation_none_is_left_outside_names(window: AnnotatedWindow)
     ids=lambda window: window.text or "empty",
 )
 def test_noise_of_short_texts(window: AnnotatedWindow) -> None:
+    kinds: list[Kind] = [*KINDS, lambda p, draw: noisy(p, [p], draw), lambda p, draw: noisy(p, [], draw)]
     for seed in range(200):
-        for kind in (*KINDS, lambda p, draw: noisy(p, [p], draw), lambda p, draw: noisy(p, [], draw)):
+        for kind in kinds:
             found = kind(window, np.random.default_rng(seed))
             is_sound(found)
 
@@ -254,7 +261,7 @@ class World:
         self.labels = labels
 
     def drawn(
-        self, seed: int = 0, share: float = 1.0, *, has_user_words: bool = True, **settings: float
+        self, seed: int = 0, share: float = 1.0, *, has_user_words: bool = True, **settings: Any
     ) -> list[Example]:
         chosen = DataConfig(**{"user_words": 0.0, **settings})
         vary = Variation(chosen, self.reader, self.lexicon, Normaliser(tidy=True), has_user_words)
@@ -298,9 +305,7 @@ class TestVariation:
         assert share_of(3, 1.0) == 3
 
     @pytest.mark.parametrize("settings", [{"noise": 0.5}, {"unpunctuated": 0.5}, {"user_words": 0.5}])
-    def test_the_number_of_changed_examples_matches_the_share(
-        self, world: World, settings: dict[str, float]
-    ) -> None:
+    def test_the_number_of_changed_examples_matches_the_share(self, world: World, settings: dict[str, Any]) -> None:
         counts = []
         for seed in range(60):
             found = world.drawn(seed, **settings)
@@ -313,7 +318,7 @@ class TestVariation:
         assert all(a is not b for a, b in zip(found, world.examples, strict=True))
 
     def test_the_same_seed_gives_the_same_examples(self, world: World) -> None:
-        settings = {"noise": 0.5, "unpunctuated": 0.2, "user_words": 0.5, "share": 0.7}
+        settings: dict[str, Any] = {"noise": 0.5, "unpunctuated": 0.2, "user_words": 0.5, "share": 0.7}
         assert rows(world.drawn(3, **settings)) == rows(world.drawn(3, **settings))
         assert rows(world.drawn(3, **settings)) != rows(world.drawn(4, **settings))
 
@@ -353,5 +358,6 @@ class TestVariation:
 @pytest.mark.parametrize("name", ["noise", "unpunctuated", "user_words"])
 def test_shares_outside_zero_and_one_are_refused(name: str) -> None:
     for share in (-0.1, 1.1):
+        wrong: dict[str, Any] = {name: share}
         with pytest.raises(ConfigError, match=rf"data\.{name} must be at least 0 and at most 1, not {share:g}"):
-            replace(DataConfig(), **{name: share})
+            replace(DataConfig(), **wrong)

@@ -13,6 +13,7 @@ from hanlattice import api, corpus
 from hanlattice.config.files import load_config, save_config
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
+from hanlattice.embeddings.characters import Characters
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.inputs.batch import collate
 from hanlattice.model.weights import load_weights
@@ -60,7 +61,7 @@ def with_words(folder: Path, *, run: int = 3, **auxiliary: Any) -> Config:
     return tiny.config(epochs=run).with_settings({"auxiliary": {"words": table}, "data": {"outermost": True}})
 
 
-def test_an_auxiliary_task_changes_the_encoder_and_its_decoder_is_removed(tmp_path: Path):
+def test_an_auxiliary_task_changes_the_encoder_and_its_decoder_is_removed(tmp_path: Path) -> None:
     memory = Memory()
     run = api.train(with_words(tmp_path), output=tmp_path / "with", watcher=memory)
     alone = api.train(tiny.config(epochs=3), output=tmp_path / "without")
@@ -72,7 +73,7 @@ def test_an_auxiliary_task_changes_the_encoder_and_its_decoder_is_removed(tmp_pa
     assert api.load(run.folder).labels == ("LOC", "ORG", "PER")
 
 
-def test_an_auxiliary_loss_does_not_train_the_main_decoder(tmp_path: Path):
+def test_an_auxiliary_loss_does_not_train_the_main_decoder(tmp_path: Path) -> None:
     run = prepare(with_words(tmp_path), "cpu", Silent())
     own, words = run.tasks
     batch = collate([e.encoded for e in words.examples])
@@ -81,19 +82,22 @@ def test_an_auxiliary_loss_does_not_train_the_main_decoder(tmp_path: Path):
     assert all(p.grad is None for p in run.ner.tagger.decoder.parameters())
     assert words.head is not None
     assert all(p.grad is not None for p in words.head.parameters())
-    assert run.ner.tagger.embedding.bigrams.weight.grad is not None
+    embedding = run.ner.tagger.embedding
+    assert isinstance(embedding, Characters)
+    assert embedding.bigrams is not None
+    assert embedding.bigrams.weight.grad is not None
     assert words.head.decoder.labels == words.labels == ("name", "noun", "verb")
 
 
 @pytest.mark.parametrize("decoder", ["crf", "global_pointer", {"name": "multilabel"}])
-def test_every_decoder_can_learn_an_auxiliary_task(tmp_path: Path, decoder: Any):
+def test_every_decoder_can_learn_an_auxiliary_task(tmp_path: Path, decoder: Any) -> None:
     table = decoder if isinstance(decoder, dict) else {"name": decoder}
     config = with_words(tmp_path, run=20, decoder=table)
     run = api.train(config, output=tmp_path / "run")
     assert run.dev.micro.f1 > 0.9
 
 
-def test_the_weight_multiplies_the_gradient(tmp_path: Path):
+def test_the_weight_multiplies_the_gradient(tmp_path: Path) -> None:
     """One step of plain gradient descent on the auxiliary corpus alone moves the encoder in proportion to it."""
 
     def moved(weight: float) -> torch.Tensor:
@@ -118,7 +122,7 @@ def test_the_weight_multiplies_the_gradient(tmp_path: Path):
     assert moved(0.0).abs().sum() == 0
 
 
-def test_steps_contain_every_example_once_per_epoch(tmp_path: Path):
+def test_steps_contain_every_example_once_per_epoch(tmp_path: Path) -> None:
     run = prepare(with_words(tmp_path), "cpu", Silent())
     own, words = run.tasks
     draw = np.random.default_rng(0)
@@ -134,7 +138,7 @@ def test_steps_contain_every_example_once_per_epoch(tmp_path: Path):
     assert len(words.examples) == 4
 
 
-def test_auxiliary_corpora_are_read_in_the_first_epochs_only(tmp_path: Path):
+def test_auxiliary_corpora_are_read_in_the_first_epochs_only(tmp_path: Path) -> None:
     config = with_words(tmp_path, run=5, epochs=2)
     run = prepare(config, "cpu", Silent())
     counts = [n_steps(run.tasks, epoch, 6) for epoch in range(5)]
@@ -142,7 +146,7 @@ def test_auxiliary_corpora_are_read_in_the_first_epochs_only(tmp_path: Path):
     assert total_steps(run.tasks, 5, config.training.batch_size) == sum(counts)
 
 
-def test_a_stopped_run_with_auxiliary_corpora_resumes_to_the_same_result(tmp_path: Path):
+def test_a_stopped_run_with_auxiliary_corpora_resumes_to_the_same_result(tmp_path: Path) -> None:
     config = with_words(tmp_path, run=4)
     whole = api.train(config, output=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
@@ -152,7 +156,7 @@ def test_a_stopped_run_with_auxiliary_corpora_resumes_to_the_same_result(tmp_pat
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
-def test_documents_shared_with_dev_or_excluded_corpora_are_left_out(tmp_path: Path):
+def test_documents_shared_with_dev_or_excluded_corpora_are_left_out(tmp_path: Path) -> None:
     long = "重庆人和药店昨天在渝中区开业了很多人都去看了热闹"
     corpus.write([*parts_of_speech(), Document(long, ())], tmp_path / "words.jsonl", "jsonl")
     corpus.write([Document(f"听说{long}。", (Entity("重庆", "LOC", 2, 4),))], tmp_path / "dev.jsonl", "jsonl")
@@ -164,7 +168,7 @@ def test_documents_shared_with_dev_or_excluded_corpora_are_left_out(tmp_path: Pa
         assert len(run.tasks[1].examples) == 4
 
 
-def test_settings_are_written_and_read_again(tmp_path: Path):
+def test_settings_are_written_and_read_again(tmp_path: Path) -> None:
     config = with_words(tmp_path, decoder={"name": "crf", "missing": 0.3}, epochs=7)
     save_config(config, tmp_path / "config.toml")
     assert load_config(tmp_path / "config.toml") == config
@@ -186,13 +190,13 @@ def test_settings_are_written_and_read_again(tmp_path: Path):
         ({"words": {}}, r"auxiliary.words.corpus"),
     ],
 )
-def test_errors_name_the_setting(tmp_path: Path, table: dict[str, Any], message: str):
+def test_errors_name_the_setting(tmp_path: Path, table: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         api.train(tiny.config().with_settings({"auxiliary": table}), output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_overlapping_entities_name_their_file(tmp_path: Path):
+def test_overlapping_entities_name_their_file(tmp_path: Path) -> None:
     nested = Document("重庆大学", (Entity("重庆", "LOC", 0, 2), Entity("重庆大学", "ORG", 0, 4)))
     corpus.write([nested], tmp_path / "nested.jsonl", "jsonl")
     table = {"names": {"corpus": str(tmp_path / "nested.jsonl")}}
@@ -202,7 +206,7 @@ def test_overlapping_entities_name_their_file(tmp_path: Path):
     api.train(config.with_settings({"data": {"outermost": True}}), output=tmp_path / "run")
 
 
-def test_a_corpus_of_the_same_convention_trains_the_main_decoder(tmp_path: Path):
+def test_a_corpus_of_the_same_convention_trains_the_main_decoder(tmp_path: Path) -> None:
     path = tmp_path / "more.jsonl"
     corpus.write(tiny.documents()[:4], path, "jsonl")
     config = tiny.config(epochs=2).with_settings(
@@ -216,7 +220,7 @@ def test_a_corpus_of_the_same_convention_trains_the_main_decoder(tmp_path: Path)
     assert len(list(steps(run.tasks, 0, 1, 0, run.variation, np.random.default_rng(0)))) == len(own) + 2
 
 
-def test_a_corpus_of_the_same_convention_with_other_labels_is_refused(tmp_path: Path):
+def test_a_corpus_of_the_same_convention_with_other_labels_is_refused(tmp_path: Path) -> None:
     config = with_words(tmp_path, same_convention=True)
     with pytest.raises(DataError, match=r"words.jsonl: has name, noun, verb, which data.train lacks"):
         prepare(config, "cpu", Silent())

@@ -23,7 +23,7 @@ def test_all_rows_can_be_changed_together() -> None:
     table = Table(ROWS)
     with with_all_rows(table), torch.no_grad():
         assert table.weight.shape == (6, 2)
-        table.weight += 1
+        table.weight.add_(1)
     assert table.weight.shape == (4, 2)
     assert torch.equal(state_with_all_rows(table)["weight"][1:], ROWS.values[1:] + 1)
 

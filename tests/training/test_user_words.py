@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,7 +110,8 @@ class Never:
 
 def test_sentences_without_chosen_names_are_unchanged() -> None:
     sentence = read("王小红在渝中区工作。")
-    assert UserWords(VOCABULARY, LABELS)(sentence, [Span(0, 3, "PER")], Never()) is sentence
+    never: Any = Never()
+    assert UserWords(VOCABULARY, LABELS)(sentence, [Span(0, 3, "PER")], never) is sentence
 
 
 @pytest.fixture

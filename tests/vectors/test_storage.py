@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def test_zero_rows_and_empty_kinds_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("precision", ["float16", "int8"])
 @pytest.mark.parametrize("number", [np.nan, np.inf, 1e30])
 def test_numbers_that_the_precision_cannot_represent_are_errors(
-    number: float, precision: str, tmp_path: Path
+    number: float, precision: Literal["float16", "int8"], tmp_path: Path
 ) -> None:
     bad = Vectors(("好", "坏"), np.array([[1, 2], [number, 0]], np.float32))
     with pytest.raises(DataError, match="'坏'"):

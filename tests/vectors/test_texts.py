@@ -21,7 +21,8 @@ def test_texts_are_normalised_cut_and_counted(tmp_path: Path) -> None:
     }
     for name, data in packed.items():
         (tmp_path / name).write_bytes(data)
-        counts, told = Counts(), []
+        counts = Counts()
+        told: list[float] = []
         assert list(training_lines([tmp_path / name], set(), counts, told.append)) == [
             "abc", "长" * MAX_LINE, "长", "abc", "abc"
         ]  # fmt: skip

@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,7 +136,7 @@ def test_too_little_text_is_an_error(tmp_path: Path) -> None:
         ({"epochs": {"chars": 1, "bigrams": 0, "words": 1}}, "epochs of bigrams is 0"),
     ],
 )
-def test_settings_out_of_range_are_errors(settings: dict, message: str, texts: Path) -> None:
+def test_settings_out_of_range_are_errors(settings: dict[str, Any], message: str, texts: Path) -> None:
     with pytest.raises(ConfigError, match=message):
         train_vectors([texts], **settings)
 

@@ -131,7 +131,7 @@ class Loop:
                 loss = tagger.loss(batch, [e.spans for e in examples], step.task.head)
             # Over all parts and processes this adds up to the mean over the sentences of the step.
             share = step.task.weight * len(examples) / len(step.examples)
-            scaler.scale(loss * share).backward()  # type: ignore[no-untyped-call]
+            scaler.scale(loss * share).backward()
             summed += loss.detach() * len(examples)
         return summed
 

@@ -36,7 +36,7 @@ from hanlattice.training.optimiser import freeze_pretrained, optimisers
 from hanlattice.training.pretrain import Settings, Silent, Stopped, finish, pretrain
 from hanlattice.training.pretrain import loop as loop_module
 from hanlattice.training.pretrain.batches import Batches, in_order
-from hanlattice.training.pretrain.checkpoint import State
+from hanlattice.training.pretrain.checkpoint import State, save_checkpoint
 from hanlattice.training.pretrain.interrupt import Stop
 from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, RunOptions, rate
 from hanlattice.training.pretrain.objective import IntoWords, into_characters, into_spans, masked
@@ -84,28 +84,28 @@ def prepared(folder: Path, *lines: str, held_out: str = "", size: int = 100) -> 
 
 
 class TestText:
-    def test_ids_round_trip(self, tmp_path: Path):
+    def test_ids_round_trip(self, tmp_path: Path) -> None:
         known, summary, text = prepared(tmp_path, "李明在北京。", "", "　王小红去了上海")
         assert text == "\n李明在北京。\n王小红去了上海\n"
         assert (summary.lines, summary.characters, summary.unknown) == (2, 13, 0)
         assert known.text(known.ids("上海在哪")) == "上海在\ufffd"
 
-    def test_it_is_normalised(self, tmp_path: Path):
+    def test_it_is_normalised(self, tmp_path: Path) -> None:
         assert prepared(tmp_path, "臺灣ＡＢＣ１２３")[2] == "\n台湾ABC123\n"
 
-    def test_only_the_most_frequent_characters_are_known(self, tmp_path: Path):
+    def test_only_the_most_frequent_characters_are_known(self, tmp_path: Path) -> None:
         known, summary, text = prepared(tmp_path, "甲甲甲乙乙丙", size=2)
         assert known.names == "甲乙"
         assert text == "\n甲甲甲乙乙\ufffd\n"
         assert summary.unknown == 1
         assert known.ids("甲乙丙").tolist() == [FIRST, FIRST + 1, UNKNOWN]
 
-    def test_duplicates_are_left_out(self, tmp_path: Path):
+    def test_duplicates_are_left_out(self, tmp_path: Path) -> None:
         _, summary, text = prepared(tmp_path, "李明", "ＡＢ", "李明", "AB")
         assert text == "\n李明\nAB\n"
         assert summary.duplicates == 2
 
-    def test_held_out_lines_are_never_read(self, tmp_path: Path):
+    def test_held_out_lines_are_never_read(self, tmp_path: Path) -> None:
         (tmp_path / "held.py").write_text(HELD_OUT, encoding="utf-8")
         lines = ["公开的事", "秘密的事", "这是秘密"]
         known, summary, text = prepared(tmp_path, *lines, held_out=str(tmp_path / "held.py"))
@@ -113,7 +113,7 @@ class TestText:
         assert summary.left_out == 2
         assert "秘" not in known.names
 
-    def test_a_thousandth_of_the_lines_is_kept_for_the_loss(self, tmp_path: Path):
+    def test_a_thousandth_of_the_lines_is_kept_for_the_loss(self, tmp_path: Path) -> None:
         lines = [f"第{i}行" for i in range(5000)]
         _, summary, text = prepared(tmp_path, *lines)
         kept = {line for line in lines if is_for_loss(line)}
@@ -122,7 +122,7 @@ class TestText:
         ids = load_ids(tmp_path / "ids", "held_out")
         assert int((ids == BOUNDARY).sum()) == len(kept) + 1
 
-    def test_xz_is_unpacked(self, tmp_path: Path):
+    def test_xz_is_unpacked(self, tmp_path: Path) -> None:
         plain, packed = tmp_path / "a.txt", tmp_path / "b.xz"
         plain.write_text("李明\n北京\n", encoding="utf-8")
         packed.write_bytes(lzma.compress("李明\r\n北京".encode()))
@@ -143,13 +143,15 @@ class TestText:
             ("a.xz", lzma.compress(bytes(100)), "is binary"),
         ],
     )
-    def test_bad_text(self, tmp_path: Path, name: str, content: bytes, message: str):
+    def test_bad_text(self, tmp_path: Path, name: str, content: bytes, message: str) -> None:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(DataError, match=message):
             pretrain(settings(tmp_path / name), tmp_path / "run")
         assert not (tmp_path / "run" / "config.toml").exists()
 
-    def test_a_stopped_preparation_starts_over(self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def test_a_stopped_preparation_starts_over(
+        self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def stop_at_once(self: Stop) -> None:
             raise Stopped("stopped while the text was prepared")
 
@@ -163,7 +165,7 @@ class TestText:
 class TestBatches:
     ids = np.arange(1000).astype(np.uint16)
 
-    def test_they_follow_from_seed_epoch_and_step_alone(self):
+    def test_they_follow_from_seed_epoch_and_step_alone(self) -> None:
         first, second = (Batches(self.ids, 10, 4, 7) for _ in range(2))
         wanted = [(epoch, step) for epoch in range(3) for step in range(first.steps)]
         expected = {at: first.batch(*at).tolist() for at in wanted}
@@ -172,18 +174,18 @@ class TestBatches:
         assert Batches(self.ids, 10, 4, 8).batch(0, 0).tolist() != expected[0, 0]
         assert expected[0, 0] != expected[1, 0]
 
-    def test_an_epoch_reads_no_place_twice(self):
+    def test_an_epoch_reads_no_place_twice(self) -> None:
         batches = Batches(self.ids, 10, 4, 1)
         for epoch in range(20):
             read = np.concatenate([batches.batch(epoch, step).ravel() for step in range(batches.steps)])
             assert len(set(read.tolist())) == len(read) == batches.steps * 40
 
-    def test_short_text_is_one_batch(self):
+    def test_short_text_is_one_batch(self) -> None:
         batches = Batches(self.ids[1:6], 10, 4, 1)
         assert batches.steps == 1
         assert set(batches.batch(0, 0).ravel().tolist()) <= {BOUNDARY, 1, 2, 3, 4, 5}
 
-    def test_rows_in_order(self):
+    def test_rows_in_order(self) -> None:
         assert in_order(self.ids[1:6], 4, 9).tolist() == [[1, 2, 3, 4], [5, 0, 0, 0]]
         assert in_order(self.ids, 4, 3)[:, 0].tolist() == [0, 4 * 124, 4 * 249]
         assert in_order(self.ids[:0], 4, 3).shape == (0, 4)
@@ -203,7 +205,7 @@ class TestMasks:
         return Lexicon([names[i : i + n] for i in range(0, 48, 2) for n in (2, 3)])
 
     @pytest.mark.parametrize("mask", ["characters", "words", "spans"])
-    def test_shares_by_counting(self, mask: str):
+    def test_shares_by_counting(self, mask: str) -> None:
         cut = {"characters": into_characters, "spans": into_spans}.get(mask) or IntoWords(
             self.lexicon(), self.known
         )
@@ -225,7 +227,7 @@ class TestMasks:
         assert given_mask / chosen == pytest.approx(0.8, abs=0.02)
         assert unchanged / chosen == pytest.approx(0.1 + 0.1 / 50, abs=0.02)
 
-    def test_words_are_masked_whole(self):
+    def test_words_are_masked_whole(self) -> None:
         ids = np.stack([self.known.ids(self.known.names[:20]), self.known.ids(self.known.names[1:21])])
         cut = IntoWords(Lexicon([self.known.names[4:7], self.known.names[10:12]]), self.known)
         units = cut(ids, np.random.default_rng(0))
@@ -236,7 +238,7 @@ class TestMasks:
         assert sorted(len(word) for word in found if len(word) > 1) == [2, 2, 3, 3]
         assert set("".join(found)) == set("".join(names))
 
-    def test_spans_have_one_to_six_characters_and_cross_no_boundary(self):
+    def test_spans_have_one_to_six_characters_and_cross_no_boundary(self) -> None:
         ids = self.ids()
         units = into_spans(ids, np.random.default_rng(2))
         lengths = []
@@ -248,7 +250,7 @@ class TestMasks:
             lengths.append(len(row))
         assert set(lengths) == {1, 2, 3, 4, 5, 6}
 
-    def test_at_least_one_character_is_chosen(self):
+    def test_at_least_one_character_is_chosen(self) -> None:
         ids = np.array([[BOUNDARY, FIRST, BOUNDARY]])
         for seed in range(20):
             found = masked(ids, into_characters, 0.01, 4, np.random.default_rng(seed))
@@ -256,21 +258,21 @@ class TestMasks:
 
 
 class TestBody:
-    def test_padding_is_never_seen(self):
+    def test_padding_is_never_seen(self) -> None:
         torch.manual_seed(0)
         body = Body(SHAPE, 20)
         ids = torch.randint(0, 20, (2, 7))
         mask = torch.arange(7) < torch.tensor([[7], [4]])
         torch.testing.assert_close(body(ids, mask)[1, :4], body(ids[1:, :4])[0])
 
-    def test_order_matters(self):
+    def test_order_matters(self) -> None:
         torch.manual_seed(0)
         body = Body(SHAPE, 20)
         torch.nn.init.normal_(body.embedding.weight)
         ids = torch.tensor([[3, 4, 5, 6]])
         assert not torch.allclose(body(ids)[0, 0], body(ids[:, [0, 2, 1, 3]])[0, 0])
 
-    def test_bfloat16_is_close_to_float32(self):
+    def test_bfloat16_is_close_to_float32(self) -> None:
         torch.manual_seed(0)
         body = Body(SHAPE, 20)
         ids = torch.randint(0, 20, (2, 7))
@@ -280,7 +282,7 @@ class TestBody:
         assert 0 < (body(ids) - exact).abs().max() < 0.05
 
     @pytest.mark.parametrize("wrong", [{"layers": 0}, {"heads": 5}, {"width": 10}, {"window": 3}])
-    def test_shapes_that_do_not_fit(self, wrong: dict[str, int]):
+    def test_shapes_that_do_not_fit(self, wrong: dict[str, int]) -> None:
         with pytest.raises(ConfigError, match=r"must be"):
             Shape(**{**{"width": 12, "heads": 3}, **wrong})
 
@@ -288,7 +290,7 @@ class TestBody:
 class TestRun:
     def test_the_loss_falls_and_the_folder_is_whole(
         self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ):
+    ) -> None:
         monkeypatch.setattr(loop_module, "LOG_EVERY", 50)
         chosen = settings(text, epochs=25, shape=replace(SHAPE, width=32), learning_rate=0.003)
         folder = pretrain(chosen, tmp_path / "run", options=RunOptions(half=True))
@@ -308,18 +310,18 @@ class TestRun:
 
     @pytest.mark.parametrize("mask", ["words", "spans"])
     @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-    def test_other_masks_and_precisions(self, text: Path, tmp_path: Path, mask: Any, precision: Any):
+    def test_other_masks_and_precisions(self, text: Path, tmp_path: Path, mask: Any, precision: Any) -> None:
         open_body(pretrain(settings(text, mask=mask, precision=precision), tmp_path / "run"))
 
-    def test_hours(self, text: Path, tmp_path: Path):
+    def test_hours(self, text: Path, tmp_path: Path) -> None:
         folder = pretrain(settings(text, hours=1 / 3600), tmp_path / "run", options=EVERY_STEP)
         assert rows_of(folder)[-1]["hours_left"] == 0
 
-    def test_a_rate_that_rises_stays_and_falls_to_zero(self):
+    def test_a_rate_that_rises_stays_and_falls_to_zero(self) -> None:
         assert [rate(State(step), 3) for step in range(5)] == [0.25, 0.5, 0.75, 1, 1]
         assert [rate(State(step, decay_from=10, end=14), 3) for step in range(10, 15)] == [1, 0.75, 0.5, 0.25, 0]
 
-    def test_a_folder_with_a_run_is_not_overwritten(self, text: Path, tmp_path: Path):
+    def test_a_folder_with_a_run_is_not_overwritten(self, text: Path, tmp_path: Path) -> None:
         folder = pretrain(settings(text), tmp_path / "run")
         with pytest.raises(ConfigError, match="already holds a run"):
             pretrain(settings(text), folder)
@@ -330,7 +332,7 @@ class TestRun:
 
     def test_a_loss_that_is_no_number_ends_the_run(
         self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ):
+    ) -> None:
         monkeypatch.setattr(loop_module, "CLIP", float("nan"))
         with pytest.raises(HanlatticeError, match="smaller --learning-rate"):
             pretrain(settings(text), tmp_path / "run")
@@ -353,7 +355,7 @@ class Stopping(Silent):
 
 class TestResumed:
     @pytest.mark.parametrize("how", ["signal", "exception"])
-    def test_the_same_weights_as_of_an_uninterrupted_run(self, text: Path, tmp_path: Path, how: str):
+    def test_the_same_weights_as_of_an_uninterrupted_run(self, text: Path, tmp_path: Path, how: str) -> None:
         chosen = settings(text, epochs=1, mask="spans")
         whole = pretrain(chosen, tmp_path / "whole")
         end = rows_of(whole)[-1]["step"]
@@ -368,7 +370,7 @@ class TestResumed:
             steps = [row["step"] for row in rows_of(folder)]
             assert steps == sorted(set(steps))
 
-    def test_stopped_within_the_decay(self, text: Path, tmp_path: Path):
+    def test_stopped_within_the_decay(self, text: Path, tmp_path: Path) -> None:
         chosen = settings(text, epochs=2)
         whole = pretrain(chosen, tmp_path / "whole", options=EVERY_STEP)
         row = len(rows_of(whole)) - 2
@@ -378,19 +380,19 @@ class TestResumed:
         pretrain(chosen, tmp_path / "run", resume=True)
         assert_equal(weights(tmp_path / "run"), weights(whole))
 
-    def test_more_epochs_after_the_end(self, text: Path, tmp_path: Path):
+    def test_more_epochs_after_the_end(self, text: Path, tmp_path: Path) -> None:
         folder = pretrain(settings(text, epochs=1), tmp_path / "run")
         pretrain(replace(Settings.load(folder), epochs=2), folder, resume=True)
         assert_equal(weights(folder), weights(pretrain(settings(text, epochs=2), tmp_path / "whole")))
 
-    def test_a_checkpoint_of_another_run(self, text: Path, tmp_path: Path):
+    def test_a_checkpoint_of_another_run(self, text: Path, tmp_path: Path) -> None:
         first = pretrain(settings(text), tmp_path / "first")
         second = pretrain(settings(text, seed=2), tmp_path / "second")
         shutil.copy(first / CHECKPOINT, second / CHECKPOINT)
         with pytest.raises(ModelError, match="another run, which differs in seed"):
             pretrain(settings(text, seed=2, epochs=2), second, resume=True)
 
-    def test_a_vocabulary_of_another_run(self, text: Path, tmp_path: Path):
+    def test_a_vocabulary_of_another_run(self, text: Path, tmp_path: Path) -> None:
         folder = pretrain(settings(text), tmp_path / "run")
         Characters("甲乙丙").save(folder / "vocabulary.json")
         with pytest.raises(ModelError, match="another run, which differs in characters"):
@@ -398,13 +400,13 @@ class TestResumed:
         with pytest.raises(ConfigError, match="does not fit"):
             open_body(folder)
 
-    def test_a_text_of_another_run(self, text: Path, tmp_path: Path):
+    def test_a_text_of_another_run(self, text: Path, tmp_path: Path) -> None:
         folder = pretrain(settings(text), tmp_path / "run")
         (folder / "text" / "train.u16").write_bytes(bytes(2000))
         with pytest.raises(DataError, match="not the text of this run"):
             pretrain(settings(text, epochs=2), folder, resume=True)
 
-    def test_a_broken_checkpoint(self, text: Path, tmp_path: Path):
+    def test_a_broken_checkpoint(self, text: Path, tmp_path: Path) -> None:
         folder = pretrain(settings(text), tmp_path / "run")
         (folder / CHECKPOINT).write_bytes(b"nothing")
         with pytest.raises(ModelError, match="cannot be resumed from"):
@@ -412,7 +414,7 @@ class TestResumed:
 
     def test_a_checkpoint_that_cannot_be_written_does_not_stop_the_run(
         self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ):
+    ) -> None:
         said: list[str] = []
         calls = iter(range(1000))
 
@@ -425,14 +427,14 @@ class TestResumed:
             def say(self, message: str) -> None:
                 said.append(message)
 
-        save = loop_module.save_checkpoint
+        save = save_checkpoint
         monkeypatch.setattr(loop_module, "save_checkpoint", fail_twice)
         pretrain(settings(text), tmp_path / "run", options=EVERY_STEP, watcher=Listening())
         assert sum("No space left" in message for message in said) == 2
 
 
 class TestFinished:
-    def test_a_stopped_run_is_finished_and_can_be_resumed(self, text: Path, tmp_path: Path):
+    def test_a_stopped_run_is_finished_and_can_be_resumed(self, text: Path, tmp_path: Path) -> None:
         chosen, folder = settings(text, epochs=2), tmp_path / "run"
         with pytest.raises(ConfigError, match="no checkpoint to finish"):
             finish(chosen, folder, 0.5)
@@ -446,7 +448,7 @@ class TestFinished:
         assert_equal(weights(folder), weights(pretrain(chosen, tmp_path / "whole")))
         assert any(not torch.equal(early[name], w) for name, w in weights(folder).items())
 
-    def test_a_stopped_finish_continues(self, text: Path, tmp_path: Path):
+    def test_a_stopped_finish_continues(self, text: Path, tmp_path: Path) -> None:
         chosen = settings(text, epochs=2)
         with pytest.raises(Stopped):
             pretrain(chosen, tmp_path / "a", options=EVERY_STEP, watcher=Stopping(12, "signal"))
@@ -458,7 +460,7 @@ class TestFinished:
         assert_equal(weights(tmp_path / "a"), weights(tmp_path / "b"))
 
     @pytest.mark.parametrize("share", [0.0, 1.5])
-    def test_a_share_out_of_range(self, text: Path, tmp_path: Path, share: float):
+    def test_a_share_out_of_range(self, text: Path, tmp_path: Path, share: float) -> None:
         with pytest.raises(ConfigError, match="share of steps"):
             finish(settings(text), tmp_path, share)
 
@@ -473,7 +475,7 @@ class TestOwn:
     @pytest.mark.parametrize("encoder", ["flat", "bilstm", "transformer", "none"])
     def test_it_trains_is_saved_and_loads(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, encoder: str
-    ):
+    ) -> None:
         copy = shutil.copytree(tiny.body(), tmp_path / "body")
         monkeypatch.setenv("OWN", str(copy))
         config = own(mode=mode, path="$OWN").with_settings({"encoder": {"name": encoder}})
@@ -485,10 +487,11 @@ class TestOwn:
         ner = api.load(tmp_path / "elsewhere")
         assert torch.equal(ner.tagger(batch), expected)
         before = load_weights(tiny.body() / WEIGHTS)
-        after = ner.tagger.embedding.language_model.state_dict()
+        embedding: Any = ner.tagger.embedding
+        after = embedding.language_model.state_dict()
         assert all(torch.equal(before[name], w) for name, w in after.items()) == (mode == "frozen")
 
-    def test_rates_fall_from_the_last_layer_down(self):
+    def test_rates_fall_from_the_last_layer_down(self) -> None:
         chosen = own(mode="tuned").with_settings({"training": {"learning_rate": 0.4, "layer_decay": 0.1}})
         tagger = blank(chosen)
         names = {id(p): name for name, p in tagger.named_parameters()}
@@ -500,7 +503,7 @@ class TestOwn:
         assert rates[f"{model}layers.0.output.weight"] == pytest.approx(0.02)
         assert rates[f"{model}embedding.weight"] == pytest.approx(0.002)
 
-    def test_a_held_body_does_not_learn(self):
+    def test_a_held_body_does_not_learn(self) -> None:
         chosen = own(mode="tuned").with_settings({"training": {"pretrained_from": 2}})
         tagger = blank(chosen)
         freeze_pretrained(tagger, chosen.training, 1)
@@ -508,7 +511,7 @@ class TestOwn:
         tagger.loss(batch, [[]]).backward()
         assert all(p.grad is None for p in tagger.embedding.language_model.parameters())
 
-    def test_a_long_text_is_read_in_windows(self):
+    def test_a_long_text_is_read_in_windows(self) -> None:
         tagger = blank(own(bigrams=False)).eval()
         embedding = tagger.embedding
         assert isinstance(embedding, Own)
@@ -528,7 +531,7 @@ class TestOwn:
             ({"mode": "thawed"}, "must be one of 'frozen', 'tuned'"),
         ],
     )
-    def test_a_setting_that_does_not_fit(self, embedding: dict[str, Any], message: str):
+    def test_a_setting_that_does_not_fit(self, embedding: dict[str, Any], message: str) -> None:
         with pytest.raises(ConfigError, match=message):
             blank(own(**embedding))
 
@@ -543,7 +546,7 @@ class TestOwn:
             ("config.toml", "", "the table 'body'"),
         ],
     )
-    def test_a_broken_folder(self, tmp_path: Path, name: str, content: str | None, message: str):
+    def test_a_broken_folder(self, tmp_path: Path, name: str, content: str | None, message: str) -> None:
         folder = shutil.copytree(tiny.body(), tmp_path / "body")
         (folder / name).unlink()
         if content is not None:
@@ -572,7 +575,7 @@ class TestCommand:
 
     def test_a_run_and_what_may_change_when_it_is_resumed(
         self, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ):
+    ) -> None:
         folder = tmp_path / "run"
         code, said = self.call(capsys, text, "--output", folder, *self.SMALL)
         assert code == 0
@@ -611,12 +614,14 @@ class TestCommand:
         arguments: tuple[object, ...],
         code: int,
         message: str,
-    ):
+    ) -> None:
         found, said = self.call(capsys, "--output", tmp_path / "run", *arguments)
         assert found == code
         assert message in said
 
-    def test_held_out_files_without_a_class(self, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    def test_held_out_files_without_a_class(
+        self, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         (tmp_path / "held.py").write_text("x = 1\n", encoding="utf-8")
         options = ("--output", tmp_path / "run", "--held-out", tmp_path / "held.py")
         code, said = self.call(capsys, text, *self.SMALL, *options)

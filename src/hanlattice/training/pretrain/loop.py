@@ -159,7 +159,7 @@ class Run:
         ids = self.batches.batch(epoch, at)
         loss = self._loss(masked(ids, self.cut, self.settings.share, len(self.learner.bias), draw))
         self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self.learner.parameters(), CLIP)
         for group in self.optimiser.param_groups:
             group["lr"] = self.settings.learning_rate * rate(self.state, self.settings.warmup)
