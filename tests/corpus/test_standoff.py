@@ -72,6 +72,18 @@ def test_brat_reports_wrong_offsets_and_reads_line_breaks_in_annotations(tmp_pat
     assert "'重庆' is at [4, 6)" in defects[1].fix
 
 
+def test_brat_quotes_a_line_that_is_no_annotation_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("李明在北京", encoding="utf-8")
+    (tmp_path / "a.ann").write_text("foo bar\nT1\tPER 0 2\t李明\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"a\.ann:1: cannot read 'foo bar'; write T1<tab>LABEL start end<tab>text$"):
+        list(brat.read(tmp_path))
+    defects: list[Defect] = []
+    [read] = brat.read(tmp_path, on_defect=defects.append)
+    assert found(read) == [("李明", "PER")]
+    assert [(defect.line, defect.kind) for defect in defects] == [(1, "not an entity")]
+    assert "annotations" not in read.meta
+
+
 @pytest.mark.parametrize("name", ["../x", "", "a"])
 def test_brat_ids_must_be_unique_file_names(tmp_path: Path, name: str) -> None:
     with pytest.raises(HanlatticeError, match="brat names files by ids"):

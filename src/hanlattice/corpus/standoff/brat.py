@@ -104,7 +104,7 @@ def _document(path: Path, name: str, source: Source) -> Document:
             annotations.append(_annotation(match, number))
         elif (value := _VALUE.fullmatch(line)) is not None:
             values[value[1]] = value[2]
-        elif line.startswith("T"):
+        elif line.startswith("T") or not _BEGINS.match(line):
             fix = "write T1<tab>LABEL start end<tab>text"
             source.defect("not an entity", f"cannot read {line!r}", fix, line=number)
         else:
@@ -121,7 +121,7 @@ def _records(path: Path) -> Iterator[tuple[int, str]]:
     """The annotations and their line numbers.
 
     Some tools do not escape line breaks, so a line that does not begin like an annotation continues the one before.
-    At the start of the file there is none; such a line gets a ``T``, so that it is reported as unreadable.
+    At the start of the file there is none; such a line is a record of its own, which cannot be read.
     """
     record, begins = "", 0
     for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
@@ -132,7 +132,7 @@ def _records(path: Path) -> Iterator[tuple[int, str]]:
         elif record and line:
             record += "\n" + line
         elif line:
-            yield number, "T" + line
+            yield number, line
     if record:
         yield begins, record
 
