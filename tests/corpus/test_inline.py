@@ -11,10 +11,12 @@ from corpus_examples import (
     NAMES,
     TEXT,
     found,
+    kinds,
     put,
     refusal,
 )
 from hanlattice import corpus
+from hanlattice.corpus.defects import Defect
 from hanlattice.corpus.inline import people_daily
 from hanlattice.errors import DataError
 
@@ -75,6 +77,18 @@ def test_people_daily_joins_surnames_and_keeps_nested_entities() -> None:
     ]  # fmt: skip
     assert [read.text[start:end] for start, end in read.tokens or ()][:3] == ["中共中央", "办公厅", "主任"]
     assert read.meta["pos"][:3] == ["nt", "n", "n"]
+
+
+def test_html_tags_are_not_labels(tmp_path: Path) -> None:
+    path = put(tmp_path / "file", "<b>李明</b>在<LOC>北京</LOC>\n")
+    assert corpus.detect(path) == "angled"
+    refused = ":1: <b> is an HTML tag, not a label; remove the HTML tags, or rename the label"
+    assert refusal(path) == refusal(path, format="angled") == refused
+    assert kinds(path, format="angled") == {"HTML tag": "remove the HTML tags, or rename the label"}
+    defects: list[Defect] = []
+    [document] = corpus.read(path, "angled", on_defect=defects.append)
+    assert (document.text, found(document)) == ("李明在北京", [("北京", "LOC")])
+    assert [defect.message.partition(" ")[0] for defect in defects] == ["<b>", "</b>"]
 
 
 def test_people_daily_in_gb18030(tmp_path: Path) -> None:

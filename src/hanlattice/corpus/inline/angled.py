@@ -1,4 +1,7 @@
-"""Entities in tags that name their label: ``李明在<LOC>北京</LOC>``. Entities may be nested."""
+"""Entities in tags that name their label: ``李明在<LOC>北京</LOC>``. Entities may be nested.
+
+Names of HTML tags in small letters, such as ``b`` or ``span``, are never labels.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +14,9 @@ from hanlattice.document import Document
 _MARKED = re.compile(r"<([^\W\d][\w.-]*)>[^<>]+</\1>")
 _TAG = re.compile(r"<(/?)([^\W\d][\w.-]*)>")
 _HTML = frozenset(
-    re.findall(r"\S+", "a b body br div em font h1 h2 h3 html i li ol p pre span strong table td tr u ul")
+    re.findall(
+        r"\S+", "a b body br div em font h1 h2 h3 hr html i li ol p pre s span strong sub sup table td tr u ul"
+    )
 )
 
 
@@ -25,8 +30,8 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
     """One document per line.
 
     Raises:
-        DataError: a tag is not closed, not opened or crosses another tag, and there is no ``on_defect``; with it,
-            such a tag is reported and left out.
+        DataError: a tag is not closed, not opened, crosses another tag or is an HTML tag, and there is no
+            ``on_defect``; with it, such a tag is reported and left out.
     """
     return marks.documents(lines, Source(file, None, on_defect), _parse)
 
@@ -42,7 +47,10 @@ def _parse(line: str, source: Source) -> marks.MarkedText:
     for match in _TAG.finditer(line):
         text.add(line[end : match.start()])
         end = match.end()
-        if not match[1]:
+        if match[2] in _HTML:
+            fix = "remove the HTML tags, or rename the label"
+            source.defect("HTML tag", f"{match[0]} is an HTML tag, not a label", fix)
+        elif not match[1]:
             opened.append((match[2], text.length))
         elif not opened or opened[-1][0] != match[2]:
             what = f"while <{opened[-1][0]}> is open" if opened else "but no tag is open"
