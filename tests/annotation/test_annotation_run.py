@@ -8,13 +8,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from queue import Queue
+from typing import Any
 
 import pytest
 
 import tiny
 from annotated import TEXTS, Engine, here, run, written
 from hanlattice.annotation import Chunk, Job, Part, local
+from hanlattice.annotation.local import _SharedChunks, _WorkerThread
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
 
 
@@ -212,6 +216,24 @@ def test_two_workers_give_the_same_bytes_even_if_one_is_lost(
     assert len(killed) == 2
     assert "a worker was lost (signal 9)" in caplog.text
     assert threading.active_count() == 1
+
+
+class Fatal:
+    """Ends the worker that receives it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os._exit, (3,)
+
+
+def test_the_number_of_lost_workers_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("hanlattice.annotation.local"), "MAX_TRIES", 2)
+    chunk = Chunk(0, "a.txt", "lines", 7, Fatal(), 1)
+    with pytest.raises(HanlatticeError, match=r"^a\.txt:7: 2 workers were lost at the rows from this line"):
+        list(local(iter([chunk]), Job()))
+    source = _SharedChunks(iter(()))
+    source.close()  # as when another worker has failed: there is no second try
+    with pytest.raises(HanlatticeError, match=r"^a\.txt:7: 1 worker was lost at the rows from this line"):
+        _WorkerThread(source, Job(), Queue())._part(chunk)
 
 
 def test_errors_of_workers_are_reported(lines: Path, tmp_path: Path) -> None:

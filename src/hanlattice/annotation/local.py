@@ -110,8 +110,9 @@ class _WorkerThread(Thread):
                     break
                 where = f"{chunk.file}, at the rows from line {chunk.first}"
                 logger.warning("a worker was lost (%s): %s; attempt %d of %d", lost, where, attempt, MAX_TRIES)
+        lost_workers = "1 worker was lost" if attempt == 1 else f"{attempt} workers were lost"
         raise HanlatticeError(
-            f"{chunk.file}:{chunk.first}: {MAX_TRIES} workers were lost at the rows from this line, perhaps because"
+            f"{chunk.file}:{chunk.first}: {lost_workers} at the rows from this line, perhaps because"
             " memory ran out; use fewer --workers or smaller --chunk-rows"
         )
 
