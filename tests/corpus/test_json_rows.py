@@ -69,6 +69,18 @@ def test_w2ner_reads_gaps_and_gliner_reads_words(tmp_path: Path) -> None:
         assert "tokens" in refusal(put(tmp_path / name, [row]))
 
 
+def test_tokens_that_do_not_make_up_the_text_are_reported_and_kept(tmp_path: Path) -> None:
+    path = put(
+        tmp_path / "a", [{"text": TEXT, "entities": SPANS}, {"text": TEXT, "tokens": ["李", "在"], "entities": []}]
+    )
+    defects: list[Defect] = []
+    _, document = corpus.read(path, "jsonl", on_defect=defects.append)
+    assert (document.tokens, document.meta["tokens"]) == (None, ["李", "在"])
+    [defect] = defects
+    assert str(defect).startswith(f"{path}:2: the tokens do not make up the text, so they are kept but not used; ")
+    assert not defect.lossy
+
+
 def test_prodigy_skips_and_reports_rejected_and_ignored_examples(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

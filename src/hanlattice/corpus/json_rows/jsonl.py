@@ -48,7 +48,7 @@ def _document(row: Any, source: Source) -> Document:
     if field is None:
         _refuse_numbers(columns, text)
     found = [] if field is None else fields.annotations(columns.pop(field), field)
-    tokens = _tokens(columns, text)
+    tokens = _tokens(columns, text, source)
     return fields.document(text, found, columns, source, tokens=tokens, annotated=field is not None)
 
 
@@ -102,15 +102,19 @@ def _refuse_numbers(columns: Mapping[str, Any], text: str) -> None:
             raise NotReadable(f"{name!r} has a number for each character of the text", fix)
 
 
-def _tokens(columns: dict[str, Any], text: str) -> Tokens | None:
+def _tokens(columns: dict[str, Any], text: str, source: Source) -> Tokens | None:
     """Offsets of the tokens as given, or found in the text if the row gives their strings.
 
-    Strings that do not match the text stay in ``columns``, and every character is a token.
+    Strings that do not match the text are reported and stay in ``columns``, and every character is a token.
     """
     given = columns.get("tokens")
     if isinstance(given, list) and given and all(isinstance(token, str) for token in given):
         bounds = aligned(text, given)
-        if bounds is not None:
+        if bounds is None:
+            message = "the tokens do not make up the text, so they are kept but not used"
+            fix = "write tokens whose characters are those of the text, in its order, or remove them"
+            source.defect("tokens unlike text", message, fix, lossy=False)
+        else:
             del columns["tokens"]
         return bounds
     if columns.pop("tokens", None) is None:
