@@ -12,8 +12,9 @@ from safetensors.torch import load_file, save_file
 import hanlattice
 import tiny
 from hanlattice import api
+from hanlattice.api import EngineName
 from hanlattice.engines import onnx
-from hanlattice.errors import EngineError, ModelError
+from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.kernels.library import MISSING
 from hanlattice.model.folder import GRAPH, WEIGHTS
 
@@ -83,6 +84,13 @@ class TestWithoutKernels:
         assert opened.engine == "numpy"
         with pytest.raises(EngineError, match=r"is not installed: pip install 'hanlattice\[onnx\]'$"):
             hanlattice.load(exported, engine="onnx")
+
+
+@pytest.mark.parametrize("engine", ["native", "onnx", "numpy"])
+def test_engines_of_the_cpu_refuse_another_device(engine: EngineName) -> None:
+    message = f"^engine '{engine}' runs on the CPU only, not on 'cuda:1'; use engine='torch', or leave out device$"
+    with pytest.raises(ConfigError, match=message):
+        hanlattice.load(engine=engine, device="cuda:1")
 
 
 def test_numbers_that_only_torch_can_read_are_left_to_torch(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ def load(
             kinds, a TOML file or :class:`hanlattice.patterns.Patterns`.
 
     Raises:
-        ConfigError: there is no such engine, convention or kind, or ``device`` is not the name of a device.
+        ConfigError: there is no such engine, convention or kind, ``device`` is not the name of a device, or the
+            engine does not run on it.
         DataError: the file of patterns cannot be read.
         ModelError: the folder is missing, broken, or not a model of this library; it names parts of other packages
             and is not trusted; or torch cannot use the device.
@@ -111,6 +112,10 @@ def open_model(
     if not DEVICE.fullmatch(device) or device == "auto":
         raise ConfigError(
             f"device must be 'cpu', 'cuda' or another that torch has, such as 'cuda:1', not {device!r}"
+        )
+    if engine not in ("auto", "torch") and device != "cpu":
+        raise ConfigError(
+            f"engine {engine!r} runs on the CPU only, not on {device!r}; use engine='torch', or leave out device"
         )
     folder = ModelFolder.open(model_folder)
     openers: dict[EngineName, Callable[[], NER]] = {
