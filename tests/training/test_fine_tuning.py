@@ -12,12 +12,13 @@ import tiny
 from hanlattice import api, corpus, training
 from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
+from hanlattice.decoders.tagging import CRF
 from hanlattice.document import Document, Entity
 from hanlattice.embeddings.characters import Characters
 from hanlattice.errors import ConfigError
 from hanlattice.model.folder import CONFIG, LEXICON
 from hanlattice.pipeline import NER
-from hanlattice.training.fine_tuning import copy_weights, settings_for_fine_tuning
+from hanlattice.training.fine_tuning import _copy_tags, copy_weights, settings_for_fine_tuning
 
 
 def further(place: Path) -> Path:
@@ -107,6 +108,17 @@ def test_table_rows_are_copied_by_name(tmp_path: Path) -> None:
     assert copy_weights(start, other.tagger, vocabulary) == vocabulary.labels
     assert torch.equal(char_vectors(other)[2:], before[2:].flip(0))
     assert torch.equal(char_vectors(other)[:2], before[:2])
+
+
+def test_scores_of_tags_are_copied_within_a_scheme_only() -> None:
+    """B of BIO begins every name, B of BMES only names of several characters."""
+    given = CRF(4, ("PER", "LOC"), scheme="BIO")
+    other, same = CRF(4, ("PER", "ORG"), scheme="BMES"), CRF(4, ("PER", "ORG"), scheme="BIO")
+    before = {name: weight.clone() for name, weight in other.state_dict().items()}
+    assert _copy_tags(given, other) == ()
+    assert all(torch.equal(weight, before[name]) for name, weight in other.state_dict().items())
+    assert _copy_tags(given, same) == ("PER",)
+    assert torch.equal(same.emission.weight[1:3], given.emission.weight[1:3])
 
 
 def test_a_model_of_another_size_is_refused(tmp_path: Path) -> None:

@@ -77,8 +77,9 @@ def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[st
 
     The row of a character, bigram or word is copied from the row of the same name. Names that ``start`` does not
     have keep their rows. If all entity labels are the same, the decoder's weights are copied too. If only some are,
-    and both decoders are CRFs or both are softmax decoders, the scores of tags with the same name are copied. In
-    all other cases the decoder keeps its initial weights. So do the decoders of other annotation conventions.
+    and both decoders are CRFs or both are softmax decoders with the same tag scheme, the scores of tags with the
+    same name are copied. In all other cases the decoder keeps its initial weights. So do the decoders of other
+    annotation conventions.
 
     Args:
         start: the trained model.
@@ -118,9 +119,14 @@ def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[st
 
 
 def _copy_tags(given: Decoder, decoder: Decoder) -> tuple[str, ...]:
-    """Copy the scores of the tags that both decoders have; returns the labels of these tags."""
+    """Copy the scores of the tags that both decoders have; returns the labels of these tags.
+
+    Nothing is copied between tag schemes: the B of BIO begins names that BMES would tag as S.
+    """
     shared = tuple(label for label in decoder.labels if label in given.labels)
     if not isinstance(given, CRF | Softmax) or not isinstance(decoder, type(given)) or not shared:
+        return ()
+    if given.tag_set.rules.scheme != decoder.tag_set.rules.scheme:
         return ()
     row_of = {name: row for row, name in enumerate(given.tag_set.rules.names)}
     known = [(row, row_of[name]) for row, name in enumerate(decoder.tag_set.rules.names) if name in row_of]

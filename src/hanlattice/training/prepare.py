@@ -201,12 +201,13 @@ def _start_from(start: str, config: Config, tagger: Tagger, names: Vocabularies,
     folder = model_folder(start)
     # The user trusts the parts that these settings name, and no others.
     trust = own_parts(ModelFolder.open(folder).config) <= own_parts(config)
-    kept = copy_weights(weights.load_model(folder, trust=trust), tagger, names.full)
+    given = weights.load_model(folder, trust=trust)
+    kept = copy_weights(given, tagger, names.full)
     if kept != names.seen.labels:
         new = [label for label in names.seen.labels if label not in kept]
-        watcher.say(
-            f"starts from {start}; its decoder learns {', '.join(new)} from scratch, as {start} does not know them"
-        )
+        is_known = any(label in given.vocabulary.labels for label in new)
+        reason = "has another decoder or tag scheme" if is_known else "does not know them"
+        watcher.say(f"starts from {start}; its decoder learns {', '.join(new)} from scratch, as {start} {reason}")
 
 
 def _tasks(
@@ -242,11 +243,11 @@ def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task],
     for name, task in zip(windows.further, tasks[1:], strict=True):
         watcher.say(
             f"also {len(corpora.further[name]):,} documents of {name!r} in {len(task.examples):,} windows,"
-            f" {sum(len(e.spans) for e in task.examples):,} spans of {len(task.labels)} types"
+            f" {sum(len(e.spans) for e in task.examples):,} spans of {len(task.labels)} labels"
         )
 
 
-def _summary(corpora: Corpora, n_types: int, own: Sequence[Example], n_cut: int, n_lost: int) -> str:
+def _summary(corpora: Corpora, n_labels: int, own: Sequence[Example], n_cut: int, n_lost: int) -> str:
     """Sizes of the corpora, and the number of everything that is not used."""
     left_out = (
         (corpora.n_leaked, "documents left out that dev or an excluded corpus shares"),
@@ -261,7 +262,7 @@ def _summary(corpora: Corpora, n_types: int, own: Sequence[Example], n_cut: int,
     )
     return (
         f"{len(corpora.train):,} documents in {len(own):,} windows,"
-        f" {sum(len(e.spans) for e in own):,} entities of {n_types} types;"
+        f" {sum(len(e.spans) for e in own):,} entities of {n_labels} labels;"
         f" dev {len(corpora.dev):,}, test {len(corpora.test):,}"
         + "".join(f"; {n:,} {what}" for n, what in left_out if n)
     )
