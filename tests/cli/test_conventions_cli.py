@@ -140,6 +140,13 @@ class TestEvaluate:
         wrong = run(*both, "--convention", "open")
         assert wrong == (2, "", "error: the model has no convention 'open'; it has default\n")
 
+    def test_one_model_with_two_conventions_has_two_reports(self, run: Run, gold: Path) -> None:
+        both = ("evaluate", gold, "--model", model(), "--compare", model(), "--convention", "names", "--format", "json")
+        reports = json.loads(run(*both, "--compare-convention", "open").out)["models"]
+        assert list(reports) == [f"{model()} (names)", f"{model()} (open)"]
+        assert [report["micro"]["correct"] > 0 for report in reports.values()] == [True, False]
+        assert list(json.loads(run(*both).out)["models"]) == [f"{model()} (1)", f"{model()} (2)"]
+
     def test_the_page_of_errors(self, run: Run, gold: Path, tmp_path: Path) -> None:
         page = tmp_path / "page.html"
         result = run("evaluate", model(), gold, "--convention", "names", "--errors", page)

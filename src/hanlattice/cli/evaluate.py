@@ -156,13 +156,14 @@ def evaluate(
             evaluations.append(
                 _evaluation(ner, documents, gold, batch_size, keep_lattices=errors is not None, quiet=quiet)
             )
+    titles = _titles([name for name, _ in models], ners)
     results = {
-        name: _result(evaluation, documents, threshold, steps, partial)
-        for (name, _), evaluation in zip(models, evaluations, strict=True)
+        title: _result(evaluation, documents, threshold, steps, partial)
+        for title, evaluation in zip(titles, evaluations, strict=True)
     }
     mode = _mode(gold, strict=strict, partial=partial, convention=convention, threshold=threshold)
     if errors is not None:
-        report = results[model].report
+        report = results[titles[0]].report
         _write_page(
             errors,
             documents,
@@ -222,6 +223,16 @@ def _loaded(
             err=True,
         )
     return ner
+
+
+def _titles(models: Sequence[str], ners: "Sequence[NER]") -> list[str]:
+    """A different title for each model: its name, where needed with its convention or else with a number."""
+    titles = list(models)
+    if len(set(titles)) < len(titles):
+        titles = [f"{model} ({ner.active_convention})" for model, ner in zip(models, ners, strict=True)]
+    if len(set(titles)) < len(titles):
+        titles = [f"{model} ({number})" for number, model in enumerate(models, 1)]
+    return titles
 
 
 def _evaluation(
