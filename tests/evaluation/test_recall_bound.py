@@ -44,6 +44,20 @@ def test_unknown_labels_are_out_of_reach_and_take_no_place(ner: NER) -> None:
     assert list(unreachable(ner, [TEXT], [gold])) == [gold[1:]]
 
 
+@pytest.mark.parametrize("convention", ["open", "names"])
+def test_an_engine_without_torch_reports_the_same(convention: str) -> None:
+    """Overlaps, gaps, labels of another convention, and characters that normalisation removes or replaces."""
+    gap = Span.of([(0, 1), (4, 6)], "PER")
+    place = [Span(3, 5, "place"), Span(3, 4, "place")]
+    gold = [[*NESTED, gap], [Span(0, 1, "ORG"), *NESTED[:1]], [], place, [Span(0, 2, "name")] * 2]
+    texts = [TEXT, "\u00ad㍿" + TEXT, "", TEXT, TEXT]
+    folder = tiny.two_conventions()
+    torchs, others = (api.load(folder, engine=e, convention=convention) for e in ("torch", "numpy"))
+    expected = list(unreachable(torchs, texts, gold))
+    assert list(unreachable(others, texts, gold)) == expected
+    assert [len(spans) for spans in expected] == ([2, 1, 0, 2, 2] if convention == "open" else [4, 2, 0, 1, 1])
+
+
 def test_names_have_their_places_as_far_as_they_are_known() -> None:
     document = Document(TEXT, ())
     placed = replace(document, meta={"@file": "a.jsonl", "@line": 3})

@@ -16,7 +16,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.decoders.structs.spans import select
+from hanlattice.decoders.structs.spans import inner_first as inner_first
+from hanlattice.decoders.structs.spans import largest_flat
 from hanlattice.errors import ModelError
 from hanlattice.spans import ScoredSpan, Span
 
@@ -96,7 +97,7 @@ class Decoder(nn.Module, ABC):
 
         These are all spans if ``nested``, otherwise a largest set without overlaps.
         """
-        return sorted(spans if self.nested else select(inner_first(spans), nested=False))
+        return sorted(spans) if self.nested else largest_flat(spans)
 
     def refuse_unknown(self, gold: Gold) -> None:
         """Check the labels of the gold spans.
@@ -107,8 +108,8 @@ class Decoder(nn.Module, ABC):
         unknown = {span.label for spans in gold for span in spans}.difference(self.labels)
         if unknown:
             raise ModelError(
-                f"entities of type {', '.join(sorted(unknown))} cannot be learnt: this model was built for"
-                f" {', '.join(self.labels)}; rename them, or build it with all types of its corpora"
+                f"the labels {', '.join(sorted(unknown))} cannot be learnt: this model was built for"
+                f" {', '.join(self.labels)}; rename them, or build it with all labels of its corpora"
             )
 
     def soften(self, temperature: float) -> dict[str, Any]:
@@ -138,8 +139,8 @@ def check_size(n_weights: int, labels: Sequence[str]) -> None:
     """
     if n_weights > MAX_WEIGHTS:
         raise ValueError(
-            f"for {len(labels):,} types it would need {n_weights:,} weights, above the limit of {MAX_WEIGHTS:,}:"
-            " have fewer types, smaller sizes, or a decoder like 'cascade_pointer'"
+            f"for {len(labels):,} labels it would need {n_weights:,} weights, above the limit of {MAX_WEIGHTS:,}:"
+            " have fewer labels, smaller sizes, or a decoder like 'cascade_pointer'"
         )
 
 
@@ -157,8 +158,3 @@ def probability(log_odds: float) -> float:
     (0.5, True, True)
     """
     return 1 / (1 + exp(-min(max(log_odds, -36.0), 36.0)))
-
-
-def inner_first(spans: Collection[Span]) -> list[Span]:
-    """Sort spans by end, shorter spans first. Greedy selection then keeps the most spans without overlap."""
-    return sorted(spans, key=lambda span: (span.end, -span.start))

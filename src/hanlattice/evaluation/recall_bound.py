@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hanlattice.decoders.structs.spans import largest_flat
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
 from hanlattice.evaluation.scores import Recall, Report
@@ -20,30 +21,36 @@ def unreachable(ner: NER, texts: Sequence[str], gold: Sequence[Collection[Span]]
 
     A span is unreachable if the decoder cannot express its form, if it begins or ends inside a word that the
     encoder reads as one unit, if normalisation removes its characters, or if the model does not have its label.
-    Each text is read whole, so an entity is never counted in two windows. Exported models do not provide this; for
-    them every list is empty.
+    Each text is read whole, so an entity is never counted in two windows.
     """
-    try:
-        tagger = ner.tagger
-    except HanlatticeError:
-        yield from ([] for _ in texts)
-        return
     for i in range(0, len(texts), BATCH):
-        yield from _unreachable_in_batch(ner, tagger, texts[i : i + BATCH], gold[i : i + BATCH])
+        yield from _unreachable_in_batch(ner, texts[i : i + BATCH], gold[i : i + BATCH])
 
 
-def _unreachable_in_batch(
-    ner: NER, tagger: "Tagger", texts: Sequence[str], gold: Sequence[Collection[Span]]
-) -> list[list[Span]]:
-    from hanlattice.inputs.batch import collate  # here, because exported models are scored without torch
-
+def _unreachable_in_batch(ner: NER, texts: Sequence[str], gold: Sequence[Collection[Span]]) -> list[list[Span]]:
     normalised = [ner.normaliser(text) for text in texts]
     # Pairs of a span of the normalised text and the span of the text as given.
     pairs = [
         [(span.mapped(n.normalised), span) for span in spans] for n, spans in zip(normalised, gold, strict=True)
     ]
     known = [[s for s, _ in row if s.start < s.end and s.label in ner.labels] for row in pairs]
-    encoded = ner.reader.read([n.text for n in normalised], ner.lexicon)
+    try:
+        tagger = ner.tagger
+    except HanlatticeError:  # engines without torch run decoders of tags only, over characters
+        reachable = [Counter(largest_flat([s for s in spans if not s.gaps])) for spans in known]
+    else:
+        reachable = _reachable(ner, tagger, [n.text for n in normalised], known)
+    rows = zip(reachable, pairs, strict=True)
+    return [[span for inner, span in row if not _take_one(counts, inner)] for counts, row in rows]
+
+
+def _reachable(
+    ner: NER, tagger: "Tagger", texts: Sequence[str], known: Sequence[Collection[Span]]
+) -> list[Counter[Span]]:
+    """The spans of each normalised text that the tagger can predict together."""
+    from hanlattice.inputs.batch import collate  # here, because other engines are scored without torch
+
+    encoded = ner.reader.read(texts, ner.lexicon)
     nonempty = [i for i, sentence in enumerate(encoded) if len(sentence)]
     reachable = [Counter[Span]() for _ in texts]
     if nonempty:
@@ -51,8 +58,7 @@ def _unreachable_in_batch(
         lost_spans = tagger.unreachable(batch, [known[i] for i in nonempty], ner.head)
         for i, lost in zip(nonempty, lost_spans, strict=True):
             reachable[i] = Counter(known[i]) - Counter(lost)
-    rows = zip(reachable, pairs, strict=True)
-    return [[span for inner, span in row if not _take_one(counts, inner)] for counts, row in rows]
+    return reachable
 
 
 def _take_one(counts: Counter[Span], span: Span) -> bool:

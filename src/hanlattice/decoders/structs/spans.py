@@ -1,9 +1,11 @@
 """Greedy selection of spans that do not overlap, or at least do not cross."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+
+from hanlattice.spans import Span
 
 
 @runtime_checkable
@@ -41,6 +43,16 @@ def select(candidates: Sequence[_Span], *, nested: bool) -> list[_Span]:
         The selected spans in the order of the candidates.
     """
     return _without_crossing(candidates) if nested else _without_overlap(candidates)
+
+
+def inner_first(spans: Collection[Span]) -> list[Span]:
+    """Sort spans by end, shorter spans first. Greedy selection then keeps the most spans without overlap."""
+    return sorted(spans, key=lambda span: (span.end, -span.start))
+
+
+def largest_flat(spans: Collection[Span]) -> list[Span]:
+    """A largest set of the spans without overlaps, sorted."""
+    return sorted(select(inner_first(spans), nested=False))
 
 
 def _without_overlap(candidates: Sequence[_Span]) -> list[_Span]:
