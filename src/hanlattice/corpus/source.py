@@ -1,12 +1,23 @@
 """Where a document is read from and how: every reader passes a `Source` to the code that can find a defect."""
 
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.errors import HanlatticeError
 
 ENDS = ("exclusive", "inclusive")
 UNITS = ("characters", "utf16", "bytes")
+
+
+class Options(TypedDict, total=False):
+    """The options of a reader; see `Source`."""
+
+    on_defect: OnDefect | None
+    ends: str | None
+    units: str | None
+    scheme: str | None
+    strict: bool
 
 
 class NotReadable(ValueError):

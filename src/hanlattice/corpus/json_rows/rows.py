@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import IO, Any
+from typing import IO, Any, Unpack
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.corpus.json_rows import json_array
-from hanlattice.corpus.source import NotReadable, Source
+from hanlattice.corpus.source import NotReadable, Options, Source
 from hanlattice.document import Document
 from hanlattice.errors import DataError
 
@@ -47,25 +47,14 @@ class RowFormat:
     documents: Callable[[Iterable[Row], Source], Iterator[Document]]
     rows: Callable[[Iterable[str], str, OnDefect | None], Iterator[Row]] = read_rows
 
-    def read(
-        self,
-        lines: Iterable[str],
-        file: str = "-",
-        *,
-        scheme: str | None = None,
-        strict: bool = False,
-        ends: str | None = None,
-        units: str | None = None,
-        on_defect: OnDefect | None = None,
-    ) -> Iterator[Document]:
+    def read(self, lines: Iterable[str], file: str = "-", **options: Unpack[Options]) -> Iterator[Document]:
         """The documents of a file, one at a time. The options are those of `hanlattice.corpus.read`.
 
         Raises:
             DataError: a row does not follow the format, or an entity does not match its text, and there is no
                 ``on_defect``; with it, such rows and entities are reported and skipped.
         """
-        source = Source(file, None, on_defect, ends, units, scheme, strict)
-        return self.documents(self.rows(lines, file, on_defect), source)
+        return self.documents(self.rows(lines, file, options.get("on_defect")), Source(file, **options))
 
 
 def one_per_row(build: Build, fix: str = FIX) -> Callable[[Iterable[Row], Source], Iterator[Document]]:

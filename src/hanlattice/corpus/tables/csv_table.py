@@ -13,12 +13,11 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
-from hanlattice.corpus.defects import OnDefect
 from hanlattice.corpus.json_rows.row_formats import ROW_FORMATS, recognise
 from hanlattice.corpus.json_rows.rows import Row
-from hanlattice.corpus.source import NotReadable, Source
+from hanlattice.corpus.source import NotReadable, Options, Source
 from hanlattice.corpus.tagged import decoding
 from hanlattice.corpus.tagged.tags import is_tag
 from hanlattice.document import Document
@@ -60,22 +59,13 @@ def sniff(head: Sequence[str]) -> str | None:
     return f"a first row with {layout.names[layout.text]!r} and {layout.names[layout.labels]!r}"
 
 
-def read(
-    lines: Iterable[str],
-    file: str = "-",
-    *,
-    scheme: str | None = None,
-    strict: bool = False,
-    ends: str | None = None,
-    units: str | None = None,
-    on_defect: OnDefect | None = None,
-) -> Iterator[Document]:
-    """One document per sentence or per text.
+def read(lines: Iterable[str], file: str = "-", **options: Unpack[Options]) -> Iterator[Document]:
+    """One document per sentence or per text. The options are those of `hanlattice.corpus.read`.
 
     Raises:
         DataError: the header or a row cannot be read, and there is no ``on_defect``.
     """
-    source = Source(file, None, on_defect, ends, units, scheme, strict)
+    source = Source(file, **options)
     numbered = ((number, line) for number, line in enumerate(lines, 1))
     number, first = next((found for found in numbered if found[1].strip()), (1, ""))
     layout = _layout(first)
