@@ -280,8 +280,11 @@ def test_sparse_and_dense_tables_train_alike(tmp_path: Path) -> None:
     sparse = tiny.config(average=0.9).with_settings({"embedding": {"sparse": True}, "encoder": {"sparse": True}})
     run = api.train(sparse, output=tmp_path / "run")
     assert run.dev.micro.f1 > 0.8
-    with pytest.raises(ConfigError, match="sgd with momentum does not support sparse gradients"):
-        api.train(sparse.with_settings({"training": {"optimiser": "sgd"}}), output=tmp_path / "sgd")
+    message = "^training.optimiser 'sgd' does not support sparse gradients: set sparse = false in"
+    for momentum in (0.9, 0.0):
+        sgd = sparse.with_settings({"training": {"optimiser": "sgd", "momentum": momentum}})
+        with pytest.raises(ConfigError, match=message):
+            api.train(sgd, output=tmp_path / "sgd")
 
 
 def test_all_vectors_are_saved_and_padding_stays_zero(tmp_path: Path) -> None:

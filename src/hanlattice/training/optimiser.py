@@ -38,8 +38,10 @@ def optimisers(learner: nn.Module, config: TrainingConfig) -> list[Optimizer]:
     if config.optimiser not in ("sgd", "adamax"):
         raise ConfigError(f"training.optimiser must be 'sgd', 'adamw' or 'adamax', not {config.optimiser!r}")
     if sparse_tables:
-        name = "sgd with momentum" if config.optimiser == "sgd" else config.optimiser
-        raise ConfigError(f"{name} does not support sparse gradients: set sparse = false, or use adamw")
+        raise ConfigError(
+            f"training.optimiser {config.optimiser!r} does not support sparse gradients: set sparse = false in"
+            " [embedding] and [encoder], or use 'adamw'"
+        )
     if config.optimiser == "adamax":
         return [Adamax(groups, lr=0.0, **moments)]
     sgd = SGD(groups, lr=0.0, momentum=config.momentum, fused=True)
