@@ -435,7 +435,7 @@ class TestTraining:
         memory = Memory()
         api.train(config(tmp_path, run=1), output=tmp_path / "run", watcher=memory)
         said = "\n".join(memory.said)
-        assert "also 30 documents of 'names' in 30 windows, 40 spans of 2 types" in said
+        assert "also 30 documents of 'names' in 30 windows, 40 spans of 2 labels" in said
         assert "also 3 documents of 'word-s' in 3 windows" in said
 
     def test_a_corpus_of_the_same_convention_teaches_its_head(self, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ class TestUnknownTypes:
     def test_a_tagger_cannot_learn_them(self) -> None:
         ner = tiny.ner()
         batch = collate(ner.reader.read([TEXT], ner.lexicon))
-        message = r"^entities of type DIS, GENE cannot be learnt: this model was built for LOC, ORG, PER; rename"
+        message = r"^the labels DIS, GENE cannot be learnt: this model was built for LOC, ORG, PER; rename"
         for name in DECODERS:
             decoder = DECODERS[name](ner.tagger.encoder.d_out, ner.labels)
             tagger = Tagger(ner.tagger.embedding, ner.tagger.encoder, decoder)
@@ -102,7 +102,7 @@ class TestTooManyTypes:
     @pytest.mark.parametrize("name", ["crf", "softmax", "biaffine", "global_pointer", "word_pairs"])
     def test_of_weights(self, name: str) -> None:
         with pytest.raises(
-            ConfigError, match=rf"^decoder '{name}': .*70,000 types .* have fewer types, .*"
+            ConfigError, match=rf"^decoder '{name}': .*70,000 labels .* have fewer labels, .*"
         ) as told:
             construct("decoder", Part(name), DECODERS, 300, self.TYPES)
         assert "\n" not in str(told.value)
@@ -114,7 +114,7 @@ class TestTooManyTypes:
         with torch.inference_mode():
             scores = decoder.scores(torch.zeros(1, 1, 2)).expand(1, 5000, -1)
             with pytest.raises(
-                ModelError, match=r"^a table of 5,000 characters with 70,000 types .* have fewer types$"
+                ModelError, match=r"^a table of 5,000 characters with 70,000 labels .* have fewer labels$"
             ):
                 decoder.decode(scores, mask)
 

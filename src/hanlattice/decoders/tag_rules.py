@@ -68,8 +68,8 @@ class TagRules:
         self.labels, self.scheme = tuple(labels), scheme
         if len(labels) > MAX_LABELS:
             raise ValueError(
-                f"{len(labels):,} types are more than the limit of {MAX_LABELS:,} for a decoder with transitions"
-                " between tags: have fewer types, or a decoder without transitions like 'cascade_pointer'"
+                f"{len(labels):,} labels are more than the limit of {MAX_LABELS:,} for a decoder with transitions"
+                " between tags: have fewer labels, or a decoder without transitions like 'cascade_pointer'"
             )
         self.names = [f"<{i}>" for i in range(extra)] + tag_names(labels, scheme)
         self._read_as = read_as = ["O" if i < extra else tag for i, tag in enumerate(self.names)]

@@ -33,9 +33,9 @@ MAX_LISTED = 500  # errors of each kind, so that a browser shows the page quickl
 CONTEXT = 40  # characters of text before and after an error
 
 _MEANING: Mapping[Kind, str] = {
-    "boundary": "overlap, same type",
-    "type": "same characters, another type",
-    "both": "overlap, another type",
+    "boundary": "overlap, same label",
+    "type": "same characters, another label",
+    "both": "overlap, another label",
     "missed": "nothing predicted there",
     "spurious": "nothing annotated there",
 }
@@ -124,7 +124,7 @@ def _groups(findings: Findings) -> Iterator[str]:
     yield "</div>\n"
     if findings.seen is None:
         yield '<p class="faint">With --train FILE, also by how often an entity was seen in training.</p>\n'
-    yield "</section>\n<section>\n<h2>Confusion of types</h2>\n"
+    yield "</section>\n<section>\n<h2>Confusion of labels</h2>\n"
     yield f'<div class="wide">{charts.counts(confusion(findings.gold, predicted))}</div>\n'
     yield '<p class="faint">Spans that overlap are compared as well as equal ones.</p>\n</section>\n'
     if findings.epochs:
@@ -191,7 +191,7 @@ def _filters(listed: Sequence[Mistake], nested: Sequence[bool]) -> Iterator[str]
         yield f'<label><input type="checkbox" name="nested"> only nested, {sum(nested):,}</label>\n'
     labels = sorted({span.label for m in listed for span in (m.gold, m.predicted) if span is not None})
     options = "".join(f'<option value="{escaped(label)}">{escaped(label)}</option>' for label in labels)
-    yield f'<label>type <select name="label"><option value="">all</option>{options}</select></label>\n'
+    yield f'<label>label <select name="label"><option value="">all</option>{options}</select></label>\n'
     yield '<label>text <input type="search" name="text"></label>\n<output aria-live="polite"></output>\n</form>\n'
 
 

@@ -104,8 +104,8 @@ class Table(Decoder):
         batch, n = mask.shape
         if batch * n * self.cell_size > MAX_ROW:
             raise ModelError(
-                f"a table of {n:,} characters with {len(self.labels):,} types for {batch} texts at once does not"
-                " fit in memory: set a smaller training.batch_size or text.window, or have fewer types"
+                f"a table of {n:,} characters with {len(self.labels):,} labels for {batch} texts at once does not"
+                " fit in memory: set a smaller training.batch_size or text.window, or have fewer labels"
             )
         start = 0
         while start < max(n, 1):
