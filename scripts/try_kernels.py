@@ -167,6 +167,7 @@ def random_sentences(draw: np.random.Generator) -> Sentences:
 def try_flat(remote: Any) -> float:
     """The largest difference of an emission between the kernel and numpy."""
     draw, worst = np.random.default_rng(0), 0.0
+    variant: Any
     for variant in VARIANTS:
         given = {k: v for k, v in variant.items() if k not in ("heads", "d")}
         settings = Settings(WINDOW, **given)

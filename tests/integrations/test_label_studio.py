@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_a_task_gets_a_prediction(studio: str, tmp_path: Path) -> None:
     session = requests.Session()
     session.headers["Authorization"] = f"Token {TOKEN}"
 
-    def post(path: str, body: object) -> dict:
+    def post(path: str, body: Any) -> dict[str, Any]:
         answer = session.post(f"{studio}{path}", json=body, timeout=120)
         assert answer.ok, f"{path}: {answer.text[:2000]}"
         return answer.json()
