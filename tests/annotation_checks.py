@@ -32,7 +32,7 @@ _is_on = True
 
 def install(modules: Sequence[str]) -> None:
     """Check the functions and dataclasses of these modules, if they are imported after this call."""
-    jaxtyping.jaxtyped = jaxtyped  # the import hook decorates every function and class with this name
+    setattr(jaxtyping, "jaxtyped", jaxtyped)  # noqa: B010  # the import hook decorates every function and class with this name
     jaxtyping.install_import_hook(modules, "beartype.beartype")
 
 
@@ -60,7 +60,7 @@ def jaxtyped(target: Any = None, *, typechecker: Any) -> Any:
     if inspect.isfunction(target):
         return _sampled(target, typechecker)
     if is_dataclass(target) and "__init__" in vars(target):
-        target.__init__ = _sampled(target.__init__, typechecker)
+        setattr(target, "__init__", _sampled(vars(target)["__init__"], typechecker))  # noqa: B010
     return target
 
 

@@ -262,8 +262,8 @@ def _tests() -> set[str]:
         file = path.relative_to(ROOT / "tests").as_posix()
         for node in ast.parse(path.read_text("utf-8")).body:
             found |= {f"{file}::{getattr(node, 'name', '')}"}
-            for inner in node.body if isinstance(node, ast.ClassDef) else ():
-                found |= {f"{file}::{node.name}::{getattr(inner, 'name', '')}"}
+            if isinstance(node, ast.ClassDef):
+                found |= {f"{file}::{node.name}::{getattr(inner, 'name', '')}" for inner in node.body}
     return found
 
 

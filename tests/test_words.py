@@ -1,6 +1,7 @@
 """Words with parts of speech: the gaps between spans, and `document.words` of the packaged model."""
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -56,9 +57,14 @@ def test_words_are_those_of_the_convention(ner: hanlattice.NER) -> None:
 
 def test_words_are_computed_once_for_a_batch(ner: hanlattice.NER, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = list(ner([TEXT, "李明去上海", "今天很好"]))
-    calls = []
+    calls: list[Any] = []
     find = ner.engine.find
-    monkeypatch.setattr(ner.engine, "find", lambda *a, **k: calls.append(a[1]) or find(*a, **k))
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments[1])
+        return find(*arguments, **options)
+
+    monkeypatch.setattr(ner.engine, "find", counted)
     first = documents[1].words
     assert [document.words for document in documents][1] is first
     assert calls == ["words"]

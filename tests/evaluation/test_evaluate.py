@@ -30,9 +30,9 @@ def test_other_gold_spans_and_threshold() -> None:
     assert evaluation.report().micro.correct == 0
     assert sum(map(len, evaluation.unreachable)) == sum(map(len, gold))
     assert evaluation.report(threshold=1.0).micro.predicted == sum(map(len, evaluation.spans(1.0)))
-    scores = [entity.score for document in evaluation.predicted for entity in document.entities]
+    scores = [score for document in evaluation.predicted for score in tiny.scores(document)]
     limit = max(scores)  # a score that equals the threshold is enough
-    assert sum(map(len, evaluation.spans(limit))) == scores.count(limit)
+    assert sum(len(spans) for spans in evaluation.spans(limit)) == scores.count(limit)
     assert evaluation.confidences().p == scores
     assert not any(evaluation.confidences().correct)
 

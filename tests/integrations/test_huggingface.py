@@ -1,6 +1,7 @@
 """Folders and outputs in the forms of Hugging Face, with huggingface_hub and transformers."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +99,7 @@ def test_the_shape_is_that_of_transformers(ner: hanlattice.NER, tmp_path: Path, 
     )
     ours = TokenClassifier(ner, aggregation_strategy=strategy)  # type: ignore[arg-type]
     for inputs in (TEXT, [TEXT, TEXT]):
+        found: Any
         expected, found = theirs(inputs), ours(inputs)
         if isinstance(inputs, list):
             assert len(expected) == len(found) == 2

@@ -1,5 +1,7 @@
 """The recogniser for Presidio, with Presidio."""
 
+from typing import Any
+
 import pytest
 
 presidio = pytest.importorskip("presidio_analyzer", reason="presidio is not installed (scripts/integrations)")
@@ -12,7 +14,7 @@ from hanlattice.integrations.presidio import HanlatticeRecognizer  # noqa: E402
 TEXT = "雷军在北京发布小米14，央视直播。"
 
 
-class BlankEngine(SpacyNlpEngine):
+class BlankEngine(SpacyNlpEngine):  # type: ignore[misc, unused-ignore]
     """The tokeniser of spaCy alone; Presidio's default downloads a model."""
 
     def __init__(self) -> None:
@@ -27,7 +29,7 @@ def analyzer() -> AnalyzerEngine:
     return AnalyzerEngine(registry=registry, nlp_engine=BlankEngine(), supported_languages=["zh"])
 
 
-def found(results: list) -> list[tuple[str, str]]:
+def found(results: list[Any]) -> list[tuple[str, str]]:
     return [(TEXT[r.start : r.end], r.entity_type) for r in sorted(results, key=lambda r: r.start)]
 
 

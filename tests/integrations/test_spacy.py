@@ -9,6 +9,7 @@ import hanlattice
 from hanlattice.errors import ConfigError, ModelError
 
 spacy = pytest.importorskip("spacy", reason="spacy is not installed (scripts/integrations)")
+from spacy.language import Language  # noqa: E402
 from spacy.tokens import Doc, Span  # noqa: E402
 
 import hanlattice.integrations.spacy  # noqa: E402  # an installed package is found by its entry point
@@ -18,7 +19,7 @@ EXPECTED = [("雷军", "PER", 0, 2), ("北京", "LOC", 3, 5), ("央视", "ORG", 
 
 
 @pytest.fixture(scope="module")
-def nlp() -> "spacy.Language":
+def nlp() -> Language:
     nlp = spacy.blank("zh")
     nlp.add_pipe("hanlattice")
     return nlp
@@ -29,7 +30,7 @@ def entities(doc: Doc) -> list[tuple[str, str, int, int]]:
     return [(e.text, e.label_, e.start_char, e.end_char) for e in doc.ents if e.label_ in kept]
 
 
-def test_entities_are_those_of_the_library(nlp: "spacy.Language") -> None:
+def test_entities_are_those_of_the_library(nlp: Language) -> None:
     doc = nlp(TEXT)
     assert entities(doc) == EXPECTED
     expected = hanlattice.load()(TEXT).entities
@@ -39,7 +40,7 @@ def test_entities_are_those_of_the_library(nlp: "spacy.Language") -> None:
     assert group.attrs["scores"] == pytest.approx([e.score for e in expected], abs=1e-3)
 
 
-def test_pipe_keeps_the_order(nlp: "spacy.Language") -> None:
+def test_pipe_keeps_the_order(nlp: Language) -> None:
     texts = [TEXT, "", "今天天气很好。", *[f"李明在{place}工作。" for place in ("上海", "重庆")] * 40]
     docs = list(nlp.pipe(texts, batch_size=8))
     assert [doc.text for doc in docs] == texts
@@ -109,7 +110,7 @@ def test_docs_tokenised_otherwise_are_aligned_with_one_warning(mode: str, expect
     assert [e.text for e in doc.ents if e.label_ in ("PER", "LOC")] == expected
 
 
-def test_tokens_that_fit_cause_no_warning(nlp: "spacy.Language") -> None:
+def test_tokens_that_fit_cause_no_warning(nlp: Language) -> None:
     component = nlp.get_pipe("hanlattice")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -117,7 +118,7 @@ def test_tokens_that_fit_cause_no_warning(nlp: "spacy.Language") -> None:
     assert [e.text for e in doc.ents] == ["雷军", "北京"]
 
 
-def test_overlapping_entities_are_in_the_group_only(nlp: "spacy.Language") -> None:
+def test_overlapping_entities_are_in_the_group_only(nlp: Language) -> None:
     component = nlp.get_pipe("hanlattice")
     doc = nlp.make_doc("北京大学很大")
     nested = [hanlattice.Entity("北京", "LOC", 0, 2, 0.9), hanlattice.Entity("北京大学", "ORG", 0, 4, 0.8)]

@@ -44,7 +44,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-@Language.factory("hanlattice", assigns=["doc.ents", "doc.spans"], default_config=DEFAULTS)
+@Language.factory("hanlattice", assigns=["doc.ents", "doc.spans"], default_config=DEFAULTS)  # type: ignore[untyped-decorator, unused-ignore]
 def create(
     nlp: Language,
     name: str,
