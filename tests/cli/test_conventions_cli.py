@@ -141,7 +141,18 @@ class TestEvaluate:
         assert wrong == (2, "", "error: the model has no convention 'open'; it has default\n")
 
     def test_one_model_with_two_conventions_has_two_reports(self, run: Run, gold: Path) -> None:
-        both = ("evaluate", gold, "--model", model(), "--compare", model(), "--convention", "names", "--format", "json")
+        both = (
+            "evaluate",
+            gold,
+            "--model",
+            model(),
+            "--compare",
+            model(),
+            "--convention",
+            "names",
+            "--format",
+            "json",
+        )
         reports = json.loads(run(*both, "--compare-convention", "open").out)["models"]
         assert list(reports) == [f"{model()} (names)", f"{model()} (open)"]
         assert [report["micro"]["correct"] > 0 for report in reports.values()] == [True, False]

@@ -1,5 +1,7 @@
 """Every encoder computes its loss in half precision on the CPU, or training refuses it in one line."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -30,7 +32,7 @@ def has_lstm(precision: str) -> bool:
 @pytest.mark.parametrize("precision", HALF_PRECISION)
 @pytest.mark.parametrize("name", ENCODERS)
 def test_every_encoder_trains_in_half_precision_or_is_refused(
-    world: World, name: str, precision: str, monkeypatch: pytest.MonkeyPatch
+    world: World, name: str, precision: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORDS", str(tiny.word_vectors()))
     config = TrainingConfig(precision=precision)

@@ -115,7 +115,8 @@ class TestNearestWords:
         assert found.rows.values[[0, 1, 4, 5]].tolist() == [[0, 0, 0]] * 4
         unit = {w: v / np.linalg.norm(v) for w, v in zip(self.WORDS, self.table().matrix, strict=True)}
         for row, name in ((2, "北"), (3, "京")):
-            ranked = sorted((w for w in self.WORDS if w != name), key=lambda w, n=name: -(unit[w] @ unit[n]))
+            cosine = {w: unit[w] @ unit[name] for w in self.WORDS if w != name}
+            ranked = sorted(cosine, key=cosine.__getitem__, reverse=True)
             assert [found.words[i - 2] for i in found.rows.values[row].tolist()] == ranked[:3]
         for i, word in enumerate(found.words):
             assert_close(found.values.values[i + 2].numpy(), self.table().matrix[self.WORDS.index(word)])

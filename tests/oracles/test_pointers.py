@@ -231,7 +231,7 @@ class Asked:
 class AskedJointly(Asked):
     """By hand: each label has its own vectors of the characters."""
 
-    def __init__(self, decoder: JointMRC, h: list[list[float]], temperature: float = 1.0):
+    def __init__(self, decoder: Any, h: list[list[float]], temperature: float = 1.0):
         self.decoder, self.temperature = decoder, temperature
         self.lowest = 0.0 if decoder.nested else log(0.4 / 0.6)
         self.of_label = [[x[D * t : D * t + D] for x in h] for t in range(len(LABELS))]

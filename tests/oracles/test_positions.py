@@ -376,9 +376,15 @@ def test_segments_are_the_clauses_of_a_text() -> None:
 
 
 def test_flow_is_solved_once_for_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
-    p, solved = position_of("flow"), []
+    p = position_of("flow")
+    solved: list[int] = []
     positions = p.positions
-    monkeypatch.setattr(p, "positions", lambda n: solved.append(n) or positions(n))
+
+    def counted(n: int) -> Any:
+        solved.append(n)
+        return positions(n)
+
+    monkeypatch.setattr(p, "positions", counted)
     x = torch.randn(2, 70, D, dtype=torch.float64)
     mask = torch.ones(2, 70, dtype=torch.bool)
     expected = p.encode(x, mask)

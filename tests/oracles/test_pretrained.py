@@ -163,7 +163,7 @@ class TestPooling:
         assert (read.last - read.first + 1).tolist() == [1, 4, 1]
 
     @pytest.mark.parametrize("pooling", ["mean", "first", "max"])
-    def test_pooling_by_loops(self, pooling: str) -> None:
+    def test_pooling_by_loops(self, pooling: Any) -> None:
         """With a second character of four subwords, one of two, and padding."""
         vectors, n_subwords = torch.randn(2, 3, 4, 5), [[1, 4, 2], [1, 0, 0]]
         weight = torch.tensor(
@@ -187,7 +187,7 @@ class TestPooling:
         assert not one[3].any()
 
     @pytest.mark.parametrize("layers", ["last_four", "mix_last_four"])
-    def test_the_last_four_layers(self, layers: str) -> None:
+    def test_the_last_four_layers(self, layers: Any) -> None:
         opened, tokenizer = deep_model()
         p, text = build_pretrained(opened, tokenizer, layers=layers, dropout=0.0).eval(), "重庆人和药店"
         with torch.no_grad():

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hanlattice.corpus.tokens import fits_tokens
 from hanlattice.document import Document, Entity
@@ -62,7 +62,8 @@ def carried(document: Document, carries: Carries) -> tuple[Document | None, Coun
     for feature, attribute in (("scores", "score"), ("values", "value")):
         if feature not in holds:
             _count(lost, feature, sum(getattr(entity, attribute) is not None for entity in entities))
-            entities = tuple(replace(entity, **{attribute: None}) for entity in entities)
+            without: Any = {attribute: None}
+            entities = tuple(replace(entity, **without) for entity in entities)
     if document.id is not None and "ids" not in holds:
         _count(lost, "ids", 1)
         changes["id"] = None
