@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tiny
-from hanlattice import api, corpus, training
+from hanlattice import api, corpus
 from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
@@ -18,7 +18,8 @@ from hanlattice.embeddings.characters import Characters
 from hanlattice.errors import ConfigError
 from hanlattice.model.folder import CONFIG, LEXICON
 from hanlattice.pipeline import NER
-from hanlattice.training.fine_tuning import _copy_tags, copy_weights, settings_for_fine_tuning
+from hanlattice.training import Silent
+from hanlattice.training.fine_tuning import LEAST_STEPS, _copy_tags, copy_weights, settings_for_fine_tuning
 
 
 def further(place: Path) -> Path:
@@ -37,7 +38,8 @@ def further(place: Path) -> Path:
 def going_on(place: Path, **settings: object) -> Config:
     path = str(further(place))
     config = settings_for_fine_tuning(str(tiny.trained()))
-    return config.with_settings({"data": {"train": path, "dev": path}, "training": {"epochs": 1, **settings}})
+    training = {"epochs": 1, "least_steps": 0, **settings}
+    return config.with_settings({"data": {"train": path, "dev": path}, "training": training})
 
 
 def test_corpora_and_word_lists_of_the_start_are_not_read(tmp_path: Path) -> None:
@@ -70,19 +72,27 @@ def test_the_initial_model_predicts_like_its_start(tmp_path: Path) -> None:
 
 
 def test_new_entities_are_learned_and_old_ones_kept(tmp_path: Path) -> None:
-    config = going_on(tmp_path, epochs=10)
+    config = going_on(tmp_path, epochs=100, evaluate_from=100)
     run = api.train(config, output=tmp_path / "model")
     assert run.dev.micro.f1 == 1.0
     assert api.evaluate(api.load(run.folder), tiny.documents()).micro.f1 > 0.9
+
+
+def test_a_small_corpus_is_read_more_often_for_enough_steps(tmp_path: Path) -> None:
+    assert settings_for_fine_tuning(str(tiny.trained())).training.least_steps == LEAST_STEPS
+    config = going_on(tmp_path, epochs=2, batch_size=3, least_steps=7)
+    progress = api.train(config, output=tmp_path / "model").progress
+    assert (progress.epoch, progress.step) == (4, 8)  # an epoch of the six sentences has two steps
 
 
 def test_other_labels_get_a_new_decoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = [Document("李明在北京", (Entity("李明", "名", 0, 2),))] * 4
     corpus.write(texts, tmp_path / "names.jsonl", "jsonl")
     data = {"train": str(tmp_path / "names.jsonl"), "dev": str(tmp_path / "names.jsonl")}
-    config = settings_for_fine_tuning(str(tiny.trained())).with_settings({"data": data, "training": {"epochs": 8}})
+    training = {"epochs": 100, "least_steps": 0, "evaluate_from": 100}
+    config = settings_for_fine_tuning(str(tiny.trained())).with_settings({"data": data, "training": training})
 
-    class Listening(training.Silent):
+    class Listening(Silent):
         said: list[str] = []  # noqa: RUF012
 
         def say(self, message: str) -> None:

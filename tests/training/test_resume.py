@@ -15,6 +15,7 @@ from torch import Tensor, nn
 import hanlattice
 import tiny
 from hanlattice import api, training
+from hanlattice.cli import main
 from hanlattice.config.files import load_config
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
@@ -90,14 +91,17 @@ class TestChangedSettings:
         again = load_config(tmp_path / "run" / CONFIG).with_settings({"encoder": {"dilations": [1, 2]}})
         assert api.train(again, output=tmp_path / "run", resume=True).progress.epoch == 3
 
-    def test_the_command(self, tmp_path: Path) -> None:
+    def test_the_command(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         stopped(tmp_path / "run", tiny.config(epochs=3))
-        command = [sys.executable, "-m", "hanlattice", "train", "--output", str(tmp_path / "run"), "--resume"]
-        done = subprocess.run([*command, "--seed", "9"], capture_output=True, text=True, check=False)
-        assert done.returncode == 1
-        assert "cannot be resumed with other settings: training.seed (9, not 1)" in done.stderr
-        done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        command = ["train", "--output", str(tmp_path / "run"), "--resume"]
+        with pytest.raises(SystemExit) as left:
+            main([*command, "--seed", "9"])
+        assert left.value.code == 1
+        assert "cannot be resumed with other settings: training.seed (9, not 1)" in capsys.readouterr().err
+        with pytest.raises(SystemExit) as left:
+            main([*command, "--quiet"])
+        assert not left.value.code
+        assert epochs(tmp_path / "run") == [1, 2, 3]
 
 
 class TestProlonged:
