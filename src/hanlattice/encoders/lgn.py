@@ -233,7 +233,7 @@ class Cell(nn.Module):
             wide = torch.cat([gathered, shared.expand(-1, gathered.shape[1], -1)], -1)
             return self.gates(torch.cat([*kept, self.dropout(wide)], -1))
         own = torch.cat([*kept, gathered], -1)
-        of_own, of_shared = self.gates.weight.split([own.shape[-1], shared.shape[-1]], 1)
+        of_own, of_shared = torch.split(self.gates.weight, [own.shape[-1], shared.shape[-1]], 1)
         return linear(own, of_own, self.gates.bias) + linear(shared, of_shared)
 
 
