@@ -27,7 +27,7 @@ def test_convert_between_schemes_and_back(tmp_path: Path) -> None:
     for ending in ("bio", "bioes", "bilou", "jsonl", "cmeee", "bmes"):
         target = tmp_path / f"b.{ending}"
         result = run("convert", source, target)
-        assert (result.exit_code, result.output) == (0, "")
+        assert (result.exit_code, result.output) == (0, f"wrote {target}\n")
         source = target
     assert (tmp_path / "b.bmes").read_text() == (tmp_path / "a.bmes").read_text() + "\n"
     assert "在\tU-Y" in (tmp_path / "b.bilou").read_text()
@@ -99,6 +99,7 @@ def test_convert_drops_ids_and_columns_with_a_note(tmp_path: Path) -> None:
     result = run("convert", path, target)
     assert result.exit_code == 0, result.output
     assert result.stderr.splitlines() == [
+        f"wrote {target}",
         f"note: bmes holds no ids: 3 left out, first at {path}:1",
         f"note: bmes holds no column 'by': 3 left out, first at {path}:1",
     ]
