@@ -110,9 +110,7 @@ class TokenClassifier:
         self.ner, self.aggregation_strategy = ner, aggregation_strategy
 
     @overload
-    def __call__(  # type: ignore[overload-overlap]  # a str also iterates
-        self, inputs: str, *, batch_size: int = BATCH
-    ) -> list[dict[str, Any]]: ...  # type: ignore[overload-overlap]
+    def __call__(self, inputs: str, *, batch_size: int = BATCH) -> list[dict[str, Any]]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, inputs: Iterable[str], *, batch_size: int = BATCH) -> list[list[dict[str, Any]]]: ...
     def __call__(

@@ -12,7 +12,7 @@ ENTITIES = {"PER": "PERSON", "LOC": "LOCATION", "ORG": "ORGANIZATION"}
 """The entity of Presidio for each label of the packaged model that has one."""
 
 
-class HanlatticeRecognizer(EntityRecognizer):  # type: ignore[misc]  # Presidio may be missing  # type: ignore[misc, unused-ignore]
+class HanlatticeRecognizer(EntityRecognizer):  # type: ignore[misc, unused-ignore]
     """Finds the entities of a hanlattice model.
 
     Args:
