@@ -37,6 +37,7 @@ ROWS = (
     (
         "model.weights",
         "engines.native",
+        "engines.linear",
         "engines.onnx",
         "engines.numpy",
         "engines.graph",
@@ -77,6 +78,7 @@ WITHOUT_TORCH = (
     "hanlattice.engines.onnx",
     "hanlattice.engines.numpy",
     "hanlattice.engines.native.tagger",
+    "hanlattice.training.linear.run",
     "hanlattice.serving.worker",
     "hanlattice.annotation.__main__",
     "hanlattice.cli.annotate",

@@ -1,6 +1,7 @@
 """Tests of the measurements of throughput, latency, start-up and memory, and of `hanlattice benchmark`."""
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,17 @@ import pytest
 
 import tiny
 from hanlattice.benchmark import (
+    OTHER_TAGGERS,
     measure_latency,
+    measure_ratios,
     measure_startup,
     measure_throughput,
+    other_taggers,
     random_text,
     split_text,
 )
 from hanlattice.cli import benchmark, main
-from hanlattice.errors import ModelError
+from hanlattice.errors import HanlatticeError, ModelError
 from hanlattice.lexicon import Lexicon
 
 
@@ -79,6 +83,68 @@ def test_startup() -> None:
     assert 20 < startup.memory <= startup.memory_in_use < 4000
     with pytest.raises(ModelError, match="no such folder"):
         measure_startup({"model_folder": "nowhere"}, ["一"])
+
+
+def busy(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+class BusyModel:
+    """Takes 4 ms of processor time for each text, and much longer on the clock."""
+
+    def pipe(self, texts: list[str], batch_size: int) -> Any:
+        for text in texts:
+            busy(0.004)
+            time.sleep(0.01)
+            yield text
+
+
+def test_ratios_are_those_of_processor_time() -> None:
+    others = {"slow": lambda text: busy(0.012), "fast": lambda text: busy(0.001)}
+    slow, fast = measure_ratios(BusyModel(), others, ["甲乙"] * 5, batch_size=4, rounds=3)  # type: ignore[arg-type]
+    assert (slow.system, fast.system, slow.length) == ("slow", "fast", 2)
+    assert slow.min <= slow.median <= slow.max
+    assert slow.median == pytest.approx(3, rel=0.4)
+    assert fast.median == pytest.approx(0.25, rel=0.4)
+    assert slow.characters_per_second == pytest.approx(500, rel=0.4)
+    assert slow.system_characters_per_second == pytest.approx(slow.characters_per_second / slow.median, rel=0.3)
+
+
+def test_other_taggers() -> None:
+    with pytest.raises(HanlatticeError, match="no comparison with 'thulac'; it is one of jieba, rjieba"):
+        other_taggers(["thulac"])
+    for name in OTHER_TAGGERS:
+        pytest.importorskip(name)
+        assert [next(iter(row)) for row in other_taggers([name])[name]("北京在中国")] == ["北京", "在", "中国"]
+
+
+def test_a_tagger_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+    with pytest.raises(HanlatticeError, match="the comparison with rjieba needs: pip install rjieba"):
+        other_taggers(["rjieba"])
+
+
+def test_comparison_on_the_command_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(OTHER_TAGGERS, "jieba", lambda: list)
+    monkeypatch.setattr(benchmark, "CHARACTERS", 160)
+    (tmp_path / "text.txt").write_text("李明在北京工作。" * 40, encoding="utf-8")
+    options = [f"--text={tmp_path / 'text.txt'}", "--lengths=8,20", "--against", "jieba", "--rounds", "3"]
+    assert status(*options) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[0].split()[:3] == ["text", "compared", "with"]
+    assert lines[1].split()[:3] == ["text.txt", "jieba", "8"]
+    assert status(*options, "--format", "jsonl") == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["text"], row["system"], row["length"]) for row in rows] == [
+        ("text.txt", "jieba", 8),
+        ("text.txt", "jieba", 20),
+    ]
+    assert all(row["min"] <= row["median"] <= row["max"] for row in rows)
 
 
 def status(*options: str) -> int:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hanlattice.config.files import load_config
+from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import DEVICE, Config
 from hanlattice.document import Document
+from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.engines.numpy import NumpyTagger
 from hanlattice.engines.onnx import ExportedTagger
@@ -20,7 +22,7 @@ from hanlattice.evaluation.scores import Report
 from hanlattice.kernels.library import supports_int8
 from hanlattice.model.folder import ModelFolder
 from hanlattice.patterns import Patterns, patterns_of
-from hanlattice.pipeline import NER
+from hanlattice.pipeline import NER, Engine
 
 if TYPE_CHECKING:
     from hanlattice.training import Run, Watcher
@@ -64,7 +66,8 @@ def load(
     """Open a model; the network is never used.
 
     Args:
-        model_folder: the folder of a model, None for the model in the package.
+        model_folder: the folder of a model; ``lite`` for the small and fast model in the package, None or
+            ``default`` for the accurate one.
         device: the torch device, such as ``cpu`` or ``cuda:1``; the other engines run on the CPU only.
         engine: ``native`` uses C kernels, ``onnx`` runs an exported model on ONNX Runtime, and ``numpy`` needs
             neither, all three without torch; ``torch`` runs any model. ``auto`` tries them in this order and takes
@@ -156,13 +159,19 @@ def _first(
 
 
 def _open_torch(folder: ModelFolder, device: str, convention: str, trust: bool) -> NER:
+    if linear_settings(folder.config) is not None:
+        raise EngineError(
+            f"{folder.path} is a linear tagger, which runs on the CPU without torch; use engine='native'"
+        )
     need_torch("engine='torch'")
     from hanlattice.model import weights
 
     return weights.load_model(folder.path, device=device, convention=convention, trust=trust)
 
 
-def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> NativeTagger:
+def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> Engine:
+    if linear_settings(folder.config) is not None:
+        return LinearTagger.open(folder)
     wanted = _wants_int8(folder, int8)
     if wanted and not supports_int8():
         warnings.warn(
@@ -217,15 +226,28 @@ def train(
 
     Raises:
         ConfigError, DataError: see :func:`hanlattice.training.train`.
-        EngineError: torch is not installed.
+        EngineError: the model needs torch, which is not installed.
     """
-    need_torch("training")
     base = config if isinstance(config, Config) else load_config(config)
     named = {"train": [train] if isinstance(train, str) else train and list(train), "dev": dev, "test": test}
     base = base.with_settings({"data": {k: v for k, v in named.items() if v is not None}})
-    from hanlattice import training
+    return run_training(base.with_settings(settings or {}), output, resume=resume, watcher=watcher)
 
-    return training.train(base.with_settings(settings or {}), output, resume=resume, watcher=watcher)
+
+def run_training(
+    config: Config, output: str | Path, *, resume: bool = False, watcher: "Watcher | None" = None
+) -> "Run":
+    """Train the kind of model that a configuration describes; see :func:`train`."""
+    if linear_settings(config) is not None:
+        if resume:
+            raise ConfigError("a linear tagger is trained in minutes and cannot be resumed; start again")
+        from hanlattice.training.linear.run import train_linear
+
+        return train_linear(config, output, watcher=watcher)
+    need_torch("training")
+    from hanlattice.training.run import train as train_with_torch
+
+    return train_with_torch(config, output, resume=resume, watcher=watcher)
 
 
 def evaluate(ner: NER, documents: str | Path | Iterable[Document], *, partial: bool = False) -> Report:

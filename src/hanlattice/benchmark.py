@@ -4,14 +4,16 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import cycle
+from statistics import median
 from typing import Any
 
 import numpy as np
 
-from hanlattice.errors import ModelError
+from hanlattice.errors import HanlatticeError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 
@@ -21,6 +23,9 @@ WORD_RATE = 0.35
 COMMON_CHARACTERS = (
     "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面而方后"
 )
+
+Tagging = Callable[[str], Any]
+"""A function from a text to words with tags."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,29 @@ class Startup:
     first_answer: float
     memory: float
     memory_in_use: float
+
+
+@dataclass(frozen=True)
+class SpeedRatio:
+    """How many times as fast a model is as another tagger, in processor time.
+
+    Attributes:
+        length: characters of each text.
+        system: the other tagger.
+        characters_per_second: median of the model.
+        system_characters_per_second: median of the other tagger.
+        min: the smallest ratio of a round; both run in each round, one after the other.
+        median: the median of the ratios.
+        max: the largest ratio.
+    """
+
+    length: int
+    system: str
+    characters_per_second: float
+    system_characters_per_second: float
+    min: float
+    median: float
+    max: float
 
 
 def random_text(lexicon: Lexicon, characters: int, seed: int = 0) -> str:
@@ -120,6 +148,83 @@ def measure_latency(ner: NER, texts: Sequence[str], seconds: float) -> Latency:
         ner(text)
         times.append(1e3 * (time.perf_counter() - start))
     return Latency(len(texts[0]), *(float(x) for x in np.percentile(times, (50, 95, 99))))
+
+
+def _jieba() -> Tagging:
+    import jieba
+    import jieba.posseg
+
+    jieba.setLogLevel("ERROR")
+    return jieba.posseg.lcut  # type: ignore[no-any-return]
+
+
+def _rjieba() -> Tagging:
+    import rjieba
+
+    return rjieba.tag  # type: ignore[no-any-return]
+
+
+OTHER_TAGGERS: dict[str, Callable[[], Tagging]] = {"jieba": _jieba, "rjieba": _rjieba}
+"""Other taggers by the name of their package: each returns its function from a text to words with tags."""
+
+
+def other_taggers(names: Sequence[str]) -> dict[str, Tagging]:
+    """The functions of other taggers, by their names.
+
+    Raises:
+        HanlatticeError: a tagger is unknown or not installed.
+    """
+    found = {}
+    for name in names:
+        if name not in OTHER_TAGGERS:
+            raise HanlatticeError(f"there is no comparison with {name!r}; it is one of {', '.join(OTHER_TAGGERS)}")
+        try:
+            found[name] = OTHER_TAGGERS[name]()
+        except ImportError:
+            raise HanlatticeError(f"the comparison with {name} needs: pip install {name}") from None
+    return found
+
+
+def measure_ratios(
+    ner: NER, others: Mapping[str, Tagging], texts: Sequence[str], *, batch_size: int, rounds: int
+) -> list[SpeedRatio]:
+    """Compare the speed of a model with that of other taggers, on texts of equal length.
+
+    In each round all systems read all texts, one system after another, and only speeds of the same round are
+    divided by each other: if the machine is slower for some time, it is slower for all. Times are processor time.
+    Before the first round each system reads all texts once.
+
+    Args:
+        others: functions from a text to words with tags.
+        batch_size: texts that the model reads together; the others read one text per call.
+        rounds: how many rounds are measured.
+    """
+
+    def read_all(tag: Tagging) -> None:
+        for text in texts:
+            tag(text)
+
+    def predict() -> None:
+        for _ in ner.pipe(texts, batch_size=batch_size):
+            pass
+
+    systems: dict[str, Callable[[], None]] = {"": predict}
+    systems |= {name: partial(read_all, tag) for name, tag in others.items()}
+    for read in systems.values():
+        read()
+    seconds: dict[str, list[float]] = {name: [] for name in systems}
+    for _ in range(rounds):
+        for name, read in systems.items():
+            start = time.process_time()
+            read()
+            seconds[name].append(max(time.process_time() - start, 1e-9))
+    n = sum(map(len, texts))
+    found = []
+    for name in others:
+        ratios = [other / own for own, other in zip(seconds[""], seconds[name], strict=True)]
+        speeds = n / median(seconds[""]), n / median(seconds[name])
+        found.append(SpeedRatio(len(texts[0]), name, *speeds, min(ratios), median(ratios), max(ratios)))
+    return found
 
 
 def measure_startup(settings: dict[str, Any], texts: Iterable[str]) -> Startup:

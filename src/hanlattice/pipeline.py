@@ -326,11 +326,17 @@ class NER:
             sentences = self.reader.read(window_texts, lexicon, self.vocabulary.labels_of(convention))
             found = self.engine.find(sentences, head, batch_size=batch_size)
         documents, first = [], 0
+        nested, edges = self.engine.is_nested(head), self._edges(convention)
+        patterns = self.patterns if overrides.patterns is None else overrides.patterns
         words = [_Words(self, texts[i : i + batch_size], overrides) for i in range(0, len(texts), batch_size)]
         for i, (text, plain, ws) in enumerate(zip(texts, normalised, cut, strict=True)):
-            part = slice(first, first + len(ws))
-            entities = self._entities(text, plain, ws, found[part], overrides)
-            lattice = partial(_lattice, text, plain, ws, sentences[part], lexicon)
+            spans = found[first : first + len(ws)]
+            entities: tuple[Entity, ...] = ()
+            if any(spans) or overrides.force is not None:
+                entities = _entities(text, plain, ws, spans, overrides, edges=edges, nested=nested)
+            if patterns:
+                entities = self._with_patterns(text, plain, entities, patterns, overrides, nested)
+            lattice = partial(_lattice, text, plain, ws, sentences, first, lexicon)
             read_words = partial(words[i // batch_size].of, i % batch_size)
             documents.append(Document(text, entities, read_lattice=lattice, read_words=read_words))
             first += len(ws)
@@ -342,26 +348,6 @@ class NER:
         only = Overrides(lexicon=overrides.lexicon, convention=WORDS, patterns=False)
         found = self._predict(texts, only, max(len(texts), 1))
         return [words_of(document.text, document.entities) for document in found]
-
-    def _entities(
-        self,
-        text: str,
-        plain: Normalised,
-        ws: Sequence[Window],
-        found: Sequence[Sequence[ScoredSpan]],
-        overrides: Overrides,
-    ) -> tuple[Entity, ...]:
-        """The entities of a text from the spans found in each of its windows."""
-        convention = overrides.convention or self.convention
-        nested = self.engine.is_nested(self._head_of(convention))
-        spans = merge_windows(ws, found, nested=nested)
-        spans = trim_edges(plain.text, spans, self._edges(convention))
-        spans = apply_rules(
-            plain.text, spans, threshold=overrides.threshold, block=overrides.block, force=overrides.force
-        )
-        entities = entities_of(text, plain, spans, nested=nested)
-        patterns = self.patterns if overrides.patterns is None else overrides.patterns
-        return entities if not patterns else self._with_patterns(text, plain, entities, patterns, overrides, nested)
 
     def _with_patterns(
         self,
@@ -406,6 +392,24 @@ class _Words:
         return self._found[i]
 
 
+def _entities(
+    text: str,
+    plain: Normalised,
+    ws: Sequence[Window],
+    found: Sequence[Sequence[ScoredSpan]],
+    overrides: Overrides,
+    *,
+    edges: Edges,
+    nested: bool,
+) -> tuple[Entity, ...]:
+    """The entities of a text from the spans found in each of its windows."""
+    spans = trim_edges(plain.text, merge_windows(ws, found, nested=nested), edges)
+    if overrides is not _NONE:
+        threshold, block, force = overrides.threshold, overrides.block, overrides.force
+        spans = apply_rules(plain.text, spans, threshold=threshold, block=block, force=force)
+    return entities_of(text, plain, spans, nested=nested)
+
+
 def _shown(thing: object) -> str:
     """A value of a wrong type, for an error message."""
     text = repr(thing)
@@ -435,10 +439,12 @@ def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention:
             )
 
 
-def _lattice(text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, lexicon: Lexicon) -> Lattice:
-    """The words that were matched in a text, with offsets in the text as given."""
+def _lattice(
+    text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, first: int, lexicon: Lexicon
+) -> Lattice:
+    """The words that were matched in a text, with offsets in the text as given; ``first`` is its first sentence."""
     matched: dict[tuple[int, int], None] = {}
-    for window, sentence in zip(ws, sentences, strict=True):
+    for window, sentence in zip(ws, sentences[first : first + len(ws)], strict=True):
         for start, end in zip(sentence.start.tolist(), sentence.end.tolist(), strict=True):
             matched[window.start + start, window.start + end] = None
     spans = sorted(matched)

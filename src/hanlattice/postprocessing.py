@@ -41,9 +41,11 @@ def trim_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[Sco
     See :func:`hanlattice.text.edges.trimmed`. A span of which nothing is left is dropped. Discontinuous spans stay
     as they are. Of spans that become equal, the one with the highest score is kept.
     """
+    places = [(s.start, s.end) if s.gaps else trimmed(text, s.start, s.end, edges) for s in spans]
+    if all(place == span[:2] for place, span in zip(places, spans, strict=True)):
+        return sorted(spans)
     kept: dict[Span, ScoredSpan] = {}
-    for span in spans:
-        place = (span.start, span.end) if span.gaps else trimmed(text, span.start, span.end, edges)
+    for span, place in zip(spans, places, strict=True):
         if place is None:
             continue
         span = span._replace(start=place[0], end=place[1])

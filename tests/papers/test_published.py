@@ -21,7 +21,7 @@ from hanlattice.config.parts import Part
 from hanlattice.config.settings import Config
 
 FOLDER = Path(hanlattice.__file__).parent / "papers"
-OURS = ("decoders/*", "equal/*", "hanlattice/*")  # compared with each other, published by no one
+OURS = ("decoders/*", "equal/*", "hanlattice/*", "linear/*")  # compared with each other, published by no one
 PUBLISHED: dict[str, dict[str, Any]] = tomllib.loads(
     (Path(__file__).parent / "published.toml").read_text(encoding="utf-8")
 )

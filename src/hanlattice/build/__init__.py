@@ -23,6 +23,7 @@ from hanlattice.build.decoders import DECODERS
 from hanlattice.build.embeddings import EMBEDDINGS
 from hanlattice.build.encoders import ENCODERS
 from hanlattice.build.settings import choose, construct, library_paths, trusting
+from hanlattice.config.linear import linear_settings
 from hanlattice.config.parts import Part
 from hanlattice.config.settings import Config, ConventionConfig
 from hanlattice.embeddings.initial_weights import Tables
@@ -88,6 +89,8 @@ def check(config: Config) -> None:
     Raises:
         ConfigError: a part or one of its settings does not exist, or a value is of the wrong type.
     """
+    if linear_settings(config) is not None:
+        return
     choose("embedding", config.embedding, EMBEDDINGS)
     choose("encoder", config.encoder, ENCODERS)
     choose("decoder", config.decoder, DECODERS)

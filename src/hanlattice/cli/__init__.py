@@ -19,6 +19,7 @@ from hanlattice.errors import HanlatticeError, UnknownConvention
 COMMANDS = {
     "predict": "Find the entities of texts, files or standard input.",
     "train": "Train a model on a corpus.",
+    "distill": "Train a fast model from the output of an accurate one.",
     "evaluate": "Score a model on a corpus.",
     "calibrate": "Write a copy of a model with calibrated confidences.",
     "compare": "Train and score several systems with several seeds.",

@@ -34,7 +34,7 @@ from hanlattice.errors import DataError, HanlatticeError
 CHARACTERS = 20_000  # length of the text that is read repeatedly
 
 if TYPE_CHECKING:
-    from hanlattice.benchmark import Latency, Startup, Throughput
+    from hanlattice.benchmark import Latency, SpeedRatio, Startup, Throughput
 
 
 def benchmark(
@@ -53,15 +53,33 @@ def benchmark(
     block: BlockOption = None,
     threshold: ThresholdOption = 0.0,
     seconds: Annotated[float, typer.Option(min=0.01, help="Time for each measurement.")] = 1.0,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare with other taggers instead, such as jieba,rjieba: ratios of speeds in processor time."
+        ),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of a comparison.")] = 9,
     format: Annotated[str, typer.Option(help="table or jsonl.")] = "table",  # noqa: A002
     trust: TrustOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Measure throughput (characters and sentences per second), latency, start-up time and memory.
 
+    With --against, compare the speed of the model with that of other taggers: texts of each length in --lengths,
+    the model in batches of the last of --batch-sizes, the other taggers one text per call.
+
     Results depend on the machine and its load: compare only results measured at the same time.
     """
-    from hanlattice.benchmark import measure_latency, measure_startup, measure_throughput, random_text, split_text
+    from hanlattice.benchmark import (
+        measure_latency,
+        measure_ratios,
+        measure_startup,
+        measure_throughput,
+        other_taggers,
+        random_text,
+        split_text,
+    )
 
     sizes, batches = _numbers(lengths, "--lengths"), _numbers(batch_sizes, "--batch-sizes")
     if format not in ("table", "jsonl"):
@@ -89,6 +107,16 @@ def benchmark(
     texts = {length: split_text(source, length, -(-CHARACTERS // length)) for length in sizes}
     if not quiet:
         typer.echo(f"{type(ner.engine).__name__}, {threads or 'all'} threads", err=True)
+    if against is not None:
+        others = other_taggers([name.strip() for name in against.split(",")])
+        with following(ner, force, block, threshold):
+            ratios = [
+                ratio
+                for n in sizes
+                for ratio in measure_ratios(ner, others, texts[n], batch_size=batches[-1], rounds=rounds)
+            ]
+        _print_ratios(text.name if text else "generated text", ratios, format)
+        return
     with following(ner, force, block, threshold):
         speeds = [measure_throughput(ner, texts[n], size, seconds) for n in sizes for size in batches]
         latencies = [measure_latency(ner, texts[n][:200], seconds) for n in sizes]
@@ -117,6 +145,28 @@ def _text(path: Path) -> str:
     if not found:
         raise DataError("holds no text", path)
     return found
+
+
+def _print_ratios(name: str, ratios: "list[SpeedRatio]", format: str) -> None:  # noqa: A002
+    """Print a comparison on the text with this name."""
+    if format == "jsonl":
+        typer.echo("\n".join(json.dumps({"text": name, **asdict(ratio)}) for ratio in ratios))
+        return
+    numbers = ("characters", "characters/s", "its characters/s", "ratio: min", "median", "max")
+    print_table(
+        [Column("text", False), Column("compared with", False), *(Column(title, True) for title in numbers)],
+        [
+            (
+                name,
+                r.system,
+                str(r.length),
+                *(f"{speed:,.0f}" for speed in (r.characters_per_second, r.system_characters_per_second)),
+                *(f"{ratio:.2f}" for ratio in (r.min, r.median, r.max)),
+            )
+            for r in ratios
+        ],
+        sys.stdout,
+    )
 
 
 def _print(speeds: "list[Throughput]", latencies: "list[Latency]", startup: "Startup") -> None:

@@ -53,18 +53,17 @@ def train(
 
     Any setting can be given as a dotted option, such as --encoder.layers 2 or --training.epochs 20. If a run was
     stopped, even by a crash, --resume continues it to the same result. Under torchrun, several processes train one
-    model.
+    model. A linear tagger (--paper linear/...) is trained without torch and cannot be resumed.
     """
-    from hanlattice.api import need_torch
+    from hanlattice.api import need_torch, run_training
     from hanlattice.config.files import load_config, overridden
-
-    need_torch("training")
-    from hanlattice.training.distributed import exit_process, is_first_process
-    from hanlattice.training.fine_tuning import settings_for_fine_tuning
-    from hanlattice.training.run import train as run_training
+    from hanlattice.config.linear import linear_settings
 
     file = _settings_file(config, paper, output if resume else None)
     if start is not None and file is None:
+        need_torch("fine-tuning")
+        from hanlattice.training.fine_tuning import settings_for_fine_tuning
+
         base = overridden(settings_for_fine_tuning(start, trust=trust), ctx.meta["settings"])
         lexicon = [*base.lexicon.files, *(lexicon or [])]
     else:
@@ -77,12 +76,17 @@ def train(
     }
     settings = base.with_settings(without_unset(named))
     try:
-        with _progress(settings, quiet) as watcher:
+        with progress(settings, quiet) as watcher:
             run = run_training(settings, output, resume=resume, watcher=watcher)
     except KeyboardInterrupt:
         raise Interrupted(_how_to_resume(output)) from None
+    if linear_settings(settings) is not None:
+        print_scores(run, quiet)
+        return
+    from hanlattice.training.distributed import exit_process, is_first_process
+
     if is_first_process():
-        _print_scores(run, quiet)
+        print_scores(run, quiet)
     exit_process()
 
 
@@ -100,7 +104,7 @@ def _settings_file(config: Path | None, paper: str | None, resumed: Path | None)
 
 
 @contextmanager
-def _progress(config: "Config", quiet: bool) -> "Iterator[Watcher]":
+def progress(config: "Config", quiet: bool) -> "Iterator[Watcher]":
     from rich.console import Console
 
     from hanlattice.cli.progress import TrainingBar, TrainingLines
@@ -124,7 +128,7 @@ def _how_to_resume(output: Path) -> str:
     return f"stopped; to resume from the last finished epoch: hanlattice train --output {output} --resume"
 
 
-def _print_scores(run: "Run", quiet: bool) -> None:
+def print_scores(run: "Run", quiet: bool) -> None:
     for name, report in (("dev", run.dev), ("test", run.test)):
         if report is not None:
             typer.echo(f"{name} (best epoch {run.progress.best_epoch} by dev F1)\n{report}\n")

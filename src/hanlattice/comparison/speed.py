@@ -15,9 +15,9 @@ import numpy as np
 from hanlattice.config.settings import Config
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.training import Silent
-from hanlattice.training.checkpoint import Progress
 from hanlattice.training.device import device_of
 from hanlattice.training.prepare import Prepared, prepare
+from hanlattice.training.progress import Progress
 
 Item = TypeVar("Item")
 

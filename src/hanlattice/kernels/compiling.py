@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-SOURCES = ("trie.c", "flat.c", "chain.c", "level.c")
+SOURCES = ("trie.c", "flat.c", "chain.c", "linear.c", "level.c")
 FLAGS = ("-O3", "-std=gnu11", "-fno-math-errno", "-shared", "-fPIC")
 
 # Compiler flags of each instruction set, in the order of processor_level() in level.c.

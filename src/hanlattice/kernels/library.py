@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import CDLL, c_int64, c_void_p
+from ctypes import CDLL, c_double, c_int64, c_void_p
 from functools import cache
 
 import numpy as np
@@ -46,6 +46,12 @@ def opened(level: str) -> CDLL:
     found.trie_search.argtypes = (c_void_p, c_void_p, *(c_int64,) * 5, c_void_p, c_void_p)
     found.chain_find.restype = c_int64
     found.chain_find.argtypes = (c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p)
+    found.linear_index.restype, found.linear_index.argtypes = None, (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
+    found.linear_find.restype, found.linear_find.argtypes = c_int64, (c_void_p,) * 3
+    found.linear_count.restype, found.linear_count.argtypes = c_int64, (*(c_void_p,) * 4, c_int64)
+    found.linear_select.restype, found.linear_select.argtypes = c_int64, (*(c_void_p,) * 3, *(c_int64,) * 3)
+    found.linear_learn.restype = c_double
+    found.linear_learn.argtypes = (*(c_void_p,) * 3, c_int64, c_void_p)
     return found
 
 

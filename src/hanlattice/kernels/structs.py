@@ -5,7 +5,7 @@ The sizes are compared with those of the compiled code when a library is opened:
 """
 
 import ctypes
-from ctypes import c_int64, c_void_p
+from ctypes import c_double, c_int64, c_uint64, c_void_p
 from typing import Any
 
 
@@ -47,10 +47,28 @@ CHAIN = _struct(
 )
 FOUND = _struct("Found", **_all(c_void_p, "sentence", "start", "end", "label", "probability"))
 
+# linear.c
+LINEAR_MODEL = _struct(
+    "LinearModel",
+    **_all(c_int64, "lanes", "labels", "n_chars", "n_kinds", "window", "longest"),
+    **_all(c_void_p, "types", "entries"),
+    **_all(c_int64, "slots", "n_rows"),
+    **_all(c_void_p, "rows", "fresh", "inner", "first", "last"),
+    scale=c_double,
+)
+LINES = _struct("Lines", n=c_int64, **_all(c_void_p, "chars", "first_char", "start", "end", "kind", "first_word"))
+NAMES = _struct("Names", **_all(c_void_p, "sentence", "start", "end", "label", "probability", "certainty"))
+LEARNER = _struct(
+    "Learner",
+    **_all(c_void_p, "rows", "row_squares", "small", "small_squares", "tags"),
+    **_all(c_double, "rate", "dropout"),
+    seed=c_uint64,
+)
+
 # trie.c
 TRIE = _struct(
     "Trie", cells=c_void_p, slots=c_int64, first=c_void_p, n_first=c_int64, n_words=c_int64, longest=c_int64
 )
 MATCHES = _struct("Matches", **_all(c_void_p, "start", "end", "word"))
 
-STRUCTS = (TABLE, LINEAR, FLAT, SENTENCES, CHAIN, FOUND, TRIE, MATCHES)
+STRUCTS = (TABLE, LINEAR, FLAT, SENTENCES, CHAIN, FOUND, TRIE, MATCHES, LINEAR_MODEL, LINES, NAMES, LEARNER)

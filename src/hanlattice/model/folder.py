@@ -15,6 +15,7 @@ from hanlattice.config.parts import Kinds, Part, settings_of
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.errors import ConfigError, EngineError, ModelError
+from hanlattice.files import atomic_write
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER, Engine
@@ -44,6 +45,9 @@ TAGS: Mapping[str, Kinds] = {
 }
 Stored = TypeVar("Stored")  # the array type of the library that reads a file
 DEFAULT = Path(__file__).parents[1] / "data" / "default_model"
+LITE = DEFAULT.with_name("lite_model")
+PACKAGED = {"default": DEFAULT, "lite": LITE}
+"""The packaged models by name. To open a folder of the same name, write ``./lite``."""
 
 
 def stored_weights(path: Path, load: Callable[[bytes], dict[str, Stored]]) -> dict[str, Stored]:
@@ -62,6 +66,14 @@ def stored_weights(path: Path, load: Callable[[bytes], dict[str, Stored]]) -> di
         raise EngineError(reason) from None
     except (OSError, SafetensorError, TypeError, ValueError) as error:
         raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
+
+
+def save_lexicon(lexicon: Lexicon, path: Path) -> None:
+    """Write a word list: one word on each line, with its label and weight if it has them."""
+    with atomic_write(path) as stream:
+        for entry in lexicon.entries():
+            traits = [entry.label or "", "" if entry.weight is None else f"{entry.weight:g}"]
+            stream.write("\t".join([entry.text, *traits]).rstrip("\t") + "\n")
 
 
 def decoder_prefix(convention: str) -> str:
@@ -104,14 +116,16 @@ class ModelFolder:
 
     @classmethod
     def open(cls, path: str | Path | None = None) -> "ModelFolder":
-        """The folder at a path, or that of the packaged model.
+        """The folder at a path, or that of a packaged model: ``default``, which is also None, or ``lite``.
 
         Raises:
             ModelError: the folder is missing, broken, or not a model of this library.
         """
-        if path is None and not DEFAULT.is_dir():
-            raise ModelError("this installation has no packaged model; name the folder of one (--model FOLDER)")
-        path = DEFAULT if path is None else Path(path)
+        packaged = PACKAGED.get("default" if path is None else str(path))
+        if packaged is not None and not packaged.is_dir():
+            name = "model" if path is None else f"model {path}"
+            raise ModelError(f"this installation has no packaged {name}; name the folder of one (--model FOLDER)")
+        path = packaged or Path(str(path))
         if not path.is_dir():
             raise ModelError(
                 f"{path}: no such folder; train a model with: hanlattice train --output {path}"

@@ -31,6 +31,7 @@ from hanlattice.model.folder import (
     VOCABULARY,
     WEIGHTS,
     ModelFolder,
+    save_lexicon,
     stored_weights,
 )
 from hanlattice.pipeline import NER
@@ -75,14 +76,6 @@ def save_files(tagger: Tagger, folder: Path) -> None:
     for name, part in tagger.named_modules():
         if isinstance(part, Pretrained | Own | Augmented):
             part.save_files(folder.joinpath(*name.split(".")))
-
-
-def save_lexicon(lexicon: Lexicon, path: Path) -> None:
-    """Write a word list: one word on each line, with its label and weight if it has them."""
-    with atomic_write(path) as stream:
-        for entry in lexicon.entries():
-            traits = [entry.label or "", "" if entry.weight is None else f"{entry.weight:g}"]
-            stream.write("\t".join([entry.text, *traits]).rstrip("\t") + "\n")
 
 
 def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "float32") -> None:

@@ -77,26 +77,37 @@ class Normaliser:
 
     def all(self, texts: Sequence[str]) -> list[Normalised]:
         """Normalise several texts, which is faster than one by one."""
-        if not self.tidy:
-            return self._rewritten(texts)
-        tidied = [tidy(text) if needs_tidying(text) else None for text in texts]
-        given = zip(texts, tidied, strict=True)
-        found = self._rewritten([t if units is None else "".join(u[0] for u in units) for t, units in given])
-        return [n if units is None else _placed(n, units) for n, units in zip(found, tidied, strict=True)]
+        codes = code_points("".join(texts))
+        untidy = self._untidy(texts, codes) if self.tidy else []
+        if not untidy:
+            return self._rewritten(texts, codes)
+        units = {i: tidy(texts[i]) for i in untidy}
+        given = ["".join(u[0] for u in units[i]) if i in units else text for i, text in enumerate(texts)]
+        found = self._rewritten(given, code_points("".join(given)))
+        return [_placed(n, units[i]) if i in units else n for i, n in enumerate(found)]
+
+    def _untidy(self, texts: Sequence[str], codes: NDArray[np.uint32]) -> list[int]:
+        """The indices of the texts that tidying may change; ``codes`` are the code points of all texts."""
+        table = _table(self)
+        table.learn(codes)
+        places = np.flatnonzero(table.untidy[codes])
+        if not len(places):
+            return []
+        ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+        return np.unique(np.searchsorted(ends, places, side="right")).tolist()
 
     def words(self, joined: str) -> str:
         """Normalise words that are joined by NUL characters, as :class:`hanlattice.lexicon.Lexicon` joins them."""
         if self.tidy and needs_tidying(joined):
             return BOUNDARY.join(normal.text for normal in self.all(joined.split(BOUNDARY)))
-        return self._rewritten([joined])[0].text
+        return self._rewritten([joined], code_points(joined))[0].text
 
-    def _rewritten(self, texts: Sequence[str]) -> list[Normalised]:
-        """Apply all options but ``tidy``.
+    def _rewritten(self, texts: Sequence[str], codes: NDArray[np.uint32]) -> list[Normalised]:
+        """Apply all options but ``tidy``; ``codes`` are the code points of all texts.
 
         Most texts are translated by a table. Only texts in which some character is not replaced by exactly one
         (``hard`` positions) are normalised range by range.
         """
-        codes = code_points("".join(texts))
         table = _table(self)
         table.learn(codes)
         target, joins = table.target[codes], table.joins[codes]
@@ -149,13 +160,14 @@ class _Table:
 
     ``target`` is the code point that replaces it, or `_EXPANDS` if it does not become exactly one. ``joins`` is
     True if NFKC may combine it with the characters before it. A text can be cut before any character that does not
-    join: NFKC of the parts, concatenated, is NFKC of the whole.
+    join: NFKC of the parts, concatenated, is NFKC of the whole. ``untidy`` is True if tidying may change it.
     """
 
     def __init__(self, normaliser: Normaliser) -> None:
         self.normaliser = normaliser
         self.target = np.full(COUNT, _UNKNOWN, np.int32)
         self.joins = np.zeros(COUNT, bool)
+        self.untidy = np.zeros(COUNT, bool)
 
     def learn(self, codes: NDArray[np.uint32]) -> None:
         """Compute the entries of code points that have not been seen before."""
@@ -163,6 +175,7 @@ class _Table:
             normal = _nfkc(chr(code), self.normaliser.nfkc)
             mapped = self.normaliser._map(normal)
             self.joins[code] = self.normaliser.nfkc and _joins(chr(code))
+            self.untidy[code] = needs_tidying(chr(code))
             # Last, because for other threads a known target means that the row is complete.
             self.target[code] = ord(mapped) if len(mapped) == 1 else _EXPANDS
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from hanlattice.config.settings import Config
 from hanlattice.evaluation.scores import Report
 from hanlattice.pipeline import NER
-from hanlattice.training.checkpoint import Progress
+from hanlattice.training.progress import Progress
 
 
 def card(config: Config, ner: NER, progress: Progress, dev: Report, test: Report | None) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,32 +15,7 @@ from torch.optim import Optimizer
 from hanlattice.errors import ModelError
 from hanlattice.files import atomic_write
 from hanlattice.training.optimiser import MovingAverage
-
-
-@dataclass
-class Progress:
-    """How far a run is.
-
-    Attributes:
-        epoch: finished epochs.
-        step: finished steps, over all epochs.
-        best_f1: the best dev F1 so far, from 0 to 1.
-        best_epoch: the last epoch with that F1, whose weights are kept.
-        improved: the first epoch with that F1, from which patience counts.
-        seconds: time spent on training.
-    """
-
-    epoch: int = 0
-    step: int = 0
-    best_f1: float = -1.0
-    best_epoch: int = 0
-    improved: int = 0
-    seconds: float = 0.0
-
-    def out_of_patience(self, patience: int) -> bool:
-        """Whether dev F1 has not improved for ``patience`` epochs; never with a patience of 0."""
-        improved = self.improved or self.best_epoch  # older checkpoints have only the latter
-        return improved > 0 and self.epoch - improved >= patience > 0
+from hanlattice.training.progress import Progress
 
 
 def save_checkpoint(

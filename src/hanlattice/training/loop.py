@@ -18,7 +18,6 @@ from hanlattice.errors import HanlatticeError
 from hanlattice.inputs.batch import collate
 from hanlattice.tagger import Tagger
 from hanlattice.training.augmentation import Variation
-from hanlattice.training.checkpoint import Progress
 from hanlattice.training.device import autocast
 from hanlattice.training.distributed import ALONE, Group
 from hanlattice.training.optimiser import (
@@ -29,6 +28,7 @@ from hanlattice.training.optimiser import (
     optimisers,
     set_learning_rate,
 )
+from hanlattice.training.progress import Progress
 from hanlattice.training.tasks import Step, Task, n_steps, steps, total_steps, with_heads
 from hanlattice.training.watcher import Silent, Watcher
 

@@ -4,7 +4,7 @@ import math
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +14,22 @@ from hanlattice.build import check
 from hanlattice.config.files import save_config
 from hanlattice.config.settings import Config
 from hanlattice.evaluation.evaluate import evaluate
-from hanlattice.evaluation.scores import Report
 from hanlattice.files import atomic_write
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.model import weights
 from hanlattice.model.digests import CHECKPOINT, forget, record
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS
 from hanlattice.training.card import card
-from hanlattice.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from hanlattice.training.checkpoint import load_checkpoint, save_checkpoint
 from hanlattice.training.device import check_precision, device_of
 from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.log import Log
 from hanlattice.training.prepare import Prepared, prepare
+from hanlattice.training.progress import Progress, Run
 from hanlattice.training.resume import check_output
 from hanlattice.training.selection import Selection
 from hanlattice.training.tasks import total_steps
 from hanlattice.training.watcher import Silent, Watcher
-
-
-@dataclass(frozen=True)
-class Run:
-    """A finished run: its folder, and the scores of the best epoch on dev and, if there is one, on test."""
-
-    folder: Path
-    progress: Progress
-    dev: Report
-    test: Report | None
 
 
 def train(config: Config, output: str | Path, *, resume: bool = False, watcher: Watcher | None = None) -> Run:

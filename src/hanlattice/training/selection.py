@@ -9,9 +9,9 @@ from hanlattice.embeddings.initial_weights import state_with_all_rows
 from hanlattice.evaluation.evaluate import evaluate
 from hanlattice.model.weights import save_weights
 from hanlattice.pipeline import NER
-from hanlattice.training.checkpoint import Progress
 from hanlattice.training.examples import unpunctuated
 from hanlattice.training.optimiser import MovingAverage
+from hanlattice.training.progress import Progress
 
 
 @dataclass

@@ -1,0 +1,85 @@
+"""``hanlattice distill``: a teacher annotates raw text, and a student learns from it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_unset
+from hanlattice.cli.options import ConventionOption, QuietOption, TestOption, TrainOption, TrustOption
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(cls=DottedOptionsCommand)
+def distill(
+    ctx: typer.Context,
+    texts: Annotated[
+        list[Path], typer.Argument(help="Raw text: files with one paragraph per line; .xz is read too.")
+    ],
+    output: Annotated[Path, typer.Option(help="Folder of the student.", show_default=False)],
+    teacher: Annotated[
+        str, typer.Option(help="Folder of the teacher, or default for the packaged model.")
+    ] = "default",
+    paper: Annotated[str, typer.Option(help="Settings file of the package for the student.")] = "linear/msra",
+    config: Annotated[
+        Path | None, typer.Option(help="Settings of the student in TOML, instead of --paper.")
+    ] = None,
+    corpora: TrainOption = None,
+    dev: Annotated[str | None, typer.Option(help="Corpus on which the best epoch is chosen.")] = None,
+    test: TestOption = None,
+    lexicon: Annotated[
+        list[str] | None, typer.Option(help="Word list or compiled lexicon of the student; may be repeated.")
+    ] = None,
+    characters: Annotated[int, typer.Option(min=1, help="Characters of each file that are read.")] = 1_000_000,
+    held_out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Python file with a class HeldOut: texts for which an instance returns True are left out."
+        ),
+    ] = None,
+    min_score: Annotated[
+        float, typer.Option(min=0, max=1, help="Leave out sentences with an entity below this score.")
+    ] = 0.5,
+    annotated: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for the teacher's sentences; by default OUTPUT.teacher.jsonl. If it exists, it is used."
+        ),
+    ] = None,
+    convention: ConventionOption = None,
+    trust: TrustOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Train a small, fast model from the output of a large one.
+
+    The teacher annotates raw text. The student learns from these sentences and from the corpora of --train. The
+    sentences are written to a file when all are annotated; if the training after that stops, the same command uses
+    this file again. Any setting of the student can be given as a dotted option, such as --training.epochs 10.
+    """
+    from hanlattice.api import load, run_training
+    from hanlattice.cli.train import print_scores, progress
+    from hanlattice.config.files import load_config
+    from hanlattice.training import distillation
+
+    file = annotated or output.with_name(f"{output.name}.teacher.jsonl")
+    base = load_config(config or preset(paper), ctx.meta["settings"])
+    named = {"data": {"train": corpora, "dev": dev, "test": test}, "lexicon": {"files": lexicon}}
+    settings = distillation.with_annotated(base.with_settings(without_unset(named)), file)
+    if file.exists():
+        typer.echo(f"note: the sentences in {file} are used as they are", err=True)
+    else:
+        is_held_out = distillation.held_out(held_out) if held_out else None
+        ner = load(teacher, convention=convention or "", trust=trust)
+        found = distillation.annotate(
+            ner, distillation.raw_sentences(texts, characters, is_held_out), file, min_score=min_score
+        )
+        if not quiet:
+            typer.echo(
+                f"{found.n_sentences:,} sentences with {found.n_characters:,} characters and {found.n_entities:,}"
+                f" entities; {found.n_uncertain:,} with an uncertain entity left out",
+                err=True,
+            )
+    with progress(settings, quiet) as watcher:
+        run = run_training(settings, output, watcher=watcher)
+    print_scores(run, quiet)

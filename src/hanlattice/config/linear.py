@@ -1,0 +1,82 @@
+"""The settings of a linear tagger, which is not an embedding, an encoder and a decoder in PyTorch.
+
+``encoder.name = "linear"`` chooses it. Its embedding is ``ngrams`` and its decoder ``crf``.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hanlattice.config.parts import Kinds, settings_of
+from hanlattice.config.ranges import Range, refuse_outside
+from hanlattice.config.settings import Config
+from hanlattice.errors import ConfigError
+
+NAME = "linear"
+NGRAMS: Kinds = {"window": (int, 3), "longest": (int, 4), "min_count": (int, 2)}
+LINEAR: Kinds = {"feature_dropout": (float, 0.2), "forget": (float, 0.2), "drop": (float, 0.1), "rows": (int, 0)}
+CRF: Kinds = {"scheme": (Literal["BMES"], "BMES")}
+RANGES = {
+    "window": Range(1, 3, "characters"),
+    "longest": Range(1, 4, "characters"),
+    "min_count": Range(1, 255),
+    "rows": Range(0, 2**31 - 1),
+    "feature_dropout": Range(0, 1, without_most=True),
+}
+
+
+@dataclass(frozen=True)
+class LinearSettings:
+    """The settings of a linear tagger.
+
+    Attributes:
+        window: characters before and after a character whose n-grams count for it.
+        longest: characters of the longest n-gram.
+        min_count: occurrences at entities, or beside them, that a feature needs, unless it is of lexicon words.
+        feature_dropout: share of the features that is left out of a sentence in training.
+        forget: share of the matched words that lose their label in an epoch.
+        drop: share of the matched words that are left out in an epoch.
+        rows: the largest number of rows of weights; the others are removed before the last two epochs. 0 keeps all.
+    """
+
+    window: int
+    longest: int
+    min_count: int
+    feature_dropout: float
+    forget: float
+    drop: float
+    rows: int
+
+
+def linear_settings(config: Config) -> LinearSettings | None:
+    """The settings of a linear tagger; None if the configuration describes another one.
+
+    Raises:
+        ConfigError: parts or settings that do not fit a linear tagger.
+    """
+    if config.encoder.name != NAME:
+        if config.embedding.name == "ngrams":
+            raise ConfigError(f"the embedding 'ngrams' needs the encoder 'linear', not {config.encoder.name!r}")
+        return None
+    if config.embedding.name != "ngrams":
+        raise ConfigError(f"the encoder 'linear' needs the embedding 'ngrams', not {config.embedding.name!r}")
+    if config.decoder.name != "crf":
+        raise ConfigError(f"the encoder 'linear' needs the decoder 'crf', not {config.decoder.name!r}")
+    if config.conventions:
+        raise ConfigError(
+            f"the encoder 'linear' learns one annotation convention; remove conventions.{min(config.conventions)}"
+        )
+    for name, settings in config.auxiliary.items():
+        if not settings.same_convention:
+            where = f"auxiliary.{name}"
+            raise ConfigError(
+                "the encoder 'linear' learns one annotation convention; set"
+                f" {where}.same_convention = true, or remove {where}"
+            )
+    if config.training.start:
+        raise ConfigError("a linear tagger is trained from scratch; remove training.start")
+    settings_of("decoder", config.decoder, {"crf": CRF})
+    found: dict[str, Any] = settings_of("embedding", config.embedding, {"ngrams": NGRAMS})
+    found |= settings_of("encoder", config.encoder, {NAME: LINEAR})
+    for key, value in found.items():
+        refuse_outside(value, RANGES.get(key), f"{'embedding' if key in NGRAMS else 'encoder'}.{key}")
+    return LinearSettings(**found)

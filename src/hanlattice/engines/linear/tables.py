@@ -1,0 +1,251 @@
+"""The tables of a linear tagger: its features, their weights, and how they are stored.
+
+A feature is a key of 64 bits: a character n-gram, the types of neighbouring characters, or the lexicon words around
+a character. ``kernels/linear.c`` describes keys, and the columns in which the tags are. Weights are int8. A file
+has only those that are not 0, with one bit for each column of a row.
+"""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped, UInt
+
+from hanlattice.errors import ModelError
+from hanlattice.inputs.encoded import Sentences
+from hanlattice.kernels.library import pointer
+from hanlattice.kernels.structs import LINEAR_MODEL, LINES
+from hanlattice.text.tidy import is_blank
+
+VERSION = 1
+SMALLEST = 2  # smaller weights are stored as 0
+GROUPS = 4  # of columns: O and single, begin, inside, end
+NEVER = -(1 << 28)  # the score of a transition that is not allowed
+LARGEST = 1 << 15  # the largest score of a transition, and the limit of its negative
+MOST_CHARS = 0xF000  # character ids that fit into a key
+LONGEST_GRAM, WIDEST = 4, 3  # the longest n-gram and the widest window that keys and masks have space for
+HASH = np.dtype([("key", np.uint64), ("row", np.uint32), ("mask", np.uint32)])
+
+Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
+
+
+def lanes_of(n_labels: int) -> int:
+    """Columns of each group of tags: one for each label and one more, rounded up to a multiple of 8."""
+    return -(-(n_labels + 1) // 8) * 8
+
+
+def types_of(chars: Sequence[str]) -> UInt[np.ndarray, "V"]:
+    """The type of each character id: of padding, of unknown characters, and of the characters of a vocabulary."""
+    return np.array([7, 1, *map(_type, chars)], np.uint8)
+
+
+def _type(character: str) -> int:
+    """1 Chinese, 2 digit, 3 capital, 4 other letter of an alphabet, 5 blank, 6 opening or closing mark, 7 other."""
+    if "\u3400" <= character <= "\u9fff" or character >= "\U00020000":
+        return 1
+    if character.isdigit():
+        return 2
+    if character.isupper():
+        return 3
+    if character.isalpha():
+        return 4
+    if is_blank(character):
+        return 5
+    return 6 if character in "《》〈〉「」『』“”‘’\"'()（）[]【】<>" else 7
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """Scores of transitions, int32 multiples of the scale; columns as in ``kernels/linear.c``.
+
+    ``fresh [2 lanes, 2 lanes]`` leads from O, single and end to O, single and begin. ``inner [4 lanes]`` leads from
+    begin to inside, from inside to inside, from begin to end and from inside to end. ``first`` and ``last`` are
+    ``[2 lanes]``.
+    """
+
+    fresh: Int[np.ndarray, "F F"]
+    inner: Int[np.ndarray, "4 W"]
+    first: Int[np.ndarray, "F"]
+    last: Int[np.ndarray, "F"]
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The tables of a linear tagger.
+
+    Attributes:
+        window: characters before and after a character whose n-grams count for it.
+        longest: characters of the longest n-gram.
+        keys: ``[P]`` of features, sorted; with an n-gram there are its prefixes.
+        masks: ``[P]``, one bit for each position that an n-gram has a row for; other features have one bit.
+        rows: ``[R 4*lanes]``, one for each bit of the masks.
+        transitions: between tags.
+        scale: a score is an integer times this number.
+    """
+
+    window: int
+    longest: int
+    keys: UInt[np.ndarray, "P"]
+    masks: UInt[np.ndarray, "P"]
+    rows: Int[np.ndarray, "R C"]
+    transitions: Transitions
+    scale: float
+
+
+def allowed(lanes: int, n_labels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Which transitions exist, in the layout of :class:`Transitions`."""
+    lane = np.arange(lanes)
+    label = (lane >= 1) & (lane <= n_labels)
+    closed, fresh = np.concatenate([lane <= n_labels, label]), np.concatenate([lane <= n_labels, label])
+    return closed[:, None] & fresh, np.broadcast_to(label, (GROUPS, lanes)).copy(), fresh, closed
+
+
+def stored(tables: Tables) -> dict[str, Shaped[np.ndarray, "*S"]]:
+    """Arrays to write to a file."""
+    used = tables.rows != 0
+    t = tables.transitions
+    return {
+        "linear.version": np.array([VERSION], np.int32),
+        "linear.shape": np.array([tables.window, tables.longest, tables.rows.shape[1] // GROUPS], np.int32),
+        "linear.scale": np.array([tables.scale], np.float32),
+        "linear.keys": tables.keys,
+        "linear.masks": tables.masks,
+        "linear.columns": np.packbits(used, 1, bitorder="little"),
+        "linear.weights": tables.rows[used],
+        "linear.fresh": t.fresh,
+        "linear.inner": t.inner,
+        "linear.first": t.first,
+        "linear.last": t.last,
+    }
+
+
+def restored(weights: Weights, n_labels: int) -> Tables:
+    """The tables of arrays that were read from a file.
+
+    They are checked, so that wrong contents lead to wrong entities at worst.
+
+    Raises:
+        ModelError: the arrays are of another version, or do not fit each other or the labels.
+    """
+    version = weights.get("linear.version")
+    if version is None or version.shape != (1,) or version.dtype != np.int32 or version[0] != VERSION:
+        raise ModelError("the weights of a linear tagger of another version; train or download the model again")
+    lanes = lanes_of(n_labels)
+    n = {name: len(weights.get(f"linear.{name}", ())) for name in ("keys", "masks", "columns", "weights")}
+    shapes: dict[str, tuple[tuple[int, ...], type]] = {
+        "shape": ((3,), np.int32),
+        "scale": ((1,), np.float32),
+        "keys": ((n["keys"],), np.uint64),
+        "masks": ((n["keys"],), np.uint8),
+        "columns": ((n["columns"], GROUPS * lanes // 8), np.uint8),
+        "weights": ((n["weights"],), np.int8),
+        "fresh": ((2 * lanes, 2 * lanes), np.int32),
+        "inner": ((GROUPS, lanes), np.int32),
+        "first": ((2 * lanes,), np.int32),
+        "last": ((2 * lanes,), np.int32),
+    }
+    found: dict[str, Any] = {}
+    for name, (shape, kind) in shapes.items():
+        array = weights.get(f"linear.{name}")
+        if array is None or array.shape != shape or array.dtype != kind:
+            problem = "is missing" if array is None else f"is {array.dtype} {list(array.shape)}"
+            raise ModelError(f"the weights of the linear tagger are broken (linear.{name} {problem})")
+        found[name] = array
+    window, longest, stored_lanes = found["shape"].tolist()
+    scale = float(found["scale"][0])
+    sizes_fit = stored_lanes == lanes and 1 <= window <= WIDEST and 1 <= longest <= LONGEST_GRAM
+    if not (sizes_fit and np.isfinite(scale) and 0 < scale < 1e3):
+        raise ModelError("the weights of the linear tagger are broken (linear.shape or linear.scale)")
+    keys, masks = found["keys"], found["masks"]
+    if len(keys) and (keys[0] == 0 or bool((keys[1:] <= keys[:-1]).any())):
+        raise ModelError("the weights of the linear tagger are broken (linear.keys are not sorted)")
+    if int(np.bitwise_count(masks).sum()) != n["columns"] or n["columns"] >= 2**31:
+        raise ModelError("the weights of the linear tagger are broken (linear.masks do not fit linear.columns)")
+    if int(np.bitwise_count(found["columns"]).sum()) != n["weights"]:
+        raise ModelError("the weights of the linear tagger are broken (linear.columns do not fit linear.weights)")
+    rows = np.zeros((n["columns"], GROUPS * lanes), np.int8)
+    rows[np.unpackbits(found["columns"], axis=1, bitorder="little").view(np.bool_)] = found["weights"]
+    return Tables(window, longest, keys, masks, rows, _limited(found, lanes, n_labels), scale)
+
+
+def _limited(found: Mapping[str, Int[np.ndarray, "*S"]], lanes: int, n_labels: int) -> Transitions:
+    """The transitions, within limits that no sum exceeds, and without those that do not exist."""
+    parts = (found[name] for name in ("fresh", "inner", "first", "last"))
+    return Transitions(
+        *(
+            np.where(exists, part.clip(-LARGEST, LARGEST), NEVER).astype(np.int32)
+            for part, exists in zip(parts, allowed(lanes, n_labels), strict=True)
+        )
+    )
+
+
+class Native:
+    """Tables in the form that the kernels read; it keeps their memory alive.
+
+    Args:
+        tables: the tables.
+        types: the type of each character id.
+        n_kinds: the number of kinds of words, as the reader numbers them.
+        n_labels: the number of labels.
+        library: the compiled kernels.
+    """
+
+    def __init__(self, tables: Tables, types: UInt[np.ndarray, "V"], n_kinds: int, n_labels: int, library: Any):
+        slots = 1 << max(4, int(2 * len(tables.keys) - 1).bit_length())
+        entries = np.empty(slots, HASH)
+        kept = [np.ascontiguousarray(x) for x in (tables.keys, tables.masks, tables.rows)]
+        t = tables.transitions
+        kept += [np.ascontiguousarray(x) for x in (t.fresh, t.inner, t.first, t.last)]
+        library.linear_index(pointer(entries), slots, len(tables.keys), pointer(kept[0]), pointer(kept[1]))
+        self._kept = (entries, types, *kept)
+        self.struct = LINEAR_MODEL(
+            *(lanes_of(n_labels), n_labels, len(types), n_kinds, tables.window, tables.longest),
+            *(pointer(types), pointer(entries), slots, len(tables.rows), pointer(kept[2])),
+            *map(pointer, kept[3:]),
+            tables.scale,
+        )
+
+    @property
+    def address(self) -> Any:
+        """The address of the structure."""
+        return ctypes.byref(self.struct)
+
+
+def lines_of(sentences: Sentences) -> tuple[ctypes.Structure, list[np.ndarray]]:
+    """Sentences as the kernels take them, and the arrays that have to stay alive."""
+    s = sentences
+    arrays = (s.chars, s.first_char, s.start, s.end, s.word_labels, s.first_word)
+    kept = [np.ascontiguousarray(array, np.int64) for array in arrays]
+    return LINES(len(s), *map(pointer, kept)), kept
+
+
+def columns_of_tags(tags: Sequence[str], labels: Sequence[str], lanes: int) -> Int[np.ndarray, "N"]:
+    """The column of each tag in the scheme BMES."""
+    group = {"S": 0, "B": 1, "M": 2, "E": 3}
+    number = {label: i for i, label in enumerate(labels, 1)}
+    return np.array([0 if tag == "O" else group[tag[0]] * lanes + number[tag[2:]] for tag in tags], np.int64)
+
+
+def quantised(
+    rows: Float[np.ndarray, "R C"], small: Float[np.ndarray, "K"], n_labels: int
+) -> tuple[Int[np.ndarray, "R C"], Transitions, float]:
+    """Rows as int8, transitions as int32, and the scale that both share.
+
+    ``small`` has the transitions one after another. Weights beyond 127 times the scale are cut; the scale is the
+    smallest for which less than a weight in 100,000 is cut. Weights below `SMALLEST` times the scale become 0.
+    """
+    lanes = rows.shape[1] // GROUPS
+    large = np.abs(rows).ravel()
+    n_cut = len(large) // 100_000
+    limit = float(np.partition(large, len(large) - 1 - n_cut)[len(large) - 1 - n_cut]) if len(large) else 1.0
+    scale = float(np.float32(max(limit, 1e-3) / 127))
+    small = np.round(small / scale).clip(-LARGEST, LARGEST).astype(np.int32)
+    a, b = 4 * lanes * lanes, 4 * lanes * lanes + 4 * lanes
+    parts = {"fresh": small[:a].reshape(2 * lanes, -1), "inner": small[a:b].reshape(4, -1)}
+    parts |= {"first": small[b : b + 2 * lanes], "last": small[b + 2 * lanes :]}
+    limited = _limited(parts, lanes, n_labels)
+    whole = np.round(rows / scale).clip(-127, 127).astype(np.int8)
+    whole[np.abs(whole) < SMALLEST] = 0
+    return whole, limited, scale

@@ -1,0 +1,88 @@
+"""The engine of linear taggers: a model folder run by ``kernels/linear.c``."""
+
+import ctypes
+
+import numpy as np
+from jaxtyping import Float
+
+from hanlattice.config.linear import linear_settings
+from hanlattice.engines.linear.tables import Native, Tables, lines_of, restored, types_of
+from hanlattice.errors import EngineError, ModelError
+from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
+from hanlattice.inputs.vocabulary import Vocabulary
+from hanlattice.kernels.library import needed, pointer
+from hanlattice.kernels.structs import NAMES
+from hanlattice.model.folder import ModelFolder
+from hanlattice.spans import ScoredSpan
+
+
+class LinearTagger:
+    """A linear tagger; it needs no torch and has one annotation convention.
+
+    Raises:
+        EngineError: the kernels are not compiled, or do not support this processor.
+    """
+
+    nested = False
+
+    def __init__(self, tables: Tables, vocabulary: Vocabulary):
+        self._library, self.labels = needed(), vocabulary.labels
+        self.tables = tables
+        types = types_of(vocabulary.chars)
+        self._native = Native(tables, types, vocabulary.n_word_kinds, len(self.labels), self._library)
+
+    @classmethod
+    def open(cls, folder: ModelFolder) -> "LinearTagger":
+        """The tagger of a model folder.
+
+        Raises:
+            EngineError: the folder has a model of another kind, or the kernels are not compiled.
+            ModelError: the settings or the weights are broken, or do not fit each other.
+        """
+        if linear_settings(folder.config) is None:
+            raise EngineError(f"{folder.path} is no linear tagger; use another engine")
+        try:
+            tables = restored(folder.weights(), len(folder.vocabulary.labels))
+        except ModelError as error:
+            where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
+            raise ModelError(f"{where}{error}") from None
+        return cls(tables, folder.vocabulary)
+
+    def is_nested(self, convention: str = "") -> bool:
+        """False: tags cannot express spans inside spans."""
+        return False
+
+    def eval(self) -> None:
+        """Does nothing: there is no training mode."""
+
+    def find(
+        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
+    ) -> list[list[ScoredSpan]]:
+        """Spans of each sentence, with their probabilities as scores. ``batch_size`` has no effect."""
+        return self.read(sentences)[0]
+
+    def read(
+        self, sentences: Sentences, *, certainty: bool = False
+    ) -> tuple[list[list[ScoredSpan]], Float[np.ndarray, "B"]]:
+        """Spans of each sentence and, if ``certainty`` is set, the probability of all tags of each sentence.
+
+        Raises:
+            MemoryError: there is too little memory.
+        """
+        n, n_chars = len(sentences), len(sentences.chars)
+        certain = np.empty(n if certainty else 0)
+        if not n:
+            return [], certain
+        places, probability = np.empty((4, n_chars), np.int64), np.empty(n_chars)
+        names = NAMES(*map(pointer, places), pointer(probability), pointer(certain) if certainty else None)
+        lines, kept = lines_of(sentences)
+        count = self._library.linear_find(self._native.address, ctypes.byref(lines), ctypes.byref(names))
+        del kept
+        if count < 0:
+            raise MemoryError("too little memory for a linear tagger")
+        spans: list[list[ScoredSpan]] = [[] for _ in range(n)]
+        labels = self.labels
+        rows = zip(*places[:, :count].tolist(), probability[:count].tolist(), strict=True)
+        for i, start, end, label, p in rows:
+            spans[i].append(ScoredSpan(start, end, labels[label], p))
+        return spans, certain

@@ -1,0 +1,706 @@
+/* The linear tagger: scores of tags from tables of features, the best tags, their entities, and training.
+ *
+ * A feature is a key of 64 bits. The features of a sentence are its character n-grams, the types of its characters, and
+ * the lexicon words that cover a character. A model has rows of weights for its features, one weight for each tag. An
+ * n-gram has a row for each position that it supports; the other features support one position:
+ *
+ *     window 2     n-gram  北 京         supports the positions from (its end - 2) to (its start + 2)
+ *                  中 国 北 京 大 学
+ *                      ^  ^  ^  ^
+ *
+ * Tags are in four groups of `lanes` columns: O and single, begin, inside, end. Label i is in the column i + 1 of each
+ * group; column 0 is O in the first group and unused in the others. `fresh` tags (O, single, begin) follow `closed` tags
+ * (O, single, end) with any labels; the others follow a begin or inside tag of their own label.
+ */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vectors.h"
+
+typedef struct { /* an open hash table; a slot is free if its key is 0. `row` is the first of popcount(mask) rows */
+    uint64_t key;
+    uint32_t row, mask;
+} Entry;
+
+typedef struct {
+    int64_t lanes, labels;                    /* columns of a group, a multiple of 8; labels < lanes */
+    int64_t n_chars, n_kinds, window, longest; /* character ids, word kinds, see above; length of the longest n-gram */
+    const uint8_t *types;                     /* of each character id, 1 to 7 */
+    Entry *entries;
+    int64_t slots;   /* a power of 2 */
+    int64_t n_rows;
+    const int8_t *rows;                       /* n_rows x 4 lanes */
+    const int32_t *fresh;                     /* 2 lanes x 2 lanes: from closed tags (O and single, end) to fresh ones */
+    const int32_t *inner;                     /* 4 x lanes: begin-inside, inside-inside, begin-end, inside-end */
+    const int32_t *first, *last;              /* 2 lanes each: a fresh tag at the start, a closed tag at the end */
+    double scale;                             /* a score is an integer times this number */
+} LinearModel;
+
+typedef struct { /* sentences without padding, as inputs/encoded.py has them; positions of words are in their sentence */
+    int64_t n;
+    const int64_t *chars, *first_char, *start, *end, *kind, *first_word;
+} Lines;
+
+typedef struct { /* `sentence`, `start`, `end`, `label`, `probability` have room for every character */
+    int64_t *sentence, *start, *end, *label;
+    double *probability;
+    double *certainty; /* of each sentence, the probability of its best tags; or NULL */
+} Names;
+
+typedef struct { /* weights and sums of squared gradients while training; small tables as in LinearModel, one after another */
+    float *rows, *row_squares, *small, *small_squares;
+    const int64_t *tags; /* the column of each character's gold tag */
+    double rate, dropout;
+    uint64_t seed;
+} Learner;
+
+const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Lines = sizeof(Lines), sizeof_Names = sizeof(Names),
+              sizeof_Learner = sizeof(Learner); /* as kernels/structs.py has them */
+
+#define GROUPS 4
+#define BOUNDARY 1u /* the id of a sentence's ends in n-grams; character id i is i + 2 */
+#define MOST_CHARS 0xF000
+#define TYPES ((uint64_t)0xFFFF << 48)   /* the first 16 bits of keys that are not n-grams */
+#define TRIPLES ((uint64_t)0xFFFE << 48)
+#define WORDS ((uint64_t)0xFFFD << 48)
+#define BESIDE ((uint64_t)0xFFFC << 48)
+#define LONGEST_GRAM 4
+#define LENGTHS 6 /* classes of word lengths: none, 1, 2, 3, 4, more */
+#define NEVER (-(1 << 28))
+#define UNDER_THRESHOLD 1e-3f
+
+typedef struct { /* a row that supports a position */
+    int32_t position;
+    uint32_t row;
+} Use;
+
+typedef struct { /* called for each feature: its key, the position that the first bit of its mask stands for, the number
+                  * of bits. Returns whether longer n-grams with this prefix can have rows */
+    const LinearModel *model;
+    int64_t n;
+    /* use */
+    Use *uses;
+    int64_t n_uses;
+    /* count, select */
+    const int64_t *tags;
+    uint8_t *sketch;
+    int64_t sketch_size, least, known;
+} Visit;
+
+static inline uint64_t hashed(uint64_t key) {
+    key ^= key >> 32;
+    key *= 0xD6E8FEB86659FD93u;
+    key ^= key >> 29;
+    key *= 0x9E3779B97F4A7C15u;
+    return key ^ key >> 32;
+}
+
+/* The entry of a key, or a free slot; there is always a free slot. */
+static inline Entry *entry_of(const LinearModel *m, uint64_t key) {
+    uint64_t at = hashed(key) & (m->slots - 1);
+    while (m->entries[at].key != key && m->entries[at].key) at = (at + 1) & (m->slots - 1);
+    return m->entries + at;
+}
+
+static inline int popcount(uint32_t x) { return __builtin_popcount(x); }
+
+static inline int use(Visit *v, uint64_t key, int64_t position, int bits) {
+    const Entry *e = entry_of(v->model, key);
+    if (!e->key) return 0;
+    uint32_t row = e->row, mask = e->mask;
+    mask &= (1u << bits) - 1;
+    while (mask) {
+        int64_t at = position + __builtin_ctz(mask);
+        mask &= mask - 1;
+        if (at >= 0 && at < v->n) v->uses[v->n_uses++] = (Use){(int32_t)at, row};
+        row++;
+    }
+    return 1;
+}
+
+static inline uint64_t sketch_slot(const Visit *v, uint64_t key, int bit) {
+    return hashed(key + 0x632BE59BD9B4E019u * (bit + 1)) & (v->sketch_size - 1);
+}
+
+/* Count the rows that support a character of an entity, or one beside it. */
+static inline int count(Visit *v, uint64_t key, int64_t position, int bits) {
+    for (int bit = 0; bit < bits; bit++) {
+        int64_t at = position + bit;
+        if (at < 0 || at >= v->n) continue;
+        if (v->tags[at] || (at && v->tags[at - 1]) || (at + 1 < v->n && v->tags[at + 1])) {
+            uint8_t *slot = v->sketch + sketch_slot(v, key, bit);
+            *slot += *slot < 255;
+        }
+    }
+    return 1;
+}
+
+/* Add the rows that were counted often enough, and all rows of lexicon words: there are few of them. */
+static inline int select_rows(Visit *v, uint64_t key, int64_t position, int bits) {
+    const int64_t least = key >= BESIDE && key < TRIPLES ? 0 : v->least;
+    uint32_t mask = 0;
+    for (int bit = 0; bit < bits; bit++) {
+        int64_t at = position + bit;
+        if (at >= 0 && at < v->n && v->sketch[sketch_slot(v, key, bit)] >= least) mask |= 1u << bit;
+    }
+    Entry *e = entry_of(v->model, key);
+    if (!e->key) {
+        if (!mask) return 1;
+        if (v->known >= v->model->slots / 2) return 1;
+        e->key = key;
+        v->known++;
+    }
+    e->mask |= mask;
+    return 1;
+}
+
+static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)length : LENGTHS - 1; }
+
+/* Visit all features of sentence i. `scratch` has (n + 2) * (4 + 3 kinds) bytes or more. */
+#define VISIT_ALL(visit)                                                                                               \
+    static int64_t visit##_all(Visit *v, const Lines *lines, int64_t i, uint64_t *ids, uint8_t *scratch) {             \
+        const LinearModel *m = v->model;                                                                                    \
+        const int64_t n = lines->first_char[i + 1] - lines->first_char[i], w = m->window, kinds = m->n_kinds;          \
+        const int64_t *chars = lines->chars + lines->first_char[i];                                                    \
+        v->n = n;                                                                                                      \
+        uint8_t *type = scratch, *begins = scratch + n + 4, *ends = begins + (n + 2) * kinds,                          \
+                *inside = ends + (n + 2) * kinds;                                                                      \
+        memset(type, 0, n + 4);                                                                                        \
+        ids[0] = ids[n + 1] = BOUNDARY;                                                                                \
+        for (int64_t p = 0; p < n; p++) {                                                                              \
+            int64_t id = chars[p] >= 0 && chars[p] < m->n_chars ? chars[p] : 1;                                        \
+            ids[p + 1] = id + 2;                                                                                       \
+            type[p + 2] = m->types[id] & 7;                                                                            \
+        }                                                                                                              \
+        for (int64_t s = -1; s <= n; s++) {                                                                            \
+            uint64_t key = 0;                                                                                          \
+            for (int64_t k = 0; k < m->longest && s + k <= n; k++) {                                                   \
+                key |= ids[s + 1 + k] << (16 * k);                                                                     \
+                int64_t from = s + k - w, to = s + w;                                                                  \
+                if (from > to || !visit(v, key, from, (int)(to - from + 1))) break;                                    \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t p = 0; p < n; p++) {                                                                              \
+            uint64_t five = type[p] | type[p + 1] << 3 | type[p + 2] << 6 | type[p + 3] << 9 | type[p + 4] << 12;      \
+            visit(v, TYPES | five, p, 1);                                                                              \
+            visit(v, TRIPLES | (five >> 3 & 511), p, 1);                                                               \
+        }                                                                                                              \
+        if (lines->first_word[i] == lines->first_word[i + 1]) return n;                                                \
+        memset(begins, 0, 3 * (n + 2) * kinds);                                                                        \
+        mark_words(m, lines, i, n, begins, ends, inside);                                                              \
+        for (int64_t p = 0; p < n; p++)                                                                                \
+            for (int64_t k = 0; k < kinds; k++) {                                                                      \
+                const int64_t at = (p + 1) * kinds + k;                                                                \
+                const uint64_t b = begins[at], e = ends[at], next = begins[at + kinds], before = ends[at - kinds];     \
+                if (b | e | inside[at]) visit(v, WORDS | k << 8 | (b * LENGTHS + e) * 2 | inside[at], p, 1);           \
+                if (next | before) visit(v, BESIDE | k << 8 | (next * LENGTHS + before), p, 1);                        \
+            }                                                                                                          \
+        return n;                                                                                                      \
+    }
+
+/* For each position and kind: the length class of the longest word that begins or ends there, and whether one covers it
+ * without beginning or ending there. Tables have a column for each kind, and a row before the first character. */
+static void mark_words(const LinearModel *m, const Lines *lines, int64_t i, int64_t n, uint8_t *begins, uint8_t *ends,
+                       uint8_t *inside) {
+    const int64_t kinds = m->n_kinds;
+    for (int64_t word = lines->first_word[i]; word < lines->first_word[i + 1]; word++) {
+        int64_t start = lines->start[word], end = lines->end[word], kind = lines->kind[word];
+        if (start < 0 || start >= end || end > n || kind < 0 || kind >= kinds) continue;
+        uint8_t length = (uint8_t)class_of(end - start);
+        uint8_t *b = begins + (start + 1) * kinds + kind, *e = ends + end * kinds + kind;
+        if (*b < length) *b = length;
+        if (*e < length) *e = length;
+        /* `inside` counts how far the words that begin here reach, up to 255, until the loop below */
+        uint8_t *reach = inside + (start + 1) * kinds + kind;
+        int64_t far = end - start < 255 ? end - start : 255;
+        if (*reach < far) *reach = (uint8_t)far;
+    }
+    for (int64_t kind = 0; kind < kinds; kind++) {
+        int64_t until = 0; /* the last character of the words that began before */
+        for (int64_t p = 0; p < n; p++) {
+            uint8_t *here = inside + (p + 1) * kinds + kind;
+            int64_t end = *here ? p + *here : 0;
+            *here = p + 1 < until;
+            if (end > until) until = end;
+        }
+    }
+}
+
+VISIT_ALL(use)
+VISIT_ALL(count)
+VISIT_ALL(select_rows)
+
+static int64_t longest_line(const Lines *lines) {
+    int64_t longest = 1;
+    for (int64_t i = 0; i < lines->n; i++) {
+        int64_t n = lines->first_char[i + 1] - lines->first_char[i];
+        if (n > longest) longest = n;
+    }
+    return longest;
+}
+
+typedef struct { /* memory for the longest sentence */
+    uint64_t *ids;
+    uint8_t *bytes;
+    Use *uses;
+    int32_t *scores, *best; /* n x 4 lanes */
+    float *emissions, *alpha, *beta;
+    int64_t *tags;
+    int64_t *live, n_live; /* places of closed tags, and of fresh tags, in tables of transitions: those with a label */
+} Scratch;
+
+static void release(Scratch *s) {
+    void *all[] = {s->ids, s->bytes, s->uses, s->scores, s->best, s->emissions, s->alpha, s->beta, s->tags, s->live};
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) free(all[i]);
+}
+
+static int reserve(const LinearModel *m, int64_t n, Scratch *s) {
+    const int64_t columns = GROUPS * m->lanes, per_char = m->longest * (2 * m->window + 1) + 2 + 2 * m->n_kinds;
+    *s = (Scratch){
+        malloc(sizeof(uint64_t) * (n + 2)),
+        malloc((n + 4) * (1 + 3 * m->n_kinds)),
+        malloc(sizeof(Use) * (n + 2) * per_char),
+        malloc(sizeof(int32_t) * (n + 1) * columns),
+        malloc(sizeof(int32_t) * (n + 1) * columns),
+        malloc(sizeof(float) * (n + 1) * columns),
+        malloc(sizeof(float) * (n + 1) * columns),
+        malloc(sizeof(float) * (n + 1) * columns),
+        malloc(sizeof(int64_t) * (n + 1)),
+        malloc(sizeof(int64_t) * 2 * m->lanes),
+        0,
+    };
+    int done = s->ids && s->bytes && s->uses && s->scores && s->best && s->emissions && s->alpha && s->beta &&
+               s->tags && s->live;
+    if (!done) {
+        release(s);
+        return 0;
+    }
+    for (int64_t p = 0; p <= m->labels; p++) s->live[s->n_live++] = p;
+    for (int64_t p = 1; p <= m->labels; p++) s->live[s->n_live++] = m->lanes + p;
+    return 1;
+}
+
+/* Build the hash table of n sorted, distinct keys, none of them 0. `slots` is more than n and a power of 2. */
+void linear_index(Entry *entries, int64_t slots, int64_t n, const uint64_t *keys, const uint8_t *masks) {
+    LinearModel m = {.entries = entries, .slots = slots};
+    memset(entries, 0, sizeof(Entry) * slots);
+    uint32_t row = 0;
+    for (int64_t i = 0; i < n; i++) {
+        *entry_of(&m, keys[i]) = (Entry){keys[i], row, masks[i]};
+        row += popcount(masks[i]);
+    }
+}
+
+/* The lookups of n-grams stop at the first that is unknown, so all prefixes of a known one have to be known. */
+
+static void score(const LinearModel *m, const Scratch *s, int64_t n, int64_t n_uses) {
+    const int64_t columns = GROUPS * m->lanes;
+    memset(s->scores, 0, sizeof(int32_t) * n * columns);
+    for (int64_t u = 0; u < n_uses; u++) {
+        if (u + 12 < n_uses) __builtin_prefetch(m->rows + s->uses[u + 12].row * columns);
+        const int8_t *row = m->rows + s->uses[u].row * columns;
+        int32_t *to = s->scores + s->uses[u].position * columns;
+        for (int64_t k = 0; k < columns; k += 8)
+            for (int j = 0; j < 8; j++) to[k + j] += row[k + j];
+    }
+}
+
+/* The best tags of n characters; returns their score. `best` is n x columns. */
+static int64_t best_tags(const LinearModel *m, const Scratch *s, int64_t n) {
+    const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes;
+    int32_t *v = s->best;
+    int64_t shifted = 0;
+    for (int64_t k = 0; k < open; k++) v[k] = m->first[k] + s->scores[k];
+    for (int64_t k = open; k < columns; k++) v[k] = NEVER;
+    for (int64_t t = 1; t < n; t++) {
+        const int32_t *before = v, *e = s->scores + t * columns;
+        v += columns;
+        for (int64_t k = 0; k < open; k++) v[k] = 2 * NEVER;
+        for (int64_t l = 0; l < s->n_live; l++) {
+            const int64_t p = s->live[l];
+            const int32_t from = before[p < lanes ? p : p + open], *row = m->fresh + p * open;
+            for (int64_t k = 0; k < open; k += 8)
+                for (int j = 0; j < 8; j++) {
+                    int32_t x = from + row[k + j];
+                    v[k + j] = v[k + j] > x ? v[k + j] : x;
+                }
+        }
+        for (int64_t k = 0; k < lanes; k++) {
+            const int32_t begin = before[lanes + k], inside = before[2 * lanes + k];
+            int32_t a = begin + m->inner[k], b = inside + m->inner[lanes + k];
+            v[2 * lanes + k] = a > b ? a : b;
+            a = begin + m->inner[2 * lanes + k], b = inside + m->inner[3 * lanes + k];
+            v[3 * lanes + k] = a > b ? a : b;
+        }
+        for (int64_t k = 0; k < columns; k++) {
+            int32_t x = v[k] + e[k];
+            v[k] = x > NEVER ? x : NEVER;
+        }
+        if (t % 128 == 0) { /* so that sums stay small on long texts */
+            int32_t most = NEVER;
+            for (int64_t k = 0; k < columns; k++) most = v[k] > most ? v[k] : most;
+            for (int64_t k = 0; k < columns; k++) v[k] = v[k] - most > NEVER ? v[k] - most : NEVER;
+            shifted += most;
+        }
+    }
+    int32_t most = 4 * NEVER;
+    for (int64_t l = 0; l < s->n_live; l++) {
+        const int64_t p = s->live[l];
+        int64_t tag = p < lanes ? p : p + open;
+        if (v[tag] + m->last[p] > most) most = v[tag] + m->last[p], s->tags[n - 1] = tag;
+    }
+    for (int64_t t = n - 1; t > 0; t--) {
+        const int64_t tag = s->tags[t], lane = tag % lanes;
+        const int32_t *before = s->best + (t - 1) * columns;
+        if (tag >= open) {
+            const int32_t *inner = m->inner + (tag / lanes - 2) * open;
+            s->tags[t - 1] = before[lanes + lane] + inner[lane] > before[2 * lanes + lane] + inner[lanes + lane]
+                                 ? lanes + lane
+                                 : 2 * lanes + lane;
+            continue;
+        }
+        int32_t highest = 4 * NEVER;
+        for (int64_t l = 0; l < s->n_live; l++) {
+            const int64_t p = s->live[l], from = p < lanes ? p : p + open;
+            const int32_t x = before[from] + m->fresh[p * open + tag];
+            if (x > highest) highest = x, s->tags[t - 1] = from;
+        }
+    }
+    return most + shifted;
+}
+
+typedef struct { /* exp of the scores of transitions, in the layout of LinearModel */
+    const float *fresh, *fresh_back, *inner, *first, *last;
+} Moves;
+
+static inline float exp_of(float x) { return vec_exp(broadcast(x))[0]; }
+
+/* Replace emissions by their exponentials, each character's divided by the largest; returns the sum of the logarithms of
+ * what they were divided by. */
+static double exponentials(const LinearModel *m, float *e, int64_t n) {
+    const int64_t columns = GROUPS * m->lanes;
+    double sum = 0;
+    for (int64_t t = 0; t < n; t++, e += columns) {
+        float most = e[0];
+        for (int64_t k = 1; k < columns; k++) most = most > e[k] ? most : e[k];
+        sum += most;
+        for (int64_t k = 0; k < columns; k += LANES) V(e + k) = vec_exp(CV(e + k) - most);
+    }
+    return sum;
+}
+
+/* alpha: probabilities of tags given the characters so far. Emissions are divided by their sums. Returns the logarithm
+ * of the product of these sums. */
+static double forward(const LinearModel *m, const Moves *x, const Scratch *s, int64_t n) {
+    float *e = s->emissions, *alpha = s->alpha;
+    const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes;
+    double log_sum = 0;
+    for (int64_t t = 0; t < n; t++, e += columns, alpha += columns) {
+        const float *before = alpha - columns;
+        if (!t) {
+            for (int64_t k = 0; k < open; k++) alpha[k] = x->first[k];
+            for (int64_t k = open; k < columns; k++) alpha[k] = 0;
+        } else {
+            for (int64_t k = 0; k < open; k++) alpha[k] = 0;
+            for (int64_t l = 0; l < s->n_live; l++) {
+                const int64_t p = s->live[l];
+                const float from = before[p < lanes ? p : p + open], *row = x->fresh + p * open;
+                for (int64_t k = 0; k < open; k += 8)
+                    for (int j = 0; j < 8; j++) alpha[k + j] += from * row[k + j];
+            }
+            for (int64_t k = 0; k < lanes; k++) {
+                const float begin = before[lanes + k], inside = before[2 * lanes + k];
+                alpha[2 * lanes + k] = begin * x->inner[k] + inside * x->inner[lanes + k];
+                alpha[3 * lanes + k] = begin * x->inner[2 * lanes + k] + inside * x->inner[3 * lanes + k];
+            }
+        }
+        float sum = 0;
+        for (int64_t k = 0; k < columns; k++) alpha[k] *= e[k];
+        for (int64_t k = 0; k < columns; k++) sum += alpha[k];
+        const float by = 1 / (sum > 1e-30f ? sum : 1e-30f);
+        for (int64_t k = 0; k < columns; k++) alpha[k] *= by;
+        for (int64_t k = 0; k < columns; k++) e[k] *= by;
+        log_sum -= log(by);
+    }
+    return log_sum;
+}
+
+/* The probability mass of paths that may end after the last character. */
+static float closing(const LinearModel *m, const Moves *x, const float *alpha) {
+    float sum = 0;
+    for (int64_t k = 0; k < m->lanes; k++)
+        sum += alpha[k] * x->last[k] + alpha[3 * m->lanes + k] * x->last[m->lanes + k];
+    return sum > 1e-30f ? sum : 1e-30f;
+}
+
+/* beta: alpha times beta is the probability of a tag. */
+static void backward(const LinearModel *m, const Moves *x, const Scratch *s, int64_t n) {
+    const float *e = s->emissions, *alpha = s->alpha;
+    float *beta = s->beta;
+    const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes;
+    const float by = 1 / closing(m, x, alpha + (n - 1) * columns);
+    float *b = beta + (n - 1) * columns;
+    for (int64_t k = 0; k < lanes; k++) {
+        b[k] = x->last[k] * by, b[3 * lanes + k] = x->last[lanes + k] * by;
+        b[lanes + k] = b[2 * lanes + k] = 0;
+    }
+    for (int64_t t = n - 1; t > 0; t--, b -= columns) {
+        const float *share = e + t * columns;
+        float *to = b - columns;
+        for (int64_t k = 0; k < lanes; k++) to[k] = to[3 * lanes + k] = 0;
+        for (int64_t l = 0; l < s->n_live; l++) {
+            const int64_t q = s->live[l];
+            const float from = b[q] * share[q], *row = x->fresh_back + q * open;
+            for (int64_t k = 0; k < lanes; k += 8)
+                for (int j = 0; j < 8; j++) {
+                    to[k + j] += from * row[k + j];
+                    to[3 * lanes + k + j] += from * row[lanes + k + j];
+                }
+        }
+        for (int64_t k = 0; k < lanes; k++) {
+            const float inside = b[2 * lanes + k] * share[2 * lanes + k], end = b[3 * lanes + k] * share[3 * lanes + k];
+            to[lanes + k] = inside * x->inner[k] + end * x->inner[2 * lanes + k];
+            to[2 * lanes + k] = inside * x->inner[lanes + k] + end * x->inner[3 * lanes + k];
+        }
+        for (int64_t k = 0; k < columns; k++) to[k] = to[k] < 1e30f ? to[k] : 1e30f;
+    }
+}
+
+/* The probability that the characters [start, end) are exactly one entity with the label in this lane. */
+static double entity_probability(const LinearModel *m, const Moves *x, const Scratch *s, int64_t start, int64_t end,
+                                 int64_t lane) {
+    const int64_t lanes = m->lanes, columns = GROUPS * lanes;
+    double p;
+    if (end - start == 1) {
+        p = (double)s->alpha[start * columns + lane] * s->beta[start * columns + lane];
+    } else {
+        p = s->alpha[start * columns + lanes + lane];
+        for (int64_t t = start + 1; t < end - 1; t++)
+            p *= (double)x->inner[(t > start + 1) * lanes + lane] * s->emissions[t * columns + 2 * lanes + lane];
+        p *= (double)x->inner[(end - start > 2 ? 3 : 2) * lanes + lane] *
+             s->emissions[(end - 1) * columns + 3 * lanes + lane] * s->beta[(end - 1) * columns + 3 * lanes + lane];
+    }
+    return p >= 0 ? p < 1 ? p : 1 : 0;
+}
+
+static void moves_of(const LinearModel *m, const float *small, float *out, Moves *x) {
+    const int64_t open = 2 * m->lanes, n = open * open;
+    float *fresh = out, *back = out + n, *rest = back + n;
+    for (int64_t p = 0; p < open; p++)
+        for (int64_t q = 0; q < open; q++)
+            fresh[p * open + q] = back[q * open + p] = small[p * open + q] > -1e4f ? exp_of(small[p * open + q]) : 0;
+    for (int64_t k = 0; k < 4 * open; k++) rest[k] = small[n + k] > -1e4f ? exp_of(small[n + k]) : 0;
+    *x = (Moves){fresh, back, rest, rest + 2 * open, rest + 3 * open};
+}
+
+/* Write the entities of all sentences in order, and return their number, or -1 if memory is short. */
+int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names) {
+    const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes, n_small = open * open + 4 * open;
+    Scratch s;
+    float *small = malloc(sizeof(float) * (n_small + 2 * n_small));
+    if (!small) return -1;
+    if (!reserve(m, longest_line(lines), &s)) {
+        free(small);
+        return -1;
+    }
+    const int32_t *parts[] = {m->fresh, m->inner, m->first, m->last};
+    const int64_t sizes[] = {open * open, 2 * open, open, open};
+    for (int64_t part = 0, at = 0; part < 4; part++)
+        for (int64_t k = 0; k < sizes[part]; k++)
+            small[at++] = parts[part][k] > NEVER / 2 ? (float)(parts[part][k] * m->scale) : -1e5f;
+    Moves x;
+    moves_of(m, small, small + n_small, &x);
+    int64_t count = 0;
+    for (int64_t i = 0; i < lines->n; i++) {
+        if (names->certainty) names->certainty[i] = 1;
+        if (lines->first_char[i + 1] <= lines->first_char[i]) continue;
+        Visit v = {.model = m, .uses = s.uses};
+        const int64_t n = use_all(&v, lines, i, s.ids, s.bytes), first = count;
+        score(m, &s, n, v.n_uses);
+        const int64_t best = best_tags(m, &s, n);
+        for (int64_t t = 0; t < n; t++) {
+            const int64_t tag = s.tags[t];
+            if (tag >= open && count > first) {
+                names->end[count - 1] = t + 1;
+            } else if (tag) {
+                names->sentence[count] = i;
+                names->start[count] = t;
+                names->end[count] = t + 1;
+                names->label[count++] = tag % lanes - 1;
+            }
+        }
+        if (count == first && !names->certainty) continue;
+        for (int64_t k = 0; k < n * columns; k++) s.emissions[k] = (float)(s.scores[k] * m->scale);
+        double log_sum = exponentials(m, s.emissions, n) + forward(m, &x, &s, n);
+        log_sum += log(closing(m, &x, s.alpha + (n - 1) * columns));
+        if (names->certainty) {
+            const double p = exp(best * m->scale - log_sum);
+            names->certainty[i] = p >= 0 ? p < 1 ? p : 1 : 0;
+        }
+        if (count > first) backward(m, &x, &s, n);
+        for (int64_t k = first; k < count; k++)
+            names->probability[k] = entity_probability(m, &x, &s, names->start[k], names->end[k], names->label[k] + 1);
+    }
+    release(&s);
+    free(small);
+    return count;
+}
+
+/* Count rows in `sketch`, which has a power of 2 of counters; returns 0, or -1 if memory is short. */
+int64_t linear_count(const LinearModel *m, const Lines *lines, const int64_t *tags, uint8_t *sketch, int64_t sketch_size) {
+    Scratch s;
+    if (!reserve(m, longest_line(lines), &s)) return -1;
+    for (int64_t i = 0; i < lines->n; i++) {
+        Visit v = {.model = m, .tags = tags + lines->first_char[i], .sketch = sketch, .sketch_size = sketch_size};
+        count_all(&v, lines, i, s.ids, s.bytes);
+    }
+    release(&s);
+    return 0;
+}
+
+/* Add the features with rows that were counted `least` times to the table; returns the number of features, or -1 if
+ * memory is short. If it is half of the slots, there may be more. */
+int64_t linear_select(const LinearModel *m, const Lines *lines, uint8_t *sketch, int64_t sketch_size, int64_t least,
+                      int64_t known) {
+    Scratch s;
+    if (!reserve(m, longest_line(lines), &s)) return -1;
+    for (int64_t i = 0; i < lines->n; i++) {
+        Visit v = {.model = m, .sketch = sketch, .sketch_size = sketch_size, .least = least, .known = known};
+        select_rows_all(&v, lines, i, s.ids, s.bytes);
+        known = v.known;
+    }
+    release(&s);
+    return known;
+}
+
+static inline uint64_t next_random(uint64_t *state) { /* xorshift64* */
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545F4914F6CDD1Du;
+}
+
+/* A step of AdaGrad. */
+static inline void step(float *w, float *squares, const float *gradient, int64_t n, float rate) {
+    for (int64_t k = 0; k < n; k += 8)
+        for (int j = 0; j < 8; j++) {
+            const float g = gradient[k + j];
+            squares[k + j] += g * g;
+            w[k + j] -= rate * g / sqrtf(squares[k + j] + 1e-6f);
+        }
+}
+
+/* Add the expected number of each transition, minus its gold number, to `gradient`. */
+static void transition_gradient(const LinearModel *m, const Moves *x, const Scratch *s, const int64_t *gold, int64_t n,
+                                float *gradient) {
+    const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes;
+    float *inner = gradient + open * open, *first = inner + 2 * open, *last = first + open;
+    for (int64_t k = 0; k < open; k++) {
+        first[k] += s->alpha[k] * s->beta[k];
+        const int64_t tag = (n - 1) * columns + (k < lanes ? k : k + open);
+        last[k] += s->alpha[tag] * s->beta[tag];
+    }
+    first[gold[0]] -= 1;
+    last[gold[n - 1] < lanes ? gold[n - 1] : gold[n - 1] - open] -= 1;
+    for (int64_t t = 1; t < n; t++) {
+        const float *a = s->alpha + (t - 1) * columns, *e = s->emissions + t * columns, *b = s->beta + t * columns;
+        for (int64_t l = 0; l < s->n_live; l++) {
+            const int64_t p = s->live[l];
+            const float from = a[p < lanes ? p : p + open];
+            if (from < 1e-6f) continue;
+            const float *row = x->fresh + p * open;
+            float *to = gradient + p * open;
+            for (int64_t k = 0; k < open; k++) to[k] += from * row[k] * e[k] * b[k];
+        }
+        for (int64_t k = 0; k < lanes; k++) {
+            const float begin = a[lanes + k], inside = a[2 * lanes + k];
+            const float m_ = e[2 * lanes + k] * b[2 * lanes + k], e_ = e[3 * lanes + k] * b[3 * lanes + k];
+            inner[k] += begin * x->inner[k] * m_;
+            inner[lanes + k] += inside * x->inner[lanes + k] * m_;
+            inner[2 * lanes + k] += begin * x->inner[2 * lanes + k] * e_;
+            inner[3 * lanes + k] += inside * x->inner[3 * lanes + k] * e_;
+        }
+        const int64_t from = gold[t - 1], to = gold[t];
+        if (to < open)
+            gradient[(from < lanes ? from : from - open) * open + to] -= 1;
+        else
+            inner[((to / lanes - 2) * 2 + (from / lanes - 1)) * lanes + to % lanes] -= 1;
+    }
+}
+
+/* The score of the transitions between gold tags. */
+static double transition_score(const LinearModel *m, const float *small, const int64_t *gold, int64_t n) {
+    const int64_t lanes = m->lanes, open = 2 * lanes;
+    const float *inner = small + open * open, *first = inner + 2 * open, *last = first + open;
+    double sum = first[gold[0]] + last[gold[n - 1] < lanes ? gold[n - 1] : gold[n - 1] - open];
+    for (int64_t t = 1; t < n; t++) {
+        const int64_t from = gold[t - 1], to = gold[t];
+        sum += to < open ? small[(from < lanes ? from : from - open) * open + to]
+                         : inner[((to / lanes - 2) * 2 + (from / lanes - 1)) * lanes + to % lanes];
+    }
+    return sum;
+}
+
+/* Learn from the sentences in this order, one step each. Returns the sum of their losses, or -1 if memory is short. Gold
+ * tags have to follow each other as the head of this file has it. */
+double linear_learn(const LinearModel *m, const Lines *lines, const int64_t *order, int64_t n_order, Learner *l) {
+    const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes, n_small = open * open + 4 * open;
+    Scratch s;
+    float *small = malloc(sizeof(float) * 3 * n_small);
+    if (!small) return -1;
+    if (!reserve(m, longest_line(lines), &s)) {
+        free(small);
+        return -1;
+    }
+    const float rate = (float)l->rate;
+    const float grow = (float)(1 / (1 - l->dropout));
+    const uint64_t dropped = (uint64_t)(l->dropout * 4294967296.0);
+    float *gradient = small + 2 * n_small;
+    double loss = 0;
+    for (int64_t o = 0; o < n_order; o++) {
+        const int64_t i = order[o], *gold = l->tags + lines->first_char[i];
+        if (lines->first_char[i + 1] <= lines->first_char[i]) continue;
+        Visit v = {.model = m, .uses = s.uses};
+        const int64_t n = use_all(&v, lines, i, s.ids, s.bytes);
+        int64_t kept = 0;
+        for (int64_t u = 0; u < v.n_uses; u++)
+            if (next_random(&l->seed) >> 32 >= dropped) s.uses[kept++] = s.uses[u];
+        Moves x;
+        moves_of(m, l->small, small, &x);
+        memset(s.emissions, 0, sizeof(float) * n * columns);
+        for (int64_t u = 0; u < kept; u++) {
+            if (u + 8 < kept) __builtin_prefetch(l->rows + s.uses[u + 8].row * columns);
+            const float *row = l->rows + s.uses[u].row * columns;
+            float *to = s.emissions + s.uses[u].position * columns;
+            for (int64_t k = 0; k < columns; k += 8)
+                for (int j = 0; j < 8; j++) to[k + j] += row[k + j] * grow;
+        }
+        double gold_score = transition_score(m, l->small, gold, n);
+        for (int64_t t = 0; t < n; t++) gold_score += s.emissions[t * columns + gold[t]];
+        loss += exponentials(m, s.emissions, n) - gold_score;
+        loss += forward(m, &x, &s, n) + log(closing(m, &x, s.alpha + (n - 1) * columns));
+        backward(m, &x, &s, n);
+        memset(gradient, 0, sizeof(float) * n_small);
+        transition_gradient(m, &x, &s, gold, n, gradient);
+        for (int64_t t = 0; t < n; t++) { /* gradients of the emissions take the place of alpha */
+            float *a = s.alpha + t * columns, most = 0;
+            for (int64_t k = 0; k < columns; k++) a[k] *= s.beta[t * columns + k];
+            a[gold[t]] -= 1;
+            for (int64_t k = 0; k < columns; k++) most = fabsf(a[k]) > most ? fabsf(a[k]) : most;
+            s.tags[t] = most > UNDER_THRESHOLD;
+        }
+        for (int64_t u = 0; u < kept; u++) {
+            const Use one = s.uses[u];
+            if (!s.tags[one.position]) continue;
+            step(l->rows + one.row * columns, l->row_squares + one.row * columns, s.alpha + one.position * columns,
+                 columns, rate);
+        }
+        step(l->small, l->small_squares, gradient, n_small, rate);
+    }
+    release(&s);
+    free(small);
+    return loss;
+}

@@ -1,0 +1,151 @@
+"""Distillation: a teacher annotates raw text, and a student learns from it beside the annotated corpora.
+
+The student is any model that can be trained (Hinton et al. 2015 with hard labels). This module prepares its corpus.
+"""
+
+import importlib.util
+import lzma
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hanlattice import corpus
+from hanlattice.config.settings import Config
+from hanlattice.document import Document
+from hanlattice.errors import ConfigError, DataError
+from hanlattice.pipeline import NER
+from hanlattice.text.windows import sentences
+
+LENGTHS = range(6, 121)  # characters of the sentences that the teacher reads
+NAME = "teacher"  # of the auxiliary corpus in the settings of the student
+
+
+@dataclass
+class Annotated:
+    """What a teacher annotated: sentences, characters, entities, and sentences with an uncertain entity."""
+
+    n_sentences: int = 0
+    n_characters: int = 0
+    n_entities: int = 0
+    n_uncertain: int = 0
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a text file in UTF-8, plain or compressed with xz.
+
+    Raises:
+        DataError: the file cannot be read, is not UTF-8, or its compression is broken.
+    """
+    try:
+        with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as stream:
+            yield from (line.rstrip("\n") for line in stream)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"not UTF-8 ({error.reason})", path) from None
+    except (lzma.LZMAError, EOFError) as error:
+        raise DataError(f"not a complete xz file ({error})", path) from None
+
+
+def sample(lines: Iterable[str], characters: int) -> list[str]:
+    """Lines with about ``characters`` characters in total, spread evenly over all lines, in one pass.
+
+    Every ``step``-th line is kept. When there are twice as many characters as wanted, every second line is dropped
+    and the step doubles.
+    """
+    kept: list[tuple[int, str]] = []
+    step, total = 1, 0
+    for number, line in enumerate(lines):
+        if number % step:
+            continue
+        kept.append((number, line))
+        total += len(line)
+        while total > 2 * characters and len(kept) > 1:
+            step *= 2
+            kept = [(n, text) for n, text in kept if n % step == 0]
+            total = sum(len(text) for _, text in kept)
+    share = min(1.0, characters / max(total, 1))
+    return [text for i, (_, text) in enumerate(kept) if math.floor((i + 1) * share) > math.floor(i * share)]
+
+
+def sentences_of(line: str) -> Iterator[str]:
+    """The sentences of a line that are neither too short nor too long; a short line counts as one sentence."""
+    if len(line) in LENGTHS:
+        yield line
+        return
+    yield from (text for start, end in sentences(line) if len(text := line[start:end].strip()) in LENGTHS)
+
+
+def held_out(path: Path) -> Callable[[str], bool]:
+    """The function that a Python file defines: its class ``HeldOut`` has instances that are called with a text.
+
+    Raises:
+        ConfigError: the file cannot be run or has no such class.
+    """
+    spec = importlib.util.spec_from_file_location("held_out", path)
+    try:
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found: Callable[[str], bool] = module.HeldOut()
+    except Exception as error:  # whatever the user's code raises
+        raise ConfigError(
+            f"{path}: no Python file with a class HeldOut ({type(error).__name__}: {error})"
+        ) from None
+    return found
+
+
+def raw_sentences(
+    paths: Sequence[Path], characters: int, is_held_out: Callable[[str], bool] | None = None
+) -> Iterator[str]:
+    """Distinct sentences of text files.
+
+    Args:
+        paths: text files, plain or compressed with xz, with one paragraph or sentence per line.
+        characters: about so many characters of each file are read.
+        is_held_out: whether a sentence is left out.
+
+    Raises:
+        DataError: see :func:`read_lines`.
+    """
+    seen = set[str]()
+    for path in paths:
+        for line in sample(read_lines(path), characters):
+            for text in sentences_of(line):
+                if text not in seen and not (is_held_out is not None and is_held_out(text)):
+                    seen.add(text)
+                    yield text
+
+
+def annotate(teacher: NER, texts: Iterable[str], output: Path, *, min_score: float = 0.0) -> Annotated:
+    """Write texts with the teacher's entities to a JSONL file, which appears when it is complete.
+
+    Texts with an entity whose score is below ``min_score`` are left out.
+
+    Raises:
+        DataError: no text is left.
+    """
+    found = Annotated()
+
+    def kept() -> Iterator[Document]:
+        for document in teacher.pipe(texts, batch_size=64):
+            if any((entity.score or 0.0) < min_score for entity in document.entities):
+                found.n_uncertain += 1
+                continue
+            found.n_sentences += 1
+            found.n_characters += len(document.text)
+            found.n_entities += len(document.entities)
+            yield Document(document.text, document.entities)
+
+    corpus.write(kept(), output, "jsonl")
+    if not found.n_entities:
+        output.unlink()
+        raise DataError("the teacher finds no entity in the raw text; name other texts, or more of them", output)
+    return found
+
+
+def with_annotated(config: Config, annotated: Path) -> Config:
+    """The settings of a student that also learns from the teacher's sentences."""
+    return config.with_settings({"auxiliary": {NAME: {"corpus": str(annotated), "same_convention": True}}})

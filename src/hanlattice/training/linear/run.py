@@ -1,0 +1,232 @@
+"""A training run of a linear tagger: from settings to a model folder."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hanlattice.config.linear import LinearSettings, linear_settings
+from hanlattice.config.settings import Config
+from hanlattice.document import Document
+from hanlattice.engines.linear.folder import save_linear
+from hanlattice.engines.linear.tables import MOST_CHARS, Tables, columns_of_tags, lanes_of
+from hanlattice.engines.linear.tagger import LinearTagger
+from hanlattice.errors import ConfigError
+from hanlattice.evaluation.evaluate import evaluate
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import Vocabulary, merged
+from hanlattice.kernels.library import needed
+from hanlattice.lexicon import Lexicon
+from hanlattice.model.folder import CONFIG
+from hanlattice.pipeline import NER
+from hanlattice.spans import to_tags
+from hanlattice.text.normalise import Normaliser
+from hanlattice.training.card import card
+from hanlattice.training.corpora import Corpora, load_corpora, refuse_overlaps
+from hanlattice.training.examples import annotated_windows, labels_of
+from hanlattice.training.linear.learner import Corpus, LinearLearner
+from hanlattice.training.linear.variation import GoldSpans, kinds_without_label, varied, with_user_words
+from hanlattice.training.noise import noisy, without_punctuation
+from hanlattice.training.progress import Progress, Run
+from hanlattice.training.vocabularies import load_lexicon, load_vectors
+from hanlattice.training.watcher import Silent, Watcher
+from hanlattice.training.window import AnnotatedWindow
+
+PRUNED_BEFORE = 2  # epochs before the end when rows are removed
+
+
+def train_linear(config: Config, output: str | Path, *, watcher: Watcher | None = None) -> Run:
+    """Train a linear tagger and leave the weights of the epoch with the best dev F1 in the folder ``output``.
+
+    It takes minutes and cannot be resumed: the folder is written at the end. Of ``config.training`` it uses epochs,
+    learning rate, patience and seed.
+
+    Raises:
+        ConfigError: a setting does not fit, or the folder already holds a run.
+        DataError: a corpus or lexicon cannot be read, or entities of a training corpus overlap.
+        EngineError: the kernels are not compiled.
+    """
+    settings, output, watcher = linear_settings(config), Path(output), watcher or Silent()
+    if settings is None:
+        raise ConfigError(f"the encoder {config.encoder.name!r} is not trained by train_linear")
+    needed()
+    _refuse_used(output)
+    start = time.monotonic()
+    corpora = load_corpora(config)
+    for documents in (corpora.train, *corpora.further.values()):
+        refuse_overlaps(documents)
+    data = _Data.of(config, corpora, watcher)
+    best, progress = _fit(config, settings, data, watcher)
+    ner = data.ner(best)
+    dev, test = (evaluate(ner, documents) if documents else None for documents in (corpora.dev, corpora.test))
+    assert dev is not None
+    progress.seconds = time.monotonic() - start
+    text = card(config, ner, progress, dev, test)
+    save_linear(output, best, data.vocabulary, data.lexicon, config, card=text)
+    return Run(output, progress, dev, test)
+
+
+def _refuse_used(output: Path) -> None:
+    """Check the folder of a run.
+
+    Raises:
+        ConfigError: it is a file, or holds a model.
+    """
+    if output.exists() and not output.is_dir():
+        raise ConfigError(f"{output} is a file; name a folder for the run")
+    if (output / CONFIG).exists():
+        raise ConfigError(f"{output} already holds a run; name another folder")
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What a linear tagger learns from, and what it is scored on.
+
+    The first ``n_own`` sentences are those of ``data.train``. Of the sentences of each auxiliary corpus, ``shares``
+    has the first one, the last one, and the share that is used in an epoch.
+    """
+
+    config: Config
+    corpus: Corpus
+    gold: GoldSpans
+    n_own: int
+    shares: list[tuple[int, int, float]]
+    vocabulary: Vocabulary
+    lexicon: Lexicon
+    dev: list[Document]
+
+    @classmethod
+    def of(cls, config: Config, corpora: Corpora, watcher: Watcher) -> "_Data":
+        normaliser = Normaliser.of(config.text)
+        lexicon = _lexicon(config, normaliser)
+        own, n_cut = annotated_windows(corpora.train, config.text, normaliser)
+        own = _with_noise(own, config)
+        further = {
+            name: annotated_windows(documents, config.text, normaliser)[0]
+            for name, documents in corpora.further.items()
+        }
+        windows = [w for w in chain(own, *further.values()) if w.text]
+        labels = labels_of(own)
+        if others := sorted(set(labels_of(windows)) - set(labels)):
+            raise ConfigError(f"auxiliary corpora have the labels {', '.join(others)}, which data.train lacks")
+        vocabulary = _vocabulary(config, windows, labels, lexicon)
+        sentences = Reader(vocabulary, min_word_length=config.lexicon.min_word_length).read(
+            [w.text for w in windows], lexicon
+        )
+        lanes = lanes_of(len(labels))
+        tags = [columns_of_tags(to_tags(w.spans, len(w.text)), labels, lanes) for w in windows]
+        shares, first = [], sum(bool(w.text) for w in own)
+        n_own = first
+        for name, found in further.items():
+            shares.append((first, first + sum(bool(w.text) for w in found), config.auxiliary[name].share))
+            first = shares[-1][1]
+        watcher.say(
+            f"{len(corpora.train):,} documents, {sum(len(w.spans) for w in own):,} entities of {len(labels)} types;"
+            f" {sum(len(d) for d in corpora.further.values()):,} further documents; dev {len(corpora.dev):,}, test"
+            f" {len(corpora.test):,}; {n_cut:,} entities cross the border of a window and are not trained on;"
+            f" {len(lexicon):,} words in the lexicon"
+        )
+        gold = GoldSpans.of([w.spans for w in windows], labels)
+        corpus = Corpus(sentences, np.concatenate(tags))
+        return cls(config, corpus, gold, n_own, shares, vocabulary, lexicon, corpora.dev)
+
+    def ner(self, tables: Tables) -> NER:
+        """The pipeline with these tables."""
+        return NER(LinearTagger(tables, self.vocabulary), self.vocabulary, self.lexicon, self.config)
+
+    def for_features(self, draw: np.random.Generator) -> Corpus:
+        """The sentences from which features are chosen: with user words, if these are simulated."""
+        if not (share := self.config.data.user_words):
+            return self.corpus
+        sentences = with_user_words(self.corpus.sentences, self.gold, self.vocabulary, share, draw)
+        return Corpus(sentences, self.corpus.tags)
+
+    def epoch(self, settings: LinearSettings, draw: np.random.Generator) -> tuple[Corpus, np.ndarray]:
+        """The sentences with the words of an epoch, and their order."""
+        chosen = [np.arange(self.n_own)]
+        for first, last, share in self.shares:
+            n = max(1, round((last - first) * share)) if last > first else 0
+            chosen.append(first + draw.permutation(last - first)[:n])
+        sentences = varied(
+            self.corpus.sentences,
+            forget=settings.forget,
+            drop=settings.drop,
+            kind_without_label=kinds_without_label(self.vocabulary),
+            draw=draw,
+        )
+        if share := self.config.data.user_words:
+            sentences = with_user_words(sentences, self.gold, self.vocabulary, share, draw)
+        return Corpus(sentences, self.corpus.tags), draw.permutation(np.concatenate(chosen))
+
+
+def _lexicon(config: Config, normaliser: Normaliser) -> Lexicon:
+    """The lexicon of the settings; unlike other taggers, a linear one may have none."""
+    if not config.lexicon.files and not config.lexicon.vector_words:
+        return Lexicon(rewrite=normaliser.words)
+    vectors: Any = load_vectors(config) if config.lexicon.vector_words else None
+    return load_lexicon(config, vectors, normaliser)
+
+
+def _with_noise(windows: Sequence[AnnotatedWindow], config: Config) -> list[AnnotatedWindow]:
+    """The windows, and copies of the shares in the settings, with noise and without punctuation."""
+    draw = np.random.default_rng((config.training.seed, 0))
+    found, n = list(windows), len(windows)
+    for i in np.flatnonzero(draw.random(n) < config.data.noise).tolist():
+        found.append(noisy(windows[i], windows, draw))
+    for i in np.flatnonzero(draw.random(n) < config.data.unpunctuated).tolist():
+        found.append(without_punctuation(windows[i]))
+    return found
+
+
+def _vocabulary(
+    config: Config, windows: Sequence[AnnotatedWindow], labels: tuple[str, ...], lexicon: Lexicon
+) -> Vocabulary:
+    """The characters that are frequent enough, the labels of the lexicon, and the entity labels."""
+    counts = Counter(chain.from_iterable(w.text for w in windows))
+    ordered = sorted(counts, key=lambda c: (-counts[c], c))
+    chars = tuple(c for c in ordered if counts[c] >= config.vectors.min_frequency)[: MOST_CHARS - 2]
+    has_user_words = config.data.user_words > 0
+    word_labels = merged(lexicon.labels, labels) if has_user_words else lexicon.labels
+    return Vocabulary(chars, (), (), word_labels, labels, has_user_words, config.data.convention)
+
+
+def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher) -> tuple[Tables, Progress]:
+    """The tables of the epoch with the best dev F1."""
+    training, progress = config.training, Progress()
+    draw = np.random.default_rng(training.seed)
+    learner = LinearLearner(
+        data.for_features(draw),
+        data.vocabulary,
+        window=settings.window,
+        longest=settings.longest,
+        min_count=settings.min_count,
+        dropout=settings.feature_dropout,
+        seed=training.seed,
+    )
+    watcher.say(f"{len(learner.rows):,} rows of {learner.rows.shape[1]:,} weights")
+    best, start = learner.tables(), time.monotonic()
+    for epoch in range(1, training.epochs + 1):
+        if settings.rows and epoch == max(training.epochs - PRUNED_BEFORE + 1, 1):
+            learner.prune(settings.rows)
+            progress = Progress()  # the tables of earlier epochs are too large
+        given, order = data.epoch(settings, draw)
+        loss = learner.epoch(given, order, training.learning_rate * (1 - (epoch - 1) / training.epochs))
+        progress.epoch, progress.step = epoch, progress.step + len(order)
+        row: dict[str, Any] = {"epoch": epoch, "loss": round(loss, 4)}
+        if epoch >= min(training.evaluate_from, training.epochs):
+            tables = learner.tables()
+            micro = evaluate(data.ner(tables), data.dev, upper_bound=False).micro
+            if micro.f1 > progress.best_f1:
+                best, progress.best_f1, progress.best_epoch = tables, micro.f1, epoch
+            scores = {"dev_p": micro.precision, "dev_r": micro.recall, "dev_f1": micro.f1}
+            row |= {name: round(100 * score, 2) for name, score in scores.items()}
+            row["best_epoch"] = progress.best_epoch
+        watcher.epoch({**row, "seconds": round(time.monotonic() - start, 1)})
+        if progress.out_of_patience(training.patience):
+            break
+    return best, progress

@@ -1,0 +1,260 @@
+"""Training a linear tagger: the folder it leaves, the effect of its settings, and errors of one line."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hanlattice
+import tiny
+from hanlattice import api, corpus
+from hanlattice.cli import main
+from hanlattice.config.files import load_config
+from hanlattice.config.linear import linear_settings
+from hanlattice.config.settings import Config
+from hanlattice.document import Document, Entity
+from hanlattice.engines.linear.tagger import LinearTagger
+from hanlattice.errors import ConfigError, DataError, EngineError
+from hanlattice.inputs.encoded import Sentences
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import Vocabulary
+from hanlattice.kernels import library
+from hanlattice.lexicon import Lexicon
+from hanlattice.model.digests import faults
+from hanlattice.spans import Span
+from hanlattice.training.linear.learner import Corpus, LinearLearner
+from hanlattice.training.linear.run import train_linear
+from hanlattice.training.linear.variation import LEFT_OUT, GoldSpans, kinds_without_label, varied, with_user_words
+
+pytestmark = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor of x86 with AVX2")
+
+
+def settings(**tables: Any) -> Config:
+    place = tiny.folder()
+    names = {
+        "data": {"train": [str(place / "corpus.bmes")], "dev": str(place / "corpus.bmes")},
+        "lexicon": {"files": [str(place / "words.txt")], "vector_words": False},
+        "vectors": {"min_frequency": 1},
+        "embedding": {"name": "ngrams"},
+        "encoder": {"name": "linear", "feature_dropout": 0.0},
+        "training": {"epochs": 6, "learning_rate": 0.2},
+    }
+    for table, values in tables.items():
+        names[table] = {**names.get(table, {}), **values}
+    return Config().with_settings(names)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("linear") / "model"
+    run = train_linear(settings(), folder)
+    assert run.dev.micro.f1 > 0.95
+    return folder
+
+
+def test_the_folder_gives_what_was_scored(trained: Path) -> None:
+    assert list(faults(trained)) == []
+    ner = hanlattice.load(trained)
+    assert isinstance(ner.engine, LinearTagger)
+    texts = [d.text for d in tiny.documents()]
+    found = list(ner.pipe(texts))
+    assert found == [ner(text) for text in texts]
+    assert hanlattice.evaluate(ner, tiny.documents()).micro.f1 > 0.95
+    assert all(0 < (e.score or 0) <= 1 for d in found for e in d.entities)
+    assert list(ner.pipe(["", "。"])) == [Document(""), Document("。")]
+
+
+def test_offsets_count_characters_of_the_given_text(trained: Path) -> None:
+    document = hanlattice.load(trained)("㍿李明在北京工作。")
+    assert ("李明", 1, "PER") in [(e.text, e.start, e.label) for e in document.entities]
+    assert all(e.text == document.text[e.start : e.end] for e in document.entities)
+
+
+def test_the_lexicon_is_live_and_rules_apply(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    few_n_grams = {"longest": 1, "window": 1, "min_count": 12}  # so that it has to learn from words
+    given = {"data": {"user_words": 1.0}, "lexicon": {"files": []}, "training": {"epochs": 20, "evaluate_from": 20}}
+    train_linear(settings(embedding=few_n_grams, **given), folder)
+    ner, text = hanlattice.load(folder), "北京的嘉和书店很好,李明说"
+
+    def score() -> float:
+        return sum(e.score or 0 for e in ner(text).entities if (e.text, e.label) == ("嘉和书店", "ORG"))
+
+    before = score()
+    ner.lexicon.add("嘉和书店", "ORG")
+    assert score() > max(before, 0.5)
+    with ner.using(lexicon=Lexicon()):
+        assert score() <= before
+    with ner.using(block={"嘉和书店": None}):
+        assert score() == 0
+    with ner.using(force={"很好": "PER"}):
+        assert "很好" in [e.text for e in ner(text).entities]
+    with ner.using(threshold=1.1):
+        assert ner(text).entities == ()
+
+
+def test_two_runs_are_equal_and_another_seed_differs(trained: Path, tmp_path: Path) -> None:
+    weights = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train_linear(settings(training={"seed": seed, "epochs": 2}), tmp_path / name)
+        weights.append((tmp_path / name / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1] != weights[2]
+
+
+def learner_of(**changes: Any) -> tuple[LinearLearner, Corpus]:
+    texts, labels = ["李明在北京", "张伟在南京"], ("LOC", "PER")
+    vocabulary = Vocabulary(tuple(sorted(set("".join(texts)))), (), (), labels, labels, True)
+    sentences = Reader(vocabulary).read(texts, Lexicon([("北京", "LOC", None)]))
+    one = [8 + 2, 24 + 2, 0, 8 + 1, 24 + 1]  # B-PER E-PER O B-LOC E-LOC, with 8 lanes
+    given = Corpus(sentences, np.array(one * 2))
+    chosen = {"window": 3, "longest": 4, "min_count": 1, "dropout": 0.0, "seed": 1, **changes}
+    return LinearLearner(given, vocabulary, **chosen), given
+
+
+def losses(learner: LinearLearner, given: Corpus, n: int = 5) -> list[float]:
+    return [learner.epoch(given, np.array([0, 1]), 0.1) for _ in range(n)]
+
+
+def test_the_loss_falls_and_settings_change_the_features() -> None:
+    learner, given = learner_of()
+    found = losses(learner, given)
+    assert found == sorted(found, reverse=True)
+    n = len(learner.rows)
+    assert len(learner_of(window=1)[0].rows) < n
+    assert len(learner_of(longest=2)[0].rows) < n
+    assert len(learner_of(min_count=2)[0].rows) < n
+    dropped, _ = learner_of(dropout=0.5)
+    assert losses(dropped, given) != found
+
+
+def test_without_weights_all_legal_tags_are_equally_likely() -> None:
+    learner, given = learner_of()
+    closed, open_ = 3, 2  # sequences of one tag that end in O or single, and in begin
+    for _ in range(4):
+        closed, open_ = 3 * closed + open_, 2 * closed + open_
+    assert learner.epoch(given, np.array([0]), 0.0) == pytest.approx(np.log(closed), rel=1e-5)
+
+
+def test_pruning_keeps_the_largest_rows_and_the_prefixes_of_n_grams() -> None:
+    learner, given = learner_of()
+    losses(learner, given)
+    whole = learner.tables()
+    learner.prune(20)
+    assert len(learner.rows) <= 20
+    tables = learner.tables()
+    assert np.abs(tables.rows).max(1).min() >= np.median(np.abs(whole.rows).max(1)) / 2
+    keys = set(tables.keys.tolist())
+    for key in keys:
+        if key < 0xFFF0 << 48 and key >> 16:
+            assert {key & (1 << bits) - 1 for bits in (16, 32, 48)} <= keys | {key}
+    assert losses(learner, given, 1)[0] > 0  # it can be trained further
+
+
+@pytest.mark.parametrize(
+    ("forget", "drop", "kinds"), [(1.0, 0.0, [0, 3]), (0.0, 1.0, [LEFT_OUT] * 2), (0, 0, [2, 4])]
+)
+def test_matched_words_lose_their_label_or_are_left_out(forget: float, drop: float, kinds: list[int]) -> None:
+    vocabulary = Vocabulary((), (), (), ("LOC", "PER"), ("LOC", "PER"), True)
+    sentences = tiny_sentences([2, 4])
+    found = varied(
+        sentences,
+        forget=forget,
+        drop=drop,
+        kind_without_label=kinds_without_label(vocabulary),
+        draw=np.random.default_rng(0),
+    )
+    assert found.word_labels.tolist() == kinds
+
+
+def tiny_sentences(kinds: list[int]) -> Sentences:
+    n, zeros = len(kinds), np.zeros(len(kinds), np.int64)
+    chars = np.full(4 * n, 2)
+    place = np.arange(n + 1)
+    return Sentences(chars, chars, 4 * place, zeros, zeros, zeros + 2, np.array(kinds), place, ["甲乙丙丁"] * n)
+
+
+def test_gold_names_become_user_words() -> None:
+    labels = ("LOC", "PER")
+    vocabulary = Vocabulary((), (), (), labels, labels, True)
+    sentences = tiny_sentences([0] * 400)
+    gold = GoldSpans.of([[Span(1, 4, "PER")]] * 400, labels)
+    found = with_user_words(sentences, gold, vocabulary, 0.5, np.random.default_rng(0))
+    added = found.word_labels[found.word_labels > 2]
+    assert 100 < len(added) < 180
+    assert set(added.tolist()) >= {3, 5}
+    assert found.first_word[-1] == len(found.word_labels) == 400 + len(added)
+    assert {found[i].end.max() for i in range(400)} == {2, 3, 4}
+    assert len(with_user_words(sentences, gold, vocabulary, 0.0, np.random.default_rng(0)).words) == 400
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"decoder": {"name": "biaffine"}}, "the encoder 'linear' needs the decoder 'crf', not 'biaffine'"),
+        ({"decoder": {"scheme": "BIO"}}, "decoder.scheme must be one of 'BMES', not 'BIO'"),
+        ({"embedding": {"name": "characters"}}, "needs the embedding 'ngrams', not 'characters'"),
+        ({"encoder": {"name": "flat"}}, "the embedding 'ngrams' needs the encoder 'linear', not 'flat'"),
+        ({"embedding": {"window": 4}}, "embedding.window must be at least 1 and at most 3"),
+        ({"embedding": {"longest": 5}}, "embedding.longest must be at least 1 and at most 4"),
+        ({"encoder": {"rows": -1}}, "encoder.rows must be at least 0"),
+        ({"encoder": {"rosw": 1}}, "encoder 'linear' has no setting 'rosw'"),
+        ({"conventions": {"msra": {"corpus": "x"}}}, "one annotation convention; remove conventions.msra"),
+        ({"auxiliary": {"words": {"corpus": "x"}}}, "set auxiliary.words.same_convention = true"),
+        ({"training": {"start": "default"}}, "trained from scratch"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(tables: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message) as error:
+        api.run_training(settings(**tables), tmp_path / "model")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "model").exists()
+
+
+def test_nested_entities_and_used_folders_are_refused(trained: Path, tmp_path: Path) -> None:
+    text = "渝中区人和药店开业"
+    nested = Document(text, (Entity(text[:7], "ORG", 0, 7), Entity(text[:3], "LOC", 0, 3)))
+    corpus.write([nested] * 3, tmp_path / "nested.jsonl", "jsonl")
+    given = {"train": [str(tmp_path / "nested.jsonl")]}
+    with pytest.raises(DataError, match=r"nested[.]jsonl:1: .* overlap, .*data[.]outermost = true"):
+        train_linear(settings(data=given), tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    run = train_linear(settings(data={**given, "outermost": True}), tmp_path / "model")
+    assert run.folder == tmp_path / "model"
+    with pytest.raises(ConfigError, match="already holds a run; name another folder"):
+        train_linear(settings(), trained)
+    with pytest.raises(ConfigError, match="cannot be resumed; start again"):
+        api.run_training(settings(), trained, resume=True)
+    with pytest.raises(EngineError, match="is a linear tagger, which runs on the CPU without torch"):
+        hanlattice.load(trained, engine="torch")
+
+
+def test_auxiliary_corpora_of_the_same_convention_are_learnt(tmp_path: Path) -> None:
+    text = "在铁岭工作"
+    corpus.write([Document(text, (Entity("铁岭", "LOC", 1, 3),))] * 4, tmp_path / "more.jsonl", "jsonl")
+    more = {"more": {"corpus": str(tmp_path / "more.jsonl"), "same_convention": True}}
+    train_linear(settings(auxiliary=more), tmp_path / "model")
+    assert [e.text for e in hanlattice.load(tmp_path / "model")(text).entities] == ["铁岭"]
+    corpus.write([Document(text, (Entity("铁岭", "GPE", 1, 3),))] * 4, tmp_path / "more.jsonl", "jsonl")
+    with pytest.raises(ConfigError, match=r"labels GPE, which data[.]train lacks"):
+        train_linear(settings(auxiliary=more), tmp_path / "other")
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tiny.folder()
+    arguments = ["--train", place / "corpus.bmes", "--dev", place / "corpus.bmes", "--test", place / "corpus.bmes"]
+    options = ["--lexicon", place / "words.txt", "--lexicon.vector_words", "false", "--data.exclude", "[]"]
+    command = ["train", "--paper", "linear/msra", *arguments, *options, "--output", tmp_path / "model"]
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, command), "--training.epochs", "3"])
+    out = capsys.readouterr()
+    assert not ended.value.code, out.err
+    assert "dev (best epoch" in out.out
+    assert "test (best epoch" in out.out
+    assert (tmp_path / "model" / "README.md").read_text("utf-8").startswith("# ngrams + linear + crf\n")
+
+
+def test_packaged_settings_describe_linear_taggers() -> None:
+    folder = Path(hanlattice.__file__).parent / "papers" / "linear"
+    for path in folder.glob("*.toml"):
+        assert linear_settings(load_config(path)) is not None

@@ -1,0 +1,133 @@
+"""Distillation: which raw text is read, what is kept of the teacher's output, and errors of one line."""
+
+import lzma
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import hanlattice
+import tiny
+from hanlattice import corpus
+from hanlattice.cli import main
+from hanlattice.config.linear import linear_settings
+from hanlattice.config.settings import Config
+from hanlattice.document import Document, Entity
+from hanlattice.engines.linear.tagger import LinearTagger
+from hanlattice.errors import ConfigError, DataError
+from hanlattice.kernels import library
+from hanlattice.training import distillation
+from hanlattice.training.linear.run import train_linear
+
+needs_kernels = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor of x86 with AVX2")
+
+
+def test_lines_of_plain_and_compressed_files(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("甲\n乙", encoding="utf-8")
+    (tmp_path / "b.xz").write_bytes(lzma.compress("丙\n".encode()))
+    assert [*distillation.read_lines(tmp_path / "a.txt"), *distillation.read_lines(tmp_path / "b.xz")] == list(
+        "甲乙丙"
+    )
+    (tmp_path / "c.xz").write_bytes(lzma.compress("丙\n".encode())[:-9])
+    (tmp_path / "d.txt").write_bytes(b"\xff")
+    for name, reason in (("c.xz", "not a complete xz file"), ("d.txt", "not UTF-8"), ("e.txt", "No such file")):
+        with pytest.raises(DataError, match=f"{name}.*{reason}") as error:
+            list(distillation.read_lines(tmp_path / name))
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("characters", [10, 50, 333, 2000])
+def test_sample_is_spread_evenly(characters: int) -> None:
+    lines = [f"{i:04}" for i in range(1000)]
+    found = distillation.sample(iter(lines), characters)
+    assert sum(map(len, found)) == pytest.approx(characters, abs=8)
+    assert found == sorted(found)
+    gaps = [int(b) - int(a) for a, b in pairwise(found)]
+    assert max(gaps) <= 2.5 * 4000 / characters + 1
+    assert distillation.sample(iter(lines), 10_000) == lines
+
+
+def test_raw_sentences_are_distinct_and_not_held_out(tmp_path: Path) -> None:
+    long = "他昨天在北京工作。" * 20 + "她今天在上海工作。"
+    (tmp_path / "a.txt").write_text(f"他昨天在北京工作。\n短句\n{long}\n她明天在南京工作。", encoding="utf-8")
+    (tmp_path / "held_out.py").write_text(
+        "class HeldOut:\n    def __call__(self, text):\n        return '南京' in text\n", encoding="utf-8"
+    )
+    is_held_out = distillation.held_out(tmp_path / "held_out.py")
+    found = list(distillation.raw_sentences([tmp_path / "a.txt"], 10_000, is_held_out))
+    assert found == ["他昨天在北京工作。", "她今天在上海工作。"]
+    (tmp_path / "held_out.py").write_text("class Other: pass", encoding="utf-8")
+    with pytest.raises(ConfigError, match="no Python file with a class HeldOut"):
+        distillation.held_out(tmp_path / "held_out.py")
+
+
+class Teacher:
+    """Finds 李明 with a score of 0.9 and 北京 with 0.4."""
+
+    def pipe(self, texts: list[str], batch_size: int) -> list[Document]:
+        scores = {"李明": ("PER", 0.9), "北京": ("LOC", 0.4)}
+        return [
+            Document(
+                t,
+                tuple(
+                    Entity(w, label, t.index(w), t.index(w) + 2, s) for w, (label, s) in scores.items() if w in t
+                ),
+            )
+            for t in texts
+        ]
+
+
+def test_uncertain_sentences_are_left_out(tmp_path: Path) -> None:
+    texts, file = ["李明工作", "李明在北京", "今天很好"], tmp_path / "out.jsonl"
+    found = distillation.annotate(Teacher(), texts, file, min_score=0.5)  # type: ignore[arg-type]
+    assert [d.text for d in corpus.read(file)] == ["李明工作", "今天很好"]
+    assert (found.n_sentences, found.n_characters, found.n_entities, found.n_uncertain) == (2, 8, 1, 1)
+    distillation.annotate(Teacher(), texts, file, min_score=0.4)  # type: ignore[arg-type]
+    assert len(list(corpus.read(file))) == 3
+    with pytest.raises(DataError, match="the teacher finds no entity in the raw text"):
+        distillation.annotate(Teacher(), ["今天很好"], tmp_path / "none.jsonl")  # type: ignore[arg-type]
+    assert not (tmp_path / "none.jsonl").exists()
+
+
+@needs_kernels
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The student is trained on gold and on the teacher's sentences; a second run uses the same sentences."""
+    place = tiny.folder()
+    parts = {"embedding": {"name": "ngrams"}, "encoder": {"name": "linear"}, "vectors": {"min_frequency": 1}}
+    words = {"files": [str(place / "words.txt")], "vector_words": False}
+    own = {"train": [str(place / "corpus.bmes")], "dev": str(place / "corpus.bmes")}
+    given = {**parts, "lexicon": words, "data": own, "training": {"epochs": 6, "learning_rate": 0.2}}
+    train_linear(Config().with_settings(given), tmp_path / "master")
+    (tmp_path / "raw.txt").write_text("\n".join(d.text + "今天很好" for d in tiny.documents()), encoding="utf-8")
+
+    def run(output: str) -> str:
+        options = {
+            "--teacher": tmp_path / "master",
+            "--train": place / "corpus.bmes",
+            "--dev": place / "corpus.bmes",
+            "--test": place / "corpus.bmes",
+            "--lexicon": place / "words.txt",
+            "--lexicon.vector_words": "false",
+            "--data.exclude": "[]",
+            "--training.epochs": 2,
+            "--annotated": tmp_path / "teacher.jsonl",
+            "--output": tmp_path / output,
+        }
+        command = ["distill", str(tmp_path / "raw.txt"), *(str(x) for pair in options.items() for x in pair)]
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        out = capsys.readouterr()
+        assert not ended.value.code, out.err
+        assert "dev (best epoch" in out.out
+        return out.err
+
+    assert "entities; " in run("student")
+    ner = hanlattice.load(tmp_path / "student")
+    assert isinstance(ner.engine, LinearTagger)
+    assert linear_settings(ner.config) is not None
+    assert ner.config.auxiliary["teacher"].same_convention
+    before = (tmp_path / "teacher.jsonl").read_bytes()
+    assert "are used as they are" in run("again")
+    assert (tmp_path / "teacher.jsonl").read_bytes() == before
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("student", "again")]
+    assert weights[0] == weights[1]
