@@ -208,6 +208,8 @@ def broken(**changes: Any) -> dict[str, Any]:
         ("masks", lambda x: x & 1, "linear.masks do not fit linear.columns"),
         ("columns", lambda x: x & 1, "linear.columns do not fit linear.weights"),
         ("columns", lambda x: x[:, :1].copy(), "linear.columns is uint8"),
+        ("weights", lambda x: x[0], "linear.weights is int8"),
+        ("columns", lambda x: x[0, 0], "linear.columns is uint8"),
         ("weights", lambda x: x.astype(np.float32), "linear.weights is float32"),
         ("fresh", lambda x: x[:3].copy(), r"linear.fresh is int32 \[3, 16\]"),
         ("inner", lambda x: x.ravel(), "linear.inner is int32"),

@@ -13,7 +13,6 @@
  * (O, single, end) with any labels; the others follow a begin or inside tag of their own label.
  */
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -376,7 +375,24 @@ typedef struct { /* exp of the scores of transitions, in the layout of LinearMod
     const float *fresh, *fresh_back, *inner, *first, *last;
 } Moves;
 
-static inline float exp_of(float x) { return vec_exp(broadcast(x))[0]; }
+static inline float exp_of(float x) {
+    const vec found = vec_exp(broadcast(x));
+    return found[0];
+}
+
+/* The natural logarithm of a positive, normal number. Kernels need no mathematical library, which not all systems link. */
+static double log_of(double x) {
+    union {
+        double number;
+        uint64_t bits;
+    } mantissa = {x};
+    const int64_t exponent = (int64_t)(mantissa.bits >> 52 & 0x7FF) - 1023;
+    mantissa.bits = (mantissa.bits & 0xFFFFFFFFFFFFF) | (uint64_t)1023 << 52; /* 1 to 2 */
+    const double z = (mantissa.number - 1.4142135623730951) / (mantissa.number + 1.4142135623730951), square = z * z;
+    double term = z, sum = 0;
+    for (int k = 1; k < 24; k += 2, term *= square) sum += term / k; /* z is at most 0.172 */
+    return 2 * sum + (exponent + 0.5) * 0.6931471805599453;
+}
 
 /* Replace emissions by their exponentials, each character's divided by the largest; returns the sum of the logarithms of
  * what they were divided by. */
@@ -423,7 +439,7 @@ static double forward(const LinearModel *m, const Moves *x, const Scratch *s, in
         const float by = 1 / (sum > 1e-30f ? sum : 1e-30f);
         for (int64_t k = 0; k < columns; k++) alpha[k] *= by;
         for (int64_t k = 0; k < columns; k++) e[k] *= by;
-        log_sum -= log(by);
+        log_sum -= log_of(by);
     }
     return log_sum;
 }
@@ -535,9 +551,9 @@ int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names
         if (count == first && !names->certainty) continue;
         for (int64_t k = 0; k < n * columns; k++) s.emissions[k] = (float)(s.scores[k] * m->scale);
         double log_sum = exponentials(m, s.emissions, n) + forward(m, &x, &s, n);
-        log_sum += log(closing(m, &x, s.alpha + (n - 1) * columns));
+        log_sum += log_of(closing(m, &x, s.alpha + (n - 1) * columns));
         if (names->certainty) {
-            const double p = exp(best * m->scale - log_sum);
+            const double p = exp_of((float)(best * m->scale - log_sum));
             names->certainty[i] = p >= 0 ? p < 1 ? p : 1 : 0;
         }
         if (count > first) backward(m, &x, &s, n);
@@ -589,7 +605,7 @@ static inline void step(float *w, float *squares, const float *gradient, int64_t
         for (int j = 0; j < 8; j++) {
             const float g = gradient[k + j];
             squares[k + j] += g * g;
-            w[k + j] -= rate * g / sqrtf(squares[k + j] + 1e-6f);
+            w[k + j] -= rate * g / __builtin_sqrtf(squares[k + j] + 1e-6f);
         }
 }
 
@@ -681,7 +697,7 @@ double linear_learn(const LinearModel *m, const Lines *lines, const int64_t *ord
         double gold_score = transition_score(m, l->small, gold, n);
         for (int64_t t = 0; t < n; t++) gold_score += s.emissions[t * columns + gold[t]];
         loss += exponentials(m, s.emissions, n) - gold_score;
-        loss += forward(m, &x, &s, n) + log(closing(m, &x, s.alpha + (n - 1) * columns));
+        loss += forward(m, &x, &s, n) + log_of(closing(m, &x, s.alpha + (n - 1) * columns));
         backward(m, &x, &s, n);
         memset(gradient, 0, sizeof(float) * n_small);
         transition_gradient(m, &x, &s, gold, n, gradient);
@@ -689,7 +705,7 @@ double linear_learn(const LinearModel *m, const Lines *lines, const int64_t *ord
             float *a = s.alpha + t * columns, most = 0;
             for (int64_t k = 0; k < columns; k++) a[k] *= s.beta[t * columns + k];
             a[gold[t]] -= 1;
-            for (int64_t k = 0; k < columns; k++) most = fabsf(a[k]) > most ? fabsf(a[k]) : most;
+            for (int64_t k = 0; k < columns; k++) most = __builtin_fabsf(a[k]) > most ? __builtin_fabsf(a[k]) : most;
             s.tags[t] = most > UNDER_THRESHOLD;
         }
         for (int64_t u = 0; u < kept; u++) {

@@ -133,14 +133,14 @@ def restored(weights: Weights, n_labels: int) -> Tables:
     if version is None or version.shape != (1,) or version.dtype != np.int32 or version[0] != VERSION:
         raise ModelError("the weights of a linear tagger of another version; train or download the model again")
     lanes = lanes_of(n_labels)
-    n = {name: len(weights.get(f"linear.{name}", ())) for name in ("keys", "masks", "columns", "weights")}
+    n = {name: weights.get(f"linear.{name}", np.zeros(1)).shape[:1] for name in ("keys", "columns", "weights")}
     shapes: dict[str, tuple[tuple[int, ...], type]] = {
         "shape": ((3,), np.int32),
         "scale": ((1,), np.float32),
-        "keys": ((n["keys"],), np.uint64),
-        "masks": ((n["keys"],), np.uint8),
-        "columns": ((n["columns"], GROUPS * lanes // 8), np.uint8),
-        "weights": ((n["weights"],), np.int8),
+        "keys": (n["keys"] or (0,), np.uint64),
+        "masks": (n["keys"] or (0,), np.uint8),
+        "columns": ((*n["columns"], GROUPS * lanes // 8), np.uint8),
+        "weights": (n["weights"] or (0,), np.int8),
         "fresh": ((2 * lanes, 2 * lanes), np.int32),
         "inner": ((GROUPS, lanes), np.int32),
         "first": ((2 * lanes,), np.int32),
@@ -158,14 +158,14 @@ def restored(weights: Weights, n_labels: int) -> Tables:
     sizes_fit = stored_lanes == lanes and 1 <= window <= WIDEST and 1 <= longest <= LONGEST_GRAM
     if not (sizes_fit and np.isfinite(scale) and 0 < scale < 1e3):
         raise ModelError("the weights of the linear tagger are broken (linear.shape or linear.scale)")
-    keys, masks = found["keys"], found["masks"]
+    keys, masks, n_rows = found["keys"], found["masks"], len(found["columns"])
     if len(keys) and (keys[0] == 0 or bool((keys[1:] <= keys[:-1]).any())):
         raise ModelError("the weights of the linear tagger are broken (linear.keys are not sorted)")
-    if int(np.bitwise_count(masks).sum()) != n["columns"] or n["columns"] >= 2**31:
+    if int(np.bitwise_count(masks).sum()) != n_rows or n_rows >= 2**31:
         raise ModelError("the weights of the linear tagger are broken (linear.masks do not fit linear.columns)")
-    if int(np.bitwise_count(found["columns"]).sum()) != n["weights"]:
+    if int(np.bitwise_count(found["columns"]).sum()) != len(found["weights"]):
         raise ModelError("the weights of the linear tagger are broken (linear.columns do not fit linear.weights)")
-    rows = np.zeros((n["columns"], GROUPS * lanes), np.int8)
+    rows = np.zeros((n_rows, GROUPS * lanes), np.int8)
     rows[np.unpackbits(found["columns"], axis=1, bitorder="little").view(np.bool_)] = found["weights"]
     return Tables(window, longest, keys, masks, rows, _limited(found, lanes, n_labels), scale)
 
