@@ -93,7 +93,8 @@ def main() -> None:
     output.mkdir(parents=True, exist_ok=True)
     for name in (CONFIG, LEXICON, VOCABULARY, WEIGHTS):
         shutil.copy(run / name, output / name)
-    scores = output_of([sys.executable, "benchmarks/open_text.py", "--model", output])
+    printed = output_of([sys.executable, "benchmarks/open_text.py", "--model", output]).splitlines()
+    scores = "\n".join([*printed[:2], *(line for line in printed[2:] if "| open |" in line)])
     with atomic_write(output / CARD) as stream:
         stream.write(card(output, corpora, scores.strip()))
     record(output)
