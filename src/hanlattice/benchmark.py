@@ -155,13 +155,15 @@ def _jieba() -> Tagging:
     import jieba.posseg
 
     jieba.setLogLevel("ERROR")
-    return jieba.posseg.lcut  # type: ignore[no-any-return]
+    lcut: Tagging = jieba.posseg.lcut
+    return lcut
 
 
 def _rjieba() -> Tagging:
     import rjieba
 
-    return rjieba.tag  # type: ignore[no-any-return]
+    tag: Tagging = rjieba.tag
+    return tag
 
 
 OTHER_TAGGERS: dict[str, Callable[[], Tagging]] = {"jieba": _jieba, "rjieba": _rjieba}

@@ -125,7 +125,7 @@ def legal(n: int) -> list[tuple[int, ...]]:
 
 
 def spans_of(path: tuple[int, ...]) -> list[tuple[int, int, str]]:
-    found = []
+    found: list[tuple[int, int, str]] = []
     for p, tag in enumerate(path):
         if tag >= 2 * LANES:
             found[-1] = (found[-1][0], p + 1, found[-1][2])

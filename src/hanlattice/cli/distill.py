@@ -1,7 +1,7 @@
 """``hanlattice distill``: a teacher annotates raw text, and a student learns from it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -64,7 +64,10 @@ def distill(
 
     file = annotated or output.with_name(f"{output.name}.teacher.jsonl")
     base = load_config(config or preset(paper), ctx.meta["settings"])
-    named = {"data": {"train": corpora, "dev": dev, "test": test}, "lexicon": {"files": lexicon}}
+    named: dict[str, dict[str, Any]] = {
+        "data": {"train": corpora, "dev": dev, "test": test},
+        "lexicon": {"files": lexicon},
+    }
     settings = distillation.with_annotated(base.with_settings(without_unset(named)), file)
     if file.exists():
         typer.echo(f"note: the sentences in {file} are used as they are", err=True)

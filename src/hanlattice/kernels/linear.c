@@ -60,6 +60,7 @@ const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Lines = sizeof(Li
               sizeof_Learner = sizeof(Learner); /* as kernels/structs.py has them */
 
 #define GROUPS 4
+#define AHEAD 3 /* characters between a prefetch and the use */
 #define BOUNDARY 1u /* the id of a sentence's ends in n-grams; character id i is i + 2 */
 #define MOST_CHARS 0xF000
 #define TYPES ((uint64_t)0xFFFF << 48)   /* the first 16 bits of keys that are not n-grams */
@@ -175,6 +176,11 @@ static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)
             type[p + 2] = m->types[id] & 7;                                                                            \
         }                                                                                                              \
         for (int64_t s = -1; s <= n; s++) {                                                                            \
+            uint64_t ahead = 0; /* n-grams that begin later are fetched from memory meanwhile */                       \
+            for (int64_t k = 0; k < m->longest && s + AHEAD + k <= n; k++) {                                           \
+                ahead |= ids[s + AHEAD + 1 + k] << (16 * k);                                                           \
+                __builtin_prefetch(m->entries + (hashed(ahead) & (m->slots - 1)));                                     \
+            }                                                                                                          \
             uint64_t key = 0;                                                                                          \
             for (int64_t k = 0; k < m->longest && s + k <= n; k++) {                                                   \
                 key |= ids[s + 1 + k] << (16 * k);                                                                     \

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not library.levels(), reason="no C compiler, or 
 
 def settings(**tables: Any) -> Config:
     place = tiny.folder()
-    names = {
+    names: dict[str, dict[str, Any]] = {
         "data": {"train": [str(place / "corpus.bmes")], "dev": str(place / "corpus.bmes")},
         "lexicon": {"files": [str(place / "words.txt")], "vector_words": False},
         "vectors": {"min_frequency": 1},
