@@ -18,7 +18,7 @@ from hanlattice.files import atomic_write
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.model import weights
 from hanlattice.model.digests import CHECKPOINT, forget, record
-from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS
+from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS, save_lexicon
 from hanlattice.training.card import card
 from hanlattice.training.checkpoint import load_checkpoint, save_checkpoint
 from hanlattice.training.device import check_precision, device_of
@@ -69,7 +69,7 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
         (output / CARD).unlink(missing_ok=True)  # the card of the shorter run, if this one extends it
         save_config(config, output / CONFIG)
         prepared.vocabularies.full.save(output / VOCABULARY)
-        weights.save_lexicon(prepared.ner.lexicon, output / LEXICON)
+        save_lexicon(prepared.ner.lexicon, output / LEXICON)
         weights.save_files(prepared.ner.tagger, output)
         progress = _fit(prepared, config, output, resume, watcher, group)
     best = weights.load_model(output, device=str(prepared.ner.tagger.device), trust=True)
