@@ -50,20 +50,7 @@ def carried(document: Document, carries: Carries) -> tuple[Document | None, Coun
     if not document.text and "empty texts" not in holds:
         return None, Counter({FEATURES["empty texts"]: 1})
     changes: dict[str, object] = {}
-    entities = document.entities
-    if "fragments" not in holds:
-        whole = tuple(entity for entity in entities if not entity.discontinuous)
-        _count(lost, "fragments", len(entities) - len(whole))
-        entities = whole
-    if "overlaps" not in holds:
-        flat = _flat(entities)
-        _count(lost, "overlaps", len(entities) - len(flat))
-        entities = flat
-    for feature, attribute in (("scores", "score"), ("values", "value")):
-        if feature not in holds:
-            _count(lost, feature, sum(getattr(entity, attribute) is not None for entity in entities))
-            without: Any = {attribute: None}
-            entities = tuple(replace(entity, **without) for entity in entities)
+    entities = _reduced(document.entities, holds, lost)
     if document.id is not None and "ids" not in holds:
         _count(lost, "ids", 1)
         changes["id"] = None
@@ -86,6 +73,24 @@ def carried(document: Document, carries: Carries) -> tuple[Document | None, Coun
     if not lost:
         return document, lost
     return replace(document, entities=entities, **changes), lost  # type: ignore[arg-type]
+
+
+def _reduced(entities: tuple[Entity, ...], holds: frozenset[str], lost: Counter[str]) -> tuple[Entity, ...]:
+    """The entities as far as a format with the features ``holds`` can store them; losses are added to ``lost``."""
+    if "fragments" not in holds:
+        whole = tuple(entity for entity in entities if not entity.discontinuous)
+        _count(lost, "fragments", len(entities) - len(whole))
+        entities = whole
+    if "overlaps" not in holds:
+        flat = _flat(entities)
+        _count(lost, "overlaps", len(entities) - len(flat))
+        entities = flat
+    for feature, attribute in (("scores", "score"), ("values", "value")):
+        if feature not in holds:
+            _count(lost, feature, sum(getattr(entity, attribute) is not None for entity in entities))
+            without: Any = {attribute: None}
+            entities = tuple(replace(entity, **without) for entity in entities)
+    return entities
 
 
 def _count(lost: Counter[str], feature: str, n: int) -> None:
