@@ -420,7 +420,7 @@ def test_odd_heads_have_no_rotary_positions() -> None:
 def test_a_table_beyond_memory_is_an_error() -> None:
     decoder = TokenPairs(1, tuple(map(str, range(70_000))), d_hidden=1)
     scores, mask = torch.zeros(1, 1, 2).expand(1, 4096, 2), torch.ones(1, 4096, dtype=torch.bool)
-    with pytest.raises(ModelError, match="4,096 characters with 70,000 types for 1 texts at once does not fit"):
+    with pytest.raises(ModelError, match="4,096 characters with 70,000 labels for 1 texts at once does not fit"):
         decoder.decode(scores, mask)
 
 

@@ -351,7 +351,7 @@ class TestBadInput:
             ({"encoder": {"heads": 3}}, r"d_model \(20\) must be a multiple of heads \(3\)"),
             ({"training": {"epochs": 0}}, "'training.epochs' must be at least 1, not 0"),
             ({"training": {"batch_size": 0}}, "'training.batch_size' must be at least 1, not 0"),
-            ({"training": {"schedule": "warm"}}, "must be one of 'constant', 'linear', 'cosine', not 'warm'"),
+            ({"training": {"schedule": "warm"}}, "'exponential', 'inverse', not 'warm'"),
             ({"training": {"device": "nowhere"}}, "training.device must be 'auto', 'cpu', 'cuda' or 'cuda:1', not"),
             ({"training": {"device": "hpu"}}, "training.device 'hpu' cannot be used here"),
             ({"data": {"train": []}}, "no training corpus: give --train FILE"),

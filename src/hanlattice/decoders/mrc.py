@@ -325,11 +325,11 @@ class JointMRC(StartsEndsMatches):
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N E"]:
         """For each character and label the log-odds of a start and of an end, and the two parts of a match."""
-        of_labels = h.reshape(*h.shape[:-1], len(self.labels), -1)  # [B N T d]
+        of_labels = h.unflatten(-1, (len(self.labels), self.ends.in_features))  # [B N T d]
         return torch.cat([self.ends(of_labels), self.parts(of_labels)], -1).flatten(2)
 
     def _split(self, scores: Tensor) -> tuple[Float[Tensor, "S B T N"], Float[Tensor, "S B N T H"]]:
-        of_labels = at_least_float32(scores).reshape(*scores.shape[:-1], len(self.labels), -1)
+        of_labels = at_least_float32(scores).unflatten(-1, (len(self.labels), 2 + 2 * self.d_hidden))
         ends, parts = of_labels[..., :2], of_labels[..., 2:]
         return ends.permute(3, 0, 2, 1), torch.stack(parts.chunk(2, -1))
 
