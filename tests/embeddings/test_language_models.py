@@ -7,6 +7,7 @@ first weights overwritten before training; a pickle that is read.
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,10 @@ def config(training: dict[str, Any] | None = None, *, name: str = "bert", **sett
     return Config().with_settings({"embedding": embedding, "encoder": {"name": "none"}, "training": training or {}})
 
 
-def tagger(of: Config) -> Tagger:
+def tagger(of: Config, vocabulary: Vocabulary = VOCABULARY) -> Tagger:
     torch.manual_seed(0)
     widths = {"chars": 4, "bigrams": 4, "words": 4}
-    return build(of, Tables.empty(VOCABULARY, widths), VOCABULARY.labels)
+    return build(of, Tables.empty(vocabulary, widths), vocabulary.labels)
 
 
 def changed(t: Tagger, of: Config, steps: int = 1) -> set[str]:
@@ -299,7 +300,8 @@ class TestRefused:
             ({"frozen_layers": 3}, "frozen_layers must be from 0 to 2"),
             ({"lora_rank": 2, "frozen_layers": 1}, "lora_rank freezes the whole model"),
             ({"lora_rank": 2, "lora_targets": ["q_proj"]}, "no linear layer 'q_proj' to adapt"),
-            ({"pooling": "mean"}, "has no setting 'pooling'"),
+            ({"pooling": "sum"}, "embedding.pooling must be one of 'mean', "),
+            ({"poolings": "mean"}, "has no setting 'poolings'; did you mean 'pooling'"),
         ],
     )
     def test_a_setting(self, settings: dict[str, Any], message: str) -> None:
@@ -353,7 +355,9 @@ def test_one_setting_of_a_part_of_a_stack_can_be_changed() -> None:
 )
 def test_settings_of_papers_build(paper: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERT", str(tiny_language_models.folder()))
-    t = tagger(load_config(paper))
+    c = load_config(paper)
+    labels = tuple(c.embedding.settings.get("queries", VOCABULARY.labels))  # queries name the labels of a corpus
+    t = tagger(c, replace(VOCABULARY, labels=labels))
     assert any(isinstance(part, Pretrained) for part in t.modules())
     assert len(t(collate(encoded("重庆人")))[0]) == 3
 
