@@ -80,7 +80,7 @@ class TestUnknownTypes:
         batch = collate(ner.reader.read([TEXT], ner.lexicon))
         message = r"^the labels DIS, GENE cannot be learnt: this model was built for LOC, ORG, PER; rename"
         for name in DECODERS:
-            # Labels are checked before anything is computed. "joint_mrc" needs one part of the width for each label.
+            # Labels are checked first. "joint_mrc" needs one part of the width for each label.
             decoder = DECODERS[name](len(ner.labels) * ner.tagger.encoder.d_out, ner.labels)
             tagger = Tagger(ner.tagger.embedding, ner.tagger.encoder, decoder)
             with pytest.raises(ModelError, match=message):
