@@ -71,9 +71,10 @@ SMALL = {"d_model": 8, "heads": 2, "d_feed_forward": 12}
 ENCODERS: dict[str, Part] = {
     "none": Part("none"),
     "flat": Part("flat", {**SMALL, "d_model": 12}),
-    "flat, gated heads, hidden matches": Part(
-        "flat", {**SMALL, "layers": 2, "distances": "heads", "fusion": "gate", "hidden": "self_matched"}
+    "flat, gated ends, hidden matches": Part(
+        "flat", {**SMALL, "layers": 2, "distances": "ends", "fusion": "gate", "hidden": "self_matched"}
     ),
+    "flat, distances of heads": Part("flat", {**SMALL, "distances": "heads"}),
     "flat, trained distances, near nodes": Part(
         "flat", {**SMALL, "trained_distances": 4, "fusion": "linear", "hidden": "distant", "hidden_beyond": 2}
     ),

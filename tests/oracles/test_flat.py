@@ -144,6 +144,12 @@ def test_ablations_equal_their_formulas(settings: dict[str, object], name: str) 
     assert_same(encoder_of(layers=2, **settings), BATCHES[name])
 
 
+@pytest.mark.parametrize("fusion", ["attention", "gate"])
+def test_one_distance_cannot_be_weighed(fusion: str) -> None:
+    with pytest.raises(ValueError, match=f"fusion '{fusion}' weighs several distances, but distances 'heads' is"):
+        encoder_of(fusion=fusion, distances="heads")
+
+
 def test_a_character_sees_no_word_that_contains_it_under_msm() -> None:
     """药 in 重庆人和药店 sees neither 人和药店 nor 药店, which see it."""
     batch = batch_of([DRUGSTORE])[1]

@@ -201,6 +201,9 @@ class WeightedDistances(nn.Module):
     Two further forms of fusion in the authors' code of FLAT. ``"attention"`` has one weight for each distance, and
     ``"gate"`` one for each distance and feature. The arguments and the table are those of :class:`FourDistances`;
     the weights are computed for each cell of the table, so its cost is that of ``S K`` pairs.
+
+    Raises:
+        ValueError: an unknown ``distances``, or it is ``"heads"``: the softmax over one distance is always 1.
     """
 
     def __init__(
@@ -213,6 +216,11 @@ class WeightedDistances(nn.Module):
     ):
         super().__init__()
         self.names = parts_of(distances)
+        if len(self.names) == 1:
+            raise ValueError(
+                f"fusion {form!r} weighs several distances, but distances {distances!r} is only one: use the fusion"
+                " 'relu' or 'linear', or distances 'four' or 'ends'"
+            )
         width = len(self.names) * d_model
         hidden, weights = (width, len(self.names)) if form == "attention" else (width // 2, width)
         self.encode = Sines(d_model) if encode is None else encode
