@@ -171,14 +171,14 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "expected", "message"),
     [
-        (["--lengths", "0"], "--lengths must be a list of whole numbers above 0"),
-        (["--format", "xml"], "--format must be table or jsonl, not 'xml'"),
-        (["--engine", "abacus"], "engine must be one of"),
-        (["--text", "nowhere.txt"], "nowhere.txt: cannot be read: No such file"),
+        (["--lengths", "0"], 1, "--lengths must be a list of whole numbers above 0"),
+        (["--format", "xml"], 1, "--format must be table or jsonl, not 'xml'"),
+        (["--engine", "abacus"], 2, "'abacus' is not one of 'auto', 'native'"),
+        (["--text", "nowhere.txt"], 1, "nowhere.txt: cannot be read: No such file"),
     ],
 )
-def test_wrong_options(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert status(*options) == 1
+def test_wrong_options(options: list[str], expected: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(*options) == expected
     assert message in capsys.readouterr().err

@@ -16,6 +16,7 @@ from hanlattice.engines.folding import Settings
 from hanlattice.engines.native import tagger
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.flat import FlatKernel
+from hanlattice.engines.numpy import NumpyTagger
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.kernels import library
 from hanlattice.model.folder import SCALE, WEIGHTS
@@ -134,7 +135,7 @@ def test_the_same_entities(folder: Path, threads: int, at_once: int, monkeypatch
 def test_chosen_by_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(hanlattice.load(folder).engine, tagger.NativeTagger)
     monkeypatch.setattr(tagger, "FlatKernel", _not_compiled)
-    assert hanlattice.load(folder).tagger is not None
+    assert isinstance(hanlattice.load(folder).engine, NumpyTagger)
     with pytest.raises(ModelError, match=r"python -m hanlattice[.]kernels[.]compiling"):
         hanlattice.load(folder, engine="native")
 

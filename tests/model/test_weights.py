@@ -25,7 +25,7 @@ def scores(ner: NER) -> Tensor:
 
 def saved(ner: NER, folder: Path, **options: str) -> NER:
     save_model(folder, ner.tagger, ner.vocabulary, ner.lexicon, ner.config, **options)
-    return api.load(folder)
+    return api.load(folder, engine="torch")
 
 
 def test_a_saved_model_scores_the_same(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_the_loop_does_not_import_parts_of_a_tagger() -> None:
         "hanlattice.tagger",
     }
     assert {m.removeprefix("hanlattice.training.") for m in modules if m.startswith("hanlattice.training.")} == {
-        *("augmentation", "checkpoint", "device", "distributed", "optimiser", "tasks", "watcher"),
+        *("augmentation", "device", "distributed", "optimiser", "progress", "tasks", "watcher"),
     }
     names = {
         alias.name
