@@ -17,6 +17,17 @@ from hanlattice.pipeline import NER
 from served import SENTENCE, Served, serving
 
 TOKEN = b"Authorization: Bearer open-sesame\r\n"
+CONFIG = (
+    '<View><Labels name="label" toName="text"><Label value="PER"/></Labels><Text name="text" value="$text"/></View>'
+)
+LABEL_STUDIO: list[tuple[str, dict[str, Any]]] = [
+    ("setup", {"project": "1", "schema": CONFIG}),
+    ("setup", {"project": "1", "schema": "<View/>"}),
+    ("predict", {"tasks": [{"id": 1, "data": {"text": "字"}}], "label_config": CONFIG}),
+    ("predict", {"tasks": []}),
+    ("webhook", {"action": "ANNOTATION_CREATED"}),
+]
+LABELS_IGNORED = "the model ignores labels of words: none of its training words had one"
 TEXTS = [document.text for document in tiny.documents()]
 
 
@@ -394,6 +405,9 @@ class TestDescription:
             ),
             *(("PUT", "/v1/lexicons/{id}", "/v1/lexicons/described", body) for body in (["字"], ["词"], 1)),
             ("GET", "/v1/lexicons/{id}", "/v1/lexicons/described", None),
+            *(("POST", "/doccano", "/doccano", q) for q in ({"text": "字"}, {"text": 1})),
+            *(("POST", f"/label-studio/{name}", f"/label-studio/{name}", body) for name, body in LABEL_STUDIO),
+            ("GET", "/label-studio/health", "/label-studio/health", None),
             ("DELETE", "/v1/lexicons/{id}", "/v1/lexicons/described", None),
             *(
                 ("GET", path, path, None)
@@ -447,7 +461,18 @@ class TestLog:
         last = next(row for row in service.events("request") if row["id"] == "counted")
         assert {"time", "level", "event", "pid", "id", "method", "route", "status", "ms"} <= last.keys()
         assert (last["texts"], last["characters"], last["entities"]) == (1, 6, 1)
-        assert [row for row in service.events() if row["level"] in ("warning", "error")] == []
+        loud = [row["event"] for row in service.events() if row["level"] in ("warning", "error")]
+        assert [event for event in loud if event != LABELS_IGNORED] == []
+
+    def test_a_warning_of_the_library_is_one_line_per_worker(self, service: Served) -> None:
+        """Also if each request causes it again."""
+        for i in range(12):  # connections go to either worker
+            question = {"text": SENTENCE, "lexicon": [{"text": f"工作{i}", "label": "ORG"}]}
+            assert httpx2.post(f"{service.url}/v1/entities", json=question).is_success
+        rows = service.events(LABELS_IGNORED)
+        assert {row["level"] for row in rows} == {"warning"}
+        pids = [row["pid"] for row in rows]
+        assert len(pids) == len(set(pids))
 
     def test_and_responses_have_the_request_id_of_the_client(self, service: Served) -> None:
         given = service.client.get("/healthz", headers={"x-request-id": "trace-7.a"})

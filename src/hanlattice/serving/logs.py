@@ -14,17 +14,21 @@ _LEVELS = {
     "uvicorn": logging.WARNING,
     "asyncio": logging.ERROR,
     "py.warnings": logging.WARNING,
+    "hanlattice": logging.WARNING,
 }
 
 
 def set_up() -> None:
-    """Log to stderr. Logs of uvicorn, asyncio and warnings have the same form."""
+    """Log to stderr. Logs of uvicorn, asyncio, warnings and the library have the same form."""
     logging.captureWarnings(True)
     handler = _Json()
     for name, level in _LEVELS.items():
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
+    library = _Json()
+    library.addFilter(_Once())
+    logging.getLogger("hanlattice").handlers = [library]
 
 
 def log_event(event: str, *, level: int = logging.INFO, error: Exception | None = None, **facts: Any) -> None:
@@ -38,6 +42,19 @@ def _write(when: float, level: int, event: str, facts: dict[str, Any]) -> None:
     sys.stderr.write(
         f"{json.dumps(row, ensure_ascii=False)}\n"
     )  # one write call, because all workers write to this stream
+
+
+class _Once(logging.Filter):
+    """Passes each message once per process, because each request of a client can cause it again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen = set[str]()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        seen = record.msg in self._seen
+        self._seen.add(record.msg)
+        return not seen
 
 
 class _Json(logging.Handler):
