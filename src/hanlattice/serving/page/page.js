@@ -545,10 +545,17 @@ function walk(from, step) {
   to.focus();
 }
 
+// The first example that is not too long for this service.
+function firstExample() {
+  const [text] = EXAMPLES.find(([example]) => characters(example).length <= state.model.max_chars) ?? EXAMPLES[0];
+  return text;
+}
+
 async function begin() {
   try {
     state.model = await send("v1/model");
     state.convention = state.model.convention;
+    if ($("text").value === EXAMPLES[0][0]) $("text").value = firstExample();
     restore();
   } catch (error) {
     complain(error);
