@@ -34,7 +34,7 @@ def explain(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
 def test_files_have_what_the_functions_return(explain: Callable[..., Result], tmp_path: Path) -> None:
     expected = reading(tiny.ner(), SENTENCE)
     for name in ("a.svg", "a.html", "a.json"):
-        assert explain(SENTENCE, "-o", tmp_path / name) == (0, "", "")
+        assert explain(SENTENCE, "-o", tmp_path / name) == (0, "", f"wrote {tmp_path / name}\n")
     assert (tmp_path / "a.svg").read_text("utf-8") == expected.to_svg()
     page = (tmp_path / "a.html").read_text("utf-8")
     assert page == expected.to_html()

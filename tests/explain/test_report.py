@@ -191,7 +191,8 @@ class TestEvaluate:
         plain = self.call(capsys, file, "--format", "json")
         out = file.with_name("report.html")
         train = tiny.folder() / "corpus.bmes"
-        assert self.call(capsys, file, "--format", "json", "--errors", out, "--train", train) == plain
+        written = self.call(capsys, file, "--format", "json", "--errors", out, "--train", train)
+        assert written == (*plain[:2], f"wrote {out}\n")
         micro = next(iter(json.loads(plain[1])["models"].values()))["micro"]
         text = out.read_text("utf-8")
         found = Page(text)
