@@ -27,7 +27,7 @@ from hanlattice.evaluation.scores import Score, percent
 from hanlattice.words import PUNCTUATION
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-from open_corpora import held_out
+from hanlattice.training.held_out import load_held_out
 from tag_words import KEPT, SAME, part_of_speech
 
 Word = tuple[int, int, str]
@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=2000, help="at most so many")
     a = parser.parse_args()
     data = Path(os.environ["HANLATTICE_DATA"])
-    is_held_out = held_out(data / "held_out.py")
+    is_held_out = load_held_out(data / "held_out.py")
     read = corpus.read(data / "labelled/people_daily_199801/199801.txt")
     documents = [d for d in read if d.tokens and is_held_out(d.text)][: a.documents]
     texts = [d.text for d in documents]

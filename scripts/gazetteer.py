@@ -27,7 +27,7 @@ from hanlattice.files import atomic_write
 from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
-from open_corpora import held_out
+from hanlattice.training.held_out import load_held_out
 
 MIN_COUNT, MIN_PURITY, MIN_SHARE = 3, 0.75, 0.45
 MIN_LISTED_SHARE = 0.2  # a listed word that is an entity in fewer of its occurrences loses its label
@@ -131,7 +131,7 @@ def main() -> None:
     ner = hanlattice.load(a.model, engine="native", threads=1, int8=supports_int8())
     found = defaultdict[str, Counter[str]](Counter)
     text_batches: list[list[str]] = []
-    is_held_out = held_out(a.held_out) if a.held_out else lambda text: False
+    is_held_out = load_held_out(a.held_out) if a.held_out else lambda text: False
     for path in a.texts:
         for batch in batches(sample(path, a.characters, is_held_out)):
             count_predicted(ner, batch, found)

@@ -13,14 +13,14 @@ without a corpus shows what fine-tuning on that corpus brings.
 
 import argparse
 import hashlib
-import importlib.util
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from hanlattice import corpus
 from hanlattice.document import Document
+from hanlattice.training.held_out import load_held_out
 from tag_words import tagged
 
 ASIDE = 108  # in a thousand documents of wild
@@ -51,23 +51,6 @@ SIX_LABELS: dict[str, Mapping[str, str]] = {
     "novel": {"Person-Name": "PER", "Location-Name": "LOC", "Organization-Name": "ORG"},
 }  # fmt: skip
 
-IsHeldOut = Callable[[str], bool]
-
-
-def held_out(path: Path) -> IsHeldOut:
-    """Load a Python file with a class ``HeldOut``.
-
-    Returns:
-        an instance of the class: a function that returns whether a text is held out
-    """
-    spec = importlib.util.spec_from_file_location("held_out", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    test: IsHeldOut = module.HeldOut()
-    return test
-
 
 def is_aside(text: str) -> bool:
     """Whether a text of wild belongs to ``aside.jsonl``."""
@@ -94,7 +77,7 @@ def main() -> None:
     output: Path = arguments.output
     data = Path(os.environ["HANLATTICE_DATA"])
     output.mkdir(parents=True, exist_ok=True)
-    is_held_out = held_out(data / "held_out.py")
+    is_held_out = load_held_out(data / "held_out.py")
     wild = [d for d in corpus.read(data / "labelled/wild/train.jsonl") if not is_held_out(d.text)]
     aside = [d for d in wild if is_aside(d.text)]
     wild = [d for d in wild if not is_aside(d.text)]

@@ -19,7 +19,7 @@ from hanlattice.document import Document, Entity
 from hanlattice.kernels.library import supports_int8
 from hanlattice.spans import Span
 from hanlattice.text.windows import sentences
-from open_corpora import held_out
+from hanlattice.training.held_out import load_held_out
 
 LENGTHS = range(6, 121)  # of sentences, in characters
 
@@ -68,7 +68,7 @@ def main() -> None:
     a = parser.parse_args()
     int8 = supports_int8()
     models = [hanlattice.load(model, engine="native", threads=1, int8=int8) for model in a.models]
-    is_held_out = held_out(a.held_out) if a.held_out else lambda text: False
+    is_held_out = load_held_out(a.held_out) if a.held_out else lambda text: False
     kept: list[Document] = []
     for path in a.texts:
         for batch in batches(sample(path, a.characters, is_held_out)):

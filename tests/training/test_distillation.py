@@ -17,6 +17,7 @@ from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.kernels import library
 from hanlattice.training import distillation
+from hanlattice.training.held_out import load_held_out
 from hanlattice.training.linear.run import train_linear
 
 needs_kernels = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor of x86 with AVX2")
@@ -53,12 +54,12 @@ def test_raw_sentences_are_distinct_and_not_held_out(tmp_path: Path) -> None:
     (tmp_path / "held_out.py").write_text(
         "class HeldOut:\n    def __call__(self, text):\n        return '南京' in text\n", encoding="utf-8"
     )
-    is_held_out = distillation.held_out(tmp_path / "held_out.py")
+    is_held_out = load_held_out(tmp_path / "held_out.py")
     found = list(distillation.raw_sentences([tmp_path / "a.txt"], 10_000, is_held_out))
     assert found == ["他昨天在北京工作。", "她今天在上海工作。"]
     (tmp_path / "held_out.py").write_text("class Other: pass", encoding="utf-8")
-    with pytest.raises(ConfigError, match="no Python file with a class HeldOut"):
-        distillation.held_out(tmp_path / "held_out.py")
+    with pytest.raises(ConfigError, match="gives no object of a class HeldOut"):
+        load_held_out(tmp_path / "held_out.py")
 
 
 class Teacher:

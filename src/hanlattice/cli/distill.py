@@ -61,6 +61,7 @@ def distill(
     from hanlattice.cli.train import print_scores, progress
     from hanlattice.config.files import load_config
     from hanlattice.training import distillation
+    from hanlattice.training.held_out import load_held_out
 
     file = annotated or output.with_name(f"{output.name}.teacher.jsonl")
     base = load_config(config or preset(paper), ctx.meta["settings"])
@@ -72,7 +73,7 @@ def distill(
     if file.exists():
         typer.echo(f"note: the sentences in {file} are used as they are", err=True)
     else:
-        is_held_out = distillation.held_out(held_out) if held_out else None
+        is_held_out = load_held_out(held_out) if held_out else None
         ner = load(teacher, convention=convention or "", trust=trust)
         found = distillation.annotate(
             ner, distillation.raw_sentences(texts, characters, is_held_out), file, min_score=min_score

@@ -3,19 +3,19 @@
 The student is any model that can be trained (Hinton et al. 2015 with hard labels). This module prepares its corpus.
 """
 
-import importlib.util
 import lzma
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hanlattice import corpus
 from hanlattice.config.settings import Config
 from hanlattice.document import Document
-from hanlattice.errors import ConfigError, DataError
+from hanlattice.errors import DataError
 from hanlattice.pipeline import NER
 from hanlattice.text.windows import sentences
+from hanlattice.training.held_out import IsHeldOut
 
 LENGTHS = range(6, 121)  # characters of the sentences that the teacher reads
 NAME = "teacher"  # of the auxiliary corpus in the settings of the student
@@ -77,29 +77,7 @@ def sentences_of(line: str) -> Iterator[str]:
     yield from (text for start, end in sentences(line) if len(text := line[start:end].strip()) in LENGTHS)
 
 
-def held_out(path: Path) -> Callable[[str], bool]:
-    """The function that a Python file defines: its class ``HeldOut`` has instances that are called with a text.
-
-    Raises:
-        ConfigError: the file cannot be run or has no such class.
-    """
-    spec = importlib.util.spec_from_file_location("held_out", path)
-    try:
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        found: Callable[[str], bool] = module.HeldOut()
-    except Exception as error:  # whatever the user's code raises
-        raise ConfigError(
-            f"{path}: no Python file with a class HeldOut ({type(error).__name__}: {error})"
-        ) from None
-    return found
-
-
-def raw_sentences(
-    paths: Sequence[Path], characters: int, is_held_out: Callable[[str], bool] | None = None
-) -> Iterator[str]:
+def raw_sentences(paths: Sequence[Path], characters: int, is_held_out: IsHeldOut | None = None) -> Iterator[str]:
     """Distinct sentences of text files.
 
     Args:

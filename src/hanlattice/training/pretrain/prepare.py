@@ -4,11 +4,10 @@
 ``text.json`` is written last: if it is missing, the preparation starts over.
 """
 
-import importlib.util
 import json
 import lzma
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -24,6 +23,7 @@ from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import atomic_write, read_lines
 from hanlattice.text.code_points import code_points
 from hanlattice.text.normalise import Normaliser
+from hanlattice.training.held_out import IsHeldOut, load_held_out
 from hanlattice.training.pretrain.interrupt import Stop
 from hanlattice.training.pretrain.watcher import Watcher
 
@@ -35,7 +35,6 @@ HELD_OUT_EVERY = 1000  # one line of this many is kept for the held-out loss
 MESSAGE_EVERY = 30.0  # seconds
 END = 0x110000  # stands for a boundary among code points
 
-IsHeldOut = Callable[[str], bool]
 NORMALISER = Normaliser(nfkc=True, simplify=True, tidy=True)
 
 
@@ -123,25 +122,6 @@ def most_frequent(counts: NDArray[np.int64], size: int) -> Characters:
     counts = counts[:END]
     order = np.argsort(-counts, kind="stable")[:size]
     return Characters("".join(map(chr, order[counts[order] > 0].tolist())))
-
-
-def load_held_out(path: Path) -> IsHeldOut:
-    """An object of the class ``HeldOut`` in a Python file, which reports whether a text is held out.
-
-    Raises:
-        ConfigError: the file cannot be run, or has no such class.
-    """
-    try:
-        spec = importlib.util.spec_from_file_location("hanlattice_held_out", path)
-        if spec is None or spec.loader is None:
-            raise ImportError("not a Python file")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        test: IsHeldOut = module.HeldOut()
-        test("中文")
-        return test
-    except Exception as error:  # the file may raise anything
-        raise ConfigError(f"{path}: gives no object of a class HeldOut ({type(error).__name__}: {error})") from None
 
 
 def lines(path: str | Path) -> Iterator[str]:

@@ -1,0 +1,28 @@
+"""Texts that no training may use: a Python file of the user decides which, for instance by hashes."""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+from hanlattice.errors import ConfigError
+
+IsHeldOut = Callable[[str], bool]
+
+
+def load_held_out(path: Path) -> IsHeldOut:
+    """An object of the class ``HeldOut`` in a Python file, which reports whether a text is held out.
+
+    Raises:
+        ConfigError: the file cannot be run, or has no such class.
+    """
+    try:
+        spec = importlib.util.spec_from_file_location("hanlattice_held_out", path)
+        if spec is None or spec.loader is None:
+            raise ImportError("not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        test: IsHeldOut = module.HeldOut()
+        test("中文")
+        return test
+    except Exception as error:  # the file may raise anything
+        raise ConfigError(f"{path}: gives no object of a class HeldOut ({type(error).__name__}: {error})") from None
