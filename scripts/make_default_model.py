@@ -143,7 +143,7 @@ def trained(work: Path, settings: Path, processes: int) -> Path:
             if processes > 1
             else [sys.executable, "-m"]
         )
-        run(*launch, "hanlattice", "train", "--config", settings, "--output", output, "--resume")
+        run(*launch, "hanlattice", "train", settings, "--output", output, "--resume")
     return output
 
 
