@@ -27,6 +27,9 @@ from hanlattice.config.settings import AuxiliaryConfig, Config, ConventionConfig
 ROOT = Path(__file__).parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
 PAGES = [*READMES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CHINESE = ROOT / "docs" / "zh"
+TRANSLATED = sorted(CHINESE.rglob("*.md"))
+ORIGINALS = [page for page in PAGES if page not in (READMES[1], *TRANSLATED)]  # a translation has the same code
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -53,8 +56,7 @@ def _environment() -> dict[str, str]:
 
 PYTHON = [
     pytest.param(code, id=f"{_name(page)}-{i}")
-    for page in PAGES
-    if page.name != "README.zh-CN.md"  # whose code is that of README.md, as a test below holds
+    for page in ORIGINALS
     for i, code in enumerate(_blocks(page, "python"))
 ]
 
@@ -97,7 +99,7 @@ def _commands(block: str) -> list[str]:
 
 COMMANDS = [
     pytest.param(line, id=f"{_name(page)}-{line[:50]}")
-    for page in PAGES
+    for page in ORIGINALS
     for block in _blocks(page, "bash")
     for line in _commands(block)
     if "hanlattice " in line
@@ -188,6 +190,42 @@ def test_both_readmes_say_the_same() -> None:
         assert found[0] == found[1]
     links = [Counter(re.findall(r"\]\(([^)]+)\)", _prose(page))) for page in READMES]
     assert links[0] - Counter(["README.zh-CN.md"]) == links[1] - Counter(["README.md"])
+
+
+@pytest.mark.parametrize("chinese", TRANSLATED, ids=_name)
+def test_a_translated_page_is_complete(chinese: Path) -> None:
+    english = ROOT / "docs" / chinese.relative_to(CHINESE)
+    assert english.is_file()
+    assert _FENCED.findall(chinese.read_text("utf-8")) == _FENCED.findall(english.read_text("utf-8"))
+    for find in (_structure, _numbers, _inline_code, _targets):
+        assert find(chinese) == find(english)
+
+
+def _structure(page: Path) -> list[tuple[int, int, list[str]]]:
+    """Of each heading its level, and of each row of a table its separators and numbers, in order."""
+    rows = re.findall(r"^(?:#+(?= )|\|.*\|$)", _prose(page), re.MULTILINE)
+    return [(len(row) - len(row.lstrip("#")), row.count("|"), sorted(_NUMBER.findall(row))) for row in rows]
+
+
+def _numbers(page: Path) -> set[str]:
+    return set(_NUMBER.findall(_prose(page)))
+
+
+def _inline_code(page: Path) -> set[str]:
+    """Code in ASCII; code with Chinese characters may be joined or split."""
+    found = {code.replace("\n", " ") for code in re.findall(r"`([^`]+)`", _prose(page))}
+    return {code for code in found if code.isascii()}
+
+
+def _targets(page: Path) -> Counter[Path | str]:
+    """What the links of a page lead to; a translated page counts as its original."""
+    found: Counter[Path | str] = Counter()
+    for link in re.findall(r"\]\(([^)#\s]*)(?:#[^)\s]*)?\)", _prose(page)):
+        target = (page.parent / link).resolve() if link else page
+        if target.is_relative_to(CHINESE):
+            target = ROOT / "docs" / target.relative_to(CHINESE)
+        found[link if "://" in link else target] += 1
+    return found
 
 
 FURTHER = {"auxiliary": AuxiliaryConfig(), "conventions": ConventionConfig()}
