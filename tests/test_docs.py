@@ -201,10 +201,18 @@ def test_a_translated_page_is_complete(chinese: Path) -> None:
         assert find(chinese) == find(english)
 
 
-def _structure(page: Path) -> list[tuple[int, int, list[str]]]:
-    """Of each heading its level, and of each row of a table its separators and numbers, in order."""
-    rows = re.findall(r"^(?:#+(?= )|\|.*\|$)", _prose(page), re.MULTILINE)
-    return [(len(row) - len(row.lstrip("#")), row.count("|"), sorted(_NUMBER.findall(row))) for row in rows]
+def _structure(page: Path) -> list[tuple[int, int, list[str], list[str]]]:
+    """In order: levels of headings, separators of rows of tables, and the numbers and ASCII code of both."""
+    rows = re.findall(r"^(?:#+ .*|\|.*\|)$", _prose(page), re.MULTILINE)
+    return [
+        (
+            len(row) - len(row.lstrip("#")),
+            row.count("|"),
+            sorted(_NUMBER.findall(row)),
+            sorted(code for code in re.findall(r"`([^`]+)`", row) if code.isascii()),
+        )
+        for row in rows
+    ]
 
 
 def _numbers(page: Path) -> set[str]:
