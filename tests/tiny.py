@@ -2,8 +2,6 @@
 
 import atexit
 import shutil
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from functools import cache
@@ -12,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from annotation_checks import switched_off
 from hanlattice import api, corpus
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity, Lattice
@@ -166,14 +165,11 @@ def two_conventions() -> Path:
 
 @cache
 def exported() -> Path:
-    """The folder of the same model, exported for ONNX Runtime.
+    """The folder of the same model, exported for ONNX Runtime."""
+    from hanlattice.engines.export import export  # imports torch
 
-    Exported by a process of its own: in tests all annotations are checked, which tracing would take for rules.
-    """
-    place = folder() / "exported"
-    command = [sys.executable, "-m", "hanlattice", "export", str(two_conventions()), str(place)]
-    subprocess.run(command, check=True, capture_output=True)
-    return place
+    with switched_off():
+        return export(two_conventions(), folder() / "exported").folder
 
 
 def other_documents() -> list[Document]:

@@ -1,8 +1,15 @@
 """Exported models: the same answers without torch, whatever is read, or a reason why not."""
 
+import resource
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from copy import deepcopy
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -10,13 +17,16 @@ import torch
 
 import hanlattice
 import tiny
+from annotation_checks import switched_off
+from hanlattice.cli import main
 from hanlattice.encoders.flat import Flat
+from hanlattice.engines import export as export_module
 from hanlattice.engines.export import TOLERANCE, _refuse_difference, _refuse_loss, export
 from hanlattice.engines.graph import FlatGraph
 from hanlattice.engines.onnx import feeds
 from hanlattice.errors import HanlatticeError, ModelError
 from hanlattice.inputs.batch import collate
-from hanlattice.model.folder import GRAPH, WEIGHTS
+from hanlattice.model.folder import GRAPH, WEIGHTS, ModelFolder
 from hanlattice.model.weights import save_weights
 from hanlattice.training import Silent
 from hanlattice.training.prepare import prepare
@@ -51,9 +61,12 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def exported_by_command(source: Path, target: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """In a process of its own: here all shapes in annotations are checked, which tracing would take for rules."""
-    command = [sys.executable, "-m", "hanlattice", "export", str(source), str(target), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    """Run ``hanlattice export`` in this process: importing the exporter's packages again takes seconds."""
+    command = ["export", str(source), str(target), *options]
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err), switched_off(), pytest.raises(SystemExit) as left:
+        main(command)
+    return subprocess.CompletedProcess(command, int(left.value.code or 0), out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +85,21 @@ def exported(trained: Path) -> Path:
     assert done.returncode == 0, done.stderr
     assert "emissions within" in done.stdout
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trace_once() -> Iterator[None]:
+    """Trace each model folder once, however often it is exported: tracing takes most of the time."""
+    traced, done = export_module._traced, dict[Path, export_module._Traced]()
+
+    def kept(ner: hanlattice.NER, folder: ModelFolder) -> export_module._Traced:
+        if folder.path not in done:
+            done[folder.path] = traced(ner, folder)
+        return replace(done[folder.path], proto=deepcopy(done[folder.path].proto))  # quantisation changes it
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export_module, "_traced", kept)
+        yield
 
 
 def same(a: hanlattice.Document, b: hanlattice.Document) -> bool:
@@ -167,15 +195,8 @@ def test_eight_bits_behind_a_gate(trained: Path, tmp_path: Path) -> None:
     }
     done = exported_by_command(trained, tmp_path / "none", "--int8")
     assert "name a corpus with --dev" in done.stderr
-    code = """
-import sys
-from hanlattice import corpus
-from hanlattice.engines import export
-export.export(*sys.argv[1:3], int8=True, most_lost=-1, dev=list(corpus.read(sys.argv[3])))
-"""
-    command = [sys.executable, "-c", code, str(trained), str(tmp_path / "none"), corpus]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "with int8 F1 on dev falls from" in done.stderr
+    with switched_off(), pytest.raises(ModelError, match="with int8 F1 on dev falls from"):
+        export(trained, tmp_path / "none", int8=True, most_lost=-1, dev=tiny.documents())
     assert [path.name for path in tmp_path.iterdir()] == ["int8"]
 
 
@@ -200,7 +221,8 @@ def test_nothing_is_written_if_emissions_differ(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hanlattice.engines.export.TOLERANCE", -1.0)
-    with pytest.raises(ModelError, match=r"exported emissions differ by .*; nothing is written"):
+    message = r"exported emissions differ by .*; nothing is written"
+    with switched_off(), pytest.raises(ModelError, match=message):
         export(trained, tmp_path / "exported")
     assert list(tmp_path.iterdir()) == []
 
@@ -267,14 +289,16 @@ def test_the_graph_gives_the_same_emissions(variant: dict[str, object]) -> None:
         torch.testing.assert_close(found[batch.mask], expected[batch.mask], atol=2e-5, rtol=1e-5)
 
 
-FULL = """
-import resource, signal, sys
-from hanlattice.cli import main
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-most = int(sys.argv[1])
-resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-main(["export", *sys.argv[2:]])
-"""
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """Let the system refuse writes beyond a size in bytes, as on a full disk."""
+    limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.parametrize(
@@ -282,10 +306,10 @@ main(["export", *sys.argv[2:]])
 )
 def test_a_full_disk_is_one_line(trained: Path, tmp_path: Path, most: int, said: str) -> None:
     """As no file may grow beyond a size here: the copy of the weights, or the graph."""
-    command = [sys.executable, "-c", FULL, str(most), str(trained), str(tmp_path / "new")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with no_file_above(most):
+        done = exported_by_command(trained, tmp_path / "new")
     assert done.returncode == 1
-    (line,) = [line for line in done.stderr.splitlines() if "torchvision" not in line]
+    (line,) = done.stderr.splitlines()
     assert line.startswith("error: ")
     assert said in line
     assert "File too large" in line
