@@ -13,7 +13,6 @@ text is held out. Lines that are held out are not used. The output, ``word<TAB>l
 """
 
 import argparse
-import lzma
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -27,6 +26,7 @@ from hanlattice.files import atomic_write
 from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
+from hanlattice.training.distillation import read_lines
 from hanlattice.training.held_out import load_held_out
 
 MIN_COUNT, MIN_PURITY, MIN_SHARE = 3, 0.75, 0.45
@@ -37,12 +37,6 @@ LINE_LENGTHS = range(5, 301)  # characters; the model reads only such lines
 BATCH = 4_000  # lines
 
 LabelCounts = dict[str, Counter[str]]  # of each string, how often it is an entity with each label
-
-
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, plain or compressed with xz."""
-    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as stream:
-        yield from (line.rstrip("\n") for line in stream)
 
 
 def sample(path: Path, characters: int, is_held_out: Callable[[str], bool]) -> Iterator[str]:

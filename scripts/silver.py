@@ -17,40 +17,13 @@ from gazetteer import batches, sample
 from hanlattice import corpus
 from hanlattice.document import Document, Entity
 from hanlattice.kernels.library import supports_int8
-from hanlattice.spans import Span
-from hanlattice.text.windows import sentences
+from hanlattice.training.distillation import sentences_of, voted
 from hanlattice.training.held_out import load_held_out
-
-LENGTHS = range(6, 121)  # of sentences, in characters
-
-
-def cut(line: str) -> Iterator[str]:
-    """The sentences of a line; a short line counts as one sentence."""
-    if len(line) in LENGTHS:
-        yield line
-        return
-    yield from (text for start, end in sentences(line) if len(text := line[start:end].strip()) in LENGTHS)
-
-
-def voted(found: Sequence[Sequence[Span]]) -> tuple[list[Span], int]:
-    """Merge the predictions of several models for one text.
-
-    Args:
-        found: the spans of each model
-
-    Returns:
-        the spans that more than half of the models found, without overlaps, and the number of spans that some
-        models found but not all
-    """
-    votes = Counter(span for spans in found for span in spans)
-    accepted = sorted(span for span, n in votes.items() if 2 * n > len(found))
-    without_overlaps = [s for i, s in enumerate(accepted) if not i or accepted[i - 1].end <= s.start]
-    return without_overlaps, sum(n < len(found) for n in votes.values())
 
 
 def annotated(texts: list[str], models: Sequence[hanlattice.NER], contested: int) -> Iterator[Document]:
     """The sentences that are kept, with the accepted entities."""
-    predictions = [[d.spans for d in ner.pipe(texts, batch_size=64)] for ner in models]
+    predictions = [[d.entities for d in ner.pipe(texts, batch_size=64)] for ner in models]
     for text, *found in zip(texts, *predictions, strict=True):
         accepted, disputed = voted(found)
         if accepted and disputed <= contested:
@@ -72,7 +45,7 @@ def main() -> None:
     kept: list[Document] = []
     for path in a.texts:
         for batch in batches(sample(path, a.characters, is_held_out)):
-            kept += annotated([text for line in batch for text in cut(line)], models, a.contested)
+            kept += annotated([text for line in batch for text in sentences_of(line)], models, a.contested)
         print(f"{path.name}: {len(kept):,} sentences so far", flush=True)
     corpus.write(kept, a.output, "jsonl")
     print(dict(Counter(e.label for d in kept for e in d.entities)))

@@ -216,10 +216,9 @@ class TestOthers:
         assert scores(before, texts, "names") != pytest.approx(scores(after, texts, "names"), abs=1e-3)
         assert "by convention names" in (output / "README.md").read_text(encoding="utf-8")
 
-    def test_export_keeps_them(self, run: Run, tmp_path: Path) -> None:
-        assert run("export", model(), tmp_path / "exported", "--quiet").code == 0
-        result = run("predict", SENTENCE, "--model", tmp_path / "exported", "--convention", "names")
-        assert "place" in result.out
+    def test_export_keeps_them(self, run: Run) -> None:
+        options = ("--model", tiny.exported(), "--engine", "onnx", "--convention", "names")
+        assert "place" in run("predict", SENTENCE, *options).out
 
 
 class TestWords:

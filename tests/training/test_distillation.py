@@ -1,8 +1,10 @@
 """Distillation: which raw text is read, what is kept of the teacher's output, and errors of one line."""
 
 import lzma
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -16,6 +18,7 @@ from hanlattice.document import Document, Entity
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.kernels import library
+from hanlattice.pipeline import NER
 from hanlattice.training import distillation
 from hanlattice.training.held_out import load_held_out
 from hanlattice.training.linear.run import train_linear
@@ -63,31 +66,73 @@ def test_raw_sentences_are_distinct_and_not_held_out(tmp_path: Path) -> None:
 
 
 class Teacher:
-    """Finds 李明 with a score of 0.9 and 北京 with 0.4."""
+    """Finds some words, each with a label and a score."""
 
-    def pipe(self, texts: list[str], batch_size: int) -> list[Document]:
-        scores = {"李明": ("PER", 0.9), "北京": ("LOC", 0.4)}
+    def __init__(self, labels: Sequence[str] = ("LOC", "PER"), **words: tuple[str, float]) -> None:
+        self.labels, self.words = tuple(labels), words
+
+    def pipe(self, texts: Sequence[str], batch_size: int) -> list[Document]:
         return [
             Document(
-                t,
+                text,
                 tuple(
-                    Entity(w, label, t.index(w), t.index(w) + 2, s) for w, (label, s) in scores.items() if w in t
+                    Entity(word, label, text.index(word), text.index(word) + len(word), score)
+                    for word, (label, score) in self.words.items()
+                    if word in text
                 ),
             )
-            for t in texts
+            for text in texts
         ]
+
+
+def annotate(
+    teachers: Sequence[Teacher], texts: Sequence[str], file: Path, **limits: Any
+) -> distillation.Annotated:
+    return distillation.annotate(cast("list[NER]", teachers), texts, file, **limits)
 
 
 def test_uncertain_sentences_are_left_out(tmp_path: Path) -> None:
     texts, file = ["李明工作", "李明在北京", "今天很好"], tmp_path / "out.jsonl"
-    found = distillation.annotate(Teacher(), texts, file, min_score=0.5)  # type: ignore[arg-type]
+    teacher = Teacher(李明=("PER", 0.9), 北京=("LOC", 0.4))
+    found = annotate([teacher], texts, file, min_score=0.5)
     assert [d.text for d in corpus.read(file)] == ["李明工作", "今天很好"]
-    assert (found.n_sentences, found.n_characters, found.n_entities, found.n_uncertain) == (2, 8, 1, 1)
-    distillation.annotate(Teacher(), texts, file, min_score=0.4)  # type: ignore[arg-type]
+    assert found == distillation.Annotated(n_sentences=2, n_characters=8, n_entities=1, n_uncertain=1)
+    annotate([teacher], texts, file, min_score=0.4)
     assert len(list(corpus.read(file))) == 3
     with pytest.raises(DataError, match="the teacher finds no entity in the raw text"):
-        distillation.annotate(Teacher(), ["今天很好"], tmp_path / "none.jsonl")  # type: ignore[arg-type]
+        annotate([teacher], ["今天很好"], tmp_path / "none.jsonl")
     assert not (tmp_path / "none.jsonl").exists()
+
+
+def test_one_teacher_keeps_nested_entities(tmp_path: Path) -> None:
+    annotate([Teacher(北京大学=("ORG", 0.9), 北京=("LOC", 0.8))], ["他在北京大学"], tmp_path / "out.jsonl")
+    (document,) = corpus.read(tmp_path / "out.jsonl")
+    assert sorted(e.text for e in document.entities) == ["北京", "北京大学"]
+
+
+def test_teachers_vote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of three agree on 北京, and one finds 今天; the score is the mean of those who found the entity."""
+    monkeypatch.setattr(distillation, "BATCH", 2)
+    some, both = Teacher(李明=("PER", 0.9)), Teacher(李明=("PER", 0.7), 北京=("LOC", 0.4))
+    third = Teacher(李明=("PER", 0.8), 北京=("LOC", 0.8), 今天=("LOC", 0.9))
+    texts, file = ["李明工作", "李明在北京", "今天李明在北京"], tmp_path / "out.jsonl"
+    found = annotate([some, both, third], texts, file)
+    assert [[(e.text, e.score) for e in d.entities] for d in corpus.read(file)] == [
+        [("李明", pytest.approx(0.8))],
+        [("李明", pytest.approx(0.8)), ("北京", pytest.approx(0.6))],
+    ]
+    assert (found.n_sentences, found.n_contested) == (2, 1)
+    assert annotate([some, both, third], texts, file, max_contested=0).n_contested == 2
+    found = annotate([some, both, third], texts, file, max_contested=2)
+    assert (found.n_sentences, found.n_entities, found.n_contested) == (3, 5, 0)
+    two = annotate([both, third], texts, file, max_contested=2)
+    assert two.n_entities == 5, "one of two teachers is not more than half"
+
+
+def test_teachers_with_other_labels_are_refused(tmp_path: Path) -> None:
+    teachers = [Teacher(), Teacher(labels=("LOC", "NAME"))]
+    with pytest.raises(ConfigError, match="but one has LOC, PER and one has LOC, NAME"):
+        annotate(teachers, ["今天很好"], tmp_path / "out.jsonl")
 
 
 @needs_kernels
@@ -104,6 +149,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def run(output: str) -> str:
         options = {
             "--teacher": tmp_path / "master",
+            "--max-contested": 0,
             "--train": place / "corpus.bmes",
             "--dev": place / "corpus.bmes",
             "--test": place / "corpus.bmes",

@@ -1,4 +1,4 @@
-"""``hanlattice distill``: a teacher annotates raw text, and a student learns from it."""
+"""``hanlattice distill``: teachers annotate raw text, and a student learns from it."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,8 +19,11 @@ def distill(
     ],
     output: Annotated[Path, typer.Option(help="Folder of the student.", show_default=False)],
     teacher: Annotated[
-        str, typer.Option(help="Folder of the teacher, or default for the packaged model.")
-    ] = "default",
+        list[str],
+        typer.Option(
+            help="Folder of a teacher, or default for the packaged model; may be repeated, then teachers vote."
+        ),
+    ] = ["default"],  # noqa: B006  # typer copies it
     paper: Annotated[str, typer.Option(help="Settings file of the package for the student.")] = "linear/msra",
     config: Annotated[
         Path | None, typer.Option(help="Settings of the student in TOML, instead of --paper.")
@@ -41,6 +44,10 @@ def distill(
     min_score: Annotated[
         float, typer.Option(min=0, max=1, help="Leave out sentences with an entity below this score.")
     ] = 0.5,
+    max_contested: Annotated[
+        int,
+        typer.Option(min=0, help="Leave out sentences with more entities that some teachers predict but not all."),
+    ] = 1,
     annotated: Annotated[
         Path | None,
         typer.Option(
@@ -51,11 +58,12 @@ def distill(
     trust: TrustOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Train a small, fast model from the output of a large one.
+    """Train a small, fast model from the output of one or more accurate ones.
 
-    The teacher annotates raw text. The student learns from these sentences and from the corpora of --train. The
-    sentences are written to a file when all are annotated; if the training after that stops, the same command uses
-    this file again. Any setting of the student can be given as a dotted option, such as --training.epochs 10.
+    The teacher annotates raw text. Of several teachers, more than half must predict an entity. The student learns
+    from these sentences and from the corpora of --train. The sentences are written to a file when all are
+    annotated; if the training after that stops, the same command uses this file again. Any setting of the student
+    can be given as a dotted option, such as --training.epochs 10.
     """
     from hanlattice.api import load, run_training
     from hanlattice.cli.train import print_scores, progress
@@ -74,14 +82,18 @@ def distill(
         typer.echo(f"note: the sentences in {file} are used as they are", err=True)
     else:
         is_held_out = load_held_out(held_out) if held_out else None
-        ner = load(teacher, convention=convention or "", trust=trust)
         found = distillation.annotate(
-            ner, distillation.raw_sentences(texts, characters, is_held_out), file, min_score=min_score
+            [load(name, convention=convention or "", trust=trust) for name in teacher],
+            distillation.raw_sentences(texts, characters, is_held_out),
+            file,
+            min_score=min_score,
+            max_contested=max_contested,
         )
         if not quiet:
             typer.echo(
                 f"{found.n_sentences:,} sentences with {found.n_characters:,} characters and {found.n_entities:,}"
-                f" entities; {found.n_uncertain:,} with an uncertain entity left out",
+                f" entities; left out: {found.n_uncertain:,} with an uncertain entity,"
+                f" {found.n_contested:,} on which the teachers disagree",
                 err=True,
             )
     with progress(settings, quiet) as watcher:

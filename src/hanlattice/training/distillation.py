@@ -1,34 +1,43 @@
-"""Distillation: a teacher annotates raw text, and a student learns from it beside the annotated corpora.
+"""Distillation: one or more teachers annotate raw text, and a student learns from it beside the annotated corpora.
 
 The student is any model that can be trained (Hinton et al. 2015 with hard labels). This module prepares its corpus.
 """
 
 import lzma
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from hanlattice import corpus
 from hanlattice.config.settings import Config
-from hanlattice.document import Document
-from hanlattice.errors import DataError
+from hanlattice.document import Document, Entity
+from hanlattice.errors import ConfigError, DataError
 from hanlattice.pipeline import NER
+from hanlattice.spans import Span
 from hanlattice.text.windows import sentences
 from hanlattice.training.held_out import IsHeldOut
 
 LENGTHS = range(6, 121)  # characters of the sentences that the teacher reads
 NAME = "teacher"  # of the auxiliary corpus in the settings of the student
+BATCH = 4_000  # sentences that one teacher annotates before the next teacher reads them
 
 
 @dataclass
 class Annotated:
-    """What a teacher annotated: sentences, characters, entities, and sentences with an uncertain entity."""
+    """Counts of the sentences, characters and entities that are kept, and of the sentences that are left out.
+
+    ``n_uncertain`` counts sentences with an entity of a low score, ``n_contested`` sentences on which the teachers
+    disagree.
+    """
 
     n_sentences: int = 0
     n_characters: int = 0
     n_entities: int = 0
     n_uncertain: int = 0
+    n_contested: int = 0
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -97,25 +106,78 @@ def raw_sentences(paths: Sequence[Path], characters: int, is_held_out: IsHeldOut
                     yield text
 
 
-def annotate(teacher: NER, texts: Iterable[str], output: Path, *, min_score: float = 0.0) -> Annotated:
-    """Write texts with the teacher's entities to a JSONL file, which appears when it is complete.
+def voted(found: Sequence[Sequence[Entity]]) -> tuple[list[Span], int]:
+    """Merge the predictions of several models for one text.
 
-    Texts with an entity whose score is below ``min_score`` are left out.
+    Args:
+        found: the entities of each model
+
+    Returns:
+        the spans that more than half of the models found, sorted, and the number of spans that some models found
+        but not all. If no model predicts overlapping entities, the spans do not overlap either: any two of them
+        have a model in common.
+    """
+    votes = Counter(entity.span for entities in found for entity in entities)
+    return sorted(span for span, n in votes.items() if 2 * n > len(found)), sum(
+        n < len(found) for n in votes.values()
+    )
+
+
+def vote(text: str, found: Sequence[Sequence[Entity]]) -> tuple[Document, int]:
+    """A text with the entities that more than half of the teachers found, and the number of contested spans.
+
+    The score of an entity is the mean over the teachers that found it.
+    """
+    scores: dict[Span, list[float]] = {}
+    for entity in (entity for entities in found for entity in entities):
+        scores.setdefault(entity.span, []).append(entity.score or 0.0)
+    spans, contested = voted(found)
+    entities = (Entity.of(text, span, sum(scores[span]) / len(scores[span])) for span in spans)
+    return Document(text, tuple(entities)), contested
+
+
+def annotate(
+    teachers: Sequence[NER],
+    texts: Iterable[str],
+    output: Path,
+    *,
+    min_score: float = 0.0,
+    max_contested: int = 1,
+) -> Annotated:
+    """Write texts with the teachers' entities to a JSONL file, which appears when it is complete.
+
+    Args:
+        teachers: models with the same labels. An entity is kept if more than half of them predict it.
+        texts: sentences.
+        output: the new file.
+        min_score: texts with an entity whose score is below this value are left out, from 0 to 1.
+        max_contested: texts with more entities that some teachers predict but not all are left out.
 
     Raises:
+        ConfigError: the labels of the teachers differ.
         DataError: no text is left.
     """
+    for teacher in teachers[1:]:
+        if teacher.labels != teachers[0].labels:
+            first, other = (", ".join(ner.labels) for ner in (teachers[0], teacher))
+            raise ConfigError(f"the teachers must have the same labels, but one has {first} and one has {other}")
     found = Annotated()
 
     def kept() -> Iterator[Document]:
-        for document in teacher.pipe(texts, batch_size=64):
-            if any((entity.score or 0.0) < min_score for entity in document.entities):
-                found.n_uncertain += 1
-                continue
-            found.n_sentences += 1
-            found.n_characters += len(document.text)
-            found.n_entities += len(document.entities)
-            yield Document(document.text, document.entities)
+        remaining = iter(texts)
+        while batch := list(islice(remaining, BATCH)):
+            predicted = [[d.entities for d in teacher.pipe(batch, batch_size=64)] for teacher in teachers]
+            for text, *entities in zip(batch, *predicted, strict=True):
+                document, contested = vote(text, entities)
+                if contested > max_contested:
+                    found.n_contested += 1
+                elif any((entity.score or 0.0) < min_score for entity in document.entities):
+                    found.n_uncertain += 1
+                else:
+                    found.n_sentences += 1
+                    found.n_characters += len(document.text)
+                    found.n_entities += len(document.entities)
+                    yield document
 
     corpus.write(kept(), output, "jsonl")
     if not found.n_entities:
