@@ -1,6 +1,6 @@
 r"""Semantic augmentation: any encoder, fused with an attention over characters of similar meaning.
 
-Nie et al. 2020 (SANER), https://aclanthology.org/2020.findings-emnlp.378. Let :math:`h` be the encoder's vector of
+Nie et al. 2020 (SANER), https://aclanthology.org/2020.emnlp-main.107. Let :math:`h` be the encoder's vector of
 a character, and :math:`e_j` a vector of its j-th neighbour. Neighbours are the characters with the nearest
 pretrained vectors, or, as in the paper, the words with the nearest vectors in a second table. Then
 
