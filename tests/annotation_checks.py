@@ -12,8 +12,10 @@ from dataclasses import is_dataclass
 from typing import Any
 
 import jaxtyping
+from numpy.typing import NDArray
 
 FIRST = 10  # calls of a function, in each test, that are all checked
+SHAPED = ("Bool", "Float", "Int", "Shaped", "UInt")  # names of jaxtyping that modules use
 EVERY = 10  # of the later ones, one in this many is checked
 
 
@@ -64,6 +66,13 @@ def jaxtyped(target: Any = None, *, typechecker: Any) -> Any:
     return target
 
 
+def _add_names(function: Callable[..., Any]) -> None:
+    """Give the module of a function the names of array types, which it may import for type checkers only."""
+    for name in SHAPED:
+        function.__globals__.setdefault(name, getattr(jaxtyping, name))
+    function.__globals__.setdefault("NDArray", NDArray)
+
+
 def _sampled(function: Callable[..., Any], typechecker: Any) -> Callable[..., Any]:
     calls = _calls.setdefault(id(function.__code__), _Calls())
     checked: Callable[..., Any] | None = None
@@ -77,7 +86,9 @@ def _sampled(function: Callable[..., Any], typechecker: Any) -> Callable[..., An
         if not _is_on or (calls.number > FIRST and calls.number % EVERY):
             return function(*arguments, **named)
         # Made at the first call: it takes a millisecond, and many functions are never called.
-        checked = checked or _checked_by_jaxtyping(function, typechecker=typechecker)
+        if checked is None:
+            _add_names(function)
+            checked = _checked_by_jaxtyping(function, typechecker=typechecker)
         return checked(*arguments, **named)
 
     return call

@@ -13,6 +13,7 @@ from hanlattice.benchmark import (
     OTHER_TAGGERS,
     measure_latency,
     measure_ratios,
+    measure_start_ratio,
     measure_startup,
     measure_throughput,
     other_taggers,
@@ -83,6 +84,14 @@ def test_startup() -> None:
     assert 20 < startup.memory <= startup.memory_in_use < 4000
     with pytest.raises(ModelError, match="no such folder"):
         measure_startup({"model_folder": "nowhere"}, ["一"])
+
+
+def test_start_ratio() -> None:
+    start = measure_start_ratio({"model_folder": "lite"}, "李明在北京", rounds=1)
+    assert 0.05 < start.seconds < 60
+    assert 1 < start.min == start.median == start.max < 20
+    with pytest.raises(ModelError, match="no such folder"):
+        measure_start_ratio({"model_folder": "nowhere"}, "一", rounds=1)
 
 
 def busy(seconds: float) -> None:
@@ -157,17 +166,25 @@ def status(*options: str) -> int:
 def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "text.txt").write_text("李明在北京工作。" * 40, encoding="utf-8")
     monkeypatch.setattr(benchmark, "CHARACTERS", 320)
-    options = [f"--text={tmp_path / 'text.txt'}", "--lengths=8,20", "--batch-sizes=1,4", "--seconds=0.01"]
+    options = [
+        f"--text={tmp_path / 'text.txt'}",
+        "--lengths=8,20",
+        "--batch-sizes=1,4",
+        "--seconds=0.01",
+        "--rounds=1",
+    ]
     assert status(*options) == 0
     shown = capsys.readouterr().out
     assert "characters/s" in shown
     assert "p99 ms" in shown
     assert "first answer" in shown
+    assert "times as long as python -c 'import numpy'" in shown
     assert status(*options, "--format", "jsonl") == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["length"], row["batch_size"]) for row in rows[:4]] == [(8, 1), (8, 4), (20, 1), (20, 4)]
     assert [row["length"] for row in rows[4:6]] == [8, 20]
     assert rows[6].keys() == {"first_answer", "memory", "memory_in_use"}
+    assert rows[7].keys() == {"seconds", "min", "median", "max"}
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,16 @@ from hanlattice.config.files import load_config
 from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import DEVICE, Config
 from hanlattice.document import Document
-from hanlattice.engines.linear.tagger import LinearTagger
-from hanlattice.engines.native.tagger import NativeTagger
-from hanlattice.engines.numpy import NumpyTagger
-from hanlattice.engines.onnx import ExportedTagger
 from hanlattice.errors import ConfigError, DataError, EngineError
-from hanlattice.evaluation.evaluate import evaluate as evaluate_documents
-from hanlattice.evaluation.scores import Report
 from hanlattice.kernels.library import supports_int8
 from hanlattice.model.folder import ModelFolder
-from hanlattice.patterns import Patterns, patterns_of
-from hanlattice.pipeline import NER, Engine
+from hanlattice.pipeline import NER, Engine, regular_entities
 
+# Engines and scores are imported where they are used: a process that needs one engine starts faster.
 if TYPE_CHECKING:
+    from hanlattice.engines.numpy import NumpyTagger
+    from hanlattice.evaluation.scores import Report
+    from hanlattice.patterns import Patterns
     from hanlattice.training import Run, Watcher
 
 
@@ -92,7 +89,7 @@ def load(
             and is not trusted; or torch cannot use the device.
         EngineError: the engine cannot run this model, or is not installed.
     """
-    regular = patterns_of(patterns)  # reports a broken file before the model is loaded
+    regular = regular_entities(patterns)  # reports a broken file before the model is loaded
     options = {"device": device, "engine": engine, "threads": threads, "int8": int8}
     ner = open_model(model_folder, convention=convention, trust=trust, **options).ner  # type: ignore[arg-type]
     ner.patterns = regular
@@ -123,7 +120,7 @@ def open_model(
     folder = ModelFolder.open(model_folder)
     openers: dict[EngineName, Callable[[], NER]] = {
         "native": lambda: folder.read_by(_open_native(folder, threads, int8), convention),
-        "onnx": lambda: folder.read_by(ExportedTagger(folder, threads=threads), convention),
+        "onnx": lambda: folder.read_by(_open_onnx(folder, threads), convention),
         "numpy": lambda: folder.read_by(_open_numpy(folder, int8), convention),
         "torch": lambda: _open_torch(folder, device, convention, trust),
     }
@@ -171,7 +168,11 @@ def _open_torch(folder: ModelFolder, device: str, convention: str, trust: bool) 
 
 def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> Engine:
     if linear_settings(folder.config) is not None:
+        from hanlattice.engines.linear.tagger import LinearTagger
+
         return LinearTagger.open(folder)
+    from hanlattice.engines.native.tagger import NativeTagger
+
     wanted = _wants_int8(folder, int8)
     if wanted and not supports_int8():
         warnings.warn(
@@ -181,7 +182,15 @@ def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> Engine
     return NativeTagger(folder, threads=threads, int8=wanted)
 
 
-def _open_numpy(folder: ModelFolder, int8: bool | None) -> NumpyTagger:
+def _open_onnx(folder: ModelFolder, threads: int) -> Engine:
+    from hanlattice.engines.onnx import ExportedTagger
+
+    return ExportedTagger(folder, threads=threads)
+
+
+def _open_numpy(folder: ModelFolder, int8: bool | None) -> "NumpyTagger":
+    from hanlattice.engines.numpy import NumpyTagger
+
     if _wants_int8(folder, int8):
         warnings.warn("the numpy engine has no int8 products: the model runs in float32", stacklevel=6)
     return NumpyTagger(folder)
@@ -250,7 +259,7 @@ def run_training(
     return train_with_torch(config, output, resume=resume, watcher=watcher)
 
 
-def evaluate(ner: NER, documents: str | Path | Iterable[Document], *, partial: bool = False) -> Report:
+def evaluate(ner: NER, documents: str | Path | Iterable[Document], *, partial: bool = False) -> "Report":
     """Score a model on a corpus.
 
     Args:
@@ -261,6 +270,8 @@ def evaluate(ner: NER, documents: str | Path | Iterable[Document], *, partial: b
     Raises:
         DataError: the corpus cannot be read or has no documents.
     """
+    from hanlattice.evaluation.evaluate import evaluate as evaluate_documents
+
     if isinstance(documents, str | Path):
         from hanlattice import corpus
 

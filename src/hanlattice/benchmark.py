@@ -64,6 +64,23 @@ class Startup:
 
 
 @dataclass(frozen=True)
+class StartRatio:
+    """How much longer a process takes to load a model and read a text than ``python -c 'import numpy'``.
+
+    Attributes:
+        seconds: processor time from the start of the process to its end, the median of the rounds.
+        min: the smallest ratio of a round.
+        median: the median of the ratios.
+        max: the largest ratio.
+    """
+
+    seconds: float
+    min: float
+    median: float
+    max: float
+
+
+@dataclass(frozen=True)
 class SpeedRatio:
     """How many times as fast a model is as another tagger, in processor time.
 
@@ -249,6 +266,43 @@ def measure_startup(settings: dict[str, Any], texts: Iterable[str]) -> Startup:
     if done.returncode:
         raise ModelError(f"the process that measures start-up failed: {done.stderr.strip().splitlines()[-1]}")
     return Startup(**json.loads(done.stdout))
+
+
+def measure_start_ratio(settings: dict[str, Any], text: str, rounds: int) -> StartRatio:
+    """Compare the start of a process that loads a model and reads one text with ``python -c 'import numpy'``.
+
+    Both run in each round, one after the other, and times are processor time, as in :func:`measure_ratios`.
+
+    Args:
+        settings: arguments of :func:`hanlattice.load`.
+
+    Raises:
+        ModelError: the process failed.
+    """
+    arguments = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    answer = f"import hanlattice; hanlattice.load({arguments})({text!r})"
+    seconds = [[_processor_time(code) for code in ("import numpy", answer)] for _ in range(rounds)]
+    ratios = [own / numpy for numpy, own in seconds]
+    return StartRatio(median(own for _, own in seconds), min(ratios), median(ratios), max(ratios))
+
+
+def _processor_time(code: str) -> float:
+    """Seconds of processor time of a Python process that runs ``code``.
+
+    Raises:
+        ModelError: the process failed.
+    """
+    import resource
+
+    def used() -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return children.ru_utime + children.ru_stime
+
+    before = used()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ModelError(f"the process that measures start-up failed: {done.stderr.strip().splitlines()[-1]}")
+    return used() - before
 
 
 def report_startup() -> None:

@@ -2,8 +2,6 @@
 
 import codecs
 import os
-import secrets
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -237,7 +235,7 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
     path = Path(path)
     temporary = None
     try:
-        draft = path.with_name(f".{path.name[:DRAFT_NAME_LENGTH]}.{secrets.token_hex(8)}")
+        draft = path.with_name(f".{path.name[:DRAFT_NAME_LENGTH]}.{os.urandom(8).hex()}")
         # Created with its final permissions: the system applies the umask, so the umask is never changed.
         handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         temporary = draft
@@ -260,6 +258,8 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
 def atomic_folder(path: Path) -> Iterator[Path]:
     """A temporary folder, renamed to ``path`` (which must not exist) at the end; on an error it is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    import tempfile  # takes longer to import than this module
+
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
         draft = Path(temporary) / path.name
         draft.mkdir()

@@ -22,7 +22,6 @@ from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import Lexicon
-from hanlattice.patterns import Patterns, patterns_of
 from hanlattice.postprocessing import (
     Block,
     apply_rules,
@@ -38,10 +37,9 @@ from hanlattice.spans import ScoredSpan
 from hanlattice.text.edges import Edges
 from hanlattice.text.normalise import Normalised, Normaliser
 from hanlattice.text.windows import Window, windows
-from hanlattice.words import CONVENTION as WORDS
-from hanlattice.words import words_of
 
 if TYPE_CHECKING:
+    from hanlattice.patterns import Patterns
     from hanlattice.tagger import Tagger
 
 BATCH = BATCH_SIZE
@@ -88,7 +86,7 @@ class Overrides:
     block: Block | None = None
     threshold: float = 0.0
     convention: str = ""
-    patterns: Patterns | Literal[False] | None = None
+    patterns: "Patterns | Literal[False] | None" = None
 
 
 _NONE = Overrides()
@@ -268,7 +266,7 @@ class NER:
         block: Mapping[str, str | Collection[str] | None] | None = None,
         threshold: float | None = None,
         convention: str | None = None,
-        patterns: Patterns | bool | str | Iterable[str] | None = None,
+        patterns: "Patterns | bool | str | Iterable[str] | None" = None,
     ) -> Iterator["NER"]:
         """Within the ``with`` block, use another lexicon or convention, or change which entities are returned.
 
@@ -295,7 +293,9 @@ class NER:
         _refuse_unknown(force or {}, self.vocabulary.labels_of(active), active)
         forced = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
         blocked = None if block is None else {self._plain(text): labels for text, labels in block.items()}
-        regular: Patterns | Literal[False] | None = None if patterns is None else patterns_of(patterns) or False
+        regular: Patterns | Literal[False] | None = (
+            None if patterns is None else regular_entities(patterns) or False
+        )
         given: dict[str, Any] = {
             "lexicon": lexicon, "force": forced, "block": blocked, "threshold": threshold,
             "convention": convention or None, "patterns": regular,
@@ -344,8 +344,10 @@ class NER:
 
     def _words(self, texts: Sequence[str], overrides: Overrides) -> list[tuple[Word, ...]]:
         """The words of texts, by the convention for words and the lexicon of ``overrides``."""
-        self.vocabulary.labels_of(WORDS)
-        only = Overrides(lexicon=overrides.lexicon, convention=WORDS, patterns=False)
+        from hanlattice.words import CONVENTION, words_of
+
+        self.vocabulary.labels_of(CONVENTION)
+        only = Overrides(lexicon=overrides.lexicon, convention=CONVENTION, patterns=False)
         found = self._predict(texts, only, max(len(texts), 1))
         return [words_of(document.text, document.entities) for document in found]
 
@@ -354,7 +356,7 @@ class NER:
         text: str,
         plain: Normalised,
         entities: tuple[Entity, ...],
-        patterns: Patterns,
+        patterns: "Patterns",
         overrides: Overrides,
         nested: bool,
     ) -> tuple[Entity, ...]:
@@ -410,13 +412,27 @@ def _entities(
     return entities_of(text, plain, spans, nested=nested)
 
 
+def regular_entities(wanted: "Patterns | bool | str | Path | Iterable[str] | None") -> "Patterns | None":
+    """The patterns of a setting; see :func:`hanlattice.patterns.patterns_of`, which is imported only if needed.
+
+    Raises:
+        ConfigError: there is no such kind of pattern.
+        DataError: the file of patterns cannot be read.
+    """
+    if wanted is None or wanted is False:
+        return None
+    from hanlattice.patterns import patterns_of
+
+    return patterns_of(wanted)
+
+
 def _shown(thing: object) -> str:
     """A value of a wrong type, for an error message."""
     text = repr(thing)
     return f"{type(thing).__name__} ({text if len(text) <= 40 else text[:39] + '…'})"
 
 
-def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None, patterns: Patterns | None = None) -> NER:
+def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None, patterns: "Patterns | None" = None) -> NER:
     """The model that ``reopen`` opens, with another lexicon unless that is None, and patterns; used to unpickle."""
     ner = reopen()
     ner.patterns = patterns

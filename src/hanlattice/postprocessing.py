@@ -11,14 +11,17 @@ The pipeline calls these steps in this order:
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from hanlattice.document import Entity
 from hanlattice.lexicon import Lexicon
-from hanlattice.patterns import Priority
 from hanlattice.spans import ScoredSpan, Span
 from hanlattice.text.edges import Edges, trimmed
 from hanlattice.text.normalise import Normalised
 from hanlattice.text.windows import Window, merge
+
+if TYPE_CHECKING:
+    from hanlattice.patterns import Priority
 
 Block = Mapping[str, str | Collection[str] | None]
 """Maps a text to the labels that it never has as an entity: one label, several, or None for all labels."""
@@ -86,7 +89,7 @@ def entities_of(text: str, plain: Normalised, spans: Sequence[ScoredSpan], *, ne
 
 
 def merge_patterns(
-    entities: Sequence[Entity], regular: Sequence[Entity], *, priority: Priority, nested: bool
+    entities: Sequence[Entity], regular: Sequence[Entity], *, priority: "Priority", nested: bool
 ) -> tuple[Entity, ...]:
     """The entities of a model and those of patterns, in order.
 

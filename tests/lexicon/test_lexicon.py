@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from hanlattice.document import Lattice
 from hanlattice.errors import DataError, ModelError
-from hanlattice.kernels.library import levels, opened
+from hanlattice.kernels.library import kernels, levels, opened
 from hanlattice.lexicon import Lexicon, Word, layers, trie, wordlist
 from hanlattice.lexicon.layers import SHORT_TEXT, SMALL_LAYER
+from hanlattice.lexicon.words import WordTable
 
 ALPHABET = "一二三A😀\U00020000"
 word_lists = st.lists(st.text(ALPHABET, min_size=1, max_size=5), max_size=12)
@@ -445,3 +446,43 @@ def test_outermost_matches_lie_within_no_other(words: list[str], batch: list[str
             not any(s <= start and end <= e for s, e in spans if (s, e) != (start, end)) for start, end in spans
         ]
     assert together.outermost().tolist() == expected
+
+
+@given(lines=st.lists(st.one_of(plain_lines, plain_lines, odd_lines), max_size=8), end=st.booleans())
+def test_kernel_and_numpy_read_a_list_and_build_its_trie_alike(lines: list[str], end: bool) -> None:
+    library = kernels()
+    assert library is not None
+    raw = ("\n".join(lines) + "\n" * end).encode() or b"\n"
+    read, expected = wordlist._read_by_kernel(library, raw), wordlist._read_by_numpy(raw)
+    assert (read is None) == (expected is None)
+    if read is None or expected is None:
+        return
+    assert list(read.words) == list(expected.words)
+    assert read.labels == expected.labels
+    assert read.label_ids.tolist() == expected.label_ids.tolist()
+    words = WordTable.of(dict.fromkeys(read.words))  # distinct
+    built = trie.Trie.build(words.codes, words.offsets)
+    with mock.patch("hanlattice.lexicon.trie.kernels", return_value=None):
+        by_numpy = trie.Trie.build(words.codes, words.offsets)
+    assert built.cells.shape == by_numpy.cells.shape
+    assert built.n_words == by_numpy.n_words == len(words)
+    for one in (built, by_numpy):
+        assert one.find(words.codes, words.offsets).tolist() == list(range(len(words)))
+
+
+def test_lists_that_the_kernel_leaves_to_the_other_reader(tmp_path: Path) -> None:
+    """Damaged UTF-8, a label that is a number, more labels than it holds, and a line of more than 1,000 characters."""
+    library = kernels()
+    assert library is not None
+    assert wordlist._read_by_kernel(library, "重庆\tLOC\n".encode()) is not None
+    not_utf8 = (b"\xe4\xb8\n", b"\xc0\x80\n", b"\xed\xa0\x80\n", b"\xf4\x90\x80\x80\n")
+    for raw in (*not_utf8, b"a\t1.5\n", b"a\tL\tM\n"):
+        assert wordlist._read_by_kernel(library, raw) is None
+    for n, is_read in ((256, True), (257, False)):
+        listed = "".join(f"词{i}\tL{i}\n" for i in range(n))
+        assert (wordlist._read_by_kernel(library, listed.encode()) is not None) is is_read
+        (tmp_path / "words.txt").write_text(listed, encoding="utf-8")
+        assert len(Lexicon.from_files(tmp_path / "words.txt").labels) == n
+    for length, is_read in ((1000, True), (1001, False)):
+        assert (wordlist._read_by_kernel(library, b"a" * length) is not None) is is_read
+        assert (wordlist._read_by_kernel(library, b"a" * (length - 3) + b"\tLO") is not None) is is_read

@@ -34,7 +34,7 @@ from hanlattice.errors import DataError, HanlatticeError
 CHARACTERS = 20_000  # length of the text that is read repeatedly
 
 if TYPE_CHECKING:
-    from hanlattice.benchmark import Latency, SpeedRatio, Startup, Throughput
+    from hanlattice.benchmark import Latency, SpeedRatio, StartRatio, Startup, Throughput
 
 
 def benchmark(
@@ -59,7 +59,7 @@ def benchmark(
             help="Compare with other taggers instead, such as jieba,rjieba: ratios of speeds in processor time."
         ),
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of a comparison.")] = 9,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of a comparison, and starts of the process.")] = 9,
     format: Annotated[str, typer.Option(help="table or jsonl.")] = "table",  # noqa: A002
     trust: TrustOption = False,
     quiet: QuietOption = False,
@@ -74,6 +74,7 @@ def benchmark(
     from hanlattice.benchmark import (
         measure_latency,
         measure_ratios,
+        measure_start_ratio,
         measure_startup,
         measure_throughput,
         other_taggers,
@@ -121,11 +122,12 @@ def benchmark(
         speeds = [measure_throughput(ner, texts[n], size, seconds) for n in sizes for size in batches]
         latencies = [measure_latency(ner, texts[n][:200], seconds) for n in sizes]
     startup = measure_startup(settings, texts[sizes[0]][:500])
+    start = measure_start_ratio(settings, texts[sizes[0]][0], rounds)
     if format == "jsonl":
-        rows = [*map(asdict, speeds), *map(asdict, latencies), asdict(startup)]
+        rows = [*map(asdict, speeds), *map(asdict, latencies), asdict(startup), asdict(start)]
         typer.echo("\n".join(map(json.dumps, rows)))
     else:
-        _print(speeds, latencies, startup)
+        _print(speeds, latencies, startup, start)
 
 
 def _numbers(given: str, option: str) -> list[int]:
@@ -169,7 +171,7 @@ def _print_ratios(name: str, ratios: "list[SpeedRatio]", format: str) -> None:  
     )
 
 
-def _print(speeds: "list[Throughput]", latencies: "list[Latency]", startup: "Startup") -> None:
+def _print(speeds: "list[Throughput]", latencies: "list[Latency]", startup: "Startup", start: "StartRatio") -> None:
     print_table(
         [Column(title, True) for title in ("characters", "batch", "characters/s", "sentences/s")],
         [
@@ -185,4 +187,8 @@ def _print(speeds: "list[Throughput]", latencies: "list[Latency]", startup: "Sta
         sys.stdout,
     )
     typer.echo(f"\nfirst answer {startup.first_answer:.2f} s after the start of the process")
+    typer.echo(
+        f"start        {start.seconds:.2f} s of processor time, {start.median:.2f} times as long as"
+        f" python -c 'import numpy' ({start.min:.2f} to {start.max:.2f})"
+    )
     typer.echo(f"memory       {startup.memory:.0f} MB then, {startup.memory_in_use:.0f} MB after all texts")

@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write
@@ -89,6 +87,8 @@ def located(path: str) -> str:
 
 def save_config(config: Config, path: str | Path) -> None:
     """Write the configuration as TOML, with all defaults and overrides."""
+    import tomli_w  # only needed to write
+
     with atomic_write(path, "wb") as stream:
         tomli_w.dump(to_dict(config), stream)
 

@@ -1,13 +1,17 @@
 """The rules of a tag scheme, on arrays: which tags may follow which, and which spans they express."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from hanlattice.decoders.structs.decoding import Potentials, segment_probability, viterbi
 from hanlattice.spans import ScoredSpan, Span, allowed_transitions, from_tags, joined_pairs, tag_names
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 # Maximum number of labels. The number of transitions between tags grows with its square.
 MAX_LABELS = 1000
@@ -22,9 +26,9 @@ class TagScores(NamedTuple):
         end: The score of each tag as the last one, ``[Y]``.
     """
 
-    start: Float[np.ndarray, "Y"]
+    start: Float[np.ndarray, Y]
     pair: Float[np.ndarray, "Y Y"]
-    end: Float[np.ndarray, "Y"]
+    end: Float[np.ndarray, Y]
 
 
 class TagRules:
@@ -57,12 +61,12 @@ class TagRules:
         ValueError: There are more than :data:`MAX_LABELS` labels.
     """
 
-    start: Bool[np.ndarray, "Y"]
+    start: Bool[np.ndarray, Y]
     pair: Bool[np.ndarray, "Y Y"]
-    end: Bool[np.ndarray, "Y"]
+    end: Bool[np.ndarray, Y]
     joined: Bool[np.ndarray, "Y Y"]
     of_label: Bool[np.ndarray, "T Y"]
-    begins: Bool[np.ndarray, "Y"]
+    begins: Bool[np.ndarray, Y]
 
     def __init__(self, labels: Sequence[str], scheme: str, *, extra: int = 0):
         self.labels, self.scheme = tuple(labels), scheme

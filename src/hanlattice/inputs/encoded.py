@@ -1,12 +1,16 @@
 """Encoded sentences: ids of characters, of character bigrams, and of matched lexicon words."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
-from jaxtyping import Int
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
 
 BATCH_SIZE = 32
 """Default number of sentences that an engine reads in one batch."""
@@ -20,12 +24,12 @@ class Encoded:
     word kinds. Word ``i`` covers the characters ``[start[i], end[i])``; words are ordered by (start, end).
     """
 
-    chars: Int[np.ndarray, "N"]
-    bigrams: Int[np.ndarray, "N"]
-    words: Int[np.ndarray, "M"]
-    start: Int[np.ndarray, "M"]
-    end: Int[np.ndarray, "M"]
-    word_labels: Int[np.ndarray, "M"]
+    chars: Int[np.ndarray, N]
+    bigrams: Int[np.ndarray, N]
+    words: Int[np.ndarray, M]
+    start: Int[np.ndarray, M]
+    end: Int[np.ndarray, M]
+    word_labels: Int[np.ndarray, M]
     text: str
 
     def __len__(self) -> int:
@@ -33,12 +37,12 @@ class Encoded:
         return len(self.chars)
 
     @property
-    def head(self) -> Int[np.ndarray, "M"]:
+    def head(self) -> Int[np.ndarray, M]:
         """The first character of each word; the name is that of the FLAT paper."""
         return self.start
 
     @property
-    def tail(self) -> Int[np.ndarray, "M"]:
+    def tail(self) -> Int[np.ndarray, M]:
         """The last character of each word, inclusive."""
         return self.end - 1
 
@@ -62,18 +66,18 @@ class Sentences(Sequence[Encoded]):
         start, end   [0, 2)       [0, 2)       first_word  [0, 1, 2]
     """
 
-    chars: Int[np.ndarray, "N"]
-    bigrams: Int[np.ndarray, "N"]
-    first_char: Int[np.ndarray, "S"]
-    words: Int[np.ndarray, "M"]
-    start: Int[np.ndarray, "M"]
-    end: Int[np.ndarray, "M"]
-    word_labels: Int[np.ndarray, "M"]
-    first_word: Int[np.ndarray, "S"]
+    chars: Int[np.ndarray, N]
+    bigrams: Int[np.ndarray, N]
+    first_char: Int[np.ndarray, S]
+    words: Int[np.ndarray, M]
+    start: Int[np.ndarray, M]
+    end: Int[np.ndarray, M]
+    word_labels: Int[np.ndarray, M]
+    first_word: Int[np.ndarray, S]
     texts: Sequence[str]
 
     @classmethod
-    def of(cls, sentences: Iterable[Encoded]) -> "Sentences":
+    def of(cls, sentences: Iterable[Encoded]) -> Sentences:
         """Concatenate sentences."""
         rows = list(sentences)
         empty = np.zeros(0, np.int64)
@@ -93,8 +97,8 @@ class Sentences(Sequence[Encoded]):
     @overload
     def __getitem__(self, index: int) -> Encoded: ...
     @overload
-    def __getitem__(self, index: slice) -> "Sentences": ...
-    def __getitem__(self, index: int | slice) -> "Encoded | Sentences":
+    def __getitem__(self, index: slice) -> Sentences: ...
+    def __getitem__(self, index: int | slice) -> Encoded | Sentences:
         if isinstance(index, slice):
             first, last, step = index.indices(len(self))
             return self._part(first, max(first, last)) if step == 1 else Sentences.of(list(self)[index])
@@ -108,7 +112,7 @@ class Sentences(Sequence[Encoded]):
         return (self._one(i, a, b, c, d) for i, ((a, b), (c, d)) in enumerate(places))
 
     @property
-    def n_nodes(self) -> Int[np.ndarray, "B"]:
+    def n_nodes(self) -> Int[np.ndarray, B]:
         """The number of characters and words of each sentence, which determines its cost in a lattice encoder."""
         found: np.ndarray = np.diff(self.first_char) + np.diff(self.first_word)
         return found
@@ -134,7 +138,7 @@ class Sentences(Sequence[Encoded]):
             self.texts[index],
         )
 
-    def _part(self, first: int, last: int) -> "Sentences":
+    def _part(self, first: int, last: int) -> Sentences:
         first_char, first_word = self.first_char[first : last + 1], self.first_word[first : last + 1]
         a, b, c, d = first_char[0], first_char[-1], first_word[0], first_word[-1]
         return Sentences(

@@ -1,16 +1,21 @@
 """Converts texts to arrays of ids: of characters, of bigrams, and of matched lexicon words."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.inputs.vocabulary import END, UNKNOWN, Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, concatenated
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 assert END == BOUNDARY  # the last bigram of a text ends in the boundary that follows the text
 
@@ -37,11 +42,12 @@ class Reader:
         self._base_ids_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
         codes = code_points("".join(vocabulary.chars))
         rows = np.arange(len(codes), dtype=np.int64) + FIRST_ROW
-        self._char_rows = np.full(COUNT, UNKNOWN, np.int64)
-        self._char_rows[codes] = rows
-        self._lower, changed = _lower_table()
-        unknown = changed[self._char_rows[changed] == UNKNOWN]
-        self._char_rows[unknown] = self._char_rows[self._lower[unknown]]
+        # Rows minus UNKNOWN: most code points are unknown, and zeros need no memory until they are overwritten.
+        self._char_rows = np.zeros(COUNT, np.int64)
+        self._char_rows[codes] = rows - UNKNOWN
+        changed, lower = _lower_codes()
+        unknown = np.flatnonzero(self._char_rows[changed] == 0)
+        self._char_rows[changed[unknown]] = self._char_rows[lower[unknown]]
         pairs = code_points("".join(vocabulary.bigrams)).reshape(-1, 2)
         keys = _keys(pairs[:, 0], pairs[:, 1])
         order = np.argsort(keys)
@@ -63,7 +69,7 @@ class Reader:
         is_character = np.ones(len(codes), np.bool_)
         is_character[starts[1:] - 1] = False  # a boundary
         return Sentences(
-            chars=self._char_rows[codes[is_character]],
+            chars=self._char_rows[codes[is_character]] + UNKNOWN,
             bigrams=self._bigrams(codes, is_character),
             first_char=starts - np.arange(len(starts)),
             words=self._word_rows(lexicon, matches.word),
@@ -83,7 +89,7 @@ class Reader:
         found = self._look_up(_keys(first, second))
         unknown = np.flatnonzero(found == UNKNOWN)
         first, second = first[unknown], second[unknown]
-        lower, lower_next = self._lower[first], self._lower[second]
+        lower, lower_next = _lower_table()[first], _lower_table()[second]
         has_case = (lower != first) | (lower_next != second)
         found[unknown[has_case]] = self._look_up(_keys(lower[has_case], lower_next[has_case]))
         return found
@@ -158,9 +164,9 @@ def _looked_up(
         longer = np.zeros(lexicon.id_count, np.int64)
         longer[: len(seen)] = seen
         cache[lexicon] = seen = longer
-    new = np.unique(words[seen[words] == _NOT_SEEN])
-    if len(new):
-        seen[new] = np.fromiter(look_up(new.tolist()), np.int64, len(new)) + 2
+    new = sorted(set(words[seen[words] == _NOT_SEEN].tolist()))
+    if new:
+        seen[new] = np.fromiter(look_up(new), np.int64, len(new)) + 2
     return seen[words] - 2
 
 
@@ -170,15 +176,21 @@ def _keys(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.i
 
 
 @cache
-def _lower_table() -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """A table from code points to lower case, for Latin (also full-width), Greek, Cyrillic and Armenian.
+def _lower_codes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Code points that have another lower case, and these: Latin (also full-width), Greek, Cyrillic and Armenian.
 
-    Returns:
-        The table, and the code points that it changes. All readers share both; they are not modified.
+    All readers share both arrays; they are not modified.
     """
+    codes = (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B))
+    pairs = [(code, ord(lower)) for code in codes if len(lower := chr(code).lower()) == 1 and lower != chr(code)]
+    changed, lowered = np.array(pairs, np.int64).T.copy()
+    return changed, lowered
+
+
+@cache
+def _lower_table() -> NDArray[np.uint32]:
+    """The lower case of each code point; all readers share it."""
     table = np.arange(COUNT, dtype=np.uint32)
-    for code in (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B)):
-        lower = chr(code).lower()
-        if len(lower) == 1:
-            table[code] = ord(lower)
-    return table, np.flatnonzero(table != np.arange(COUNT))
+    changed, lowered = _lower_codes()
+    table[changed] = lowered
+    return table

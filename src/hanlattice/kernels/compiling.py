@@ -2,22 +2,19 @@
 
     python -m hanlattice.kernels.compiling
 
-It imports nothing of the package, so that a build can run this file alone.
+It imports nothing of the package, so that a build can run this file alone. What only the compilation needs is
+imported in its functions, because every process that runs a kernel imports this module.
 """
 
 import os
 import platform
-import shlex
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-SOURCES = ("trie.c", "flat.c", "chain.c", "linear.c", "level.c")
+SOURCES = ("trie.c", "wordlist.c", "flat.c", "chain.c", "linear.c", "level.c")
 FLAGS = ("-O3", "-std=gnu11", "-fno-math-errno", "-shared", "-fPIC")
 
 # Compiler flags of each instruction set, in the order of processor_level() in level.c.
@@ -55,6 +52,9 @@ def library(level: str, system: str = sys.platform) -> Path:
 
 def compiler() -> list[str] | None:
     """The command of the C compiler: that of the variable ``CC``, else the system's."""
+    import shlex
+    import shutil
+
     named = shlex.split(os.environ.get("CC", ""))
     for command in (named, ["cc"], ["gcc"], ["clang"]):
         if command and shutil.which(command[0]):
@@ -96,6 +96,8 @@ def _of_zig(flag: str) -> str:
 
 
 def _compiled(command: Sequence[str], target: Path, flags: Sequence[str]) -> Path | None:
+    import subprocess
+
     try:
         _compile(command, target, flags)
     except subprocess.CalledProcessError:
@@ -104,6 +106,9 @@ def _compiled(command: Sequence[str], target: Path, flags: Sequence[str]) -> Pat
 
 
 def _compile(command: Sequence[str], target: Path, flags: Sequence[str]) -> None:
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory(dir=HERE) as folder:
         draft = Path(folder) / target.name
         sources = [str(HERE / source) for source in SOURCES]

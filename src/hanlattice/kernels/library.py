@@ -1,16 +1,21 @@
 """The compiled kernels: open the library that fits this processor, and declare its functions."""
 
+from __future__ import annotations
+
 import ctypes
 from collections.abc import Sequence
 from ctypes import CDLL, c_double, c_int64, c_void_p
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Shaped
 
 from hanlattice.errors import EngineError, HanlatticeError
 from hanlattice.kernels.compiling import LEVELS, library
 from hanlattice.kernels.structs import STRUCTS
+
+if TYPE_CHECKING:
+    from jaxtyping import Shaped
 
 MISSING = (
     "the C kernels are not compiled, or not for this processor (x86 with AVX2, 64-bit ARM); install a C compiler,"
@@ -44,9 +49,16 @@ def opened(level: str) -> CDLL:
     found.flat_emissions.restype, found.flat_emissions.argtypes = None, (c_void_p, c_void_p, c_void_p, c_void_p)
     found.trie_search.restype = c_int64
     found.trie_search.argtypes = (c_void_p, c_void_p, *(c_int64,) * 5, c_void_p, c_void_p)
+    found.trie_count.restype, found.trie_count.argtypes = c_int64, (c_void_p, c_void_p, c_int64, c_void_p, c_int64)
+    found.trie_build.restype = c_int64
+    found.trie_build.argtypes = (c_void_p, c_int64, *(c_void_p,) * 3, c_int64)
+    found.wordlist_read.restype = c_int64
+    found.wordlist_read.argtypes = (c_void_p, c_int64, c_int64, *(c_void_p,) * 5)
     found.chain_find.restype = c_int64
     found.chain_find.argtypes = (c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p)
     found.linear_index.restype, found.linear_index.argtypes = None, (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
+    found.linear_rows.restype = c_int64
+    found.linear_rows.argtypes = (c_void_p, c_int64, c_void_p, c_int64, c_void_p)
     found.linear_find.restype, found.linear_find.argtypes = c_int64, (c_void_p,) * 3
     found.linear_count.restype, found.linear_count.argtypes = c_int64, (*(c_void_p,) * 4, c_int64)
     found.linear_select.restype, found.linear_select.argtypes = c_int64, (*(c_void_p,) * 3, *(c_int64,) * 3)

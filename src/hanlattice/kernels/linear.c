@@ -299,6 +299,28 @@ void linear_index(Entry *entries, int64_t slots, int64_t n, const uint64_t *keys
     }
 }
 
+/* Unpack rows of weights, of which only those that are not 0 are stored: bit k of `columns` is set if weight k is stored.
+ * Returns the number of stored weights that the bits stand for; if it is not n_weights, the rows are not complete. */
+int64_t linear_rows(const uint8_t *columns, int64_t n_bytes, const int8_t *weights, int64_t n_weights, int8_t *rows) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < n_bytes; i++) {
+        if (at + 8 > n_weights) { /* the last ones, whose neighbours must not be read */
+            for (int k = 0; k < 8; k++) {
+                const int stored = columns[i] >> k & 1;
+                rows[8 * i + k] = stored && at < n_weights ? weights[at] : 0;
+                at += stored;
+            }
+            continue;
+        }
+        for (int k = 0; k < 8; k++) {
+            const int stored = columns[i] >> k & 1;
+            rows[8 * i + k] = (int8_t)(weights[at] & -stored);
+            at += stored;
+        }
+    }
+    return at;
+}
+
 /* The lookups of n-grams stop at the first that is unknown, so all prefixes of a known one have to be known. */
 
 static void score(const LinearModel *m, const Scratch *s, int64_t n, int64_t n_uses) {

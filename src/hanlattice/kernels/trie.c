@@ -1,4 +1,4 @@
-/* Search for every word of a lexicon in a text. lexicon/trie.py builds the trie and describes its hash table. */
+/* Search for every word of a lexicon in a text, and the trie for that. lexicon/trie.py describes its hash table. */
 
 #include <stdint.h>
 
@@ -124,4 +124,81 @@ int64_t trie_search(const Trie *trie, const uint32_t *codes, int64_t low, int64_
         count += n_unsorted;
     }
     return count;
+}
+
+/* The number of distinct prefixes of n words, as trie.py estimates it: equal hashes count once. `marks` has n_marks bits,
+ * all 0. */
+int64_t trie_count(const uint32_t *codes, const int64_t *offsets, int64_t n, uint64_t *marks, int64_t n_marks) {
+    int64_t count = 0;
+    for (int64_t word = 0; word < n; word++) {
+        uint64_t hash = 0;
+        for (int64_t i = offsets[word]; i < offsets[word + 1]; i++) {
+            hash = (hash ^ codes[i]) * GOLDEN;
+            hash ^= hash >> 29;
+            const int64_t at = home_slot(hash, n_marks);
+            count += !(marks[at >> 6] >> (at & 63) & 1);
+            marks[at >> 6] |= (uint64_t)1 << (at & 63);
+        }
+    }
+    return count;
+}
+
+/* The slot of a key, which is inserted if it is new; -1 if there is no free slot near its home. */
+static inline int64_t inserted(Cell *cells, int64_t slots, uint64_t key, int64_t home) {
+    int64_t line = home & -LINE;
+    for (int lines = 0; lines < LINES; lines++) {
+        int64_t free = -1;
+        for (int i = LINE - 1; i >= 0; i--) { /* the order of trie.py is from the home slot on */
+            const int64_t slot = line | ((home + i) & (LINE - 1));
+            if (cells[slot].key == key) return slot;
+            if (!cells[slot].key) free = slot;
+        }
+        if (free >= 0) {
+            cells[free].key = key;
+            return free;
+        }
+        line = line + LINE < slots ? line + LINE : 0;
+    }
+    return -1;
+}
+
+/* Build the trie of n words, none of them empty. `cells` are 0 and `first` is -1, with an element for each first character.
+ * Returns the number of distinct words; of equal words the first counts. Returns -1 if a key has no free slot near its
+ * home; then the table has to be larger.
+ *
+ * GROUP words advance together, one character in each round, so that waiting for memory overlaps. */
+int64_t trie_build(Cell *cells, int64_t slots, int32_t *first, const uint32_t *codes, const int64_t *offsets, int64_t n) {
+    int64_t distinct = 0;
+    cells[0].key = 1; /* reserved: no state has the number 0, and no transition has the key 0 */
+    for (int64_t low = 0; low < n; low += GROUP) {
+        int64_t state[GROUP], home[GROUP], length[GROUP], longest = 0;
+        const int64_t size = n - low < GROUP ? n - low : GROUP;
+        for (int64_t w = 0; w < size; w++) {
+            state[w] = slots;
+            length[w] = offsets[low + w + 1] - offsets[low + w];
+            longest = length[w] > longest ? length[w] : longest;
+        }
+        for (int64_t depth = 0; depth < longest; depth++) {
+            for (int64_t w = 0; w < size; w++) {
+                if (depth >= length[w]) continue;
+                const uint32_t code = codes[offsets[low + w] + depth];
+                home[w] = home_slot((uint64_t)state[w] << CHARACTER_BITS | code, slots);
+                __builtin_prefetch(cells + home[w]);
+                if (depth) cells[state[w]].value |= (uint64_t)1 << (32 + (code & 31));
+            }
+            for (int64_t w = 0; w < size; w++) {
+                if (depth >= length[w]) continue;
+                const uint32_t code = codes[offsets[low + w] + depth];
+                state[w] = inserted(cells, slots, (uint64_t)state[w] << CHARACTER_BITS | code, home[w]);
+                if (state[w] < 0) return -1;
+                if (!depth) first[code] = state[w];
+                if (depth + 1 < length[w]) continue;
+                Cell *end = cells + state[w];
+                if ((uint32_t)end->value) continue;
+                end->value |= (uint64_t)(low + w + 1);
+                distinct++;
+            }
+        }
+    }
+    return distinct;
 }

@@ -11,18 +11,22 @@ If a file is truncated while it is mapped, the process ends, as with all memory 
 another one to its path.
 """
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hanlattice.errors import DataError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.lexicon.layers import Layer, Snapshot
 from hanlattice.lexicon.trie import LINE, Trie
 from hanlattice.lexicon.words import LONGEST, WordTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MAGIC = b"hanlattice lexicon v4\n"
 FAMILY = b"hanlattice lexicon "

@@ -1,19 +1,26 @@
 """The immutable state of a lexicon: layers of tries. Readers share it while a writer creates the next state."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hanlattice.kernels.library import kernels
-from hanlattice.lexicon.matches import BatchMatches, Int32, Int64, Matches, joined, most_matches, too_many
+from hanlattice.lexicon.matches import BatchMatches, Matches, joined, most_matches, too_many
 from hanlattice.lexicon.trie import Trie
 from hanlattice.lexicon.wordlist import Listed
 from hanlattice.lexicon.words import Traits, WordTable
-from hanlattice.text.code_points import BOUNDARY, UInt32, code_points, concatenated
+from hanlattice.text.code_points import BOUNDARY, code_points, concatenated
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hanlattice.lexicon.matches import Int32, Int64
+    from hanlattice.text.code_points import UInt32
 
 T = TypeVar("T", bound=np.generic)
 
@@ -32,7 +39,7 @@ class Layer:
     trie: Trie
 
     @classmethod
-    def build(cls, start: int, words: WordTable) -> "Layer":
+    def build(cls, start: int, words: WordTable) -> Layer:
         return cls(start, words, Trie.build(words.codes, words.offsets))
 
     @property
@@ -55,7 +62,7 @@ class Snapshot:
     present: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(cls, listed: Listed) -> "Snapshot | None":
+    def of(cls, listed: Listed) -> Snapshot | None:
         """A lexicon of distinct words; None if a word occurs twice."""
         layer = Layer.build(0, listed.words)
         if layer.trie.n_words < len(listed.words):
@@ -95,7 +102,7 @@ class Snapshot:
             found = np.where(local >= 0, local + np.int32(layer.start), found)
         return found
 
-    def edited(self, edits: dict[str, Traits | None]) -> "Snapshot":
+    def edited(self, edits: dict[str, Traits | None]) -> Snapshot:
         """This lexicon after edits: a label and a weight add or change a word, None removes it."""
         texts, traits = list(edits), list(edits.values())
         ids = self.ids(WordTable.of(texts))

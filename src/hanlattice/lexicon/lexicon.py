@@ -1,23 +1,30 @@
 """The lexicon: words with labels and weights, matched in bulk and edited while in use."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from numbers import Real
 from pathlib import Path
 from threading import Lock
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hanlattice.errors import DataError
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import compiled
 from hanlattice.lexicon.layers import Snapshot
-from hanlattice.lexicon.matches import BatchMatches, Int32, Int64, Matches
+from hanlattice.lexicon.matches import BatchMatches, Matches
 from hanlattice.lexicon.wordlist import line_of, read_table, read_words
 from hanlattice.lexicon.words import LONGEST, PLAIN, Entry, Traits, Word, WordTable
-from hanlattice.text.code_points import BOUNDARY, UInt32
+from hanlattice.text.code_points import BOUNDARY
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hanlattice.lexicon.matches import Int32, Int64
+    from hanlattice.text.code_points import UInt32
 
 LARGEST = float(np.finfo(np.float32).max)  # the largest weight
 
@@ -63,7 +70,7 @@ class Lexicon:
         return _restored, (self._snapshot(), self.rewrite, self.known_labels, self.longest, self.reads_labels)
 
     @classmethod
-    def from_files(cls, *paths: str | Path) -> "Lexicon":
+    def from_files(cls, *paths: str | Path) -> Lexicon:
         r"""A lexicon of word lists with one word on each line.
 
         A word may be followed by ``\tlabel``, ``\tweight`` or ``\tlabel\tweight``. There are no comments. If a word
@@ -79,7 +86,7 @@ class Lexicon:
         return cls(word for path in paths for word in read_words(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> "Lexicon":
+    def load(cls, path: str | Path) -> Lexicon:
         """A compiled lexicon, memory-mapped; ``path`` is the file or the folder given to ``save``.
 
         Raises:
@@ -91,7 +98,7 @@ class Lexicon:
         return lexicon
 
     @classmethod
-    def open(cls, path: str | Path) -> "Lexicon":
+    def open(cls, path: str | Path) -> Lexicon:
         """A lexicon from a compiled file, a folder with one, or a word list."""
         file = _compiled_file(path)
         return cls.load(file) if compiled.is_compiled(file) else cls.from_files(file)
@@ -106,7 +113,7 @@ class Lexicon:
             state = Lexicon(self.entries())._state
         compiled.write(state, _compiled_file(path))
 
-    def copy(self) -> "Lexicon":
+    def copy(self) -> Lexicon:
         """A lexicon with the same words and ids, which shares their memory; edits of one leave the other alone."""
         return _restored(self._snapshot(), self.rewrite, self.known_labels, self.longest, self.reads_labels)
 

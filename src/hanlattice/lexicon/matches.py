@@ -1,16 +1,20 @@
 """The results of a search: arrays with one row for each matched word."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hanlattice.errors import DataError
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Int32 = NDArray[np.int32]
+    Int64 = NDArray[np.int64]
 
 
 class Matches(NamedTuple):

@@ -1,15 +1,22 @@
 """Segment texts into their most probable words, or count the words in them. Corpora may be of any size."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Iterator
 from itertools import pairwise, zip_longest
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hanlattice.lexicon.lexicon import Lexicon
-from hanlattice.lexicon.matches import Int32, Int64, Matches
+from hanlattice.lexicon.matches import Matches
 from hanlattice.text.code_points import BOUNDARY
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hanlattice.lexicon.matches import Int32, Int64
 
 CHUNK = 1 << 20  # characters that are processed together
 NO_EDGES = np.empty(0, np.intp)

@@ -17,20 +17,27 @@ position drops out when it has no transition. The C kernel advances a few dozen 
 kernel, numpy advances all of them; for short texts plain Python (`Trie.walk`) is faster.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from ctypes import CDLL, byref
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hanlattice.kernels.library import kernels, pointer
 from hanlattice.kernels.structs import MATCHES, TRIE
-from hanlattice.lexicon.matches import Int32, Int64, Matches, joined, too_many
-from hanlattice.text.code_points import UInt32
+from hanlattice.lexicon.matches import Matches, joined, too_many
 
-UInt64 = NDArray[np.uint64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    UInt64 = NDArray[np.uint64]
+
+    from hanlattice.lexicon.matches import Int32, Int64
+    from hanlattice.text.code_points import UInt32
+
 
 CHARACTER_BITS = 21  # Unicode ends at 0x10FFFF
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: Fibonacci hashing
@@ -69,9 +76,10 @@ class Trie:
     first: Int32
     n_ids: int
     longest: int
+    n_distinct: int | None = None  # if known since it was built
 
     @classmethod
-    def build(cls, codes: UInt32, offsets: Int64) -> "Trie":
+    def build(cls, codes: UInt32, offsets: Int64) -> Trie:
         """The trie of the distinct, non-empty words ``codes[offsets[i]:offsets[i + 1]]``, built level by level."""
         lines = int(_count_states(codes, offsets) * SLOTS_PER_STATE / LINE) + 2
         while (built := cls._of_lines(lines, codes, offsets)) is None:
@@ -79,7 +87,7 @@ class Trie:
         return built
 
     @classmethod
-    def _of_lines(cls, lines: int, codes: UInt32, offsets: Int64) -> "Trie | None":
+    def _of_lines(cls, lines: int, codes: UInt32, offsets: Int64) -> Trie | None:
         """The trie in a table with ``lines`` cache lines; None if a key has no free slot near its home."""
         try:
             return cls._filled(lines * LINE, codes, offsets)
@@ -87,14 +95,23 @@ class Trie:
             return None
 
     @classmethod
-    def _filled(cls, slots: int, codes: UInt32, offsets: Int64) -> "Trie":
+    def _filled(cls, slots: int, codes: UInt32, offsets: Int64) -> Trie:
         """The trie in a table with this number of slots.
 
         Raises:
             _Crowded: a key has no free slot near its home.
         """
+        library = kernels()
         lengths = np.diff(offsets)
         cells = _lines_of_zeros(slots)
+        if library is not None:
+            first = np.full(int(codes[offsets[:-1]].max(initial=0)) + 2, -1, np.int32)
+            codes, offsets = np.ascontiguousarray(codes), np.ascontiguousarray(offsets, np.int64)
+            arrays = (pointer(first), pointer(codes), pointer(offsets))
+            n = library.trie_build(pointer(cells), slots, *arrays, len(lengths))
+            if n < 0:
+                raise _Crowded
+            return cls(cells, first, len(lengths), int(lengths.max(initial=0)), n)
         keys, values = cells.T
         # Slot 0 is reserved, so no state has the number 0, and no transition has the key 0, which marks a free
         # slot.
@@ -120,6 +137,8 @@ class Trie:
     @property
     def n_words(self) -> int:
         """The number of distinct words."""
+        if self.n_distinct is not None:
+            return self.n_distinct
         return int(np.count_nonzero(self.cells[:, 1].astype(np.uint32)))
 
     def search(self, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
@@ -352,13 +371,19 @@ def _insert(table: UInt64, keys: UInt64) -> Int64:
 
 def _count_states(codes: UInt32, offsets: Int64) -> int:
     """The number of distinct prefixes. It is a few percent too low, as prefixes with equal hashes count once."""
+    n_marks = 16 * len(codes)
+    library = kernels()
+    if library is not None:
+        marks = np.zeros(n_marks // 64 + 1, np.uint64)
+        codes, offsets = np.ascontiguousarray(codes), np.ascontiguousarray(offsets, np.int64)
+        return int(library.trie_count(pointer(codes), pointer(offsets), len(offsets) - 1, pointer(marks), n_marks))
     lengths = np.diff(offsets)
     words = np.arange(len(lengths))
     hashes = np.zeros(len(lengths), np.uint64)
-    marks = np.zeros(16 * len(codes), np.bool_)
+    is_marked = np.zeros(n_marks, np.bool_)
     for depth in range(int(lengths.max(initial=0))):
         words = words[lengths[words] > depth]
         hashes[words] = (hashes[words] ^ codes[offsets[words] + depth]) * GOLDEN64
         hashes[words] ^= hashes[words] >> np.uint64(29)
-        marks[_home(hashes[words], len(marks))] = True
-    return int(np.count_nonzero(marks))
+        is_marked[_home(hashes[words], n_marks)] = True
+    return int(np.count_nonzero(is_marked))

@@ -1,19 +1,26 @@
 """Word lists: text files with one word on each line, and optional label and weight after tabs."""
 
+from __future__ import annotations
+
 import logging
 import math
 from collections.abc import Iterator, Sequence
+from ctypes import CDLL, byref, c_int64
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hanlattice.errors import DataError
 from hanlattice.files import STDIN, read_blocks
-from hanlattice.lexicon.matches import Int32
+from hanlattice.kernels.library import kernels, pointer
 from hanlattice.lexicon.words import Entry, Word, WordTable
 from hanlattice.text.code_points import code_points, text_of
 
+if TYPE_CHECKING:
+    from hanlattice.lexicon.matches import Int32
+
+MOST_LABELS = 256  # distinct labels that wordlist.c reads; the list of a model has a few dozen
 LONGEST_LINE = 1000  # characters; a file with longer lines is not a word list
 
 logger = logging.getLogger(__name__)
@@ -71,8 +78,33 @@ def read_table(path: str | Path) -> Listed | None:
     if str(path) == STDIN or not Path(path).is_file():  # a pipe can be read only once
         return None
     try:
-        text = Path(path).read_bytes().decode("utf-8").removeprefix("\ufeff")
-    except (OSError, UnicodeDecodeError):
+        raw = Path(path).read_bytes()
+    except OSError:
+        return None
+    library = kernels()
+    return _read_by_numpy(raw) if library is None else _read_by_kernel(library, raw)
+
+
+def _read_by_kernel(library: CDLL, raw: bytes) -> Listed | None:
+    """The word list, read by ``kernels/wordlist.c``."""
+    n_lines = raw.count(b"\n") + 1
+    codes, offsets = np.empty(len(raw), np.uint32), np.empty(n_lines + 1, np.int64)
+    label_ids, places, n_labels = np.empty(n_lines, np.int32), np.empty((MOST_LABELS, 2), np.int64), c_int64()
+    arrays = (pointer(codes), pointer(offsets), pointer(label_ids), pointer(places))
+    n = library.wordlist_read(raw, len(raw), LONGEST_LINE, *arrays, byref(n_labels))
+    if n <= 0:
+        return None
+    labels = tuple(raw[start:end].decode("utf-8") for start, end in places[: n_labels.value].tolist())
+    if any(_number(label) is not None for label in labels):
+        return None
+    return Listed(WordTable(codes[: offsets[n]].copy(), offsets[: n + 1]), labels, label_ids[:n])
+
+
+def _read_by_numpy(raw: bytes) -> Listed | None:
+    """The same without kernels."""
+    try:
+        text = raw.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError:
         return None
     text += "" if text.endswith("\n") else "\n"
     codes = code_points(text)

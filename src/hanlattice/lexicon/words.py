@@ -1,15 +1,20 @@
 """Word entries, and a compact immutable table of their texts."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hanlattice.errors import ModelError
-from hanlattice.lexicon.matches import Int64
-from hanlattice.text.code_points import UInt32, code_points, text_of
+from hanlattice.text.code_points import code_points, text_of
+
+if TYPE_CHECKING:
+    from hanlattice.lexicon.matches import Int64
+    from hanlattice.text.code_points import UInt32
 
 
 class Word(NamedTuple):
@@ -48,7 +53,7 @@ class WordTable:
     offsets: Int64
 
     @classmethod
-    def of(cls, words: Iterable[str]) -> "WordTable":
+    def of(cls, words: Iterable[str]) -> WordTable:
         words = list(words)
         offsets = np.zeros(len(words) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, words), np.int64, len(words)), out=offsets[1:])
@@ -66,7 +71,7 @@ class WordTable:
         offsets = self.in_order().offsets.tolist()
         return (text[start:end] for start, end in pairwise(offsets))
 
-    def in_order(self) -> "WordTable":
+    def in_order(self) -> WordTable:
         """This table, after checking that its offsets never decrease and all its code points exist.
 
         Raises:
@@ -79,7 +84,7 @@ class WordTable:
             raise ModelError("a compiled lexicon is broken (ends of its words); build it again from its words")
         return self
 
-    def __add__(self, other: "WordTable") -> "WordTable":
+    def __add__(self, other: WordTable) -> WordTable:
         """The words of both tables, in order."""
         self.in_order()
         return WordTable(

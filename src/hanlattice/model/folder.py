@@ -1,24 +1,29 @@
 """The folder of a model: the names of its files, and the parts that every engine reads."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
-from jaxtyping import Float, Shaped
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 
 from hanlattice.config.files import load_config
 from hanlattice.config.parts import Kinds, Part, settings_of
 from hanlattice.config.settings import Config
-from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER, Engine
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Shaped
+
+    from hanlattice.decoders.tag_rules import TagRules, TagScores
 
 CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
     "config.toml",
@@ -115,7 +120,7 @@ class ModelFolder:
     vocabulary: Vocabulary
 
     @classmethod
-    def open(cls, path: str | Path | None = None) -> "ModelFolder":
+    def open(cls, path: str | Path | None = None) -> ModelFolder:
         """The folder at a path, or that of a packaged model: ``default``, which is also None, or ``lite``.
 
         Raises:
@@ -163,6 +168,8 @@ class ModelFolder:
         Raises:
             ModelError: the settings or the weights of the decoder are broken.
         """
+        from hanlattice.decoders.tag_rules import TagRules, TagScores  # not needed by linear taggers
+
         decoder, prefix = self.decoder(convention), decoder_prefix(convention)
         labels = self.vocabulary.conventions[convention] if convention else self.vocabulary.labels
         try:

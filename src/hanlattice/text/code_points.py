@@ -1,12 +1,18 @@
 """Texts as arrays of Unicode code points: one number for each character."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-UInt32 = NDArray[np.uint32]
-Int64 = NDArray[np.int64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    UInt32 = NDArray[np.uint32]
+    Int64 = NDArray[np.int64]
+
 
 COUNT = 0x110000  # Unicode code points, assigned or not
 BOUNDARY = "\0"  # follows each text where several are concatenated; no word of a lexicon contains it

@@ -1,24 +1,29 @@
 """Normalisation of text, with a map from each normalised character to the original text."""
 
+from __future__ import annotations
+
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, text_of
 from hanlattice.text.tidy import Unit, needs_tidying, tidy
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hanlattice.config.settings import TextConfig
 
 
-_UNKNOWN, _EXPANDS = -1, -2  # in `_Table.target`: not computed yet; not replaced by exactly one character
+# In `_Table.target`: not computed yet (0, because zeros need no memory; NUL is computed each time); not replaced by
+# exactly one character.
+_UNKNOWN, _EXPANDS = 0, -1
 _SHORT = 32  # characters; the results for shorter ranges are cached
 
 
@@ -68,7 +73,7 @@ class Normaliser:
     tidy: bool = False
 
     @classmethod
-    def of(cls, text: "TextConfig") -> "Normaliser":
+    def of(cls, text: TextConfig) -> Normaliser:
         """The normaliser for a model's settings."""
         return cls(text.nfkc, text.lower, text.digits, text.simplify, text.tidy)
 
@@ -94,7 +99,7 @@ class Normaliser:
         if not len(places):
             return []
         ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-        return np.unique(np.searchsorted(ends, places, side="right")).tolist()
+        return sorted(set(np.searchsorted(ends, places, side="right").tolist()))
 
     def words(self, joined: str) -> str:
         """Normalise words that are joined by NUL characters, as :class:`hanlattice.lexicon.Lexicon` joins them."""
@@ -165,13 +170,13 @@ class _Table:
 
     def __init__(self, normaliser: Normaliser) -> None:
         self.normaliser = normaliser
-        self.target = np.full(COUNT, _UNKNOWN, np.int32)
+        self.target = np.zeros(COUNT, np.int32)
         self.joins = np.zeros(COUNT, bool)
         self.untidy = np.zeros(COUNT, bool)
 
     def learn(self, codes: NDArray[np.uint32]) -> None:
         """Compute the entries of code points that have not been seen before."""
-        for code in np.unique(codes[self.target[codes] == _UNKNOWN]).tolist():
+        for code in set(codes[self.target[codes] == _UNKNOWN].tolist()):
             normal = _nfkc(chr(code), self.normaliser.nfkc)
             mapped = self.normaliser._map(normal)
             self.joins[code] = self.normaliser.nfkc and _joins(chr(code))
@@ -236,5 +241,5 @@ _short_parts = lru_cache(maxsize=16_384)(_parts)
 
 @cache
 def _simplified() -> dict[int, str]:
-    lines = (files("hanlattice") / "data" / "t2s.txt").read_text(encoding="utf-8").split("\n")
+    lines = (Path(__file__).parents[1] / "data" / "t2s.txt").read_text(encoding="utf-8").split("\n")
     return str.maketrans(dict(zip(lines[0], lines[1], strict=True)))

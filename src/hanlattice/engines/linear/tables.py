@@ -5,19 +5,25 @@ a character. ``kernels/linear.c`` describes keys, and the columns in which the t
 has only those that are not 0, with one bit for each column of a row.
 """
 
+from __future__ import annotations
+
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped, UInt
 
 from hanlattice.errors import ModelError
 from hanlattice.inputs.encoded import Sentences
-from hanlattice.kernels.library import pointer
+from hanlattice.kernels.library import needed, pointer
 from hanlattice.kernels.structs import LINEAR_MODEL, LINES
 from hanlattice.text.tidy import is_blank
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int, Shaped, UInt
+
+    Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
 
 VERSION = 1
 SMALLEST = 2  # smaller weights are stored as 0
@@ -28,15 +34,13 @@ MOST_CHARS = 0xF000  # character ids that fit into a key
 LONGEST_GRAM, WIDEST = 4, 3  # the longest n-gram and the widest window that keys and masks have space for
 HASH = np.dtype([("key", np.uint64), ("row", np.uint32), ("mask", np.uint32)])
 
-Weights = Mapping[str, Shaped[np.ndarray, "*S"]]
-
 
 def lanes_of(n_labels: int) -> int:
     """Columns of each group of tags: one for each label and one more, rounded up to a multiple of 8."""
     return -(-(n_labels + 1) // 8) * 8
 
 
-def types_of(chars: Sequence[str]) -> UInt[np.ndarray, "V"]:
+def types_of(chars: Sequence[str]) -> UInt[np.ndarray, V]:
     """The type of each character id: of padding, of unknown characters, and of the characters of a vocabulary."""
     return np.array([7, 1, *map(_type, chars)], np.uint8)
 
@@ -67,8 +71,8 @@ class Transitions:
 
     fresh: Int[np.ndarray, "F F"]
     inner: Int[np.ndarray, "4 W"]
-    first: Int[np.ndarray, "F"]
-    last: Int[np.ndarray, "F"]
+    first: Int[np.ndarray, F]
+    last: Int[np.ndarray, F]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +91,8 @@ class Tables:
 
     window: int
     longest: int
-    keys: UInt[np.ndarray, "P"]
-    masks: UInt[np.ndarray, "P"]
+    keys: UInt[np.ndarray, P]
+    masks: UInt[np.ndarray, P]
     rows: Int[np.ndarray, "R C"]
     transitions: Transitions
     scale: float
@@ -128,6 +132,7 @@ def restored(weights: Weights, n_labels: int) -> Tables:
 
     Raises:
         ModelError: the arrays are of another version, or do not fit each other or the labels.
+        EngineError: the kernels are not compiled, or do not support this processor.
     """
     version = weights.get("linear.version")
     if version is None or version.shape != (1,) or version.dtype != np.int32 or version[0] != VERSION:
@@ -163,10 +168,11 @@ def restored(weights: Weights, n_labels: int) -> Tables:
         raise ModelError("the weights of the linear tagger are broken (linear.keys are not sorted)")
     if int(np.bitwise_count(masks).sum()) != n_rows or n_rows >= 2**31:
         raise ModelError("the weights of the linear tagger are broken (linear.masks do not fit linear.columns)")
-    if int(np.bitwise_count(found["columns"]).sum()) != len(found["weights"]):
+    rows = np.empty((n_rows, GROUPS * lanes), np.int8)
+    columns, kept = (np.ascontiguousarray(found[name]) for name in ("columns", "weights"))
+    n = needed().linear_rows(pointer(columns), columns.size, pointer(kept), len(kept), pointer(rows))
+    if n != len(kept):
         raise ModelError("the weights of the linear tagger are broken (linear.columns do not fit linear.weights)")
-    rows = np.zeros((n_rows, GROUPS * lanes), np.int8)
-    rows[np.unpackbits(found["columns"], axis=1, bitorder="little").view(np.bool_)] = found["weights"]
     return Tables(window, longest, keys, masks, rows, _limited(found, lanes, n_labels), scale)
 
 
@@ -192,7 +198,7 @@ class Native:
         library: the compiled kernels.
     """
 
-    def __init__(self, tables: Tables, types: UInt[np.ndarray, "V"], n_kinds: int, n_labels: int, library: Any):
+    def __init__(self, tables: Tables, types: UInt[np.ndarray, V], n_kinds: int, n_labels: int, library: Any):
         slots = 1 << max(4, int(2 * len(tables.keys) - 1).bit_length())
         entries = np.empty(slots, HASH)
         kept = [np.ascontiguousarray(x) for x in (tables.keys, tables.masks, tables.rows)]
@@ -221,7 +227,7 @@ def lines_of(sentences: Sentences) -> tuple[ctypes.Structure, list[np.ndarray]]:
     return LINES(len(s), *map(pointer, kept)), kept
 
 
-def columns_of_tags(tags: Sequence[str], labels: Sequence[str], lanes: int) -> Int[np.ndarray, "N"]:
+def columns_of_tags(tags: Sequence[str], labels: Sequence[str], lanes: int) -> Int[np.ndarray, N]:
     """The column of each tag in the scheme BMES."""
     group = {"S": 0, "B": 1, "M": 2, "E": 3}
     number = {label: i for i, label in enumerate(labels, 1)}
@@ -229,7 +235,7 @@ def columns_of_tags(tags: Sequence[str], labels: Sequence[str], lanes: int) -> I
 
 
 def quantised(
-    rows: Float[np.ndarray, "R C"], small: Float[np.ndarray, "K"], n_labels: int
+    rows: Float[np.ndarray, "R C"], small: Float[np.ndarray, K], n_labels: int
 ) -> tuple[Int[np.ndarray, "R C"], Transitions, float]:
     """Rows as int8, transitions as int32, and the scale that both share.
 

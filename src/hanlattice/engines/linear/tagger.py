@@ -1,9 +1,11 @@
 """The engine of linear taggers: a model folder run by ``kernels/linear.c``."""
 
+from __future__ import annotations
+
 import ctypes
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from hanlattice.config.linear import linear_settings
 from hanlattice.engines.linear.tables import Native, Tables, lines_of, restored, types_of
@@ -14,6 +16,9 @@ from hanlattice.kernels.library import needed, pointer
 from hanlattice.kernels.structs import NAMES
 from hanlattice.model.folder import ModelFolder
 from hanlattice.spans import ScoredSpan
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 class LinearTagger:
@@ -32,7 +37,7 @@ class LinearTagger:
         self._native = Native(tables, types, vocabulary.n_word_kinds, len(self.labels), self._library)
 
     @classmethod
-    def open(cls, folder: ModelFolder) -> "LinearTagger":
+    def open(cls, folder: ModelFolder) -> LinearTagger:
         """The tagger of a model folder.
 
         Raises:
@@ -41,6 +46,7 @@ class LinearTagger:
         """
         if linear_settings(folder.config) is None:
             raise EngineError(f"{folder.path} is no linear tagger; use another engine")
+        needed()  # before the files are read
         try:
             tables = restored(folder.weights(), len(folder.vocabulary.labels))
         except ModelError as error:
@@ -63,7 +69,7 @@ class LinearTagger:
 
     def read(
         self, sentences: Sentences, *, certainty: bool = False
-    ) -> tuple[list[list[ScoredSpan]], Float[np.ndarray, "B"]]:
+    ) -> tuple[list[list[ScoredSpan]], Float[np.ndarray, B]]:
         """Spans of each sentence and, if ``certainty`` is set, the probability of all tags of each sentence.
 
         Raises:
