@@ -471,8 +471,7 @@ def test_kernel_and_numpy_read_a_list_and_build_its_trie_alike(lines: list[str],
 
 
 def test_lists_that_the_kernel_leaves_to_the_other_reader(tmp_path: Path) -> None:
-    not_utf8 = (b"\xe4\xb8\n", b"\xc0\x80\n", b"\xed\xa0\x80\n", b"\xf4\x90\x80\x80\n")
-    for raw in (*not_utf8, b"a\t1.5\n", b"a\tL\tM\n"):
+    """Damaged UTF-8, labels that are numbers, too many labels, and a line of more than 1,000 characters."""
     library = kernels()
     assert library is not None
     assert wordlist._read_by_kernel(library, "重庆\tLOC\n".encode()) is not None
