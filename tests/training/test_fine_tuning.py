@@ -1,6 +1,7 @@
 """Training that begins with another model."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch
 
 import tiny
 from hanlattice import api, corpus
+from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
@@ -78,11 +80,15 @@ def test_new_entities_are_learned_and_old_ones_kept(tmp_path: Path) -> None:
     assert api.evaluate(api.load(run.folder), tiny.documents()).micro.f1 > 0.9
 
 
-def test_a_small_corpus_is_read_more_often_for_enough_steps(tmp_path: Path) -> None:
+def test_a_small_corpus_is_read_more_often_for_enough_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert settings_for_fine_tuning(str(tiny.trained())).training.least_steps == LEAST_STEPS
     config = going_on(tmp_path, epochs=2, batch_size=3, least_steps=7)
-    progress = api.train(config, output=tmp_path / "model").progress
+    lines = TrainingLines(config.training.epochs)
+    progress = api.train(config, output=tmp_path / "model", watcher=lines).progress
     assert (progress.epoch, progress.step) == (4, 8)  # an epoch of the six sentences has two steps
+    assert re.findall(r"^epoch (\d)/(\d)", capsys.readouterr().err, re.MULTILINE) == [(n, "4") for n in "1234"]
 
 
 def test_other_labels_get_a_new_decoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

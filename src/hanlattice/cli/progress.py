@@ -59,6 +59,9 @@ class TrainingBar(_Bar):
         )
         self.task: TaskID | None = None
 
+    def plan(self, epochs: int) -> None:
+        self.epochs = epochs
+
     def step(self, epoch: int, done: int, total: int, loss: float) -> None:
         steps = (epoch - 1) * total + done
         shown: dict[str, Any] = {"loss": f"loss {loss:.3f}", "best": self.best}
@@ -78,6 +81,9 @@ class TrainingLines(_Lines):
     def __init__(self, epochs: int):
         self.epochs = epochs
         self.start, self.first_epoch = time.monotonic(), 0
+
+    def plan(self, epochs: int) -> None:
+        self.epochs = epochs
 
     def step(self, epoch: int, done: int, total: int, loss: float) -> None:
         if not self.first_epoch:

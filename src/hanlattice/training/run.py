@@ -89,6 +89,8 @@ def _with_enough_epochs(config: Config, prepared: Prepared, watcher: Watcher) ->
         return config
     epochs = math.ceil(training.epochs * training.least_steps / max(steps, 1))
     watcher.say(f"{epochs} epochs instead of {training.epochs}, for {training.least_steps} steps at least")
+    if plan := getattr(watcher, "plan", None):
+        plan(epochs)
     return replace(config, training=replace(training, epochs=epochs))
 
 

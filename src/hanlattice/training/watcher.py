@@ -7,7 +7,8 @@ class Watcher(Protocol):
     """Receives progress events of a run, as a progress bar does.
 
     ``say`` gets a message for the user, ``step`` the mean loss per sentence after some of the ``total`` steps of an
-    epoch, ``epoch`` the row that is written to ``log.jsonl``.
+    epoch, ``epoch`` the row that is written to ``log.jsonl``. A watcher may also have ``plan(epochs)``, which gets
+    the number of epochs if it is not that of the settings (``training.least_steps``).
     """
 
     def say(self, message: str) -> None: ...
