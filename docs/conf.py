@@ -18,6 +18,7 @@ templates_path = ["_templates"]
 html_static_path = ["_static"]
 
 myst_enable_extensions = ["dollarmath"]
+myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
