@@ -1,10 +1,11 @@
 """Make the packaged lite model, a linear tagger, from the corpora of the packaged model.
 
-    HANLATTICE_DATA=… python scripts/make_lite_model.py [--work runs/default]
+    HANLATTICE_DATA=… python scripts/make_lite_model.py [--work runs/default] [--calibrate-only]
 
 ``HANLATTICE_DATA`` is the folder that scripts/make_default_model.py describes. Its steps that prepare
 corpora, gazetteer and silver annotations run first, unless their results are in the working folder. The settings
-are those of papers/linear/open.toml.
+are those of papers/linear/open.toml. ``--calibrate-only`` keeps the weights that are there, and fits the
+temperature of their scores again, which takes a minute.
 """
 
 import argparse
@@ -15,13 +16,15 @@ from collections import Counter
 from pathlib import Path
 
 import hanlattice
+from hanlattice import corpus
 from hanlattice.api import run_training
 from hanlattice.cli.progress import TrainingLines
-from hanlattice.config.files import load_config
+from hanlattice.config.files import load_config, save_config
+from hanlattice.evaluation.temperature import calibrate, confidences
 from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LITE, VOCABULARY, WEIGHTS
-from make_default_model import output_of, prepare
+from make_default_model import FOR_TEMPERATURE, output_of, prepare
 
 SETTINGS = Path(hanlattice.__file__).parent / "papers" / "linear" / "open.toml"
 NEEDED = ("open.jsonl", "silver.jsonl", "gazetteer.txt")
@@ -53,6 +56,10 @@ Micro precision, recall and F1 in percent over exact spans and labels, printed b
 
 {scores}
 
+## Confidences
+
+{calibration}
+
 ## How it was made
 
     HANLATTICE_DATA=… python scripts/make_lite_model.py
@@ -61,8 +68,39 @@ The settings are in `config.toml` in this folder.
 """
 
 
-def card(folder: Path, corpora: Path, scores: str) -> str:
-    """The model card in Markdown; ``scores`` is the table that benchmarks/open_text.py printed."""
+def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
+    """Fit the temperature of the scores on documents that no model was trained on.
+
+    Returns:
+        the folder of the calibrated model, and sentences for the model card about the calibration error
+    """
+    documents = list(corpus.read(corpora / "aside.jsonl"))
+    corpus.write(documents[:FOR_TEMPERATURE], work / "temperature.jsonl", "jsonl")
+    plain, output = work / "lite-plain", work / "lite-calibrated"
+    for old in (plain, output):
+        shutil.rmtree(old, ignore_errors=True)
+    shutil.copytree(folder, plain)
+    config = load_config(plain / CONFIG)
+    save_config(config.with_settings({"decoder": {"temperature": 1.0}}), plain / CONFIG)
+    done = calibrate(plain, work / "temperature.jsonl", output)
+    before, after = (confidences(hanlattice.load(f), documents[FOR_TEMPERATURE:]) for f in (plain, output))
+    return output, (
+        f"Scores are divided by a temperature of {done.temperature:.3f}, which was fitted to {FOR_TEMPERATURE:,}"
+        f" held-out sentences. On the other {len(documents) - FOR_TEMPERATURE:,} held-out sentences the expected"
+        f" calibration error over {len(after.p):,} predicted entities is {after.error:.4f}; without the temperature"
+        f" it is {before.error:.4f}."
+    )
+
+
+def card(folder: Path, corpora: Path, scores: str, calibration: str) -> str:
+    """The model card in Markdown.
+
+    Args:
+        folder: the model
+        corpora: the corpora of the packaged model
+        scores: the table that benchmarks/open_text.py printed
+        calibration: sentences about the calibration error
+    """
     ner = hanlattice.load(folder)
     labels = Counter(entry.label for entry in ner.lexicon.entries() if entry.label)
     with (corpora / "silver.jsonl").open("rb") as lines:
@@ -73,6 +111,7 @@ def card(folder: Path, corpora: Path, scores: str) -> str:
         n_words=labels.total(),
         kinds=", ".join(f"{n:,} {label}" for label, n in sorted(labels.items())),
         scores=scores,
+        calibration=calibration,
     )
 
 
@@ -80,23 +119,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("runs/default"), help="working folder")
     parser.add_argument("--output", type=Path, default=LITE, help="folder of the packaged model")
+    parser.add_argument("--calibrate-only", action="store_true", help="keep the weights of --output")
     a = parser.parse_args()
     work, output = a.work.resolve(), a.output.resolve()
     corpora = work / "corpora"
     if not all((corpora / name).exists() for name in NEEDED):
         corpora = prepare(work)
     os.environ["OPEN_CORPORA"] = str(corpora)
-    run = work / "lite"
+    run = output if a.calibrate_only else work / "lite"
     if not (run / CARD).exists():
         config = load_config(SETTINGS)
         run_training(config, run, watcher=TrainingLines(config.training.epochs))
     output.mkdir(parents=True, exist_ok=True)
+    made, calibration = calibrated(work, run, corpora)
     for name in (CONFIG, LEXICON, VOCABULARY, WEIGHTS):
-        shutil.copy(run / name, output / name)
+        if not (output / name).exists() or (output / name).read_bytes() != (made / name).read_bytes():
+            shutil.copyfile(made / name, output / name)
     printed = output_of([sys.executable, "benchmarks/open_text.py", "--model", output]).splitlines()
     scores = "\n".join([*printed[:2], *(line for line in printed[2:] if "| open |" in line)])
     with atomic_write(output / CARD) as stream:
-        stream.write(card(output, corpora, scores.strip()))
+        stream.write(card(output, corpora, scores.strip(), calibration))
     record(output)
     print(scores)
 

@@ -37,12 +37,14 @@ def calibrate(
     Values of --threshold have another meaning afterwards.
     """
     from hanlattice.api import need_torch
+    from hanlattice.config.linear import linear_settings
     from hanlattice.model.folder import ModelFolder
 
     model, (dev, output) = with_model(arguments, model, "DEV", "OUTPUT")
     model = model or PACKAGED
     folder = ModelFolder.open(model_path(model))
-    need_torch("calibration")
+    if linear_settings(folder.config) is None:
+        need_torch("calibration")
     from hanlattice.evaluation.temperature import calibrate as write
 
     done = write(folder.path, dev, Path(output), convention=convention or "", trust=trust)

@@ -14,13 +14,14 @@ from hanlattice.errors import ConfigError
 NAME = "linear"
 NGRAMS: Kinds = {"window": (int, 3), "longest": (int, 4), "min_count": (int, 2)}
 LINEAR: Kinds = {"feature_dropout": (float, 0.2), "forget": (float, 0.2), "drop": (float, 0.1), "rows": (int, 0)}
-CRF: Kinds = {"scheme": (Literal["BMES"], "BMES")}
+CRF: Kinds = {"scheme": (Literal["BMES"], "BMES"), "temperature": (float, 1.0)}
 RANGES = {
     "window": Range(1, 3, "characters"),
     "longest": Range(1, 4, "characters"),
     "min_count": Range(1, 255),
     "rows": Range(0, 2**31 - 1),
     "feature_dropout": Range(0, 1, without_most=True),
+    "temperature": Range(2.0**-8, 2.0**8),
 }
 
 
@@ -36,6 +37,7 @@ class LinearSettings:
         forget: share of the matched words that lose their label in an epoch.
         drop: share of the matched words that are left out in an epoch.
         rows: the largest number of rows of weights; the others are removed before the last two epochs. 0 keeps all.
+        temperature: scores are divided by it before they become confidences; ``hanlattice calibrate`` sets it.
     """
 
     window: int
@@ -45,6 +47,7 @@ class LinearSettings:
     forget: float
     drop: float
     rows: int
+    temperature: float
 
 
 def linear_settings(config: Config) -> LinearSettings | None:
@@ -74,9 +77,10 @@ def linear_settings(config: Config) -> LinearSettings | None:
             )
     if config.training.start:
         raise ConfigError("a linear tagger is trained from scratch; remove training.start")
-    settings_of("decoder", config.decoder, {"crf": CRF})
-    found: dict[str, Any] = settings_of("embedding", config.embedding, {"ngrams": NGRAMS})
-    found |= settings_of("encoder", config.encoder, {NAME: LINEAR})
-    for key, value in found.items():
-        refuse_outside(value, RANGES.get(key), f"{'embedding' if key in NGRAMS else 'encoder'}.{key}")
+    found: dict[str, Any] = {}
+    for part, kinds in (("embedding", {"ngrams": NGRAMS}), ("encoder", {NAME: LINEAR}), ("decoder", {"crf": CRF})):
+        for key, value in settings_of(part, getattr(config, part), kinds).items():
+            refuse_outside(value, RANGES.get(key), f"{part}.{key}")
+            found[key] = value
+    del found["scheme"]  # which has one value
     return LinearSettings(**found)

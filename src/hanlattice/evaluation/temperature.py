@@ -1,15 +1,17 @@
 """Temperature scaling: fit one temperature to annotated documents, and write a calibrated copy of the model."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hanlattice import corpus
 from hanlattice.config.files import save_config
+from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
@@ -18,9 +20,12 @@ from hanlattice.evaluation.evaluate import Evaluation
 from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.model.digests import CHECKPOINT, record
 from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS, ModelFolder
-from hanlattice.model.weights import load_model, save_weights, stored_precision
 from hanlattice.pipeline import NER
-from hanlattice.tagger import Head, Tagger
+
+# What imports torch is imported where it is used: linear taggers are calibrated without it.
+if TYPE_CHECKING:
+    from hanlattice.engines.linear.tagger import LinearTagger
+    from hanlattice.tagger import Head, Tagger
 
 # The search covers temperatures from 2**LOWEST to 2**HIGHEST and ends with an interval of PRECISION powers of two.
 LOWEST, HIGHEST, PRECISION = -4.0, 4.0, 0.03
@@ -75,20 +80,47 @@ def calibrate(
     if output.exists():
         raise ModelError(f"{output} exists already; name a new folder for the calibrated model")
     documents = list(corpus.read(dev))
-    ner = load_model(folder.path, convention=convention, trust=trust)
+    is_linear = linear_settings(folder.config) is not None
+    ner = _opened(folder, convention, trust)
     before = confidences(ner, documents)
     _need_right_and_wrong(before, dev)
     temperature = _fitted(ner, documents, before)
-    settings = _decoder_owner(ner).decoder.soften(temperature)
     with atomic_folder(output) as draft:
         shutil.copytree(folder.path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(GRAPH, CHECKPOINT))
+        settings = _softened_settings(folder.config, temperature) if is_linear else _soften(ner, temperature, draft)
         save_config(_with_decoder_settings(folder.config, ner.head, settings), draft / CONFIG)
-        save_weights(ner.tagger.state_dict(), draft / WEIGHTS, precision=stored_precision(folder.path / WEIGHTS))
-        after = confidences(load_model(draft, convention=convention, trust=trust), documents)
+        after = confidences(_opened(ModelFolder.open(draft), convention, trust), documents)
         done = Calibrated(output, temperature, before, after, (folder.path / GRAPH).is_file())
         _add_to_card(draft / CARD, done, f"{Path(dev).name}{convention and f' by convention {convention}'}")
         record(draft)
     return done
+
+
+def _opened(folder: ModelFolder, convention: str, trust: bool) -> NER:
+    """The model, with the engine whose decoder has a temperature."""
+    if linear_settings(folder.config) is not None:
+        from hanlattice.engines.linear.tagger import LinearTagger
+
+        return folder.read_by(LinearTagger.open(folder), convention)
+    from hanlattice.model.weights import load_model
+
+    return load_model(folder.path, convention=convention, trust=trust)
+
+
+def _softened_settings(config: Config, temperature: float) -> Mapping[str, Any]:
+    """The settings of the decoder of a linear tagger, whose temperature is one of them."""
+    settings = linear_settings(config)
+    assert settings is not None
+    return {"temperature": settings.temperature * temperature}
+
+
+def _soften(ner: NER, temperature: float, folder: Path) -> Mapping[str, Any]:
+    """Divide the logits of a tagger, write its weights, and return the settings of its decoder that change."""
+    from hanlattice.model.weights import save_weights, stored_precision
+
+    settings: Mapping[str, Any] = _decoder_owner(ner).decoder.soften(temperature)
+    save_weights(ner.tagger.state_dict(), folder / WEIGHTS, precision=stored_precision(folder / WEIGHTS))
+    return settings
 
 
 def confidences(ner: NER, documents: list[Document]) -> Confidences:
@@ -96,7 +128,7 @@ def confidences(ner: NER, documents: list[Document]) -> Confidences:
     return Evaluation.run(ner, documents, upper_bound=False).confidences()
 
 
-def _decoder_owner(ner: NER) -> Tagger | Head:
+def _decoder_owner(ner: NER) -> "Tagger | Head":
     """The object whose ``decoder`` belongs to the active convention."""
     return ner.tagger.head(ner.head) or ner.tagger
 
@@ -127,18 +159,34 @@ def _need_right_and_wrong(found: Confidences, dev: str | Path) -> None:
 
 def _fitted(ner: NER, documents: list[Document], before: Confidences) -> float:
     """The temperature with the lowest loss; 1 unless another one is better."""
+    with _trials(ner) as soften:
+
+        def loss(power: float) -> float:
+            soften(2**power)
+            return confidences(ner, documents).loss
+
+        power = minimum(loss, LOWEST, HIGHEST, PRECISION)
+        return 2**power if loss(power) < before.loss else 1.0
+
+
+@contextmanager
+def _trials(ner: NER) -> Iterator[Callable[[float], object]]:
+    """A function that sets a temperature, which replaces the one set before; at the end there is none again."""
+    if not hasattr(ner.engine, "decoder"):
+        linear = cast("LinearTagger", ner.engine)
+        first = linear.temperature
+        yield lambda temperature: linear.soften(first * temperature)
+        linear.soften(first)
+        return
     owner = _decoder_owner(ner)
     decoder = owner.decoder
 
-    def loss(power: float) -> float:
+    def soften(temperature: float) -> None:
         owner.decoder = deepcopy(decoder)
-        owner.decoder.soften(2**power)
-        return confidences(ner, documents).loss
+        owner.decoder.soften(temperature)
 
-    power = minimum(loss, LOWEST, HIGHEST, PRECISION)
-    better = loss(power) < before.loss
+    yield soften
     owner.decoder = decoder
-    return 2**power if better else 1.0
 
 
 def minimum(loss: Callable[[float], float], low: float, high: float, precision: float) -> float:

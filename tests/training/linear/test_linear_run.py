@@ -1,5 +1,6 @@
 """Training a linear tagger: the folder it leaves, the effect of its settings, and errors of one line."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ConfigError, DataError, EngineError
+from hanlattice.evaluation.temperature import calibrate
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
@@ -258,3 +260,27 @@ def test_packaged_settings_describe_linear_taggers() -> None:
     folder = Path(hanlattice.__file__).parent / "papers" / "linear"
     for path in folder.glob("*.toml"):
         assert linear_settings(load_config(path)) is not None
+
+
+def test_calibration_changes_confidences_and_nothing_else(trained: Path, tmp_path: Path) -> None:
+    kept = [tuple(e for j, e in enumerate(d.entities) if (i + j) % 3) for i, d in enumerate(tiny.documents())]
+    partly_annotated = [replace(d, entities=entities) for d, entities in zip(tiny.documents(), kept, strict=True)]
+    corpus.write(partly_annotated, tmp_path / "dev.jsonl", "jsonl")
+    done = calibrate(trained, tmp_path / "dev.jsonl", tmp_path / "calibrated")
+    assert done.temperature > 1  # the model was overconfident
+    assert done.after.loss < done.before.loss
+    assert list(faults(tmp_path / "calibrated")) == []
+    before, after = (hanlattice.load(folder) for folder in (trained, tmp_path / "calibrated"))
+    for document in tiny.documents():
+        pairs = list(zip(before(document.text).entities, after(document.text).entities, strict=True))
+        assert all(a.span == b.span for a, b in pairs)
+        assert all((a.score or 0) > (b.score or 0) for a, b in pairs)
+    again = calibrate(tmp_path / "calibrated", tmp_path / "dev.jsonl", tmp_path / "again")
+    settings = [linear_settings(load_config(folder / "config.toml")) for folder in (done.folder, again.folder)]
+    assert settings[0] is not None
+    assert settings[1] is not None
+    assert settings[0].temperature == done.temperature
+    assert settings[1].temperature == pytest.approx(done.temperature * again.temperature)
+    assert again.temperature == pytest.approx(1.0, abs=0.05)
+    with pytest.raises(ConfigError, match=r"decoder\.temperature must be at least"):
+        linear_settings(load_config(done.folder / "config.toml").with_settings({"decoder": {"temperature": 0.0}}))

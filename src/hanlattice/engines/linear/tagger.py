@@ -24,17 +24,21 @@ if TYPE_CHECKING:
 class LinearTagger:
     """A linear tagger; it needs no torch and has one annotation convention.
 
+    Args:
+        temperature: see :meth:`soften`.
+
     Raises:
         EngineError: the kernels are not compiled, or do not support this processor.
     """
 
     nested = False
 
-    def __init__(self, tables: Tables, vocabulary: Vocabulary):
+    def __init__(self, tables: Tables, vocabulary: Vocabulary, *, temperature: float = 1.0):
         self._library, self.labels = needed(), vocabulary.labels
         self.tables = tables
         types = types_of(vocabulary.chars)
         self._native = Native(tables, types, vocabulary.n_word_kinds, len(self.labels), self._library)
+        self.soften(temperature)
 
     @classmethod
     def open(cls, folder: ModelFolder) -> LinearTagger:
@@ -44,7 +48,8 @@ class LinearTagger:
             EngineError: the folder has a model of another kind, or the kernels are not compiled.
             ModelError: the settings or the weights are broken, or do not fit each other.
         """
-        if linear_settings(folder.config) is None:
+        settings = linear_settings(folder.config)
+        if settings is None:
             raise EngineError(f"{folder.path} is no linear tagger; use another engine")
         needed()  # before the files are read
         try:
@@ -52,7 +57,12 @@ class LinearTagger:
         except ModelError as error:
             where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
             raise ModelError(f"{where}{error}") from None
-        return cls(tables, folder.vocabulary)
+        return cls(tables, folder.vocabulary, temperature=settings.temperature)
+
+    def soften(self, temperature: float) -> None:
+        """Divide scores by a temperature before they become confidences. It has no effect on the entities."""
+        self.temperature = temperature
+        self._native.struct.scale = self.tables.scale / temperature
 
     def is_nested(self, convention: str = "") -> bool:
         """False: tags cannot express spans inside spans."""
