@@ -202,6 +202,15 @@ def test_a_translated_page_is_complete(chinese: Path) -> None:
     assert _inline_code(chinese) >= _inline_code(english)
 
 
+def test_chinese_pages_link_to_chinese_pages() -> None:
+    """A link may lead to an English page only if that page is not translated."""
+    found = [(page, link) for page in TRANSLATED for link in re.findall(r"\]\(([^)#\s:]+\.md)[)#]", _prose(page))]
+    assert len(found) > 100
+    targets = [(_name(page), link, (page.parent / link).resolve()) for page, link in found]
+    translated = {ROOT / "docs" / page.relative_to(CHINESE) for page in TRANSLATED}
+    assert [(page, link) for page, link, target in targets if target in translated] == []
+
+
 def _structure(page: Path) -> list[tuple[int, int, set[str], set[str]]]:
     """In order: levels of headings, separators of rows of tables, and the numbers and ASCII code of both."""
     rows = re.findall(r"^(?:#+ .*|\|.*\|)$", _prose(page), re.MULTILINE)
