@@ -72,7 +72,7 @@ def flat_distances() -> str:
     names = [*PHARMACY, *(PHARMACY[s:e] for s, e in zip(found.start, found.end, strict=True))]
     size, left, top, columns = 25, 66, 82, 2
     side = left + size * len(names) + MARGIN
-    parts = []
+    parts: list[str] = []
     for i, name in enumerate(("hh", "ht", "th", "tt")):
         matrix = (ends[name[0]][:, None] - ends[name[1]][None]).numpy()
         x, y = side * (i % columns), (top + size * len(names) + MARGIN) * (i // columns) + MARGIN
