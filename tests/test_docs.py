@@ -28,8 +28,10 @@ ROOT = Path(__file__).parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
 PAGES = [*READMES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CHINESE = ROOT / "docs" / "zh"
-TRANSLATED = sorted(CHINESE.rglob("*.md"))
-ORIGINALS = [page for page in PAGES if page not in (READMES[1], *TRANSLATED)]  # a translation has the same code
+TRANSLATED = sorted(set(CHINESE.rglob("*.md")) - {CHINESE / "records.md"})  # the list of English records
+ORIGINALS = [
+    page for page in PAGES if page != READMES[1] and CHINESE not in page.parents
+]  # a translation has the same code
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -35,7 +35,7 @@ GUIDE = (
         ),
     ),
     Section("Explanation", "原理", ("lattice", "flat", "systems", "engines")),
-    Section("Papers", "论文", ("papers/*",)),
+    Section("Papers", "论文", ("papers/index", "papers/*")),
     Section("Migration", "迁移", ("migration/*",)),
     Section("Reference", "参考", ("commands", "api", "settings", "formats")),
 )
@@ -45,9 +45,8 @@ RECORDS = Section("Records", "英文记录", ("results", "benchmarks-*", "reliab
 
 def pages(section: Section, folder: Path) -> Iterator[str]:
     """The pages of a section that exist under a folder."""
-    for name in section.pages:
-        found = sorted(folder.glob(f"{name}.md"))
-        yield from (path.relative_to(folder).with_suffix("").as_posix() for path in found)
+    found = (path for name in section.pages for path in sorted(folder.glob(f"{name}.md")))
+    yield from dict.fromkeys(path.relative_to(folder).with_suffix("").as_posix() for path in found)
 
 
 def toctrees(docs: Path, *, chinese: bool) -> str:
