@@ -2,8 +2,11 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +38,47 @@ def config(*, sparse: bool = True, **training: Any) -> Config:
     )
 
 
-def torchrun(settings: Config, output: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    save_config(settings, output.with_suffix(".toml"))
+# The processes need seconds to start, so they run all commands one after the other, each with a port of its own.
+COMMANDS = """
+import json
+import os
+import sys
+from hanlattice.cli import main
+from hanlattice.training import distributed
+exit_process, distributed.exit_process = distributed.exit_process, lambda: None
+os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "False"
+for port, *arguments in json.loads(sys.argv[1]):
+    os.environ["MASTER_PORT"] = port
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        print("exit status", ended.code or 0)
+exit_process()
+"""
+
+
+def torchrun(folder: Path, *commands: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    script = folder / "commands.py"
+    script.write_text(COMMANDS, "utf-8")
     start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    train = ["-m", "hanlattice", "train", str(output.with_suffix(".toml")), "--output", str(output)]
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in commands]
+        ports = [str(free.getsockname()[1]) for free in sockets]
+    given = [[port, *command] for port, command in zip(ports, commands, strict=True)]
     return subprocess.run(
-        [sys.executable, *start, *train, *arguments],
+        [sys.executable, *start, str(script), json.dumps(given)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=200,
         check=False,
     )
+
+
+def train(settings: Config, output: Path, *options: str) -> list[str]:
+    """The command that trains a model with these settings."""
+    save_config(settings, output.with_suffix(".toml"))
+    return ["train", str(output.with_suffix(".toml")), "--output", str(output), *options]
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -68,32 +100,78 @@ def assert_alike(folder: Path, other: Path, part: str = "", within: float = 2e-4
         torch.testing.assert_close(weights[name].float(), others[name].float(), rtol=1e-3, atol=within)
 
 
+# Plain gradient steps show the size of a gradient, which Adam hides.
+PLAIN: dict[str, Any] = {"sparse": False, "optimiser": "sgd", "clip_norm": 0.0}
+
+
+def accumulating(**training: Any) -> Config:
+    beside = {"corpus": str(tiny.folder() / "corpus.bmes"), "weight": 0.1, "epochs": 2}
+    return config(**PLAIN, **training).with_settings({"auxiliary": {"again": beside}})
+
+
+def with_conventions(names: Path) -> Config:
+    """Noise, user words and shares are drawn at random; every process must draw the same."""
+    several = {
+        "data": {"convention": "open", "noise": 0.3, "unpunctuated": 0.2, "user_words": 0.5},
+        "conventions": {"names": {"corpus": str(names), "share": 0.7}},
+        "auxiliary": {"again": {"corpus": str(tiny.folder() / "corpus.bmes"), "weight": 0.1, "share": 0.4}},
+    }
+    return config(**PLAIN, batch_size=7).with_settings(several)
+
+
+class Stop(Silent):
+    def epoch(self, row: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return api.train(config(), output=tmp_path_factory.mktemp("alone") / "model").folder
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("distributed")
+    corpus.write(tiny.other_documents(), place / "names.jsonl", "jsonl")
+    return place
 
 
-def test_two_processes_train_the_same_model_as_one(alone: Path, tmp_path: Path) -> None:
-    """With sparse tables, an average, clipping, and a last step of fewer sentences than others."""
-    done = torchrun(config(), tmp_path / "model")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("dev (best epoch") == 1, "one process tells the scores"
-    assert done.stderr.count("documents in") == 1
-    assert_alike(tmp_path / "model", alone, "table.weight", within=2e-3)
-    assert (tmp_path / "model" / CHECKPOINT).exists()  # to prolong the run
+@pytest.fixture(scope="module")
+def alone(place: Path) -> Path:
+    return api.train(config(), output=place / "alone").folder
 
 
-def test_two_processes_resume_a_run_of_one(alone: Path, tmp_path: Path) -> None:
-    class Stop(Silent):
-        def epoch(self, row: dict[str, Any]) -> None:
-            raise KeyboardInterrupt
+@pytest.fixture(scope="module")
+def printed(place: Path, alone: Path) -> "subprocess.CompletedProcess[str]":
+    """Two processes train ``plain``, ``accumulating`` and ``conventions``, and try to train into ``alone`` again.
 
+    They also resume ``resumed``, which one process has trained for one epoch.
+    """
     with pytest.raises(KeyboardInterrupt):
-        api.train(config(), output=tmp_path / "model", watcher=Stop())
-    assert len(rows(tmp_path / "model")) == 1
-    done = torchrun(config(), tmp_path / "model", "--resume")
-    assert done.returncode == 0, done.stderr
-    assert_alike(tmp_path / "model", alone, "table.weight", within=2e-3)
+        api.train(config(), output=place / "resumed", watcher=Stop())
+    assert len(rows(place / "resumed")) == 1
+    return torchrun(
+        place,
+        train(config(), place / "plain"),
+        train(config(), place / "resumed", "--resume"),
+        train(accumulating(accumulate=2), place / "accumulating"),
+        train(with_conventions(place / "names.jsonl"), place / "conventions"),
+        train(config(), alone),
+    )
+
+
+def test_one_process_prints(printed: "subprocess.CompletedProcess[str]") -> None:
+    assert printed.returncode == 0, printed.stderr
+    assert printed.stdout.count("dev (best epoch") == 4
+    assert printed.stdout.count("exit status 0") == 8
+    assert printed.stderr.count("documents in") == 4
+
+
+@pytest.mark.usefixtures("printed")
+def test_two_processes_train_the_same_model_as_one(place: Path, alone: Path) -> None:
+    """With sparse tables, an average, clipping, and a last step of fewer sentences than others."""
+    assert_alike(place / "plain", alone, "table.weight", within=2e-3)
+    assert (place / "plain" / CHECKPOINT).exists()  # to prolong the run
+
+
+@pytest.mark.usefixtures("printed")
+def test_two_processes_resume_a_run_of_one(place: Path, alone: Path) -> None:
+    assert_alike(place / "resumed", alone, "table.weight", within=2e-3)
 
 
 def test_accumulated_gradients_train_the_same_model(alone: Path, tmp_path: Path) -> None:
@@ -101,39 +179,22 @@ def test_accumulated_gradients_train_the_same_model(alone: Path, tmp_path: Path)
     assert_alike(folder, alone, "table.weight", within=2e-3)
 
 
-def test_two_processes_accumulate_with_dense_tables_and_an_auxiliary_corpus(tmp_path: Path) -> None:
-    plain: dict[str, Any] = {
-        "sparse": False,
-        "optimiser": "sgd",
-        "clip_norm": 0.0,
-    }  # which tells how long a gradient is
-    beside = {"auxiliary": {"again": {"corpus": str(tiny.folder() / "corpus.bmes"), "weight": 0.1, "epochs": 2}}}
-    whole = api.train(config(**plain).with_settings(beside), output=tmp_path / "alone").folder
-    done = torchrun(config(**plain, accumulate=2).with_settings(beside), tmp_path / "model")
-    assert done.returncode == 0, done.stderr
-    assert_alike(tmp_path / "model", whole)
+@pytest.mark.usefixtures("printed")
+def test_two_processes_accumulate_with_dense_tables_and_an_auxiliary_corpus(place: Path, tmp_path: Path) -> None:
+    whole = api.train(accumulating(), output=tmp_path / "alone").folder
+    assert_alike(place / "accumulating", whole)
 
 
-def test_two_processes_learn_the_same_conventions_as_one(tmp_path: Path) -> None:
-    """With noise, user words and shares, which every process draws alike."""
-    corpus.write(tiny.other_documents(), tmp_path / "names.jsonl", "jsonl")
-    several = {
-        "data": {"convention": "open", "noise": 0.3, "unpunctuated": 0.2, "user_words": 0.5},
-        "conventions": {"names": {"corpus": str(tmp_path / "names.jsonl"), "share": 0.7}},
-        "auxiliary": {"again": {"corpus": str(tiny.folder() / "corpus.bmes"), "weight": 0.1, "share": 0.4}},
-    }
-    plain: dict[str, Any] = {"sparse": False, "optimiser": "sgd", "clip_norm": 0.0, "batch_size": 7}
-    whole = api.train(config(**plain).with_settings(several), output=tmp_path / "alone").folder
-    done = torchrun(config(**plain).with_settings(several), tmp_path / "model")
-    assert done.returncode == 0, done.stderr
-    assert_alike(tmp_path / "model", whole)
-    assert_alike(tmp_path / "model", whole, "conventions.names.shift")
+@pytest.mark.usefixtures("printed")
+def test_two_processes_learn_the_same_conventions_as_one(place: Path, tmp_path: Path) -> None:
+    whole = api.train(with_conventions(place / "names.jsonl"), output=tmp_path / "alone").folder
+    assert_alike(place / "conventions", whole)
+    assert_alike(place / "conventions", whole, "conventions.names.shift")
 
 
-def test_an_output_of_another_run_is_refused(alone: Path) -> None:
-    done = torchrun(config(), alone)
-    assert done.returncode != 0
-    assert f"{alone} already holds a run" in done.stderr
+def test_an_output_of_another_run_is_refused(printed: "subprocess.CompletedProcess[str]", alone: Path) -> None:
+    assert printed.stdout.count("exit status 1") == 2
+    assert f"{alone} already holds a run" in printed.stderr
 
 
 def test_accumulate_of_zero_is_refused() -> None:
