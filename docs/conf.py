@@ -12,7 +12,7 @@ language = os.environ.get("SITE_LANGUAGE", "en")
 project = "hanlattice"
 version = release = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "docs_site"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "docs_site.extension"]
 exclude_patterns = ["zh"] if language == "en" else []
 templates_path = ["_templates"]
 html_static_path = ["_static"]

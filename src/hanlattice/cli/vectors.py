@@ -18,7 +18,11 @@ from hanlattice.vectors.storage import KINDS, Precision
 from hanlattice.vectors.training import EPOCHS, MIN_COUNT
 from hanlattice.vectors.training import Progress as Report
 
-app = typer.Typer(no_args_is_help=True, help="Train, convert and inspect character, bigram and word vectors.")
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Train, convert and inspect character, bigram and word vectors.",
+)
 
 ByKind = tuple[int, int, int]  # a number for characters, bigrams and words
 
