@@ -41,7 +41,12 @@ LETTERS = "山水木石火土田月日目口手足牛羊马鸟虫鱼天地人你
 
 
 def tidied(text: str) -> str:
-    return "".join(character for character, _, _ in tidy(text))
+    return tidy(text).text
+
+
+def units_of(text: str) -> list[tuple[str, int, int]]:
+    """The characters of the tidied text, each with its range in the original."""
+    return list(zip(*tidy(text), strict=True))
 
 
 @settings(deadline=None)
@@ -49,7 +54,7 @@ def tidied(text: str) -> str:
 @example("")
 @example(" \n\u200b😀 ")
 def test_every_range_lies_in_the_text_in_order_and_none_overlaps(text: str) -> None:
-    units = tidy(text)
+    units = units_of(text)
     assert all(0 <= start < end <= len(text) and len(character) == 1 for character, start, end in units)
     assert all(before[2] <= after[1] for before, after in pairwise(units))
 
@@ -58,7 +63,7 @@ def test_every_range_lies_in_the_text_in_order_and_none_overlaps(text: str) -> N
 @given(texts)
 def test_what_is_neither_blank_nor_a_symbol_is_all_there_in_order(text: str) -> None:
     kept = [c for c in text if not is_blank(c) and not is_symbol(c)]
-    units = [unit for unit in tidy(text) if unit[0] != SYMBOL and not is_blank(text[unit[1]])]
+    units = [unit for unit in units_of(text) if unit[0] != SYMBOL and not is_blank(text[unit[1]])]
     assert [character for character, _, _ in units] == kept
     assert all(text[start:end] == character for character, start, end in units)
 
@@ -112,7 +117,7 @@ class TestCommas:
         assert tidied("张三丰 李四 王五来了。") == "张三丰，李四，王五来了。"
 
     def test_the_comma_stands_for_the_range_of_the_blank(self) -> None:
-        assert tidy("北京 \n上海")[2] == ("，", 2, 4)
+        assert units_of("北京 \n上海")[2] == ("，", 2, 4)
 
 
 @settings(deadline=None)
@@ -124,7 +129,7 @@ def test_what_is_left_of_blanks_and_symbols_has_few_forms(text: str) -> None:
     assert found == found.strip(" \n")
     assert not any(a in " \n" and b in " \n" for a, b in pairwise(found))
     assert SYMBOL * 2 not in found
-    for character, start, end in tidy(text):
+    for character, start, end in units_of(text):
         if character in f" \n{SYMBOL}":
             assert all(is_blank(c) or is_symbol(c) for c in text[start:end])
             assert any(is_symbol(c) for c in text[start:end]) == (character == SYMBOL)
@@ -145,7 +150,7 @@ def test_what_was_tidied_stays_as_it_is(text: str) -> None:
 def test_what_needs_no_tidying_is_left_alone(text: str) -> None:
     if not needs_tidying(text):
         assert tidied(text) == text
-        assert all(end == start + 1 for _, start, end in tidy(text))
+        assert all(end == start + 1 for _, start, end in units_of(text))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +200,7 @@ class TestCharactersThatStandAlone:
         assert tidied("a b c d 小 米 手") == "a b c d 小米手"
 
     def test_each_character_keeps_its_place(self) -> None:
-        assert [unit[1:] for unit in tidy("小 米 手 机 好")] == [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
+        assert [unit[1:] for unit in units_of("小 米 手 机 好")] == [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
 
 
 class TestWrappedLines:

@@ -36,6 +36,7 @@ typedef struct {
     const int32_t *inner;                     /* 4 x lanes: begin-inside, inside-inside, begin-end, inside-end */
     const int32_t *first, *last;              /* 2 lanes each: a fresh tag at the start, a closed tag at the end */
     double scale;                             /* a score is an integer times this number */
+    const int32_t *of_types;                  /* rows of the features of types, see linear_types; or NULL: in `entries` */
 } LinearModel;
 
 typedef struct { /* sentences without padding, as inputs/encoded.py has them; positions of words are in their sentence */
@@ -60,7 +61,9 @@ const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Lines = sizeof(Li
               sizeof_Learner = sizeof(Learner); /* as kernels/structs.py has them */
 
 #define GROUPS 4
-#define AHEAD 3 /* characters between a prefetch and the use */
+#define AHEAD 4 /* characters between a prefetch and the use */
+#define FIVES (1 << 15) /* features of five types, and after these of three, in LinearModel.of_types */
+#define THREES (1 << 9)
 #define BOUNDARY 1u /* the id of a sentence's ends in n-grams; character id i is i + 2 */
 #define MOST_CHARS 0xF000
 #define TYPES ((uint64_t)0xFFFF << 48)   /* the first 16 bits of keys that are not n-grams */
@@ -70,6 +73,7 @@ const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Lines = sizeof(Li
 #define LONGEST_GRAM 4
 #define LENGTHS 6 /* classes of word lengths: none, 1, 2, 3, 4, more */
 #define NEVER (-(1 << 28))
+#define SHIFTED 128 /* the best scores are shifted at every multiple of this position */
 #define UNDER_THRESHOLD 1e-3f
 
 typedef struct { /* a row that supports a position */
@@ -107,8 +111,7 @@ static inline Entry *entry_of(const LinearModel *m, uint64_t key) {
 
 static inline int popcount(uint32_t x) { return __builtin_popcount(x); }
 
-static inline int use(Visit *v, uint64_t key, int64_t position, int bits) {
-    const Entry *e = entry_of(v->model, key);
+static inline int use_entry(Visit *v, const Entry *e, int64_t position, int bits) {
     if (!e->key) return 0;
     uint32_t row = e->row, mask = e->mask;
     mask &= (1u << bits) - 1;
@@ -119,6 +122,10 @@ static inline int use(Visit *v, uint64_t key, int64_t position, int bits) {
         row++;
     }
     return 1;
+}
+
+static inline int use(Visit *v, uint64_t key, int64_t position, int bits) {
+    return use_entry(v, entry_of(v->model, key), position, bits);
 }
 
 static inline uint64_t sketch_slot(const Visit *v, uint64_t key, int bit) {
@@ -157,17 +164,72 @@ static inline int select_rows(Visit *v, uint64_t key, int64_t position, int bits
     return 1;
 }
 
+/* Visit the n-grams of a sentence from the shortest on, at each position until one is visited in vain. */
+#define N_GRAMS(visit)                                                                                                 \
+    static void visit##_n_grams(Visit *v, const uint64_t *ids, int64_t n) {                                            \
+        const LinearModel *m = v->model;                                                                               \
+        for (int64_t s = -1; s <= n; s++) {                                                                            \
+            uint64_t key = 0;                                                                                          \
+            for (int64_t k = 0; k < m->longest && s + k <= n; k++) {                                                   \
+                key |= ids[s + 1 + k] << (16 * k);                                                                     \
+                int64_t from = s + k - m->window, to = s + m->window;                                                  \
+                if (from > to || !visit(v, key, from, (int)(to - from + 1))) break;                                    \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static inline void visit##_type(Visit *v, uint64_t key, int64_t place, int64_t p) {                                \
+        (void)place;                                                                                                   \
+        visit(v, key, p, 1);                                                                                           \
+    }
+N_GRAMS(count)
+N_GRAMS(select_rows)
+
+/* The same for `use`. Entries are fetched from memory AHEAD positions before their n-grams are visited. */
+static void use_n_grams(Visit *v, const uint64_t *ids, int64_t n) {
+    const LinearModel *m = v->model;
+    const Entry *homes[AHEAD][LONGEST_GRAM];
+    for (int64_t s = -1 - AHEAD; s <= n; s++) {
+        const int64_t later = s + AHEAD;
+        const Entry **home = homes[(later + AHEAD + 1) % AHEAD];
+        if (s >= -1) {
+            uint64_t key = 0;
+            for (int64_t k = 0; k < m->longest && s + k <= n; k++) {
+                key |= ids[s + 1 + k] << (16 * k);
+                const int64_t from = s + k - m->window, to = s + m->window;
+                const Entry *e = home[k];
+                if (e->key != key && e->key) e = entry_of(m, key);
+                if (from > to || !use_entry(v, e, from, (int)(to - from + 1))) break;
+            }
+        }
+        uint64_t key = 0;
+        for (int64_t k = 0; k < m->longest && later + k <= n; k++) {
+            key |= ids[later + 1 + k] << (16 * k);
+            home[k] = m->entries + (hashed(key) & (m->slots - 1));
+            __builtin_prefetch(home[k]);
+        }
+    }
+}
+
+static inline void use_type(Visit *v, uint64_t key, int64_t place, int64_t p) {
+    const int32_t *rows = v->model->of_types;
+    if (!rows) {
+        use(v, key, p, 1);
+    } else if (rows[place] >= 0) {
+        v->uses[v->n_uses++] = (Use){(int32_t)p, (uint32_t)rows[place]};
+    }
+}
+
 static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)length : LENGTHS - 1; }
 
-/* Visit all features of sentence i. `scratch` has (n + 2) * (4 + 3 kinds) bytes or more. */
+/* Visit all features of sentence i. `scratch` has (n + 4) * (1 + 3 kinds) + kinds bytes. */
 #define VISIT_ALL(visit)                                                                                               \
     static int64_t visit##_all(Visit *v, const Lines *lines, int64_t i, uint64_t *ids, uint8_t *scratch) {             \
-        const LinearModel *m = v->model;                                                                                    \
-        const int64_t n = lines->first_char[i + 1] - lines->first_char[i], w = m->window, kinds = m->n_kinds;          \
+        const LinearModel *m = v->model;                                                                               \
+        const int64_t n = lines->first_char[i + 1] - lines->first_char[i], kinds = m->n_kinds;                         \
         const int64_t *chars = lines->chars + lines->first_char[i];                                                    \
         v->n = n;                                                                                                      \
         uint8_t *type = scratch, *begins = scratch + n + 4, *ends = begins + (n + 2) * kinds,                          \
-                *inside = ends + (n + 2) * kinds;                                                                      \
+                *inside = ends + (n + 2) * kinds, *present = inside + (n + 2) * kinds;                                 \
         memset(type, 0, n + 4);                                                                                        \
         ids[0] = ids[n + 1] = BOUNDARY;                                                                                \
         for (int64_t p = 0; p < n; p++) {                                                                              \
@@ -175,30 +237,18 @@ static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)
             ids[p + 1] = id + 2;                                                                                       \
             type[p + 2] = m->types[id] & 7;                                                                            \
         }                                                                                                              \
-        for (int64_t s = -1; s <= n; s++) {                                                                            \
-            uint64_t ahead = 0; /* n-grams that begin later are fetched from memory meanwhile */                       \
-            for (int64_t k = 0; k < m->longest && s + AHEAD + k <= n; k++) {                                           \
-                ahead |= ids[s + AHEAD + 1 + k] << (16 * k);                                                           \
-                __builtin_prefetch(m->entries + (hashed(ahead) & (m->slots - 1)));                                     \
-            }                                                                                                          \
-            uint64_t key = 0;                                                                                          \
-            for (int64_t k = 0; k < m->longest && s + k <= n; k++) {                                                   \
-                key |= ids[s + 1 + k] << (16 * k);                                                                     \
-                int64_t from = s + k - w, to = s + w;                                                                  \
-                if (from > to || !visit(v, key, from, (int)(to - from + 1))) break;                                    \
-            }                                                                                                          \
-        }                                                                                                              \
+        visit##_n_grams(v, ids, n);                                                                                    \
         for (int64_t p = 0; p < n; p++) {                                                                              \
             uint64_t five = type[p] | type[p + 1] << 3 | type[p + 2] << 6 | type[p + 3] << 9 | type[p + 4] << 12;      \
-            visit(v, TYPES | five, p, 1);                                                                              \
-            visit(v, TRIPLES | (five >> 3 & 511), p, 1);                                                               \
+            visit##_type(v, TYPES | five, (int64_t)five, p);                                                           \
+            visit##_type(v, TRIPLES | (five >> 3 & 511), FIVES + (int64_t)(five >> 3 & 511), p);                       \
         }                                                                                                              \
         if (lines->first_word[i] == lines->first_word[i + 1]) return n;                                                \
         memset(begins, 0, 3 * (n + 2) * kinds);                                                                        \
-        mark_words(m, lines, i, n, begins, ends, inside);                                                              \
+        const int64_t n_present = mark_words(m, lines, i, n, begins, ends, inside, present);                           \
         for (int64_t p = 0; p < n; p++)                                                                                \
-            for (int64_t k = 0; k < kinds; k++) {                                                                      \
-                const int64_t at = (p + 1) * kinds + k;                                                                \
+            for (int64_t j = 0; j < n_present; j++) {                                                                  \
+                const int64_t k = present[j], at = (p + 1) * kinds + k;                                                \
                 const uint64_t b = begins[at], e = ends[at], next = begins[at + kinds], before = ends[at - kinds];     \
                 if (b | e | inside[at]) visit(v, WORDS | k << 8 | (b * LENGTHS + e) * 2 | inside[at], p, 1);           \
                 if (next | before) visit(v, BESIDE | k << 8 | (next * LENGTHS + before), p, 1);                        \
@@ -206,11 +256,15 @@ static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)
         return n;                                                                                                      \
     }
 
-/* For each position and kind: the length class of the longest word that begins or ends there, and whether one covers it
+/* Mark the words of a sentence. Returns how many kinds they have, which are written to `present` in order.
+ *
+ * For each position and kind: the length class of the longest word that begins or ends there, and whether one covers it
  * without beginning or ending there. Tables have a column for each kind, and a row before the first character. */
-static void mark_words(const LinearModel *m, const Lines *lines, int64_t i, int64_t n, uint8_t *begins, uint8_t *ends,
-                       uint8_t *inside) {
+static int64_t mark_words(const LinearModel *m, const Lines *lines, int64_t i, int64_t n, uint8_t *begins, uint8_t *ends,
+                          uint8_t *inside, uint8_t *present) {
     const int64_t kinds = m->n_kinds;
+    int64_t n_present = 0;
+    memset(present, 0, kinds);
     for (int64_t word = lines->first_word[i]; word < lines->first_word[i + 1]; word++) {
         int64_t start = lines->start[word], end = lines->end[word], kind = lines->kind[word];
         if (start < 0 || start >= end || end > n || kind < 0 || kind >= kinds) continue;
@@ -222,8 +276,11 @@ static void mark_words(const LinearModel *m, const Lines *lines, int64_t i, int6
         uint8_t *reach = inside + (start + 1) * kinds + kind;
         int64_t far = end - start < 255 ? end - start : 255;
         if (*reach < far) *reach = (uint8_t)far;
+        present[kind] = 1;
     }
     for (int64_t kind = 0; kind < kinds; kind++) {
+        if (!present[kind]) continue;
+        present[n_present++] = (uint8_t)kind;
         int64_t until = 0; /* the last character of the words that began before */
         for (int64_t p = 0; p < n; p++) {
             uint8_t *here = inside + (p + 1) * kinds + kind;
@@ -232,6 +289,7 @@ static void mark_words(const LinearModel *m, const Lines *lines, int64_t i, int6
             if (end > until) until = end;
         }
     }
+    return n_present;
 }
 
 VISIT_ALL(use)
@@ -266,7 +324,7 @@ static int reserve(const LinearModel *m, int64_t n, Scratch *s) {
     const int64_t columns = GROUPS * m->lanes, per_char = m->longest * (2 * m->window + 1) + 2 + 2 * m->n_kinds;
     *s = (Scratch){
         malloc(sizeof(uint64_t) * (n + 2)),
-        malloc((n + 4) * (1 + 3 * m->n_kinds)),
+        malloc((n + 4) * (1 + 3 * m->n_kinds) + m->n_kinds),
         malloc(sizeof(Use) * (n + 2) * per_char),
         malloc(sizeof(int32_t) * (n + 1) * columns),
         malloc(sizeof(int32_t) * (n + 1) * columns),
@@ -296,6 +354,14 @@ void linear_index(Entry *entries, int64_t slots, int64_t n, const uint64_t *keys
     for (int64_t i = 0; i < n; i++) {
         *entry_of(&m, keys[i]) = (Entry){keys[i], row, masks[i]};
         row += popcount(masks[i]);
+    }
+}
+
+/* The first row of each feature of types: `rows` has FIVES + THREES elements; -1 for a feature without rows. */
+void linear_types(const LinearModel *m, int32_t *rows) {
+    for (int64_t place = 0; place < FIVES + THREES; place++) {
+        const Entry *e = entry_of(m, place < FIVES ? TYPES | (uint64_t)place : TRIPLES | (uint64_t)(place - FIVES));
+        rows[place] = e->key && (e->mask & 1) ? (int32_t)e->row : -1;
     }
 }
 
@@ -345,15 +411,14 @@ static int64_t best_tags(const LinearModel *m, const Scratch *s, int64_t n) {
     for (int64_t t = 1; t < n; t++) {
         const int32_t *before = v, *e = s->scores + t * columns;
         v += columns;
-        for (int64_t k = 0; k < open; k++) v[k] = 2 * NEVER;
-        for (int64_t l = 0; l < s->n_live; l++) {
-            const int64_t p = s->live[l];
-            const int32_t from = before[p < lanes ? p : p + open], *row = m->fresh + p * open;
-            for (int64_t k = 0; k < open; k += 8)
-                for (int j = 0; j < 8; j++) {
-                    int32_t x = from + row[k + j];
-                    v[k + j] = v[k + j] > x ? v[k + j] : x;
-                }
+        for (int64_t k = 0; k < open; k += LANES) {
+            ivec best = (ivec){0} + 2 * NEVER;
+            for (int64_t l = 0; l < s->n_live; l++) {
+                const int64_t p = s->live[l];
+                const ivec x = before[p < lanes ? p : p + open] + CI(m->fresh + p * open + k), more = x > best;
+                best = (x & more) | (best & ~more);
+            }
+            I(v + k) = best;
         }
         for (int64_t k = 0; k < lanes; k++) {
             const int32_t begin = before[lanes + k], inside = before[2 * lanes + k];
@@ -366,7 +431,7 @@ static int64_t best_tags(const LinearModel *m, const Scratch *s, int64_t n) {
             int32_t x = v[k] + e[k];
             v[k] = x > NEVER ? x : NEVER;
         }
-        if (t % 128 == 0) { /* so that sums stay small on long texts */
+        if (t % SHIFTED == 0) { /* so that sums stay small on long texts */
             int32_t most = NEVER;
             for (int64_t k = 0; k < columns; k++) most = v[k] > most ? v[k] : most;
             for (int64_t k = 0; k < columns; k++) v[k] = v[k] - most > NEVER ? v[k] - most : NEVER;
@@ -390,7 +455,9 @@ static int64_t best_tags(const LinearModel *m, const Scratch *s, int64_t n) {
             continue;
         }
         int32_t highest = 4 * NEVER;
-        for (int64_t l = 0; l < s->n_live; l++) {
+        /* The search ends at the first tag that leads to the score that is known, unless that was shifted. */
+        const int32_t reached = t % SHIFTED ? before[columns + tag] - s->scores[t * columns + tag] : 4 * NEVER - 1;
+        for (int64_t l = 0; l < s->n_live && highest != reached; l++) {
             const int64_t p = s->live[l], from = p < lanes ? p : p + open;
             const int32_t x = before[from] + m->fresh[p * open + tag];
             if (x > highest) highest = x, s->tags[t - 1] = from;
@@ -428,8 +495,10 @@ static double exponentials(const LinearModel *m, float *e, int64_t n) {
     const int64_t columns = GROUPS * m->lanes;
     double sum = 0;
     for (int64_t t = 0; t < n; t++, e += columns) {
-        float most = e[0];
-        for (int64_t k = 1; k < columns; k++) most = most > e[k] ? most : e[k];
+        vec each = CV(e);
+        for (int64_t k = LANES; k < columns; k += LANES) each = maximum(each, CV(e + k));
+        for (int64_t by = LANES / 2; by; by /= 2) each = maximum(each, swap_lanes(each, by));
+        const float most = each[0];
         sum += most;
         for (int64_t k = 0; k < columns; k += LANES) V(e + k) = vec_exp(CV(e + k) - most);
     }
@@ -441,19 +510,20 @@ static double exponentials(const LinearModel *m, float *e, int64_t n) {
 static double forward(const LinearModel *m, const Moves *x, const Scratch *s, int64_t n) {
     float *e = s->emissions, *alpha = s->alpha;
     const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes;
-    double log_sum = 0;
+    double log_sum = 0, product = 1; /* of what sums are multiplied by, until its logarithm is taken */
     for (int64_t t = 0; t < n; t++, e += columns, alpha += columns) {
         const float *before = alpha - columns;
         if (!t) {
             for (int64_t k = 0; k < open; k++) alpha[k] = x->first[k];
             for (int64_t k = open; k < columns; k++) alpha[k] = 0;
         } else {
-            for (int64_t k = 0; k < open; k++) alpha[k] = 0;
-            for (int64_t l = 0; l < s->n_live; l++) {
-                const int64_t p = s->live[l];
-                const float from = before[p < lanes ? p : p + open], *row = x->fresh + p * open;
-                for (int64_t k = 0; k < open; k += 8)
-                    for (int j = 0; j < 8; j++) alpha[k + j] += from * row[k + j];
+            for (int64_t k = 0; k < open; k += LANES) {
+                vec sum = {0};
+                for (int64_t l = 0; l < s->n_live; l++) {
+                    const int64_t p = s->live[l];
+                    sum += before[p < lanes ? p : p + open] * CV(x->fresh + p * open + k);
+                }
+                V(alpha + k) = sum;
             }
             for (int64_t k = 0; k < lanes; k++) {
                 const float begin = before[lanes + k], inside = before[2 * lanes + k];
@@ -461,15 +531,19 @@ static double forward(const LinearModel *m, const Moves *x, const Scratch *s, in
                 alpha[3 * lanes + k] = begin * x->inner[2 * lanes + k] + inside * x->inner[3 * lanes + k];
             }
         }
-        float sum = 0;
-        for (int64_t k = 0; k < columns; k++) alpha[k] *= e[k];
-        for (int64_t k = 0; k < columns; k++) sum += alpha[k];
-        const float by = 1 / (sum > 1e-30f ? sum : 1e-30f);
+        vec sums = {0};
+        for (int64_t k = 0; k < columns; k += LANES) sums += V(alpha + k) *= CV(e + k);
+        for (int64_t by = LANES / 2; by; by /= 2) sums += swap_lanes(sums, by);
+        const float by = 1 / (sums[0] > 1e-30f ? sums[0] : 1e-30f);
         for (int64_t k = 0; k < columns; k++) alpha[k] *= by;
         for (int64_t k = 0; k < columns; k++) e[k] *= by;
-        log_sum -= log_of(by);
+        product *= by;
+        if (product > 1e200 || product < 1e-200) {
+            log_sum -= log_of(product);
+            product = 1;
+        }
     }
-    return log_sum;
+    return log_sum - log_of(product);
 }
 
 /* The probability mass of paths that may end after the last character. */
@@ -494,16 +568,15 @@ static void backward(const LinearModel *m, const Moves *x, const Scratch *s, int
     for (int64_t t = n - 1; t > 0; t--, b -= columns) {
         const float *share = e + t * columns;
         float *to = b - columns;
-        for (int64_t k = 0; k < lanes; k++) to[k] = to[3 * lanes + k] = 0;
-        for (int64_t l = 0; l < s->n_live; l++) {
-            const int64_t q = s->live[l];
-            const float from = b[q] * share[q], *row = x->fresh_back + q * open;
-            for (int64_t k = 0; k < lanes; k += 8)
-                for (int j = 0; j < 8; j++) {
-                    to[k + j] += from * row[k + j];
-                    to[3 * lanes + k + j] += from * row[lanes + k + j];
-                }
+        for (int64_t k = 0; k < open; k += LANES) {
+            vec sum = {0};
+            for (int64_t l = 0; l < s->n_live; l++) {
+                const int64_t q = s->live[l];
+                sum += b[q] * share[q] * CV(x->fresh_back + q * open + k);
+            }
+            V(to + k) = sum;
         }
+        for (int64_t k = 0; k < lanes; k++) to[3 * lanes + k] = to[lanes + k]; /* and there the next loop writes */
         for (int64_t k = 0; k < lanes; k++) {
             const float inside = b[2 * lanes + k] * share[2 * lanes + k], end = b[3 * lanes + k] * share[3 * lanes + k];
             to[lanes + k] = inside * x->inner[k] + end * x->inner[2 * lanes + k];

@@ -55,6 +55,7 @@ LINEAR_MODEL = _struct(
     **_all(c_int64, "slots", "n_rows"),
     **_all(c_void_p, "rows", "fresh", "inner", "first", "last"),
     scale=c_double,
+    of_types=c_void_p,
 )
 LINES = _struct("Lines", n=c_int64, **_all(c_void_p, "chars", "first_char", "start", "end", "kind", "first_word"))
 NAMES = _struct("Names", **_all(c_void_p, "sentence", "start", "end", "label", "probability", "certainty"))

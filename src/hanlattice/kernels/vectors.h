@@ -20,9 +20,11 @@ typedef double dvec __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_al
 
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
-/* The vector at an address: V, CV of float32, D, CD of double; C for const. */
+/* The vector at an address: V, CV of float32, I, CI of int32, D, CD of double; C for const. */
 #define V(p) (*(vec *)(p))
 #define CV(p) (*(const vec *)(p))
+#define I(p) (*(ivec *)(p))
+#define CI(p) (*(const ivec *)(p))
 #define D(p) (*(dvec *)(p))
 #define CD(p) (*(const dvec *)(p))
 

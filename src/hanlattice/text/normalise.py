@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, text_of
-from hanlattice.text.tidy import Unit, needs_tidying, tidy
+from hanlattice.text.tidy import Tidied, needs_tidying, tidy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,10 +86,16 @@ class Normaliser:
         untidy = self._untidy(texts, codes) if self.tidy else []
         if not untidy:
             return self._rewritten(texts, codes)
-        units = {i: tidy(texts[i]) for i in untidy}
-        given = ["".join(u[0] for u in units[i]) if i in units else text for i, text in enumerate(texts)]
+        given, moved = list(texts), {}
+        for i in untidy:
+            tidied = tidy(texts[i])
+            given[i] = tidied.text
+            if len(tidied.text) < len(texts[i]):  # otherwise each character is where it was
+                moved[i] = tidied
         found = self._rewritten(given, code_points("".join(given)))
-        return [_placed(n, units[i]) if i in units else n for i, n in enumerate(found)]
+        for i, tidied in moved.items():
+            found[i] = _placed(found[i], tidied)
+        return found
 
     def _untidy(self, texts: Sequence[str], codes: NDArray[np.uint32]) -> list[int]:
         """The indices of the texts that tidying may change; ``codes`` are the code points of all texts."""
@@ -190,10 +196,10 @@ def _table(normaliser: Normaliser) -> _Table:
     return _Table(normaliser)
 
 
-def _placed(normal: Normalised, units: Sequence[Unit]) -> Normalised:
+def _placed(normal: Normalised, tidied: Tidied) -> Normalised:
     """The same text, with the origins of its characters in the text before tidying."""
-    places = np.array([unit[1:] for unit in units], np.int32).reshape(-1, 2)
-    return Normalised(normal.text, places[normal.starts, 0], places[normal.ends - 1, 1])
+    starts, ends = np.array(tidied.starts, np.int32), np.array(tidied.ends, np.int32)
+    return Normalised(normal.text, starts[normal.starts], ends[normal.ends - 1])
 
 
 def _joins(character: str) -> bool:

@@ -11,8 +11,9 @@ Every character of the result has the range of the original from which it comes.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 SYMBOL = "☺"
 COMMA, LIST_COMMA = "，", "、"
@@ -34,6 +35,7 @@ _UNIT = re.compile(
     f"(?P<blank>\\s[\\s{_INVISIBLE}]*)|(?P<symbol>[{_EMOJI}{SYMBOL}][{_EMOJI}{SYMBOL}{_INVISIBLE}]*)"
     f"|(?P<gone>[{_INVISIBLE}]+)"
 )
+_GONE = re.compile(f"[{_INVISIBLE}]+")
 _PUNCTUATION = frozenset("，。、；：！？“”‘’（）《》〈〉【】「」『』…—～·,;:!?()")
 _ENDS_SENTENCE = frozenset("。！？!?…；;：:")
 
@@ -45,7 +47,15 @@ LISTED, LISTED_LENGTH = 3, 10  # for a list of names: smallest number of parts, 
 # its parts is below this number of characters.
 SINGLE, SEGMENTED_LENGTH = 0.2, 2.5
 
-Unit = tuple[str, int, int]  # a character of the result, and the range [start, end) of the original
+_SPACES = re.compile("[ \n]")  # blanks and line ends of tidied text
+
+
+class Tidied(NamedTuple):
+    """A tidied text; its character ``i`` comes from the characters ``[starts[i], ends[i])`` of the original."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
 
 
 _BLANKS = re.compile(f"[\\s{_INVISIBLE}]")
@@ -67,62 +77,95 @@ def needs_tidying(text: str) -> bool:
     return _ANY.search(text) is not None
 
 
-def tidy(text: str) -> list[Unit]:
-    """The characters of the tidied text, each with the range of the original from which it comes."""
-    units = list(_units(text))
-    units = _joined_lines(units, text)
-    units = _without_idle_blanks(_without_spacing(units))
+def tidy(text: str) -> Tidied:
+    """The tidied text, and where its characters come from."""
+    found = _joined_lines(_units(text), text)
+    found = _without_idle_blanks(_without_spacing(found))
     # Again, because blanks beside punctuation are gone now. So tidying a tidied text changes nothing.
-    units = _without_spacing(units)
-    return _with_commas(units)
+    return _with_commas(_without_spacing(found))
 
 
-def _units(text: str) -> Iterator[Unit]:
-    """Characters, with invisible ones dropped and runs of white space or emoji replaced by one character each."""
+def _units(text: str) -> Tidied:
+    """The text without invisible characters, and with one character for each run of white space or emoji."""
+    parts: list[str] = []
+    ranges: list[tuple[int, int]] = []  # those of the replaced runs
     place = 0
-    for match in _UNIT.finditer(text):
+    while (special := _ANY.search(text, place)) and (match := _UNIT.match(text, special.start())):
         start, end = match.span()
-        yield from ((text[i], i, i + 1) for i in range(place, start))
-        if match["blank"]:
-            yield "\n" if any(c in _LINE_END for c in match.group()) else " ", start, end
-        elif match["symbol"]:
-            yield SYMBOL, start, end
+        parts.append(text[place:start])
+        if match.lastgroup == "symbol":
+            parts.append(SYMBOL)
+        elif match.lastgroup == "blank":
+            parts.append("\n" if any(c in _LINE_END for c in match.group()) else " ")
+        ranges.append((start, end))
         place = end
-    yield from ((text[i], i, i + 1) for i in range(place, len(text)))
+    parts.append(text[place:])
+    replaced = "".join(parts)
+    if len(replaced) == len(text):  # each character is where it was
+        return Tidied(replaced, range(len(text)), range(1, len(text) + 1))
+    starts: list[int] = []
+    ends: list[int] = []
+    place = 0
+    for start, end in [*ranges, (len(text), len(text))]:
+        starts += range(place, start)
+        ends += range(place + 1, start + 1)
+        place = end
+        if start < end and not _GONE.fullmatch(text, start, end):
+            starts.append(start)
+            ends.append(end)
+    return Tidied(replaced, starts, ends)
 
 
-def _joined_lines(units: list[Unit], text: str) -> list[Unit]:
-    """The units without line ends that come from hard wrapping.
+def _without(found: Tidied, gone: Collection[int]) -> Tidied:
+    """The text without some of its characters."""
+    if not gone:
+        return found
+    kept = [slice(a + 1, b) for a, b in pairwise([-1, *sorted(gone), len(found.text)])]
+    starts = [place for part in kept for place in found.starts[part]]
+    return Tidied(
+        "".join([found.text[part] for part in kept]), starts, [e for part in kept for e in found.ends[part]]
+    )
+
+
+def _spaces(text: str) -> list[int]:
+    """The positions of blanks and line ends."""
+    return [match.start() for match in _SPACES.finditer(text)]
+
+
+def _joined_lines(found: Tidied, original: str) -> Tidied:
+    """The text without line ends that come from hard wrapping.
 
     The line before such an end is about as long as the longest line and does not end a sentence.
     """
-    breaks = [i for i, unit in enumerate(units) if unit[0] == "\n"]
+    text = found.text
+    breaks = [i for i in _spaces(text) if text[i] == "\n"]
     if not breaks:
-        return units
-    bounds = [-1, *breaks, len(units)]
-    lengths = [b - a - 1 for a, b in pairwise(bounds)]
+        return found
+    lengths = [b - a - 1 for a, b in pairwise([-1, *breaks, len(text)])]
     least = max(WRAPPED, max(lengths) - SLACK)
-    gone = {
-        at
-        for n, at in enumerate(breaks)
-        if lengths[n] >= least
-        and _ONE_LINE_END.fullmatch(text, *units[at][1:])
-        and units[at - 1][0] not in _ENDS_SENTENCE
-    }
-    return [unit for i, unit in enumerate(units) if i not in gone] if gone else units
+    return _without(
+        found,
+        [
+            at
+            for n, at in enumerate(breaks)
+            if lengths[n] >= least
+            and _ONE_LINE_END.fullmatch(original, found.starts[at], found.ends[at])
+            and text[at - 1] not in _ENDS_SENTENCE
+        ],
+    )
 
 
-def _without_spacing(units: list[Unit]) -> list[Unit]:
-    """The units without the blanks in runs of at least `ALONE` single characters, at least half of them Chinese."""
-    blanks = [i for i, unit in enumerate(units) if unit[0] in " \n"]
+def _without_spacing(found: Tidied) -> Tidied:
+    """The text without the blanks in runs of at least `ALONE` single characters, at least half of them Chinese."""
+    blanks = _spaces(found.text)
     if len(blanks) < ALONE - 1:
-        return units
-    gone: set[int] = set()
+        return found
+    gone: list[int] = []
     run: list[int] = []  # the blanks between tokens of a run
     tokens = 0
     wide = 0
-    for start, end in pairwise([-1, *blanks, len(units)]):
-        token = [unit[0] for unit in units[start + 1 : end]]
+    for start, end in pairwise([-1, *blanks, len(found.text)]):
+        token = found.text[start + 1 : end]
         if _is_single(token):
             tokens += 1
             wide += any(_is_wide(c) for c in token)
@@ -130,58 +173,64 @@ def _without_spacing(units: list[Unit]) -> list[Unit]:
                 run.append(start)
             continue
         if tokens >= ALONE and 2 * wide >= tokens:
-            gone.update(run)
+            gone += run
         run, tokens, wide = [], 0, 0
     if tokens >= ALONE and 2 * wide >= tokens:
-        gone.update(run)
-    return [unit for i, unit in enumerate(units) if i not in gone] if gone else units
+        gone += run
+    return _without(found, gone)
 
 
-def _is_single(token: list[str]) -> bool:
+def _is_single(token: str) -> bool:
     """Whether a token has at most one character besides punctuation."""
     return 0 < len(token) <= 3 and sum(c not in _PUNCTUATION for c in token) <= 1
 
 
-def _without_idle_blanks(units: list[Unit]) -> list[Unit]:
-    """The units without needless blanks and line feeds.
+def _without_idle_blanks(found: Tidied) -> Tidied:
+    """The text without needless blanks and line feeds.
 
     Both are dropped at the ends of the text, and of several together one is kept. Blanks between punctuation and a
     Chinese character are dropped too.
     """
-    kept: list[Unit] = []
-    last = len(units) - 1
-    for i, unit in enumerate(units):
-        if unit[0] in " \n":
-            if not kept or i == last:
-                continue
-            before, after = kept[-1][0], units[i + 1][0]
-            if before in " \n":
-                continue
-            beside = (before in _PUNCTUATION and _is_wide(after)) or (after in _PUNCTUATION and _is_wide(before))
-            if unit[0] == " " and beside:
-                continue
-        kept.append(unit)
-    while kept and kept[-1][0] in " \n":
-        kept.pop()
-    return kept
+    text = found.text
+    last = len(text) - 1
+    gone: set[int] = set()
+    for i in _spaces(text):
+        previous = i - 1
+        while previous in gone:
+            previous -= 1
+        if previous < 0 or i == last or text[previous] in " \n":
+            gone.add(i)
+            continue
+        before, after = text[previous], text[i + 1]
+        beside = (before in _PUNCTUATION and _is_wide(after)) or (after in _PUNCTUATION and _is_wide(before))
+        if text[i] == " " and beside:
+            gone.add(i)
+    while last >= 0 and (last in gone or text[last] in " \n"):
+        gone.add(last)
+        last -= 1
+    return _without(found, gone)
 
 
-def _with_commas(units: list[Unit]) -> list[Unit]:
-    """The units with commas instead of blanks and line ends between Chinese words.
+def _with_commas(found: Tidied) -> Tidied:
+    """The text with commas instead of blanks and line ends between Chinese words.
 
     In segmented text, blanks and line ends are dropped if it has at least `ALONE` words; otherwise they stay.
     """
-    blanks = [i for i, unit in enumerate(units) if unit[0] in " \n"]
+    text = found.text
+    blanks = _spaces(text)
     if not blanks:
-        return units
-    lengths = [end - start - 1 for start, end in pairwise([-1, *blanks, len(units)])]
+        return found
+    lengths = [end - start - 1 for start, end in pairwise([-1, *blanks, len(text)])]
     if _is_segmented(lengths):
-        enough = len(lengths) >= ALONE
-        return [u for i, u in enumerate(units) if u[0] not in " \n" or not (enough and _between(units, i, 1))]
-    is_list = _is_list(units, lengths)
+        return _without(found, [i for i in blanks if _between(text, i, 1)] if len(lengths) >= ALONE else ())
+    is_list = _is_list(text, lengths)
     # Outside a list, a word of one character may be part of a name with a blank in it, which gets no comma.
     comma, reach = (LIST_COMMA, 1) if is_list else (COMMA, 2)
-    return [(comma, *u[1:]) if u[0] in " \n" and _between(units, i, reach) else u for i, u in enumerate(units)]
+    characters = list(text)
+    for i in blanks:
+        if _between(text, i, reach):
+            characters[i] = comma
+    return found._replace(text="".join(characters))
 
 
 def _is_segmented(lengths: list[int]) -> bool:
@@ -189,19 +238,15 @@ def _is_segmented(lengths: list[int]) -> bool:
     return lengths.count(1) >= SINGLE * len(lengths) and sum(lengths) < SEGMENTED_LENGTH * len(lengths)
 
 
-def _is_list(units: list[Unit], lengths: list[int]) -> bool:
+def _is_list(text: str, lengths: list[int]) -> bool:
     """Whether there are several short parts and no punctuation."""
-    return (
-        len(lengths) >= LISTED
-        and sum(lengths) <= LISTED_LENGTH * len(lengths)
-        and not any(unit[0] in _PUNCTUATION for unit in units)
-    )
+    return len(lengths) >= LISTED and sum(lengths) <= LISTED_LENGTH * len(lengths) and _PUNCTUATION.isdisjoint(text)
 
 
-def _between(units: list[Unit], at: int, reach: int) -> bool:
-    """Whether the ``reach`` units before ``at`` and the ``reach`` units after it are all Chinese characters."""
-    around = units[max(at - reach, 0) : at] + units[at + 1 : at + 1 + reach]
-    return len(around) == 2 * reach and all(_is_chinese(unit[0]) for unit in around)
+def _between(text: str, at: int, reach: int) -> bool:
+    """Whether the ``reach`` characters before ``at`` and the ``reach`` characters after it are all Chinese."""
+    around = text[max(at - reach, 0) : at] + text[at + 1 : at + 1 + reach]
+    return len(around) == 2 * reach and all(map(_is_chinese, around))
 
 
 def _is_chinese(character: str) -> bool:

@@ -32,6 +32,7 @@ NEVER = -(1 << 28)  # the score of a transition that is not allowed
 LARGEST = 1 << 15  # the largest score of a transition, and the limit of its negative
 MOST_CHARS = 0xF000  # character ids that fit into a key
 LONGEST_GRAM, WIDEST = 4, 3  # the longest n-gram and the widest window that keys and masks have space for
+N_TYPE_FEATURES = (1 << 15) + (1 << 9)  # of five and of three neighbouring characters
 HASH = np.dtype([("key", np.uint64), ("row", np.uint32), ("mask", np.uint32)])
 
 
@@ -205,13 +206,18 @@ class Native:
         t = tables.transitions
         kept += [np.ascontiguousarray(x) for x in (t.fresh, t.inner, t.first, t.last)]
         library.linear_index(pointer(entries), slots, len(tables.keys), pointer(kept[0]), pointer(kept[1]))
-        self._kept = (entries, types, *kept)
+        self._kept = [entries, types, *kept]
         self.struct = LINEAR_MODEL(
             *(lanes_of(n_labels), n_labels, len(types), n_kinds, tables.window, tables.longest),
             *(pointer(types), pointer(entries), slots, len(tables.rows), pointer(kept[2])),
             *map(pointer, kept[3:]),
             tables.scale,
+            None,
         )
+        of_types = np.empty(N_TYPE_FEATURES, np.int32)
+        library.linear_types(self.address, pointer(of_types))
+        self.struct.of_types = pointer(of_types)
+        self._kept.append(of_types)
 
     @property
     def address(self) -> Any:

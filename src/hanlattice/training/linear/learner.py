@@ -77,6 +77,7 @@ class LinearLearner:
             *(pointer(self._types), pointer(entries), len(entries), 0),
             *(None,) * 5,
             1.0,
+            None,
         )
 
     def _chosen(self, corpus: Corpus, min_count: int) -> np.ndarray:
