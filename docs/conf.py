@@ -25,6 +25,7 @@ autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "hanlattice"
 html_css_files = ["site.css"]

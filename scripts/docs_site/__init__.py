@@ -3,6 +3,7 @@
 - `navigation`: the order of the pages in both languages.
 - `links`: links between the languages and to files of the repository.
 - `reference`: the pages of the commands and of the API, written from the code.
+- `formulas`: formulas without scripts.
 - `search`: a search index that finds Chinese text.
 - `extension`: what Sphinx calls.
 

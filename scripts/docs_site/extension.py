@@ -6,7 +6,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.search import languages
 
-from docs_site import links, navigation, reference
+from docs_site import formulas, links, navigation, reference
 from docs_site.search import MixedSearch
 
 ROOT = Path(__file__).parents[2]
@@ -16,6 +16,7 @@ DOCS = ROOT / "docs"
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     languages["en"] = languages["zh"] = MixedSearch
+    app.add_html_math_renderer("mathml", (formulas.inline, None), (formulas.block, None))
     app.connect("source-read", _read)
     app.connect("html-page-context", _add_other_language)
     return {"parallel_read_safe": True}

@@ -15,7 +15,7 @@ _PART = re.compile(r"([\u3400-\u9fff]+)|([^\W\u3400-\u9fff]+)")
 class MixedSearch(SearchEnglish):
     """Stems English words and cuts Chinese text into pairs of characters."""
 
-    language_name = "English and Chinese"
+    language_name = "English"  # also part of the name of its stemmer in JavaScript
     js_splitter_code = r"""
 var splitQuery = (query) => {
   const terms = [];
