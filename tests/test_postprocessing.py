@@ -3,11 +3,14 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hanlattice.lexicon import Lexicon
-from hanlattice.postprocessing import apply_rules, entities_of
+from hanlattice.postprocessing import apply_rules, entities_of, merge_windows
 from hanlattice.spans import ScoredSpan
 from hanlattice.text.normalise import Normaliser
+from hanlattice.text.windows import merge, windows
 
 TEXT = "李明在北京"
 SPANS = [ScoredSpan(0, 2, "PER", 0.9), ScoredSpan(3, 5, "LOC", 0.6)]
@@ -52,3 +55,23 @@ def test_of_two_entities_in_one_character_the_more_confident_is_kept(
     found = entities_of("㍿在", plain, spans, nested=False)
     assert [(entity.text, entity.label, entity.score) for entity in found] == [("㍿", expected, max(scores))]
     assert len(entities_of("㍿在", plain, spans, nested=True)) == 2
+
+
+@given(data=st.data(), nested=st.booleans())
+def test_spans_of_windows_are_merged_as_their_definition_says(data: st.DataObject, nested: bool) -> None:
+    """As :func:`hanlattice.text.windows.merge` does; the score is that of the last window that finds the span."""
+    cut = windows("一二三四五，" * 5 + "。" + "七" * data.draw(st.integers(0, 20)), 12, 4)
+    places = st.tuples(st.integers(0, 9), st.integers(1, 5)).filter(lambda place: sum(place) <= 12)
+    found = []
+    for window in cut:
+        drawn = data.draw(st.lists(places, max_size=4, unique=True))
+        spans = [ScoredSpan(a, a + n, "人", round(0.1 * len(found), 1)) for a, n in drawn if a + n <= window.end]
+        found.append(sorted(spans))
+    merged = merge_windows(cut, found, nested=nested)
+    if len(cut) == 1:
+        assert merged == found[0]
+        return
+    assert [s.span for s in merged] == merge(cut, [[s.span for s in spans] for spans in found], nested)
+    for span in merged:
+        finders = [i for i, w in enumerate(cut) if span.span.moved(-w.start) in [s.span for s in found[i]]]
+        assert span.score == round(0.1 * finders[-1], 1)

@@ -18,7 +18,7 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.spans import ScoredSpan, Span
 from hanlattice.text.edges import Edges, trimmed
 from hanlattice.text.normalise import Normalised
-from hanlattice.text.windows import Window, merge
+from hanlattice.text.windows import Window
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Priority
@@ -33,9 +33,38 @@ def merge_windows(
     """Spans of the whole text from the spans found in each window; see :func:`hanlattice.text.windows.merge`."""
     if len(windows) == 1:
         return list(found[0])
-    scores = {s.span.moved(w.start): s.score for w, spans in zip(windows, found, strict=True) for s in spans}
-    merged = merge(windows, [[s.span for s in spans] for spans in found], nested)
-    return [ScoredSpan.of(span, scores[span]) for span in merged]
+    moved = [
+        [
+            ScoredSpan(s.start + w.start, s.end + w.start, s.label, s.score) if not s.gaps else _moved(s, w.start)
+            for s in spans
+        ]
+        for w, spans in zip(windows, found, strict=True)
+    ]
+    merged = sorted(
+        s
+        for w, spans in zip(windows, moved, strict=True)
+        for s in spans
+        if w.core_start <= (s.start + s.end - 1) // 2 < w.core_end
+    )
+    if any(w.start != w.core_start or w.end != w.core_end for w in windows):  # two may find the same span
+        scores = {s.span: s.score for spans in moved for s in spans}
+        merged = [s._replace(score=scores[s.span]) for s in merged]
+    return merged if nested else _first_of_overlapping(merged)
+
+
+def _moved(span: ScoredSpan, by: int) -> ScoredSpan:
+    return ScoredSpan.of(span.span.moved(by), span.score)
+
+
+def _first_of_overlapping(spans: Sequence[ScoredSpan]) -> list[ScoredSpan]:
+    """The spans, which are sorted, without those that begin before the end of the one kept before."""
+    kept: list[ScoredSpan] = []
+    end = 0
+    for span in spans:
+        if span.start >= end:
+            kept.append(span)
+            end = span.end
+    return kept
 
 
 def trim_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[ScoredSpan]:
@@ -44,6 +73,11 @@ def trim_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[Sco
     See :func:`hanlattice.text.edges.trimmed`. A span of which nothing is left is dropped. Discontinuous spans stay
     as they are. Of spans that become equal, the one with the highest score is kept.
     """
+    for span in spans:
+        if not ("\u3400" <= text[span.start] <= "\u9fff" and "\u3400" <= text[span.end - 1] <= "\u9fff"):
+            break
+    else:  # all begin and end with common Chinese characters, which are never trimmed
+        return sorted(spans)
     places = [(s.start, s.end) if s.gaps else trimmed(text, s.start, s.end, edges) for s in spans]
     if all(place == span[:2] for place, span in zip(places, spans, strict=True)):
         return sorted(spans)
@@ -84,7 +118,15 @@ def entities_of(text: str, plain: Normalised, spans: Sequence[ScoredSpan], *, ne
 
     Unless entities may be ``nested``, overlapping ones are dropped.
     """
-    entities = [_entity(text, plain, span) for span in spans]
+    if plain.is_aligned:
+        entities = [
+            Entity(text[start:end], label, start, end, score)
+            if not gaps
+            else Entity.of(text, Span(start, end, label, gaps), score)
+            for start, end, label, score, gaps in spans
+        ]
+    else:
+        entities = [_entity(text, plain, span) for span in spans]
     return tuple(entities if nested else _without_overlaps(entities))
 
 

@@ -33,11 +33,13 @@ class Normalised:
 
     Character ``i`` of ``text`` comes from the characters ``[starts[i], ends[i])`` of the original. Both arrays are
     int32 and never decrease. Together the ranges cover the original except for characters that were dropped.
+    ``is_aligned`` is True if character ``i`` is known to come from character ``i`` alone.
     """
 
     text: str
     starts: NDArray[np.int32]
     ends: NDArray[np.int32]
+    is_aligned: bool = False
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """The range of the original from which ``[start, end)`` of the normalised text comes.
@@ -45,6 +47,8 @@ class Normalised:
         If one character became several, or several became one, the range includes all of them. An empty range
         gives an empty range.
         """
+        if self.is_aligned:
+            return start, end
         if start < end:
             return self.starts.item(start), self.ends.item(end - 1)
         place = int(self.starts[start] if start < len(self.starts) else self.ends[-1] if start else 0)
@@ -133,7 +137,7 @@ class Normaliser:
         return [
             self._by_ranges(text, target[start:end], joins[start:end])
             if is_hard
-            else Normalised(rewritten[start:end], positions[: end - start], positions[1 : end - start + 1])
+            else Normalised(rewritten[start:end], positions[: end - start], positions[1 : end - start + 1], True)
             for text, start, end, is_hard in zip(texts, starts, ends, has_hard, strict=True)
         ]
 
