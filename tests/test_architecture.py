@@ -38,6 +38,7 @@ ROWS = (
         "model.weights",
         "engines.native",
         "engines.linear",
+        "engines.cascade",
         "engines.onnx",
         "engines.numpy",
         "engines.graph",

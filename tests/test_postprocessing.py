@@ -62,7 +62,7 @@ def test_spans_of_windows_are_merged_as_their_definition_says(data: st.DataObjec
     """As :func:`hanlattice.text.windows.merge` does; the score is that of the last window that finds the span."""
     cut = windows("一二三四五，" * 5 + "。" + "七" * data.draw(st.integers(0, 20)), 12, 4)
     places = st.tuples(st.integers(0, 9), st.integers(1, 5)).filter(lambda place: sum(place) <= 12)
-    found = []
+    found: list[list[ScoredSpan]] = []
     for window in cut:
         drawn = data.draw(st.lists(places, max_size=4, unique=True))
         spans = [ScoredSpan(a, a + n, "人", round(0.1 * len(found), 1)) for a, n in drawn if a + n <= window.end]

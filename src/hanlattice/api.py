@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from hanlattice.training import Run, Watcher
 
 
-EngineName = Literal["auto", "native", "onnx", "numpy", "torch"]
+EngineName = Literal["auto", "native", "onnx", "numpy", "torch", "cascade"]
+_AUTOMATIC: tuple[EngineName, ...] = ("native", "onnx", "numpy", "torch")
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,13 @@ def load(
 
     Args:
         model_folder: the folder of a model; ``lite`` for the small and fast model in the package, None or
-            ``default`` for the accurate one.
+            ``default`` for the accurate one, ``cascade`` for both: see ``engine``.
         device: the torch device, such as ``cpu`` or ``cuda:1``; the other engines run on the CPU only.
         engine: ``native`` uses C kernels, ``onnx`` runs an exported model on ONNX Runtime, and ``numpy`` needs
             neither, all three without torch; ``torch`` runs any model. ``auto`` tries them in this order and takes
             the first that can run the model on the device. A broken model is an error, whatever the engine.
+            ``cascade`` lets a fast model answer where it is certain, and runs this one on the C kernels for the
+            other windows; the folder has to have a file ``cascade.toml``.
         threads: threads of one call of ``native`` or ``onnx``, 0 for one per core. For torch, use
             ``torch.set_num_threads``; for ``numpy``, a variable such as ``OPENBLAS_NUM_THREADS``.
         int8: whether the C kernels use int8 products; None follows the settings of the model. On a processor
@@ -109,6 +112,10 @@ def open_model(
     """Like :func:`load`, but also returns the engine that was chosen, and why."""
     if engine not in get_args(EngineName):
         raise ConfigError(f"engine must be one of {', '.join(map(repr, get_args(EngineName)))}, not {engine!r}")
+    if model_folder == "cascade":
+        if engine not in ("auto", "cascade"):
+            raise ConfigError(f"the model 'cascade' has its own engine, not {engine!r}; leave out engine")
+        model_folder, engine = "default", "cascade"
     if not DEVICE.fullmatch(device) or device == "auto":
         raise ConfigError(
             f"device must be 'cpu', 'cuda' or another that torch has, such as 'cuda:1', not {device!r}"
@@ -123,8 +130,9 @@ def open_model(
         "onnx": lambda: folder.read_by(_open_onnx(folder, threads), convention),
         "numpy": lambda: folder.read_by(_open_numpy(folder, int8), convention),
         "torch": lambda: _open_torch(folder, device, convention, trust),
+        "cascade": lambda: _open_cascade(folder, threads, int8, convention),
     }
-    tried = (engine,) if engine != "auto" else tuple(openers) if device == "cpu" else ("torch",)
+    tried = (engine,) if engine != "auto" else _AUTOMATIC if device == "cpu" else ("torch",)
     ner, chosen, passed_over = _first(tried, openers)
     path = None if model_folder is None else folder.path.resolve()
     options = {
@@ -180,6 +188,13 @@ def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> Engine
         )
         wanted = False
     return NativeTagger(folder, threads=threads, int8=wanted)
+
+
+def _open_cascade(folder: ModelFolder, threads: int, int8: bool | None, convention: str) -> NER:
+    from hanlattice.engines.cascade import Cascade, CascadeSettings
+
+    CascadeSettings.of(folder)  # before the weights are read
+    return Cascade.open(folder, _open_native(folder, threads, int8), convention)
 
 
 def _open_onnx(folder: ModelFolder, threads: int) -> Engine:

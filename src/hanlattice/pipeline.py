@@ -77,6 +77,14 @@ class Engine(Protocol):
         ...
 
 
+class WindowReader(Protocol):
+    """Converts windows of normalised texts to what an engine reads: usually a :class:`Reader`."""
+
+    def read(
+        self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
+    ) -> Sentences: ...
+
+
 @dataclass(frozen=True)
 class Overrides:
     """Options that apply only within a ``with`` block; see :meth:`NER.using`."""
@@ -117,7 +125,7 @@ class NER:
         vocabulary.labels_of(self.convention)
         self.normaliser = Normaliser.of(config.text)
         self.patterns: Patterns | None = None
-        self.reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length, base=lexicon)
+        self.reader: WindowReader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length, base=lexicon)
         self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=_NONE)
         self._reopen: Callable[[], NER] | None = None
         self._state_when_opened: object = None

@@ -23,6 +23,7 @@ class Engine(StrEnum):
     onnx = "onnx"
     numpy = "numpy"
     torch = "torch"
+    cascade = "cascade"
 
 
 PACKAGED = "default"  # names the packaged model where a command needs a model as an argument

@@ -80,6 +80,19 @@ class Snapshot:
         """The number of words that were not removed."""
         return self.id_count if self.present is None else int(np.count_nonzero(self.present))
 
+    def begins_with(self, other: Snapshot) -> bool:
+        """Whether the first layer has the words of another snapshot's, and labels have the same numbers."""
+        if not other.layers:
+            return True
+        if not self.layers or self.labels[: len(other.labels)] != other.labels:
+            return False
+        own, first = self.layers[0].words, other.layers[0].words
+        return own is first or (
+            len(own) >= len(first)
+            and np.array_equal(own.offsets[: len(first) + 1], first.offsets)
+            and np.array_equal(own.codes[: first.offsets[-1]], first.codes)
+        )
+
     def text(self, word: int) -> str:
         if not 0 <= word < self.id_count:
             raise IndexError(f"word id {word} is outside the {self.id_count} of this lexicon")

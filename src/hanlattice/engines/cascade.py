@@ -1,0 +1,217 @@
+"""Two models in one: a fast one answers where it is certain, an accurate one reads the other windows.
+
+The file ``cascade.toml`` in the folder of the accurate model names the fast model, a linear tagger, and the
+certainty from which its answer is taken. Both models match words of their own lexicons; edits by the user reach
+both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hanlattice.config.files import read_toml
+from hanlattice.engines.linear.tagger import LinearTagger
+from hanlattice.errors import ConfigError, EngineError, ModelError
+from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
+from hanlattice.lexicon import Lexicon
+from hanlattice.model.folder import CASCADE, PACKAGED, ModelFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from hanlattice.pipeline import NER, Engine, WindowReader
+    from hanlattice.spans import ScoredSpan
+
+
+@dataclass(frozen=True)
+class CascadeSettings:
+    """The contents of a file ``cascade.toml``.
+
+    Attributes:
+        fast: the fast model: the name of a packaged one, or a folder relative to that of the accurate model.
+        threshold: smallest certainty, the probability of all tags of a window, for which its answer is taken.
+    """
+
+    fast: str
+    threshold: float
+
+    @classmethod
+    def of(cls, folder: ModelFolder) -> CascadeSettings:
+        """The settings in the folder of an accurate model.
+
+        Raises:
+            EngineError: the folder has no such file.
+            ModelError: the file is broken.
+        """
+        path = folder.path / CASCADE
+        if not path.is_file():
+            raise EngineError(
+                f"{folder.path} has no {CASCADE}, which names the fast model of a cascade; write one with"
+                " scripts/make_cascade.py, or use another engine"
+            )
+        try:
+            found = read_toml(path)
+        except ConfigError as error:
+            raise ModelError(str(error)) from None
+        fast, threshold = found.get("fast"), found.get("threshold")
+        if not isinstance(fast, str) or not isinstance(threshold, float) or not 0 <= threshold <= 1:
+            raise ModelError(f"{path}: needs fast, the name of a model, and threshold, a number from 0.0 to 1.0")
+        return cls(fast, threshold)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CascadeSentences(Sentences):
+    """Sentences as the fast model reads them. A slice of them is as the accurate model reads them."""
+
+    reread: Callable[[Sequence[str]], Sentences] = field(kw_only=True)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # as in the base class
+        if isinstance(index, slice):
+            return self.reread(self.texts[index])
+        return self.reread([self.texts[index]])[0]
+
+
+class CascadeReader:
+    """Converts texts to the ids of both models; those of the accurate one when they are needed.
+
+    Args:
+        fast: the pipeline of the fast model, with its lexicon as it was loaded.
+        accurate: the pipeline of the accurate model, with its lexicon as it was loaded.
+    """
+
+    def __init__(self, fast: NER, accurate: NER):
+        self._fast, self._accurate = fast, accurate.reader
+        self._start = accurate.lexicon.copy()
+        self._edited: WeakKeyDictionary[Lexicon, tuple[object, Lexicon]] = WeakKeyDictionary()
+
+    def read(
+        self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
+    ) -> CascadeSentences:
+        """Convert texts; the arguments are those of :meth:`hanlattice.inputs.reader.Reader.read`."""
+        known = None if user_labels is None else self._fast.labels
+        s = self._fast.reader.read(texts, self._lexicon_of(lexicon), known)
+        arrays = (s.chars, s.bigrams, s.first_char, s.words, s.start, s.end, s.word_labels, s.first_word)
+        return CascadeSentences(
+            *arrays, texts, reread=partial(_read, self._accurate, lexicon=lexicon, user_labels=user_labels)
+        )
+
+    def _lexicon_of(self, lexicon: Lexicon) -> Lexicon:
+        """The lexicon that the fast model matches: its own with the user's edits.
+
+        A lexicon that is no edited copy of the accurate model's is matched as it is.
+        """
+        state = lexicon.state
+        if lexicon in self._edited and self._edited[lexicon][0] is state:
+            return self._edited[lexicon][1]
+        edits = lexicon.edits_since(self._start)
+        found = lexicon
+        if edits is not None:
+            added, removed = edits
+            found = self._fast.lexicon
+            if added or removed:
+                found = self._fast.lexicon.copy()
+                found.rewrite = found.known_labels = found.longest = (
+                    None  # the edits were checked when they were made
+                )
+                found.update(added)
+                for word in removed:
+                    found.remove(word)
+        self._edited[lexicon] = (state, found)
+        return found
+
+
+def _read(
+    reader: WindowReader, texts: Sequence[str], *, lexicon: Lexicon, user_labels: Collection[str] | None
+) -> Sentences:
+    return reader.read(texts, lexicon, user_labels)
+
+
+class Cascade:
+    """The engine of a cascade; it reads :class:`CascadeSentences`.
+
+    Only the default convention has a fast model. For another one the accurate model reads all windows.
+
+    Args:
+        fast: finds spans, and the certainty of each window.
+        accurate: reads the windows with a certainty below ``threshold``.
+        threshold: see :class:`CascadeSettings`.
+    """
+
+    def __init__(self, fast: LinearTagger, accurate: Engine, threshold: float):
+        self.fast, self.accurate, self.threshold = fast, accurate, threshold
+
+    @classmethod
+    def open(cls, folder: ModelFolder, accurate: Engine, convention: str = "") -> NER:
+        """The pipeline of a cascade: the model of a folder, run by ``accurate``, and its fast model.
+
+        Raises:
+            EngineError: the folder is not the accurate model of a cascade.
+            ModelError: the fast model is missing or broken, or does not fit the accurate one.
+        """
+        settings = CascadeSettings.of(folder)
+        packaged = settings.fast in PACKAGED
+        fast_folder = ModelFolder.open(settings.fast if packaged else folder.path / settings.fast)
+        fast = LinearTagger.open(fast_folder)
+        _refuse_misfit(fast_folder, folder)
+        ner = folder.read_by(cls(fast, accurate, settings.threshold), convention)
+        ner.reader = CascadeReader(fast_folder.read_by(fast), ner)
+        return ner
+
+    @property
+    def nested(self) -> bool:
+        """Whether the default convention of the accurate model allows spans inside spans."""
+        return self.accurate.nested
+
+    def is_nested(self, convention: str = "") -> bool:
+        """Whether a convention of the accurate model allows spans inside spans."""
+        return self.accurate.is_nested(convention)
+
+    def eval(self) -> None:
+        """Switch the accurate model to inference mode."""
+        self.accurate.eval()
+
+    def find(
+        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
+    ) -> list[list[ScoredSpan]]:
+        """Spans of each window, with the confidences of the model that found them."""
+        if convention:
+            return self.accurate.find(sentences[:], convention, batch_size=batch_size)
+        found, certainty = self.fast.read(sentences, certainty=True)
+        hard = np.flatnonzero(certainty < self.threshold).tolist()
+        if hard:
+            assert isinstance(sentences, CascadeSentences)
+            read = sentences.reread([sentences.texts[i] for i in hard])
+            for i, spans in zip(hard, self.accurate.find(read, batch_size=batch_size), strict=True):
+                found[i] = spans
+        return found
+
+
+def _refuse_misfit(fast: ModelFolder, accurate: ModelFolder) -> None:
+    """Check that two models find the same entities in the same texts.
+
+    Raises:
+        ModelError: their labels, default conventions or normalisations differ.
+    """
+    pairs = {
+        "default convention": (fast.vocabulary.convention, accurate.vocabulary.convention),
+        "labels": (set(fast.vocabulary.labels), set(accurate.vocabulary.labels)),
+        "normalisation": tuple(
+            (
+                f.config.text.nfkc,
+                f.config.text.lower,
+                f.config.text.digits,
+                f.config.text.simplify,
+                f.config.text.tidy,
+            )
+            for f in (fast, accurate)
+        ),
+    }
+    for name, (one, other) in pairs.items():
+        if one != other:
+            raise ModelError(f"{fast.path} has another {name} than {accurate.path}; they make no cascade")
