@@ -33,12 +33,11 @@ ROWS = (
     ("benchmark", "selection"),
     ("api", "comparison"),
     ("training",),
-    ("evaluation.temperature", "engines.export"),
+    ("evaluation.temperature", "engines.export", "engines.cascade"),
     (
         "model.weights",
         "engines.native",
         "engines.linear",
-        "engines.cascade",
         "engines.onnx",
         "engines.numpy",
         "engines.graph",
