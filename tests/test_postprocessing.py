@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hanlattice.lexicon import Lexicon
-from hanlattice.postprocessing import apply_rules, entities_of, merge_windows
+from hanlattice.postprocessing import apply_rules, entities_of, merge_windows, plain_entities, trim_edges
 from hanlattice.spans import ScoredSpan
 from hanlattice.text.normalise import Normaliser
 from hanlattice.text.windows import merge, windows
@@ -75,3 +75,32 @@ def test_spans_of_windows_are_merged_as_their_definition_says(data: st.DataObjec
     for span in merged:
         finders = [i for i, w in enumerate(cut) if span.span.moved(-w.start) in [s.span for s in found[i]]]
         assert span.score == round(0.1 * finders[-1], 1)
+
+
+@given(
+    places=st.lists(st.tuples(st.integers(0, 11), st.integers(1, 4)), max_size=4, unique=True),
+    text=st.sampled_from(
+        ["李明在北京的三里屯工作", "李明，在北京。《三里》A", "㍿李明在北京三里屯", "李明 在北京三里屯工作"]
+    ),
+)
+def test_plain_entities_are_what_the_steps_one_by_one_give(places: list[tuple[int, int]], text: str) -> None:
+    plain = Normaliser(tidy=True)(text)
+    cut = windows(plain.text, 6, 2)
+    size = len(plain.text)
+    spans = sorted(ScoredSpan(a, min(a + n, size), "人", 0.5) for a, n in places if a < size)
+    found = [[s._replace(start=s.start - w.start, end=s.end - w.start) for s in spans] for w in cut]
+    found = [
+        [s for s in one if s.start >= 0 and s.end <= w.end - w.start] for one, w in zip(found, cut, strict=True)
+    ]
+    at_once = plain_entities(text, plain, cut, found)
+    merged = trim_edges(plain.text, merge_windows(cut, found, nested=False), "punctuation")
+    if at_once is not None:
+        assert at_once == entities_of(text, plain, merged, nested=False)
+
+
+def test_which_entities_are_plain() -> None:
+    for text, is_plain in (("李明在北京", True), ("㍿李明", False), ("李明A", False)):
+        plain = Normaliser()(text)
+        spans = [ScoredSpan(len(plain.text) - 2, len(plain.text), "人", 0.5)]
+        entities = plain_entities(text, plain, windows(plain.text, 60, 2), [spans])
+        assert (entities is not None) is is_plain

@@ -31,6 +31,7 @@ from hanlattice.postprocessing import (
     merge_patterns,
     merge_windows,
     overlapping,
+    plain_entities,
     trim_edges,
 )
 from hanlattice.spans import ScoredSpan
@@ -406,14 +407,16 @@ def _entities(
     text: str,
     plain: Normalised,
     ws: Sequence[Window],
-    found: Sequence[Sequence[ScoredSpan]],
+    spans_of_windows: Sequence[Sequence[ScoredSpan]],
     overrides: Overrides,
     *,
     edges: Edges,
     nested: bool,
 ) -> tuple[Entity, ...]:
     """The entities of a text from the spans found in each of its windows."""
-    spans = trim_edges(plain.text, merge_windows(ws, found, nested=nested), edges)
+    if overrides is _NONE and (entities := plain_entities(text, plain, ws, spans_of_windows)) is not None:
+        return entities
+    spans = trim_edges(plain.text, merge_windows(ws, spans_of_windows, nested=nested), edges)
     if overrides is not _NONE:
         threshold, block, force = overrides.threshold, overrides.block, overrides.force
         spans = apply_rules(plain.text, spans, threshold=threshold, block=block, force=force)

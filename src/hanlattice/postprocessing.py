@@ -27,6 +27,31 @@ Block = Mapping[str, str | Collection[str] | None]
 """Maps a text to the labels that it never has as an entity: one label, several, or None for all labels."""
 
 
+def plain_entities(
+    text: str, plain: Normalised, windows: Sequence[Window], found: Sequence[Sequence[ScoredSpan]]
+) -> tuple[Entity, ...] | None:
+    """What `merge_windows`, `trim_edges` and `entities_of` return, if there is nothing to do for them; else None.
+
+    That is so for nearly all texts: offsets and windows are plain, and entities begin and end with common Chinese
+    characters, do not overlap and have no gaps.
+    """
+    if not plain.is_aligned:
+        return None
+    normal, entities, last = plain.text, [], 0
+    for window, spans in zip(windows, found, strict=True):
+        by = window.start
+        if spans and (by != window.core_start or window.end != window.core_end):
+            return None
+        for start, end, label, score, gaps in spans:
+            start, end = start + by, end + by
+            first, final = normal[start], normal[end - 1]
+            if gaps or start < last or not ("\u3400" <= first <= "\u9fff" and "\u3400" <= final <= "\u9fff"):
+                return None
+            entities.append(Entity(text[start:end], label, start, end, score))
+            last = end
+    return tuple(entities)
+
+
 def merge_windows(
     windows: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nested: bool
 ) -> list[ScoredSpan]:
@@ -47,8 +72,8 @@ def merge_windows(
         if w.core_start <= (s.start + s.end - 1) // 2 < w.core_end
     )
     if any(w.start != w.core_start or w.end != w.core_end for w in windows):  # two may find the same span
-        scores = {s.span: s.score for spans in moved for s in spans}
-        merged = [s._replace(score=scores[s.span]) for s in merged]
+        scores = {(s.start, s.end, s.label, s.gaps): s.score for spans in moved for s in spans}
+        merged = [ScoredSpan(*s[:3], scores[(*s[:3], s.gaps)], s.gaps) for s in merged]
     return merged if nested else _first_of_overlapping(merged)
 
 

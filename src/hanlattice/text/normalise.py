@@ -91,8 +91,8 @@ class Normaliser:
         if not untidy:
             return self._rewritten(texts, codes)
         given, moved = list(texts), {}
-        for i in untidy:
-            tidied = tidy(texts[i])
+        for i, places in untidy:
+            tidied = tidy(texts[i], places)
             given[i] = tidied.text
             if len(tidied.text) < len(texts[i]):  # otherwise each character is where it was
                 moved[i] = tidied
@@ -101,15 +101,23 @@ class Normaliser:
             found[i] = _placed(found[i], tidied)
         return found
 
-    def _untidy(self, texts: Sequence[str], codes: NDArray[np.uint32]) -> list[int]:
-        """The indices of the texts that tidying may change; ``codes`` are the code points of all texts."""
+    def _untidy(self, texts: Sequence[str], codes: NDArray[np.uint32]) -> list[tuple[int, list[int]]]:
+        """The indices of the texts that tidying may change, and the positions of the characters that it may change.
+
+        ``codes`` are the code points of all texts.
+        """
         table = _table(self)
         table.learn(codes)
         places = np.flatnonzero(table.untidy[codes])
         if not len(places):
             return []
         ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-        return sorted(set(np.searchsorted(ends, places, side="right").tolist()))
+        found: dict[int, list[int]] = {}
+        of_text = np.searchsorted(ends, places, side="right")
+        starts = (ends - np.fromiter(map(len, texts), np.int64, len(texts)))[of_text]
+        for i, place in zip(of_text.tolist(), (places - starts).tolist(), strict=True):
+            found.setdefault(i, []).append(place)
+        return list(found.items())
 
     def words(self, joined: str) -> str:
         """Normalise words that are joined by NUL characters, as :class:`hanlattice.lexicon.Lexicon` joins them."""

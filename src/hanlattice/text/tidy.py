@@ -11,7 +11,7 @@ Every character of the result has the range of the original from which it comes.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -77,21 +77,27 @@ def needs_tidying(text: str) -> bool:
     return _ANY.search(text) is not None
 
 
-def tidy(text: str) -> Tidied:
-    """The tidied text, and where its characters come from."""
-    found = _joined_lines(_units(text), text)
+def tidy(text: str, places: Iterable[int] | None = None) -> Tidied:
+    """The tidied text, and where its characters come from.
+
+    ``places`` are the positions of all characters for which :func:`needs_tidying` is True, if they are known.
+    """
+    places = (match.start() for match in _ANY.finditer(text)) if places is None else places
+    found = _joined_lines(_units(text, places), text)
     found = _without_idle_blanks(_without_spacing(found))
     # Again, because blanks beside punctuation are gone now. So tidying a tidied text changes nothing.
     return _with_commas(_without_spacing(found))
 
 
-def _units(text: str) -> Tidied:
+def _units(text: str, places: Iterable[int]) -> Tidied:
     """The text without invisible characters, and with one character for each run of white space or emoji."""
     parts: list[str] = []
     ranges: list[tuple[int, int]] = []  # those of the replaced runs
     place = 0
-    while (special := _ANY.search(text, place)) and (match := _UNIT.match(text, special.start())):
-        start, end = match.span()
+    for start in places:
+        if start < place or not (match := _UNIT.match(text, start)):
+            continue
+        end = match.end()
         parts.append(text[place:start])
         if match.lastgroup == "symbol":
             parts.append(SYMBOL)
@@ -129,6 +135,8 @@ def _without(found: Tidied, gone: Collection[int]) -> Tidied:
 
 def _spaces(text: str) -> list[int]:
     """The positions of blanks and line ends."""
+    if " " not in text and "\n" not in text:
+        return []
     return [match.start() for match in _SPACES.finditer(text)]
 
 
