@@ -61,7 +61,7 @@ const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Lines = sizeof(Li
               sizeof_Learner = sizeof(Learner); /* as kernels/structs.py has them */
 
 #define GROUPS 4
-#define AHEAD 4 /* characters between a prefetch and the use */
+#define AHEAD 8 /* characters between a prefetch and the use */
 #define FIVES (1 << 15) /* features of five types, and after these of three, in LinearModel.of_types */
 #define THREES (1 << 9)
 #define BOUNDARY 1u /* the id of a sentence's ends in n-grams; character id i is i + 2 */
@@ -75,6 +75,9 @@ const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Lines = sizeof(Li
 #define NEVER (-(1 << 28))
 #define SHIFTED 128 /* the best scores are shifted at every multiple of this position */
 #define UNDER_THRESHOLD 1e-3f
+
+typedef int8_t bytes __attribute__((vector_size(16), aligned(1), may_alias)); /* 16 weights */
+typedef int16_t shorts __attribute__((vector_size(32), aligned(2), may_alias));
 
 typedef struct { /* a row that supports a position */
     int32_t position;
@@ -320,8 +323,13 @@ static void release(Scratch *s) {
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) free(all[i]);
 }
 
+/* The largest number of rows that support a character. */
+static inline int64_t rows_of_character(const LinearModel *m) {
+    return m->longest * (2 * m->window + 1) + 2 + 2 * m->n_kinds;
+}
+
 static int reserve(const LinearModel *m, int64_t n, Scratch *s) {
-    const int64_t columns = GROUPS * m->lanes, per_char = m->longest * (2 * m->window + 1) + 2 + 2 * m->n_kinds;
+    const int64_t columns = GROUPS * m->lanes, per_char = rows_of_character(m);
     *s = (Scratch){
         malloc(sizeof(uint64_t) * (n + 2)),
         malloc((n + 4) * (1 + 3 * m->n_kinds) + m->n_kinds),
@@ -389,16 +397,28 @@ int64_t linear_rows(const uint8_t *columns, int64_t n_bytes, const int8_t *weigh
 
 /* The lookups of n-grams stop at the first that is unknown, so all prefixes of a known one have to be known. */
 
+/* Sum the rows of all features, in int16 if no sum can be too large for that. */
 static void score(const LinearModel *m, const Scratch *s, int64_t n, int64_t n_uses) {
     const int64_t columns = GROUPS * m->lanes;
-    memset(s->scores, 0, sizeof(int32_t) * n * columns);
-    for (int64_t u = 0; u < n_uses; u++) {
-        if (u + 12 < n_uses) __builtin_prefetch(m->rows + s->uses[u + 12].row * columns);
-        const int8_t *row = m->rows + s->uses[u].row * columns;
-        int32_t *to = s->scores + s->uses[u].position * columns;
-        for (int64_t k = 0; k < columns; k += 8)
-            for (int j = 0; j < 8; j++) to[k + j] += row[k + j];
+    if (rows_of_character(m) * 128 > INT16_MAX) {
+        memset(s->scores, 0, sizeof(int32_t) * n * columns);
+        for (int64_t u = 0; u < n_uses; u++) {
+            const int8_t *row = m->rows + s->uses[u].row * columns;
+            int32_t *to = s->scores + s->uses[u].position * columns;
+            for (int64_t k = 0; k < columns; k++) to[k] += row[k];
+        }
+        return;
     }
+    int16_t *sums = (int16_t *)s->best; /* which is written after this */
+    memset(sums, 0, sizeof(int16_t) * n * columns);
+    for (int64_t u = 0; u < n_uses; u++) {
+        if (u + 32 < n_uses) __builtin_prefetch(m->rows + s->uses[u + 32].row * columns);
+        const int8_t *row = m->rows + s->uses[u].row * columns;
+        int16_t *to = sums + s->uses[u].position * columns;
+        for (int64_t k = 0; k < columns; k += 16)
+            *(shorts *)(to + k) += __builtin_convertvector(*(const bytes *)(row + k), shorts);
+    }
+    for (int64_t k = 0; k < n * columns; k++) s->scores[k] = sums[k];
 }
 
 /* The best tags of n characters; returns their score. `best` is n x columns. */
