@@ -67,7 +67,7 @@ def test_reference_of_commands_has_every_option() -> None:
     page = reference.commands()
     for name in COMMANDS:
         section = page.partition(f"## `{name}`")[2].partition("\n## ")[0]
-        command: Any = get_command(app).get_command(None, name)  # type: ignore[attr-defined, arg-type]
+        command: Any = get_command(app).get_command(None, name)  # type: ignore[attr-defined]
         for inner in getattr(command, "commands", {"": command}).values():
             options = [p.opts for p in inner.params if p.param_type_name == "option" and not p.hidden]
             assert [found for found in options if max(found, key=len) not in section] == []
@@ -121,7 +121,7 @@ class _Page(HTMLParser):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both languages, built with warnings as errors."""
     folder = tmp_path_factory.mktemp("site")
-    command = [ROOT / "scripts" / "docs", "--output", folder]
+    command = [str(ROOT / "scripts" / "docs"), "--output", str(folder)]
     environment = _environment() | {"PATH": f"{Path(sys.executable).parent}:{_environment()['PATH']}"}
     done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr

@@ -24,5 +24,5 @@ def _write(translator: nodes.NodeVisitor, node: nodes.Element, *, as_block: bool
     except MathError as error:
         _LOG.warning("the formula %r cannot be drawn: %s", node.astext(), error, location=node)
         formula = ""
-    translator.body.append(formula)  # type: ignore[attr-defined]
+    translator.body.append(formula)
     raise nodes.SkipNode
