@@ -1,7 +1,8 @@
 """The whole model as a PyTorch module: an embedding, then an encoder, then a decoder."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import cast
 
@@ -14,6 +15,33 @@ from hanlattice.inputs.batch import Batch, collate
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.segmentation import Segments
 from hanlattice.spans import ScoredSpan, Span
+
+
+Outputs = list[tuple[float, Tensor]]
+"""Pairs of a weight and vectors ``h [B N D]``: see :meth:`hanlattice.encoders.base.Encoder.outputs`."""
+
+
+@dataclass(frozen=True)
+class ForwardPass:
+    """One forward pass of a batch in training.
+
+    Attributes:
+        loss: The mean loss per sentence, ``[]``.
+        scores: The decoder's scores of each output of the encoder, with its weight.
+        decoder, mask, gold: What the loss was computed with.
+    """
+
+    loss: Tensor
+    scores: Outputs
+    decoder: Decoder
+    mask: Tensor
+    gold: Gold
+
+    def divergence(self, other: "ForwardPass") -> Tensor:
+        """How far this pass and another one of the same batch differ: see :meth:`Decoder.divergence`."""
+        rows = zip(self.scores, other.scores, strict=True)
+        parts = [w * self.decoder.divergence(a, b, self.mask, self.gold) for (w, a), (_, b) in rows]
+        return torch.stack(parts).sum()
 
 
 class Head(nn.Module):
@@ -60,12 +88,23 @@ class Tagger(nn.Module):
         return cast(Head, self.conventions[convention]) if convention else None
 
     def loss(self, batch: Batch, gold: Gold, head: Head | None = None) -> Tensor:
-        """The mean loss per sentence, on the gold spans that the decoder can express.
+        """The mean loss per sentence, ``[]``: see :meth:`training_pass`."""
+        return self.training_pass(batch, gold, head).loss
+
+    def training_pass(
+        self,
+        batch: Batch,
+        gold: Gold,
+        head: Head | None = None,
+        expand: Callable[[Outputs], Outputs] | None = None,
+    ) -> ForwardPass:
+        """The loss on the gold spans that the decoder can express, and the scores that it was computed from.
 
         Args:
             batch: the sentences.
             gold: the spans of each sentence.
             head: the head of the convention that ``gold`` follows; None for the default one.
+            expand: gives the vectors for the decoder from the outputs of the encoder; None for the outputs.
 
         Raises:
             ModelError: a gold span has a label that the decoder was not built for.
@@ -74,8 +113,14 @@ class Tagger(nn.Module):
         decoder.refuse_unknown(gold)
         gold = [decoder.expressible(spans) for spans in gold]
         outputs, mask = self.encoder.outputs(self._embedded(batch, head), batch), self.mask(batch)
-        losses = [weight * decoder.loss(decoder.scores(h), mask, gold) for weight, h in outputs]
-        return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+        outputs = outputs if expand is None else expand(outputs)
+        losses: list[Tensor] = []
+        scores: Outputs = []
+        for weight, h in outputs:
+            scores.append((weight, decoder.scores(h)))
+            losses.append(weight * decoder.loss(scores[-1][1], mask, gold))
+        loss = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+        return ForwardPass(loss, scores, decoder, mask, gold)
 
     def _embedded(self, batch: Batch, head: Head | None) -> Tensor:
         x: Tensor = self.embedding(batch)
@@ -135,8 +180,14 @@ class WordTagger(Tagger):
 
     encoder: WordEncoder
 
-    def loss(self, batch: Batch, gold: Gold, head: Head | None = None) -> Tensor:
-        return super().loss(batch, _in_words(self.encoder.words_of(batch), gold), head)
+    def training_pass(
+        self,
+        batch: Batch,
+        gold: Gold,
+        head: Head | None = None,
+        expand: Callable[[Outputs], Outputs] | None = None,
+    ) -> ForwardPass:
+        return super().training_pass(batch, _in_words(self.encoder.words_of(batch), gold), head, expand)
 
     def mask(self, batch: Batch) -> Tensor:
         return self.encoder.words_of(batch).mask

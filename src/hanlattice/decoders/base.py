@@ -81,6 +81,25 @@ class Decoder(nn.Module, ABC):
             B lists of spans, each sorted by start. A span's score is its confidence, from 0 to 1.
         """
 
+    def divergence(self, first: Tensor, second: Tensor, mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
+        """Compute how far the predictions of two forward passes differ, for R-Drop (``training.r_drop``).
+
+        Args:
+            first: The result of :meth:`scores` in one pass.
+            second: The result of another pass on the same sentences, with other dropout.
+            mask: True for characters and False for padding, shape ``[B, N]``.
+            gold: The annotated spans, for decoders whose later decisions are trained after the gold ones.
+
+        Returns:
+            The symmetric Kullback-Leibler divergence ``(KL(p, q) + KL(q, p)) / 2``, a scalar. It is added up over
+            the decisions of a sentence in the way in which :meth:`loss` adds up their losses, and then the mean
+            over sentences.
+
+        Raises:
+            ModelError: The decoder does not implement it.
+        """
+        raise ModelError(f"{type(self).__name__} has no divergence of two passes; remove training.r_drop")
+
     def reachable(self, spans: Collection[Span]) -> list[Span]:
         """Return the gold spans of a sentence that one prediction can contain, sorted.
 

@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
-from torch.utils.checkpoint import checkpoint
 
 from hanlattice.decoders.base import Decoder, Gold, divide, inner_first
 from hanlattice.decoders.candidates import Candidates, TopCandidates, at_least_float32, gold_positions
+from hanlattice.decoders.structs import divergence
+from hanlattice.decoders.structs.blocks import by_block
 from hanlattice.decoders.structs.cell_losses import check_negative_weight
 from hanlattice.decoders.structs.spans import select
 from hanlattice.layers.dropout import Dropout
@@ -100,11 +101,31 @@ class Enumeration(Decoder):
         blocks = list(self._blocks(mask, TRAINING_BLOCK))
         with torch.autocast(scores.device.type, enabled=False):
             inputs = (at_least_float32(scores), classes, weights)
-            if len(blocks) == 1:
-                parts = [self._part(*inputs, blocks[0])]
-            else:  # the backward pass recomputes each block, so that only one is in memory at a time
-                parts = [checkpoint(self._part, *inputs, rows, use_reentrant=False) for rows in blocks]
+            parts = by_block(self._part, inputs, blocks)
             return sum(parts, start=inputs[0].flatten()[:0].sum()) / len(mask)
+
+    def divergence(
+        self,
+        first: Float[Tensor, "B N E"],
+        second: Float[Tensor, "B N E"],
+        mask: Bool[Tensor, "B N"],
+        gold: Gold,
+    ) -> Float[Tensor, ""]:
+        """Summed over spans; spans without an entity are sampled as in the loss, and weigh as much as entities."""
+        classes = self._classes(gold, mask)
+        weights = self._sampling_weights(classes, self._real(mask)).masked_fill(classes > 0, 1.0)
+        blocks = list(self._blocks(mask, TRAINING_BLOCK))
+        with torch.autocast(first.device.type, enabled=False):
+            inputs = (at_least_float32(first), at_least_float32(second), weights)
+            parts = by_block(self._divergence_part, inputs, blocks)
+            return sum(parts, start=inputs[0].flatten()[:0].sum()) / len(mask)
+
+    def _divergence_part(self, first: Tensor, second: Tensor, weights: Tensor, rows: slice) -> Float[Tensor, ""]:
+        """The contribution of a block to the divergence."""
+        counts = weights[:, rows] > 0
+        kinds = (self.kinds(self._hidden(scores, rows)[counts]) for scores in (first, second))
+        cells = divergence.categorical(*kinds)
+        return (weights[:, rows][counts].to(cells) * cells).sum()
 
     def decode(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         real = self._real(mask)

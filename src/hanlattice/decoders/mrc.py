@@ -13,6 +13,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, gelu, linear
 
 from hanlattice.decoders.base import Decoder, Gold, divide, probability
 from hanlattice.decoders.candidates import Candidates, TopCandidates, at_least_float32, gold_positions
+from hanlattice.decoders.structs import divergence
 from hanlattice.decoders.structs.pairing import nearest_end, pairs
 from hanlattice.decoders.structs.spans import select
 from hanlattice.spans import ScoredSpan
@@ -116,18 +117,43 @@ class StartsEndsMatches(Decoder):
         with torch.autocast(scores.device.type, enabled=False):
             ends, parts = self._split(scores)
             entities = gold_positions(gold, self.labels).to(mask.device)
-            sentence, first, last, label = entities.unbind(1)
-            targets = torch.zeros_like(ends)
-            targets[0, sentence, label, first] = 1
-            targets[1, sentence, label, last] = 1
+            targets = self._targets(ends, entities)
             end_losses = binary_cross_entropy_with_logits(ends, targets, reduction="none")
             start_loss, end_loss = end_losses.masked_fill(~mask[:, None], 0.0).flatten(1).sum(1)
             candidates = self._training_pairs(ends.detach(), targets > 0, mask, entities)
             correct = torch.isin(self._keys(candidates, mask), self._keys(entities, mask)).to(ends.dtype)
             matches = self._matches(parts, candidates)
             match_loss = binary_cross_entropy_with_logits(matches, correct, reduction="sum")
-        losses = zip(self.weights, (start_loss, end_loss, match_loss), strict=True)
-        return torch.stack([weight * loss for weight, loss in losses]).sum() / len(mask)
+        return self._weighted(start_loss, end_loss, match_loss) / len(mask)
+
+    def divergence(
+        self,
+        first: Float[Tensor, "B N E"],
+        second: Float[Tensor, "B N E"],
+        mask: Bool[Tensor, "B N"],
+        gold: Gold,
+    ) -> Float[Tensor, ""]:
+        """Its parts are weighted like those of the loss; the pairs are those of the mean scores of both passes."""
+        with torch.autocast(first.device.type, enabled=False):
+            (ends, parts), (other_ends, other_parts) = self._split(first), self._split(second)
+            entities = gold_positions(gold, self.labels).to(mask.device)
+            mean = (ends + other_ends).detach() / 2
+            candidates = self._training_pairs(mean, self._targets(mean, entities) > 0, mask, entities)
+            cells = divergence.bernoulli(ends, other_ends).masked_fill(~mask[:, None], 0.0)
+            matches = (self._matches(each, candidates) for each in (parts, other_parts))
+            return self._weighted(*cells.flatten(1).sum(1), divergence.bernoulli(*matches).sum()) / len(mask)
+
+    def _weighted(self, starts: Tensor, ends: Tensor, matches: Tensor) -> Float[Tensor, ""]:
+        parts = zip(self.weights, (starts, ends, matches), strict=True)
+        return torch.stack([weight * part for weight, part in parts]).sum()
+
+    def _targets(self, ends: Float[Tensor, "S B T N"], gold: Int[Tensor, "G 4"]) -> Float[Tensor, "S B T N"]:
+        """1 for the starts and the ends of gold entities, 0 elsewhere."""
+        sentence, first, last, label = gold.unbind(1)
+        targets = torch.zeros_like(ends)
+        targets[0, sentence, label, first] = 1
+        targets[1, sentence, label, last] = 1
+        return targets
 
     def decode(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         with torch.autocast(scores.device.type, enabled=False):

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hanlattice.decoders.base import Decoder, Gold, divide, inner_first
+from hanlattice.decoders.structs import divergence
 from hanlattice.decoders.structs.linear_chain import Chain
 from hanlattice.decoders.structs.spans import select
 from hanlattice.decoders.tag_set import TagSet
@@ -56,6 +57,15 @@ class MultiLabel(Decoder):
         targets = nn.functional.one_hot(tags, len(self.tag_set))[..., 1:].to(torch.float32)
         cells = nn.functional.binary_cross_entropy_with_logits(scores.float(), targets, reduction="none")
         return cells[mask].sum() / len(mask)
+
+    def divergence(
+        self,
+        first: Float[Tensor, "B N T C"],
+        second: Float[Tensor, "B N T C"],
+        mask: Bool[Tensor, "B N"],
+        gold: Gold,
+    ) -> Float[Tensor, ""]:
+        return divergence.bernoulli(first.float()[mask], second.float()[mask]).sum() / len(mask)
 
     def decode(self, scores: Float[Tensor, "B N T C"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         tag_set, n_labels = self.tag_set, len(self.labels)

@@ -5,12 +5,13 @@ from math import log
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from hanlattice.decoders.base import Decoder, Gold, divide, inner_first, probability
 from hanlattice.decoders.candidates import at_least_float32, gold_positions
+from hanlattice.decoders.structs import divergence
 from hanlattice.decoders.structs.pairing import nearest_end
 from hanlattice.decoders.structs.spans import select
 from hanlattice.spans import ScoredSpan, Span
@@ -58,6 +59,16 @@ class CascadePointer(Decoder):
         targets[sentence, last, label, 1] = 1
         losses = binary_cross_entropy_with_logits(scores, targets, reduction="none")
         return losses[mask].sum() / len(mask)
+
+    def divergence(
+        self,
+        first: Float[Tensor, "B N T 2"],
+        second: Float[Tensor, "B N T 2"],
+        mask: Bool[Tensor, "B N"],
+        gold: Gold,
+    ) -> Float[Tensor, ""]:
+        cells = divergence.bernoulli(at_least_float32(first), at_least_float32(second))
+        return cells[mask].sum() / len(mask)
 
     def decode(self, scores: Float[Tensor, "B N T 2"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         scores = at_least_float32(scores).permute(3, 0, 2, 1)  # [2 B T N]
@@ -115,11 +126,7 @@ class SoftmaxPointer(Decoder):
         Entities that share a start or an end with another label are no targets: see :meth:`compatible`.
         """
         start, hidden = self._split(scores)
-        start_classes, end_classes = torch.zeros((2, *mask.shape), dtype=torch.long, device=mask.device)
-        positions = gold_positions([self._one_label_per_side(spans) for spans in gold], self.labels)
-        sentence, first, last, label = positions.to(mask.device).unbind(1)
-        start_classes[sentence, first] = label + 1
-        end_classes[sentence, last] = label + 1
+        start_classes, end_classes = self._classes(gold, mask)
         with torch.autocast(scores.device.type, enabled=False):
             end = self._end(hidden, nn.functional.one_hot(start_classes, start.shape[-1]).to(hidden))
         losses = [
@@ -127,6 +134,31 @@ class SoftmaxPointer(Decoder):
             for side, classes in ((start, start_classes), (end, end_classes))
         ]
         return torch.stack(losses).sum() / 2 / len(mask)
+
+    def divergence(
+        self,
+        first: Float[Tensor, "B N E"],
+        second: Float[Tensor, "B N E"],
+        mask: Bool[Tensor, "B N"],
+        gold: Gold,
+    ) -> Float[Tensor, ""]:
+        """Half the sum of both divergences; that of the ends is given the gold starts, as in the loss."""
+        started, _ = self._classes(gold, mask)
+        sides = []
+        for start, hidden in map(self._split, (first, second)):
+            with torch.autocast(first.device.type, enabled=False):
+                end = self._end(hidden, nn.functional.one_hot(started, start.shape[-1]).to(hidden))
+            sides.append(torch.stack([start, end]))
+        return divergence.categorical(*sides)[:, mask].sum() / 2 / len(mask)
+
+    def _classes(self, gold: Gold, mask: Bool[Tensor, "B N"]) -> Int[Tensor, "2 B N"]:
+        """The classes of starts and of ends: 0 for none, t + 1 for label t."""
+        classes = torch.zeros((2, *mask.shape), dtype=torch.long, device=mask.device)
+        positions = gold_positions([self._one_label_per_side(spans) for spans in gold], self.labels)
+        sentence, first, last, label = positions.to(mask.device).unbind(1)
+        classes[0, sentence, first] = label + 1
+        classes[1, sentence, last] = label + 1
+        return classes
 
     def decode(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         start, hidden = self._split(scores)

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from hanlattice.decoders.base import Decoder, Gold, divide
+from hanlattice.decoders.structs import divergence
 from hanlattice.decoders.structs.linear_chain import Chain, k_best, log_partition, score
 from hanlattice.decoders.tag_set import TagSet
 from hanlattice.spans import ScoredSpan
@@ -102,6 +103,21 @@ class CRF(Decoder):
         weights = weights.masked_fill(after_entity.unsqueeze(-1) & continues, -torch.inf)
         return replace(chain, emissions=chain.emissions + weights)
 
+    def divergence(
+        self,
+        first: Float[Tensor, "B N Y"],
+        second: Float[Tensor, "B N Y"],
+        mask: Bool[Tensor, "B N"],
+        gold: Gold,
+    ) -> Float[Tensor, ""]:
+        """The divergence of the distributions over tag sequences, the mean over sentences.
+
+        Emissions alone have no distribution of their own, and a softmax over them would ignore that transitions
+        forbid or prefer some tags. Sequences are what the loss is about; see
+        :func:`hanlattice.decoders.structs.divergence.chains`.
+        """
+        return divergence.chains(self.chain(first, mask), self.chain(second, mask)).mean().to(torch.float32)
+
     def decode(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         return self.tag_set.best(self.chain(scores, mask))
 
@@ -167,6 +183,15 @@ class Softmax(Decoder):
         """
         tags = self.tag_set.targets(gold, mask.shape[1]).to(mask.device)
         return nn.functional.cross_entropy(scores.float()[mask], tags[mask], reduction="sum") / len(mask)
+
+    def divergence(
+        self,
+        first: Float[Tensor, "B N Y"],
+        second: Float[Tensor, "B N Y"],
+        mask: Bool[Tensor, "B N"],
+        gold: Gold,
+    ) -> Float[Tensor, ""]:
+        return divergence.categorical(first.float()[mask], second.float()[mask]).sum() / len(mask)
 
     def decode(self, scores: Float[Tensor, "B N Y"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         tag_set = self.tag_set

@@ -9,11 +9,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, layer_norm, pad
-from torch.utils.checkpoint import checkpoint
 
 from hanlattice.decoders import word_relations
 from hanlattice.decoders.base import Decoder, Gold, check_size, divide
 from hanlattice.decoders.candidates import Candidates, TopCandidates, at_least_float32
+from hanlattice.decoders.structs.blocks import by_block
+from hanlattice.decoders.structs.divergence import categorical
 from hanlattice.decoders.word_relations import (
     FIRST_THW,
     NNW,
@@ -169,12 +170,29 @@ class WordPairGrid(Decoder):
         blocks = list(self._blocks(mask, TRAINING_BLOCK))
         with torch.autocast(scores.device.type, enabled=False):
             inputs = (at_least_float32(scores), mask, targets)
-            if len(blocks) == 1:
-                parts = [self._part(*inputs, blocks[0])]
-            else:  # the backward pass recomputes each block, so that only one is in memory at a time
-                parts = [checkpoint(self._part, *inputs, block, use_reentrant=False) for block in blocks]
+            parts = by_block(self._part, inputs, blocks)
             total = sum(parts, start=scores.new_zeros(len(mask)))
             return (total / self._n_cells(mask.sum(1)).clamp(min=1)).mean()
+
+    def divergence(
+        self,
+        first: Float[Tensor, "B N E"],
+        second: Float[Tensor, "B N E"],
+        mask: Bool[Tensor, "B N"],
+        gold: Gold,
+    ) -> Float[Tensor, ""]:
+        """The mean over the cells of a sentence, as in the loss."""
+        blocks = list(self._blocks(mask, TRAINING_BLOCK))
+        with torch.autocast(first.device.type, enabled=False):
+            inputs = (at_least_float32(first), at_least_float32(second), mask)
+            parts = by_block(self._divergence_part, inputs, blocks)
+            total = sum(parts, start=first.new_zeros(len(mask), dtype=inputs[0].dtype))
+            return (total / self._n_cells(mask.sum(1)).clamp(min=1)).mean()
+
+    def _divergence_part(self, first: Tensor, second: Tensor, mask: Tensor, block: Block) -> Float[Tensor, "B"]:
+        """The contribution of a block to the divergence of each sentence."""
+        cells = categorical(*(self.cells(scores, mask, block) for scores in (first, second)))
+        return cells.masked_fill(~self._real(mask, block), 0.0).sum((1, 2))
 
     def decode(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         next_words, tail_heads, n_dropped = self._relations(scores, mask)

@@ -83,24 +83,26 @@ def _forward_backward(chain: Chain, *, backward: bool) -> tuple[Tensor, Messages
     a = chain.transitions.double().exp()
     end = chain.end.double().exp()
     n = len(e)
-    alpha, scale = torch.empty_like(e), e.new_ones(n, e.shape[1], 1)
+    alphas, scales = [], []  # stacked later, as autograd cannot follow writes into one tensor
     state = chain.start.double().exp() * e[0]
     for t in range(n):
         if t:
             state = torch.where(mask[t], (state @ a) * e[t], state)
-        scale[t] = torch.where(mask[t], state.sum(-1, keepdim=True), 1.0)
-        state = state / scale[t]
-        alpha[t] = state
+        scales.append(torch.where(mask[t], state.sum(-1, keepdim=True), 1.0))
+        state = state / scales[t]
+        alphas.append(state)
+    alpha, scale = torch.stack(alphas), torch.stack(scales)
     last = (state * end).sum(-1)
     log_scale = (scale.log() + torch.where(mask, peak, 0.0)).squeeze(-1)
     log_z = log_scale.sum(0) + last.log()
-    beta = torch.empty_like(e) if backward else e.new_empty(0)
+    betas = []
     if backward:
         state = end / last.unsqueeze(-1)
         for t in reversed(range(n)):
-            beta[t] = state
+            betas.append(state)
             if t:
                 state = torch.where(mask[t], (state * (e[t] / scale[t])) @ a.T, state).clamp_max(MAX_MESSAGE)
+    beta = torch.stack(betas[::-1]) if backward else e.new_empty(0)
     return log_z, Messages(alpha, beta, e / scale, a)
 
 
@@ -180,6 +182,9 @@ def k_best(chain: Chain, k: int) -> tuple[Int[Tensor, "B K N"], Float[Tensor, "B
 
 
 def marginals(chain: Chain) -> Float[Tensor, "B N Y"]:
-    """The probability of each tag at each character, ``[B, N, Y]``; 0 for padding."""
+    """The probability of each tag at each character, ``[B, N, Y]``; 0 for padding.
+
+    In float64, and differentiable.
+    """
     _, messages = _forward_backward(chain, backward=True)
     return torch.where(chain.mask.unsqueeze(-1), (messages.alpha * messages.beta).transpose(0, 1), 0.0)

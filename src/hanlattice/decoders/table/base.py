@@ -22,10 +22,10 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from hanlattice.decoders.base import Decoder, Gold
 from hanlattice.decoders.candidates import TopCandidates, at_least_float32, gold_positions
+from hanlattice.decoders.structs.blocks import by_block
 from hanlattice.decoders.table.rules import Rule
 from hanlattice.errors import ModelError
 from hanlattice.spans import ScoredSpan, Span
@@ -73,11 +73,14 @@ class Table(Decoder):
         blocks = list(self._blocks(mask, TRAINING_BLOCK))
         with torch.autocast(scores.device.type, enabled=False):
             inputs = (at_least_float32(scores), mask, entities)
-            if len(blocks) == 1:
-                parts = [self._part(*inputs, blocks[0])]
-            else:  # the backward pass recomputes each block, so that only one is in memory at a time
-                parts = [checkpoint(self._part, *inputs, rows, use_reentrant=False) for rows in blocks]
-            return self.rule.combined(torch.stack(parts)).mean()
+            return self.rule.combined(torch.stack(by_block(self._part, inputs, blocks))).mean()
+
+    def divergence(self, first: Tensor, second: Tensor, mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
+        """Summed over spans, the mean over sentences; see :meth:`Rule.divergence`."""
+        blocks = list(self._blocks(mask, TRAINING_BLOCK))
+        with torch.autocast(first.device.type, enabled=False):
+            inputs = (at_least_float32(first), at_least_float32(second), mask)
+            return torch.stack(by_block(self._divergence_part, inputs, blocks)).sum(0).mean()
 
     def decode(self, scores: Tensor, mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:
         with torch.autocast(scores.device.type, enabled=False):
@@ -116,6 +119,9 @@ class Table(Decoder):
     def _part(self, scores: Tensor, mask: Tensor, entities: Tensor, rows: slice) -> Tensor:
         inside = (rows.start <= entities[:, 1]) & (entities[:, 1] < rows.stop)
         return self.rule.part(self.cells(scores, rows), entities[inside] - _offset(rows, mask), _real(mask, rows))
+
+    def _divergence_part(self, first: Tensor, second: Tensor, mask: Tensor, rows: slice) -> Float[Tensor, "B"]:
+        return self.rule.divergence(self.cells(first, rows), self.cells(second, rows), _real(mask, rows))
 
 
 def _offset(rows: slice, mask: Tensor) -> Int[Tensor, "4"]:

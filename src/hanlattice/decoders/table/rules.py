@@ -17,6 +17,7 @@ from torch.nn.functional import cross_entropy
 from hanlattice.decoders.base import inner_first, probability
 from hanlattice.decoders.candidates import Candidates
 from hanlattice.decoders.structs.cell_losses import CellLoss, CrossEntropy, LogSumExp, check_negative_weight
+from hanlattice.decoders.structs.divergence import bernoulli, categorical
 from hanlattice.decoders.structs.spans import select
 from hanlattice.spans import ScoredSpan, Span
 
@@ -39,6 +40,12 @@ class Rule(ABC):
     @abstractmethod
     def combined(self, parts: Tensor) -> Float[Tensor, "B"]:
         """The loss of each sentence, ``[B]``, from the parts of all G blocks, stacked along the first dimension."""
+
+    @abstractmethod
+    def divergence(
+        self, first: Float[Tensor, "B Z R C"], second: Float[Tensor, "B Z R C"], real: Bool[Tensor, "B R C"]
+    ) -> Float[Tensor, "B"]:
+        """The contribution of a block to the divergence of two forward passes, ``[B]``."""
 
     @abstractmethod
     def candidates(
@@ -101,6 +108,13 @@ class EachLabel(Rule):
     def combined(self, parts: Tensor) -> Float[Tensor, "B"]:
         return self.objective.combined(parts)
 
+    def divergence(
+        self, first: Float[Tensor, "B T R C"], second: Float[Tensor, "B T R C"], real: Bool[Tensor, "B R C"]
+    ) -> Float[Tensor, "B"]:
+        """Each label of a span decides by itself. :class:`LogSumExp` is a mean over labels, and so is this then."""
+        cells = bernoulli(first, second).masked_fill(~real.unsqueeze(1), 0.0).sum((2, 3))
+        return cells.mean(1) if isinstance(self.objective, LogSumExp) else cells.sum(1)
+
     def candidates(
         self, cells: Float[Tensor, "B T R C"], real: Bool[Tensor, "B R C"], min_ranks: Float[Tensor, "B"]
     ) -> Candidates:
@@ -149,6 +163,11 @@ class OneLabel(Rule):
 
     def combined(self, parts: Float[Tensor, "G B"]) -> Float[Tensor, "B"]:
         return parts.sum(0)
+
+    def divergence(
+        self, first: Float[Tensor, "B Z R C"], second: Float[Tensor, "B Z R C"], real: Bool[Tensor, "B R C"]
+    ) -> Float[Tensor, "B"]:
+        return categorical(first, second, dim=1).masked_fill(~real, 0.0).sum((1, 2))
 
     def candidates(
         self, cells: Float[Tensor, "B Z R C"], real: Bool[Tensor, "B R C"], min_ranks: Float[Tensor, "B"]
