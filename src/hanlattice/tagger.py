@@ -16,7 +16,6 @@ from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.segmentation import Segments
 from hanlattice.spans import ScoredSpan, Span
 
-
 Outputs = list[tuple[float, Tensor]]
 """Pairs of a weight and vectors ``h [B N D]``: see :meth:`hanlattice.encoders.base.Encoder.outputs`."""
 

@@ -20,7 +20,7 @@ import tiny
 import tiny_language_models
 from hanlattice.build import build
 from hanlattice.config.parts import Part
-from hanlattice.config.settings import Config
+from hanlattice.config.settings import Config, TrainingConfig
 from hanlattice.decoders.base import Gold
 from hanlattice.document import Document, Entity
 from hanlattice.embeddings.initial_weights import Tables
@@ -36,6 +36,7 @@ from hanlattice.model.weights import load_weights, save_weights
 from hanlattice.tagger import Tagger
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.examples import annotated_windows, examples, labels_of
+from hanlattice.training.techniques.objective import losses_of
 from hanlattice.training.vocabularies import vocabularies
 
 EMBEDDINGS: dict[str, Part] = {
@@ -288,6 +289,23 @@ class TestEveryTagger:
             if p.requires_grad and (p.grad is None or not p.grad.any() or not p.grad.isfinite().all())
         ]
         assert without == []
+
+    def test_training_techniques_compose(self, world: World, config: Config) -> None:
+        """Without dropout two passes and two samples have the loss of one, and the perturbation raises it."""
+        tagger = world.tagger(config).train()
+        batch, gold = collate(world.encoded[:3]), world.gold[:3]
+        settings = TrainingConfig(fgm=0.01, r_drop=1.0, dropout_samples=2, sample_dropout=0.0)
+        losses = []
+        for loss in losses_of(tagger, tagger, settings)(batch, gold, None):
+            loss.backward()
+            losses.append(loss.detach())
+        plain = [tagger.loss(batch, gold).detach() for _ in range(2)]
+        assert torch.stack(losses).isfinite().all()
+        if torch.equal(*plain):  # neither dropout inside a language model nor sampled spans
+            torch.testing.assert_close(losses[0], plain[0])
+            assert losses[1] > losses[0]
+        else:
+            assert losses[1] != losses[0]
 
     def test_three_sentences_are_memorised(self, world: World, config: Config) -> None:
         tagger = world.tagger(config)

@@ -512,7 +512,7 @@ FAULTS = {
         "serving/handlers.py", "            request.threshold,\n", "            None,\n", SERVICE
     ),
     "an auxiliary corpus read an epoch too long": Fault(
-        "training/tasks.py", "0 < self.epochs <= epoch", "0 < self.epochs < epoch", AUXILIARY
+        "training/tasks.py", "0 < self.epochs <= epoch + 1", "0 < self.epochs < epoch + 1", AUXILIARY
     ),
     "an auxiliary loss without its weight": Fault(
         "training/loop.py", "step.task.weight * len(examples)", "len(examples)", AUXILIARY
@@ -641,7 +641,7 @@ FAULTS |= {
         "training/selection.py", "if f1 >= progress.best_f1:", "if f1 > progress.best_f1:", f"{RESUMING}::TestTies"
     ),
     "a skipped step counts": Fault(
-        "training/loop.py", "self.tasks[0] and was_taken:", "self.tasks[0]:", f"{RESUMING}::TestFloat16"
+        "training/loop.py", "in counted and was_taken:", "in counted:", f"{RESUMING}::TestFloat16"
     ),
     "a request with any number of words": Fault(
         "serving/handlers.py",

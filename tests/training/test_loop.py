@@ -21,7 +21,7 @@ def test_the_loop_does_not_import_parts_of_a_tagger() -> None:
         "hanlattice.tagger",
     }
     assert {m.removeprefix("hanlattice.training.") for m in modules if m.startswith("hanlattice.training.")} == {
-        *("augmentation", "device", "distributed", "optimiser", "progress", "tasks", "watcher"),
+        *("augmentation", "distributed", "optimiser", "progress", "tasks", "techniques.objective", "watcher"),
     }
     names = {
         alias.name

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from hanlattice.config.parts import Kinds, settings_of
 from hanlattice.config.ranges import Range, refuse_outside
-from hanlattice.config.settings import Config
+from hanlattice.config.settings import AuxiliaryConfig, Config, DataConfig, TrainingConfig
 from hanlattice.errors import ConfigError
 
 NAME = "linear"
@@ -22,6 +22,14 @@ RANGES = {
     "rows": Range(0, 2**31 - 1),
     "feature_dropout": Range(0, 1, without_most=True),
     "temperature": Range(2.0**-8, 2.0**8),
+}
+
+
+# Training techniques of neural taggers, by table.
+TECHNIQUES = {
+    "training": ("fgm", "r_drop", "dropout_samples", "curriculum"),
+    "data": ("joined", "replaced_names", "from_epoch"),
+    "auxiliary": ("from_epoch",),
 }
 
 
@@ -75,6 +83,7 @@ def linear_settings(config: Config) -> LinearSettings | None:
                 "the encoder 'linear' learns one annotation convention; set"
                 f" {where}.same_convention = true, or remove {where}"
             )
+    _refuse_techniques(config)
     if config.training.start:
         raise ConfigError("a linear tagger is trained from scratch; remove training.start")
     found: dict[str, Any] = {}
@@ -84,3 +93,16 @@ def linear_settings(config: Config) -> LinearSettings | None:
             found[key] = value
     del found["scheme"]  # which has one value
     return LinearSettings(**found)
+
+
+def _refuse_techniques(config: Config) -> None:
+    """
+    Raises:
+        ConfigError: the settings name a training technique that linear taggers do not have.
+    """
+    tables = [("training", config.training, TrainingConfig()), ("data", config.data, DataConfig())]
+    tables += [(f"auxiliary.{name}", given, AuxiliaryConfig()) for name, given in config.auxiliary.items()]
+    for table, given, default in tables:
+        for key in TECHNIQUES[table.partition(".")[0]]:
+            if getattr(given, key) != getattr(default, key):
+                raise ConfigError(f"the encoder 'linear' has no {table}.{key}; remove this setting")

@@ -80,6 +80,15 @@ class DataConfig(_Ranged):
         user_words: share of all training corpora in which entities are in the lexicon as words that a user added;
             most of these have invented names. See :mod:`hanlattice.training.user_words` and
             :mod:`hanlattice.training.invented_names`. Without a composition of words it has no effect.
+        joined: share of all training corpora that is read together with further sentences of the same corpus; see
+            :mod:`hanlattice.training.techniques.joined_sentences`.
+        joined_length: most characters of joined sentences; 0 for ``text.window``.
+        joined_with: the ``next`` sentences of the corpus, or ``random`` ones.
+        replaced_names: share of all training corpora in which names are replaced by others with the same label; see
+            :mod:`hanlattice.training.techniques.replaced_names`.
+        names_from: where these come from: the training ``corpus`` itself, the words of the ``lexicon`` that have
+            the label, or ``both``.
+        from_epoch: first epoch that trains on ``train``; before it only other corpora are trained.
         convention: name of the annotation convention of ``train``.
     """
 
@@ -96,6 +105,12 @@ class DataConfig(_Ranged):
     unpunctuated: float = ranged(0.0, SHARE)
     noise: float = ranged(0.0, SHARE)
     user_words: float = ranged(0.3, SHARE)
+    joined: float = ranged(0.0, SHARE)
+    joined_length: int = ranged(0, at_least(0, "characters"))
+    joined_with: Literal["next", "random"] = "next"
+    replaced_names: float = ranged(0.0, SHARE)
+    names_from: Literal["corpus", "lexicon", "both"] = "corpus"
+    from_epoch: int = ranged(1, at_least(1))
     convention: str = DEFAULT_CONVENTION
 
 
@@ -159,7 +174,8 @@ class AuxiliaryConfig(_Ranged):
         labels: labels to rename, such as ``NS = "LOC"``.
         weight: factor of the loss.
         share: share of the documents that is used in an epoch, drawn again for each epoch.
-        epochs: the corpus is used in this many epochs from the first on; 0 for all.
+        from_epoch: first epoch that trains on the corpus.
+        epochs: the corpus is used in this many epochs from ``from_epoch`` on; 0 for all.
         same_convention: there is no separate head, because the corpus is annotated like ``data.train``. An example
             is a corpus that another model annotated.
     """
@@ -170,6 +186,7 @@ class AuxiliaryConfig(_Ranged):
     labels: Mapping[str, str] = field(default_factory=dict)
     weight: float = ranged(1.0, WEIGHT)
     share: float = ranged(1.0, Range(0, 1, without_least=True))
+    from_epoch: int = ranged(1, at_least(1))
     epochs: int = ranged(0, at_least(0))
     same_convention: bool = False
 
@@ -220,6 +237,14 @@ class TrainingConfig(_Ranged):
         decay: by which these two fall after each epoch.
         clip_value: largest component of a gradient; 0 does not clip.
         clip_norm: largest norm of the whole gradient; 0 does not clip.
+        fgm: L2 norm of the adversarial perturbation of the embeddings of a sentence; 0 for none. This and the next
+            four settings are those of :mod:`hanlattice.training.techniques`.
+        fgm_on: what is perturbed: the output of the ``embedding``, or the rows that are looked up in all
+            ``tables``.
+        r_drop: weight of the divergence of two forward passes (R-Drop); 0 for one pass.
+        dropout_samples: number of dropout samples of the encoder's output (multi-sample dropout); 0 for none.
+        sample_dropout: dropout rate of these samples.
+        curriculum: number of epochs, from the first on, in which short sentences come before long ones.
         average: decay of the moving average of the weights that is evaluated and saved; 0 for none.
         initialisation: ``xavier`` for matrices outside tables and CRF, or ``default`` (torch's).
         start: folder of a model to initialise from (fine-tuning), or ``default`` for the model in the package.
@@ -253,6 +278,12 @@ class TrainingConfig(_Ranged):
     decay: float = ranged(0.05, RATE)
     clip_value: float = ranged(5.0, WEIGHT)
     clip_norm: float = ranged(0.0, WEIGHT)
+    fgm: float = ranged(0.0, WEIGHT)
+    fgm_on: Literal["embedding", "tables"] = "embedding"
+    r_drop: float = ranged(0.0, WEIGHT)
+    dropout_samples: int = ranged(0, Range(0, 64))
+    sample_dropout: float = ranged(0.5, RATE)
+    curriculum: int = ranged(0, at_least(0))
     average: float = ranged(0.998, RATE)
     initialisation: Literal["xavier", "default"] = "xavier"
     start: str = ""

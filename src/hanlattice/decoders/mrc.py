@@ -141,7 +141,8 @@ class StartsEndsMatches(Decoder):
             candidates = self._training_pairs(mean, self._targets(mean, entities) > 0, mask, entities)
             cells = divergence.bernoulli(ends, other_ends).masked_fill(~mask[:, None], 0.0)
             matches = (self._matches(each, candidates) for each in (parts, other_parts))
-            return self._weighted(*cells.flatten(1).sum(1), divergence.bernoulli(*matches).sum()) / len(mask)
+            of_starts, of_ends = cells.flatten(1).sum(1)
+            return self._weighted(of_starts, of_ends, divergence.bernoulli(*matches).sum()) / len(mask)
 
     def _weighted(self, starts: Tensor, ends: Tensor, matches: Tensor) -> Float[Tensor, ""]:
         parts = zip(self.weights, (starts, ends, matches), strict=True)

@@ -149,7 +149,8 @@ class SoftmaxPointer(Decoder):
             with torch.autocast(first.device.type, enabled=False):
                 end = self._end(hidden, nn.functional.one_hot(started, start.shape[-1]).to(hidden))
             sides.append(torch.stack([start, end]))
-        return divergence.categorical(*sides)[:, mask].sum() / 2 / len(mask)
+        one, other = sides
+        return divergence.categorical(one, other)[:, mask].sum() / 2 / len(mask)
 
     def _classes(self, gold: Gold, mask: Bool[Tensor, "B N"]) -> Int[Tensor, "2 B N"]:
         """The classes of starts and of ends: 0 for none, t + 1 for label t."""

@@ -191,7 +191,7 @@ class WordPairGrid(Decoder):
 
     def _divergence_part(self, first: Tensor, second: Tensor, mask: Tensor, block: Block) -> Float[Tensor, "B"]:
         """The contribution of a block to the divergence of each sentence."""
-        cells = categorical(*(self.cells(scores, mask, block) for scores in (first, second)))
+        cells = categorical(self.cells(first, mask, block), self.cells(second, mask, block))
         return cells.masked_fill(~self._real(mask, block), 0.0).sum((1, 2))
 
     def decode(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"]) -> list[list[ScoredSpan]]:

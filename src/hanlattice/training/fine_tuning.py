@@ -50,7 +50,14 @@ def settings_for_fine_tuning(start: str, *, trust: bool = False) -> Config:
     return replace(
         settings,
         data=DataConfig(
-            outermost=data.outermost, unpunctuated=data.unpunctuated, noise=data.noise, user_words=data.user_words
+            outermost=data.outermost,
+            unpunctuated=data.unpunctuated,
+            noise=data.noise,
+            user_words=data.user_words,
+            joined=data.joined,
+            joined_length=data.joined_length,
+            joined_with=data.joined_with,
+            replaced_names=data.replaced_names,
         ),
         conventions={},
         auxiliary={},

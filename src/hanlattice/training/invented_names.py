@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hanlattice.training.noise import inner_positions, rewritten
+from hanlattice.training.noise import renamed
 from hanlattice.training.window import AnnotatedWindow
 
 SPLICED, WITH_ENDING = 0.4, 0.3  # shares of invented names; the others are made of pieces of text alone
@@ -39,15 +39,7 @@ class InventedNames:
 
     def __call__(self, window: AnnotatedWindow, draw: np.random.Generator) -> AnnotatedWindow:
         """The window with invented names in place of its names, except those that overlap another one."""
-        inside = inner_positions(window)
-        characters = list(window.text)
-        for span in window.spans:
-            overlaps = any(o != span and o.start < span.end and span.start < o.end for o in window.spans)
-            if overlaps or span.gaps or inside[span.start] or inside[span.end] or span.label not in self.names:
-                continue
-            name = self._name(span.label, draw)
-            characters[span.start : span.end] = [name, *[""] * (span.end - span.start - 1)]
-        return rewritten(window, characters)
+        return renamed(window, lambda span: self._name(span.label, draw) if span.label in self.names else None)
 
     def _name(self, label: str, draw: np.random.Generator) -> str:
         how = draw.random()

@@ -1,7 +1,8 @@
 """The training loop: epochs and steps, for any tagger.
 
-It knows ``tagger.loss`` and nothing of what is inside a tagger. It reads no corpus, scores no model and writes no
-file: :mod:`hanlattice.training.run` does that between two epochs.
+It knows the losses of a batch (:mod:`hanlattice.training.techniques.objective`) and nothing of what is inside a
+tagger. It reads no corpus, scores no model and writes no file: :mod:`hanlattice.training.run` does that between two
+epochs.
 """
 
 import math
@@ -18,7 +19,6 @@ from hanlattice.errors import HanlatticeError
 from hanlattice.inputs.batch import collate
 from hanlattice.tagger import Tagger
 from hanlattice.training.augmentation import Variation
-from hanlattice.training.device import autocast
 from hanlattice.training.distributed import ALONE, Group
 from hanlattice.training.optimiser import (
     MovingAverage,
@@ -29,7 +29,8 @@ from hanlattice.training.optimiser import (
     set_learning_rate,
 )
 from hanlattice.training.progress import Progress
-from hanlattice.training.tasks import Step, Task, n_steps, steps, total_steps, with_heads
+from hanlattice.training.tasks import Step, Task, n_steps, refuse_idle_epochs, steps, total_steps, with_heads
+from hanlattice.training.techniques.objective import losses_of
 from hanlattice.training.watcher import Silent, Watcher
 
 REPORT_EVERY = 20  # steps
@@ -42,7 +43,8 @@ class Loop:
     counts epochs and steps. The processes of a ``group`` train the same model together.
 
     Raises:
-        ConfigError: the optimiser cannot train this tagger.
+        ConfigError: the optimiser cannot train this tagger, the tagger does not support a technique of the
+            settings, or an epoch has nothing to train.
     """
 
     def __init__(
@@ -59,6 +61,8 @@ class Loop:
         self.watcher: Watcher = watcher or Silent()
         self.group = group
         self.learner: nn.Module = with_heads(tagger, tasks)
+        refuse_idle_epochs(tasks, config.epochs)
+        self.losses = losses_of(self.learner, tagger, config)
         self.optimisers = optimisers(self.learner, config)
         self.average = MovingAverage(tagger, config.average) if config.average else None
         self.progress = Progress()
@@ -93,7 +97,8 @@ class Loop:
     def epoch(self) -> float:
         """Train on all examples once; the mean loss per sentence of the model's own task.
 
-        Steps that the gradient scaler skips because float16 overflowed do not count; NaN if there are no others.
+        In epochs without this task it is the mean of the others. Steps that the gradient scaler skips because
+        float16 overflowed do not count; NaN if there are no others.
         """
         config, progress, tagger = self.config, self.progress, self.tagger
         freeze_pretrained(tagger, config, progress.epoch + 1)
@@ -102,13 +107,17 @@ class Loop:
         draw = np.random.default_rng((config.seed, progress.epoch))
         summed, n_sentences = torch.zeros((), device=tagger.device), 0
         n_all = n_steps(self.tasks, progress.epoch, config.batch_size)
-        order = steps(self.tasks, progress.epoch, config.batch_size, config.bucket, self.variation, draw)
+        by_length = progress.epoch < config.curriculum
+        order = steps(
+            self.tasks, progress.epoch, config.batch_size, config.bucket, self.variation, draw, by_length=by_length
+        )
+        counted = {id(task) for task in self._counted(progress.epoch)}
         for done, step in enumerate(order, 1):
             factor = learning_rate_factor(config, progress.step / self.total_steps, progress.epoch)
             set_learning_rate(self.optimisers, factor)
             loss = self._backward(step, scaler)
             was_taken = self._update(scaler, parameters)
-            if step.task is self.tasks[0] and was_taken:
+            if id(step.task) in counted and was_taken:
                 summed += loss
                 n_sentences += len(step.examples)
             if self.average is not None:
@@ -120,6 +129,10 @@ class Loop:
         self.learner.eval()
         return self.group.sum(summed).item() / n_sentences if n_sentences else math.nan
 
+    def _counted(self, epoch: int) -> Sequence[Task]:
+        """The tasks whose loss is reported."""
+        return self.tasks[:1] if self.tasks[0].is_used_in(epoch) else self.tasks
+
     def _backward(self, step: Step, scaler: GradScaler) -> Tensor:
         """Add up the gradients of this process's sentences; the sum of their losses, ``[]``."""
         tagger, parts = self.tagger, self.config.accumulate
@@ -127,12 +140,11 @@ class Loop:
         summed = torch.zeros((), device=tagger.device)
         for examples in (own[i::parts] for i in range(min(parts, len(own)))):
             batch = collate([e.encoded for e in examples]).to(tagger.device)
-            with autocast(self.config, tagger.device):
-                loss = tagger.loss(batch, [e.spans for e in examples], step.task.head)
             # Over all parts and processes this adds up to the mean over the sentences of the step.
             share = step.task.weight * len(examples) / len(step.examples)
-            scaler.scale(loss * share).backward()
-            summed += loss.detach() * len(examples)
+            for loss in self.losses(batch, [e.spans for e in examples], step.task.head):
+                scaler.scale(loss * share).backward()
+                summed += loss.detach() * len(examples)
         return summed
 
     def _update(self, scaler: GradScaler, parameters: Sequence[nn.Parameter]) -> bool:

@@ -51,6 +51,21 @@ def inserted(window: AnnotatedWindow, between: Mapping[int, str]) -> AnnotatedWi
     return AnnotatedWindow("".join(parts) + between.get(len(window.text), ""), spans)
 
 
+def renamed(window: AnnotatedWindow, name: Callable[[Span], str | None]) -> AnnotatedWindow:
+    """The window with other names, where ``name`` gives one.
+
+    Names that overlap another one and discontinuous names stay as they are.
+    """
+    inside = inner_positions(window)
+    characters = list(window.text)
+    for span in window.spans:
+        overlaps = any(o != span and o.start < span.end and span.start < o.end for o in window.spans)
+        if overlaps or span.gaps or inside[span.start] or inside[span.end] or (new := name(span)) is None:
+            continue
+        characters[span.start : span.end] = [new, *[""] * (span.end - span.start - 1)]
+    return rewritten(window, characters)
+
+
 def named(window: AnnotatedWindow) -> list[bool]:
     """For each character whether it is in a name; characters in gaps of a discontinuous name are not."""
     found = [False] * len(window.text)

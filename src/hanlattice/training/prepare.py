@@ -12,7 +12,7 @@ from hanlattice.config.settings import Config, TrainingConfig
 from hanlattice.document import Document
 from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.words import Composition
-from hanlattice.errors import DataError
+from hanlattice.errors import ConfigError, DataError
 from hanlattice.evaluation.recall_bound import described, unreachable
 from hanlattice.inputs.batch import collate
 from hanlattice.inputs.reader import Reader
@@ -22,7 +22,7 @@ from hanlattice.model.folder import ModelFolder
 from hanlattice.pipeline import BATCH, NER
 from hanlattice.tagger import Head, Tagger
 from hanlattice.text.normalise import Normaliser
-from hanlattice.training.augmentation import Variation
+from hanlattice.training.augmentation import Variation, one_draw
 from hanlattice.training.corpora import Corpora, further_corpora, load_corpora, refuse_overlaps
 from hanlattice.training.distributed import ALONE, Group
 from hanlattice.training.examples import Example, annotated_windows, examples, labels_of
@@ -31,6 +31,7 @@ from hanlattice.training.loop import Loop
 from hanlattice.training.noise import noisy, without_punctuation
 from hanlattice.training.optimiser import initialise
 from hanlattice.training.tasks import Task
+from hanlattice.training.techniques.replaced_names import gazetteer_of
 from hanlattice.training.vocabularies import Vocabularies, load_lexicon, load_vectors, vocabularies
 from hanlattice.training.watcher import Watcher
 from hanlattice.training.window import AnnotatedWindow
@@ -72,6 +73,8 @@ class _Windows:
             or are frequent enough to learn one.
         read: other windows that the model reads, such as those of dev and test. Their characters and bigrams get a
             row only if they have a vector.
+        gazetteer: words of the lexicon by label, which may replace names of the training corpora; empty if the
+            settings do not ask for it.
     """
 
     train: list[AnnotatedWindow]
@@ -79,6 +82,7 @@ class _Windows:
     n_cut: int
     learned: list[AnnotatedWindow] = field(repr=False)
     read: list[AnnotatedWindow] = field(repr=False)
+    gazetteer: Mapping[str, Sequence[str]] = field(repr=False)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -96,11 +100,15 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     Raises:
         ConfigError, DataError: see :func:`hanlattice.training.train`.
     """
+    if config.data.joined_length > config.text.window:
+        raise ConfigError(
+            f"data.joined_length ({config.data.joined_length}) must be at most text.window ({config.text.window})"
+        )
     corpora = load_corpora(config)
     vectors = load_vectors(config)
     normaliser = Normaliser.of(config.text)
     lexicon = load_lexicon(config, vectors, normaliser)
-    windows = _windows_of(corpora, config, normaliser)
+    windows = _windows_of(corpora, config, normaliser, lexicon)
     labels, conventions = windows.labels, windows.labels_by([*config.conventions])
     names = vocabularies(windows.learned, windows.read, labels, conventions, lexicon, vectors, config)
     tagger = _built(config, names, vectors, device)
@@ -119,11 +127,11 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     tasks = _tasks(config, windows, heads, reader, lexicon)
     _report(watcher, corpora, ner, tasks, windows)
     composes = any(isinstance(module, Composition) for module in tagger.modules())
-    variation = Variation(config.data, reader, lexicon, normaliser, has_user_words=composes)
+    variation = Variation(config.data, reader, lexicon, normaliser, composes, config.text, windows.gazetteer)
     return Prepared(ner, tasks, variation, names, corpora.dev, corpora.test)
 
 
-def _windows_of(corpora: Corpora, config: Config, normaliser: Normaliser) -> _Windows:
+def _windows_of(corpora: Corpora, config: Config, normaliser: Normaliser, lexicon: Lexicon) -> _Windows:
     train, n_cut = annotated_windows(corpora.train, config.text, normaliser)
     further = {
         name: annotated_windows(documents, config.text, normaliser)[0]
@@ -131,12 +139,35 @@ def _windows_of(corpora: Corpora, config: Config, normaliser: Normaliser) -> _Wi
     }
     learned = [*train, *chain.from_iterable(further.values())]
     read, _ = annotated_windows([*corpora.dev, *corpora.test], config.text, normaliser)
+    gazetteer = _gazetteer(config, lexicon, read, labels_of(learned))
+    draw = np.random.default_rng((config.training.seed, 1))
+    for windows in (train, *further.values()):
+        read += one_draw(windows, config.data, config.text, gazetteer, draw)
     if config.data.unpunctuated:
         read += map(without_punctuation, learned)
     if config.data.noise:
         draw = np.random.default_rng((config.training.seed, 0))
         learned += [noisy(window, learned, draw) for window in learned]
-    return _Windows(train, further, n_cut, learned, read)
+    return _Windows(train, further, n_cut, learned, read, gazetteer)
+
+
+def _gazetteer(
+    config: Config, lexicon: Lexicon, held_out: Sequence[AnnotatedWindow], labels: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """The words of the lexicon that may replace names with the same label.
+
+    Raises:
+        ConfigError: the settings ask for them, but no word has one of the ``labels`` of the corpora.
+    """
+    if not config.data.replaced_names or config.data.names_from == "corpus":
+        return {}
+    found = gazetteer_of(lexicon, held_out)
+    if not any(found.get(label) for label in labels):
+        raise ConfigError(
+            f"data.names_from = {config.data.names_from!r}: no word of the lexicon has one of the labels"
+            f" {', '.join(labels)}; name files as FILE=LABEL in lexicon.files, or set data.names_from = 'corpus'"
+        )
+    return found
 
 
 def _built(config: Config, names: Vocabularies, vectors: VectorSet, device: str) -> Tagger:
@@ -214,11 +245,22 @@ def _tasks(
     config: Config, windows: _Windows, heads: Mapping[str, Head | None], reader: Reader, lexicon: Lexicon
 ) -> list[Task]:
     """The model's own task, and one for each further corpus."""
-    tasks = [Task(None, windows.labels, examples(windows.train, reader, lexicon))]
+    own = examples(windows.train, reader, lexicon)
+    tasks = [Task(None, windows.labels, own, first=config.data.from_epoch)]
     for name, settings in further_corpora(config).items():
         found = windows.further[name]
         read = examples(found, reader, lexicon)
-        tasks.append(Task(heads[name], labels_of(found), read, settings.weight, settings.epochs, settings.share))
+        tasks.append(
+            Task(
+                heads[name],
+                labels_of(found),
+                read,
+                weight=settings.weight,
+                epochs=settings.epochs,
+                share=settings.share,
+                first=settings.from_epoch,
+            )
+        )
     return tasks
 
 
