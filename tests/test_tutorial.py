@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_the_tutorial_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.Mon
                 printed[key] = _run(arguments, tmp_path)
     assert "no defects" in printed["hanlattice check"]
     before, after = (_micro(printed[f"hanlattice evaluate{end}"]) for end in ("", " with words"))
-    assert before["F1"] > 75  # 92.31 in the page; processors differ in the last digits of every step
+    assert before["F1"] > 80  # 96.30 in the page; processors differ in the last digits of every step
     assert after["R"] >= before["R"]
     assert after["R"] > 90
     assert "折浪Fold  PRODUCT" in printed["hanlattice predict with words"]
@@ -99,8 +100,10 @@ def test_the_tutorial_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.Mon
     assert [row["id"] for row in rows] == ["1", "2", "3"]
     assert rows[2]["entities"] == []
     (shown,) = (json.loads(block) for language, block in _BLOCK.findall(page) if language == "json")
-    answered = json.loads(printed["curl"])
-    assert _without_scores(answered) == _without_scores(shown)
+    answered = _without_scores(json.loads(printed["curl"]), 0.0)
+    certain = _without_scores(shown, 0.9)  # the others may differ between processors
+    assert len(certain) == 2
+    assert [entity for entity in certain if entity not in answered] == []
 
 
 def _micro(report: str) -> dict[str, float]:
@@ -108,8 +111,10 @@ def _micro(report: str) -> dict[str, float]:
     return dict(zip(("P", "R", "F1"), map(float, row), strict=True))
 
 
-def _without_scores(answer: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
-    return [{name: value for name, value in entity.items() if name != "score"} for entity in answer["entities"]]
+def _without_scores(answer: dict[str, list[dict[str, Any]]], least: float) -> list[dict[str, Any]]:
+    """The entities with a score of at least ``least``."""
+    found = [entity for entity in answer["entities"] if entity["score"] >= least]
+    return [{name: value for name, value in entity.items() if name != "score"} for entity in found]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: os.path.relpath(path, ROOT))
