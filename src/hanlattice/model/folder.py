@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_arrays
+from safetensors import SafetensorError, safe_open
 
 from hanlattice.config.files import load_config
 from hanlattice.config.parts import Kinds, Part, settings_of
@@ -56,7 +55,13 @@ PACKAGED = {"default": DEFAULT, "lite": LITE}
 """The packaged models by name. To open a folder of the same name, write ``./lite``."""
 
 
-def stored_weights(path: Path, load: Callable[[bytes], dict[str, Stored]]) -> dict[str, Stored]:
+def _load_arrays(path: Path) -> dict[str, Shaped[np.ndarray, "*S"]]:
+    """The arrays of a file, each copied once; the file is open only meanwhile."""
+    with safe_open(path, framework="numpy") as stream:
+        return {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118  # it is no dictionary
+
+
+def stored_weights(path: Path, load: Callable[[Path], dict[str, Stored]]) -> dict[str, Stored]:
     """The tensors of a file of weights.
 
     Raises:
@@ -66,7 +71,7 @@ def stored_weights(path: Path, load: Callable[[bytes], dict[str, Stored]]) -> di
     if not path.is_file():  # a device or a pipe might never end
         raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?")
     try:
-        return load(path.read_bytes())
+        return load(path)
     except KeyError as error:  # numpy has no bfloat16
         reason = f"{path}: has numbers of the type {error.args[0]}; load the model with engine='torch'"
         raise EngineError(reason) from None
@@ -193,7 +198,7 @@ class ModelFolder:
         Raises:
             ModelError, EngineError: see :func:`stored_weights`.
         """
-        return stored_weights(self.path / WEIGHTS, load_arrays)
+        return stored_weights(self.path / WEIGHTS, _load_arrays)
 
     def read_by(self, engine: Engine, convention: str = "") -> NER:
         """The pipeline that runs this model with ``engine``; ``convention`` is the default if it is empty.

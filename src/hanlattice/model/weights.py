@@ -121,7 +121,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
         ModelError: the file is missing, truncated or not a safetensors file, has numbers that are not finite, or
             has scales that do not fit their tables.
     """
-    stored = stored_weights(path, load_tensors)
+    stored = stored_weights(path, lambda file: load_tensors(file.read_bytes()))
     for name, tensor in stored.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise ModelError(f"{path}: broken ({name} has numbers that are not finite); copy the model again")

@@ -29,13 +29,14 @@ _EMOJI = (
 _LINE_END = "\n\x0b\x0c\r\x85\u2028\u2029"
 # White space that is a single line end after at most one blank. An empty line, an indented line and, in Markdown,
 # two blanks before the line end start a new paragraph, so they do not match.
-_ONE_LINE_END = re.compile(f"[^\\S{_LINE_END}]?(?:\r\n|[{_LINE_END}])[{_INVISIBLE}]*")
+_ONE_LINE_END = f"[^\\S{_LINE_END}]?(?:\r\n|[{_LINE_END}])[{_INVISIBLE}]*"
 _ANY = re.compile(f"[\\s{_INVISIBLE}{_EMOJI}{SYMBOL}]")
-_UNIT = re.compile(
+# Patterns that few processes need are compiled when they are first used; ``re`` keeps them.
+_UNIT = (
     f"(?P<blank>\\s[\\s{_INVISIBLE}]*)|(?P<symbol>[{_EMOJI}{SYMBOL}][{_EMOJI}{SYMBOL}{_INVISIBLE}]*)"
     f"|(?P<gone>[{_INVISIBLE}]+)"
 )
-_GONE = re.compile(f"[{_INVISIBLE}]+")
+_GONE = f"[{_INVISIBLE}]+"
 _PUNCTUATION = frozenset("，。、；：！？“”‘’（）《》〈〉【】「」『』…—～·,;:!?()")
 _ENDS_SENTENCE = frozenset("。！？!?…；;：:")
 
@@ -59,7 +60,7 @@ class Tidied(NamedTuple):
 
 
 _BLANKS = re.compile(f"[\\s{_INVISIBLE}]")
-_SYMBOLS = re.compile(f"[{_EMOJI}{SYMBOL}]")
+_SYMBOLS = f"[{_EMOJI}{SYMBOL}]"
 
 
 def is_blank(character: str) -> bool:
@@ -69,7 +70,7 @@ def is_blank(character: str) -> bool:
 
 def is_symbol(character: str) -> bool:
     """Whether a character becomes `SYMBOL`."""
-    return _SYMBOLS.match(character) is not None
+    return re.match(_SYMBOLS, character) is not None
 
 
 def needs_tidying(text: str) -> bool:
@@ -91,11 +92,12 @@ def tidy(text: str, places: Iterable[int] | None = None) -> Tidied:
 
 def _units(text: str, places: Iterable[int]) -> Tidied:
     """The text without invisible characters, and with one character for each run of white space or emoji."""
+    unit = re.compile(_UNIT)
     parts: list[str] = []
     ranges: list[tuple[int, int]] = []  # those of the replaced runs
     place = 0
     for start in places:
-        if start < place or not (match := _UNIT.match(text, start)):
+        if start < place or not (match := unit.match(text, start)):
             continue
         end = match.end()
         parts.append(text[place:start])
@@ -111,12 +113,12 @@ def _units(text: str, places: Iterable[int]) -> Tidied:
         return Tidied(replaced, range(len(text)), range(1, len(text) + 1))
     starts: list[int] = []
     ends: list[int] = []
-    place = 0
+    place, gone = 0, re.compile(_GONE)
     for start, end in [*ranges, (len(text), len(text))]:
         starts += range(place, start)
         ends += range(place + 1, start + 1)
         place = end
-        if start < end and not _GONE.fullmatch(text, start, end):
+        if start < end and not gone.fullmatch(text, start, end):
             starts.append(start)
             ends.append(end)
     return Tidied(replaced, starts, ends)
@@ -150,14 +152,14 @@ def _joined_lines(found: Tidied, original: str) -> Tidied:
     if not breaks:
         return found
     lengths = [b - a - 1 for a, b in pairwise([-1, *breaks, len(text)])]
-    least = max(WRAPPED, max(lengths) - SLACK)
+    least, one_line_end = max(WRAPPED, max(lengths) - SLACK), re.compile(_ONE_LINE_END)
     return _without(
         found,
         [
             at
             for n, at in enumerate(breaks)
             if lengths[n] >= least
-            and _ONE_LINE_END.fullmatch(original, found.starts[at], found.ends[at])
+            and one_line_end.fullmatch(original, found.starts[at], found.ends[at])
             and text[at - 1] not in _ENDS_SENTENCE
         ],
     )
