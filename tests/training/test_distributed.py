@@ -110,20 +110,13 @@ def accumulating(**training: Any) -> Config:
 
 
 def with_conventions(names: Path) -> Config:
-    """Noise, other names, user words and shares are drawn at random; every process must draw the same.
-
-    Techniques that change the loss give each sentence the gradient that it would have alone.
-    """
+    """Noise, user words and shares are drawn at random; every process must draw the same."""
     several = {
-        "data": {
-            **{"convention": "open", "noise": 0.3, "unpunctuated": 0.2, "user_words": 0.5},
-            **{"replaced_names": 0.5, "joined": 0.3, "joined_with": "random"},
-        },
+        "data": {"convention": "open", "noise": 0.3, "unpunctuated": 0.2, "user_words": 0.5},
         "conventions": {"names": {"corpus": str(names), "share": 0.7}},
         "auxiliary": {"again": {"corpus": str(tiny.folder() / "corpus.bmes"), "weight": 0.1, "share": 0.4}},
     }
-    loss = {"fgm": 0.5, "r_drop": 1.0, "dropout_samples": 2, "sample_dropout": 0.0, "curriculum": 1}
-    return config(**PLAIN, **loss, batch_size=7).with_settings(several)
+    return config(**PLAIN, batch_size=7).with_settings(several)
 
 
 class Stop(Silent):
