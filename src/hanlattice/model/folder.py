@@ -48,6 +48,10 @@ TAGS: Mapping[str, Kinds] = {
     },
     "softmax": {"scheme": _SCHEME, "constrained": (bool, True)},
 }
+# Types of numbers in safetensors files that numpy has too.
+NUMPY_TYPES = frozenset(
+    ["BOOL", *(f"{kind}{bits}" for kind in "IU" for bits in (8, 16, 32, 64)), "F16", "F32", "F64"]
+)
 Stored = TypeVar("Stored")  # the array type of the library that reads a file
 DEFAULT = Path(__file__).parents[1] / "data" / "default_model"
 LITE = DEFAULT.with_name("lite_model")
@@ -56,9 +60,16 @@ PACKAGED = {"default": DEFAULT, "lite": LITE}
 
 
 def _load_arrays(path: Path) -> dict[str, Shaped[np.ndarray, "*S"]]:
-    """The arrays of a file, each copied once; the file is open only meanwhile."""
+    """The arrays of a file, each copied once; the file is open only meanwhile.
+
+    Raises:
+        KeyError: numpy does not have the type of an array.
+    """
     with safe_open(path, framework="numpy") as stream:
-        return {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118  # it is no dictionary
+        names = list(stream.keys())
+        for kind in {stream.get_slice(name).get_dtype() for name in names} - NUMPY_TYPES:
+            raise KeyError(kind)
+        return {name: stream.get_tensor(name) for name in names}
 
 
 def stored_weights(path: Path, load: Callable[[Path], dict[str, Stored]]) -> dict[str, Stored]:
