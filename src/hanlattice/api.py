@@ -112,7 +112,7 @@ def open_model(
     """Like :func:`load`, but also returns the engine that was chosen, and why."""
     if engine not in get_args(EngineName):
         raise ConfigError(f"engine must be one of {', '.join(map(repr, get_args(EngineName)))}, not {engine!r}")
-    if model_folder == "cascade":
+    if str(model_folder) == "cascade":
         if engine not in ("auto", "cascade"):
             raise ConfigError(f"the model 'cascade' has its own engine, not {engine!r}; leave out engine")
         model_folder, engine = "default", "cascade"

@@ -126,6 +126,7 @@ def test_the_packaged_threshold_is_that_of_the_packaged_models() -> None:
 
 def test_engines_by_name(fast: NER) -> None:
     assert isinstance(hanlattice.load(engine="cascade").engine, Cascade)
+    assert hanlattice.model.folder.ModelFolder.open("cascade").path == DEFAULT  # for commands that only look at it
     with pytest.raises(ConfigError, match="the model 'cascade' has its own engine, not 'numpy'"):
         hanlattice.load("cascade", engine="numpy")
     with pytest.raises(EngineError, match=r"has no cascade\.toml"):

@@ -55,8 +55,11 @@ NUMPY_TYPES = frozenset(
 Stored = TypeVar("Stored")  # the array type of the library that reads a file
 DEFAULT = Path(__file__).parents[1] / "data" / "default_model"
 LITE = DEFAULT.with_name("lite_model")
-PACKAGED = {"default": DEFAULT, "lite": LITE}
-"""The packaged models by name. To open a folder of the same name, write ``./lite``."""
+PACKAGED = {"default": DEFAULT, "lite": LITE, "cascade": DEFAULT}
+"""The packaged models by name. To open a folder of the same name, write ``./lite``.
+
+``cascade`` stands for ``default`` with the engine of that name.
+"""
 
 
 def _load_arrays(path: Path) -> dict[str, Shaped[np.ndarray, "*S"]]:
