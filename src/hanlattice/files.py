@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
-from hanlattice.errors import DataError
+from hanlattice.errors import ConfigError, DataError
 
 STDIN = "/dev/stdin"
 BLOCK = 1 << 18  # bytes that are read at once
@@ -265,3 +265,28 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         draft.mkdir()
         yield draft
         draft.rename(path)
+
+
+@contextmanager
+def locked(path: Path, folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder that one process works on, where the system has file locks.
+
+    The system releases it whenever this process ends.
+
+    Args:
+        path: the lock, an empty file; it stays.
+        folder: the folder, for the error message.
+
+    Raises:
+        ConfigError: another process holds the lock.
+    """
+    with path.open("w") as stream:
+        with suppress(ImportError):
+            import fcntl
+
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                message = f"{folder} is in use by another process; wait for it, or name another output"
+                raise ConfigError(message) from None
+        yield

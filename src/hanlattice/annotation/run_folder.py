@@ -13,7 +13,7 @@ If the output is a file, the parts are joined into it at the end, and the folder
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from hanlattice.annotation.input_formats.base import as_json
 from hanlattice.annotation.job import Job
 from hanlattice.annotation.output_formats import OUTPUT_FORMATS
 from hanlattice.errors import ConfigError
-from hanlattice.files import atomic_write
+from hanlattice.files import atomic_write, locked
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class RunFolder:
             (self.folder / "_run").mkdir(parents=True, exist_ok=True)
             with atomic_write(self._manifest) as stream:
                 json.dump(manifest, stream, ensure_ascii=False, indent=1)
-        with _locked(self.folder / "_run" / "lock"):
+        with locked(self.folder / "_run" / "lock", self.folder):
             yield
 
     def _compare(self, manifest: dict[str, Any]) -> None:
@@ -159,22 +159,3 @@ class RunFolder:
 
     def _marker(self, chunk: int) -> Path:
         return self.folder / "_run" / f"{chunk:06}.json"
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock, which the system releases whenever this process ends.
-
-    Raises:
-        ConfigError: another process holds the lock.
-    """
-    with path.open("w") as stream:
-        with suppress(ImportError):
-            import fcntl
-
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                message = f"{path.parents[1]} is in use by another process; wait for it, or name another output"
-                raise ConfigError(message) from None
-        yield

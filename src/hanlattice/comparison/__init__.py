@@ -8,7 +8,7 @@ How systems become a table, in reading order:
 
 1. `run` makes a trial of each system and seed, and runs them one by one or in parallel.
 2. A `trial` trains and scores one system with one seed, and saves the result in its folder.
-3. `workers` runs trials in processes, each of which executes `__main__`.
+3. `running` runs trials in this process, or by `workers` in processes, each of which executes `__main__`.
 4. `speed` measures all systems together, after training.
 5. `table` makes one row per system: means over seeds, and differences with their significance.
 """

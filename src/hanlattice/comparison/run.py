@@ -1,18 +1,17 @@
 """Runs all trials of a comparison, one by one or in parallel, and makes the table of their results."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from hanlattice.build import check
+from hanlattice.comparison.running import run_trials
 from hanlattice.comparison.speed import Speed, measure_speeds
 from hanlattice.comparison.table import Row, make_rows
 from hanlattice.comparison.trial import Result, Trial
-from hanlattice.comparison.workers import run_in_parallel
 from hanlattice.config.settings import Config
 from hanlattice.config.values import suggestion
-from hanlattice.errors import ConfigError, HanlatticeError
-from hanlattice.training import Silent as SilentTraining
+from hanlattice.errors import ConfigError
 
 
 class Watcher(Protocol):
@@ -100,33 +99,14 @@ def _run_trials(trials: Sequence[Trial], jobs: int, watcher: Watcher) -> tuple[d
     if results:
         watcher.say(f"{len(results)} of {len(trials)} runs are finished already")
     failures: dict[str, str] = {}
-    for trial, reason in _ended([trial for trial in trials if trial not in results], jobs, watcher):
+    unfinished = iter([trial for trial in trials if trial not in results])
+    for trial, reason in run_trials(lambda: next(unfinished, None), jobs, watcher):
         if reason is None and (result := trial.result) is not None:
             results[trial] = result
         else:
             failures[str(trial)] = reason or "it has no result"
         watcher.end(trial, results.get(trial) or failures[str(trial)])
     return results, failures
-
-
-def _ended(trials: Sequence[Trial], jobs: int, watcher: Watcher) -> Iterator[tuple[Trial, str | None]]:
-    """Run trials; yields each when it ends, with the reason if it failed."""
-    if jobs == 1:
-        for trial in trials:
-            watcher.begin(trial)
-            try:
-                trial.run(_EpochWatcher(trial, watcher))
-                yield trial, None
-            except HanlatticeError as error:
-                yield trial, str(error)
-        return
-    for trial, message in run_in_parallel(trials, jobs):
-        if "end" in message:
-            yield trial, message["end"]
-        elif "row" in message:
-            watcher.epoch(trial, message["row"])
-        else:
-            watcher.begin(trial)
 
 
 def _speeds(
@@ -138,16 +118,6 @@ def _speeds(
         if trial in results:
             configs.setdefault(trial.system, trial.config)
     return measure_speeds(configs, say=watcher.say) if reference in configs else {}
-
-
-class _EpochWatcher(SilentTraining):
-    """Passes the epochs of one trial on to the watcher of the comparison."""
-
-    def __init__(self, trial: Trial, watcher: Watcher):
-        self.trial, self.watcher = trial, watcher
-
-    def epoch(self, row: dict[str, Any]) -> None:
-        self.watcher.epoch(self.trial, row)
 
 
 def _system_name(name: str | None, systems: Mapping[str, Config], *, default: str) -> str:

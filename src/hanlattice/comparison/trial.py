@@ -1,7 +1,7 @@
 """One run of a comparison: a system is trained with one seed and scored, in its own folder."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hanlattice import __version__
-from hanlattice.config.files import load_config, to_dict
+from hanlattice.config.files import dotted_settings, load_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.embeddings.table import Table
 from hanlattice.errors import ConfigError, DataError
@@ -105,14 +105,10 @@ class Trial:
         path = self.folder / CONFIG
         if not path.exists():
             return
-        old, new = (dict(_dotted(to_dict(config))) for config in (load_config(path), self.config))
-        for name in sorted(old.keys() | new.keys()):
-            before, now = (_show(settings.get(name)) for settings in (old, new))
-            if before != now:
-                raise ConfigError(
-                    f"{self.folder} contains a run with {name} = {before}, not {now};"
-                    " choose another --output, or remove that folder"
-                )
+        if (changed := difference(to_dict(load_config(path)), to_dict(self.config))) is not None:
+            raise ConfigError(
+                f"{self.folder} contains a run with {changed}; choose another --output, or remove that folder"
+            )
 
     def run(self, watcher: Watcher) -> Result:
         """Start or resume training, score the best epoch and save the result. A finished run is not repeated.
@@ -157,13 +153,14 @@ class Trial:
         )
 
 
-def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Settings with dotted names, such as ``encoder.d_model``."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _dotted(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    """The first setting that is different, such as ``encoder.heads = 4, not 8``; None if there is none."""
+    before, now = (dict(dotted_settings(nested)) for nested in (old, new))
+    for name in sorted(before.keys() | now.keys()):
+        values = [_show(settings.get(name)) for settings in (before, now)]
+        if values[0] != values[1]:
+            return f"{name} = {values[0]}, not {values[1]}"
+    return None
 
 
 def _show(value: Any) -> str:

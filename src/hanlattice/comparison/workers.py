@@ -4,11 +4,9 @@ import json
 import os
 import subprocess
 import sys
-from collections import deque
-from collections.abc import Iterable, Iterator
 from queue import Queue
 from threading import Thread
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from hanlattice.comparison.trial import Trial
 from hanlattice.config.files import to_dict
@@ -17,33 +15,49 @@ Message = dict[str, Any]
 _Process: TypeAlias = "subprocess.Popen[str]"
 
 
-def run_in_parallel(trials: Iterable[Trial], jobs: int) -> Iterator[tuple[Trial, Message]]:
-    """Run trials, at most ``jobs`` at a time. If the iteration stops, so do the workers; checkpoints stay.
+class Workers:
+    """The processes of running trials. At the end of a ``with`` block, they are stopped; checkpoints stay."""
 
-    Yields:
-        Trials with their messages: ``{}`` at the start of a trial, ``{"row": …}`` after an epoch, and at the end
-        ``{"end": None}``, or ``{"end": REASON}`` if the trial failed.
-    """
-    waiting, working = deque(trials), dict[Trial, tuple[_Process, Thread]]()
-    messages: Queue[tuple[Trial, Message]] = Queue()
-    try:
-        while waiting or working:
-            while waiting and len(working) < jobs:
-                trial = waiting.popleft()
-                process = _start(trial)
-                reader = Thread(target=_read_messages, args=(trial, process, messages), daemon=True)
-                working[trial] = process, reader
-                reader.start()
-                yield trial, {}
-            trial, message = messages.get()
-            if "end" in message:
-                del working[trial]
-            yield trial, message
-    finally:
-        for process, _ in working.values():
+    def __init__(self) -> None:
+        self._working: dict[Trial, tuple[_Process, Thread]] = {}
+        self._messages: Queue[tuple[Trial, Message]] = Queue()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process, _reader in self._working.values():
             _stdin(process).close()
-        for _, reader in working.values():
+        for _process, reader in self._working.values():
             reader.join()
+
+    def __len__(self) -> int:
+        """The number of trials that have not ended."""
+        return len(self._working)
+
+    def start(self, trial: Trial) -> None:
+        """Start the process of a trial."""
+        process = _start(trial)
+        reader = Thread(target=_read_messages, args=(trial, process, self._messages), daemon=True)
+        self._working[trial] = process, reader
+        reader.start()
+
+    def stop(self, trial: Trial) -> None:
+        """Stop a trial as after Ctrl-C. Its last message follows."""
+        process, _ = self._working[trial]
+        _stdin(process).close()
+
+    def message(self) -> tuple[Trial, Message]:
+        """Wait for the next message of a trial.
+
+        Returns:
+            The trial and ``{"row": …}`` after an epoch; at the end ``{"end": None}``, or ``{"end": REASON}`` if the
+            trial failed or was stopped.
+        """
+        trial, message = self._messages.get()
+        if "end" in message:
+            del self._working[trial]
+        return trial, message
 
 
 def _start(trial: Trial) -> _Process:

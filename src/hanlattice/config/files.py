@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def load_config(path: str | Path | None = None, overrides: Mapping[str, str] | N
 def overridden(config: Config, overrides: Mapping[str, str]) -> Config:
     """The configuration with dotted overrides on top."""
     for dotted, text in overrides.items():
-        config = config.with_settings(_nested(dotted, _value(text)), f"--{dotted}")
+        config = config.with_settings(nested_setting(dotted, parsed_value(text)), f"--{dotted}")
     return config
 
 
@@ -103,12 +103,22 @@ def to_dict(config: Config) -> dict[str, Any]:
     return nested
 
 
-def _nested(dotted: str, value: Any) -> dict[str, Any]:
+def nested_setting(dotted: str, value: Any) -> dict[str, Any]:
+    """One setting as nested tables: ``{"encoder": {"layers": 2}}`` for ``encoder.layers``."""
     head, _, rest = dotted.partition(".")
-    return {head: _nested(rest, value) if rest else value}
+    return {head: nested_setting(rest, value) if rest else value}
 
 
-def _value(text: str) -> Any:
+def dotted_settings(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested settings with dotted names, such as ``encoder.layers``."""
+    for name, value in nested.items():
+        if isinstance(value, Mapping):
+            yield from dotted_settings(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def parsed_value(text: str) -> Any:
     """The value of an override: parsed as TOML if possible, else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
