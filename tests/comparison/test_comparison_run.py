@@ -24,6 +24,14 @@ class TestResumed:
         assert watcher.started == ["slow seed 2", "quick/wide seed 1", "quick/wide seed 2"]
         assert watcher.epochs[0] == ("slow seed 2", 3)
 
+    def test_run_that_needed_more_epochs_than_its_settings_resumes(self, tmp_path: Path) -> None:
+        only_slow = {"slow": systems()["slow"].with_settings({"training": {"epochs": 1, "least_steps": 10}})}
+        with pytest.raises(KeyboardInterrupt):
+            compare(only_slow, tmp_path, seeds=(1,), speed=False, watcher=RecordingWatcher(("slow seed 1", 1)))
+        watcher = RecordingWatcher()
+        compare(only_slow, tmp_path, seeds=(1,), speed=False, watcher=watcher)
+        assert watcher.epochs == [("slow seed 1", 2)]
+
     def test_run_that_is_trained_but_not_scored_is_only_scored(self, finished: Finished, tmp_path: Path) -> None:
         only_slow = {"slow": systems()["slow"]}
         compare(only_slow, tmp_path, seeds=(1,), speed=False)

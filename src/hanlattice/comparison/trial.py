@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,11 @@ class Trial:
         path = self.folder / CONFIG
         if not path.exists():
             return
-        if (changed := difference(to_dict(load_config(path)), to_dict(self.config))) is not None:
+        old, new = load_config(path), self.config
+        if new.training.least_steps:  # training may have saved more epochs
+            epochs = max(old.training.epochs, new.training.epochs)
+            new = replace(new, training=replace(new.training, epochs=epochs))
+        if (changed := difference(to_dict(old), to_dict(new))) is not None:
             raise ConfigError(
                 f"{self.folder} contains a run with {changed}; choose another --output, or remove that folder"
             )
