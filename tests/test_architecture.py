@@ -30,7 +30,7 @@ ROWS = (
     ("serving",),
     ("integrations",),
     ("annotation",),
-    ("benchmark", "selection"),
+    ("benchmark", "selection", "tuning"),
     ("api", "comparison"),
     ("training",),
     ("evaluation.temperature", "engines.export", "engines.cascade"),

@@ -66,6 +66,8 @@ PYTHON = [
 @pytest.mark.filterwarnings("ignore:this processor has no int8")  # as it may, and the example works all the same
 @pytest.mark.parametrize("code", PYTHON)
 def test_python_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "hanlattice.tune(" in code:
+        pytest.importorskip("optuna", reason="needs the extra tune")
     monkeypatch.chdir(tmp_path)
     for name in ("train.jsonl", "test.jsonl", "other.jsonl"):
         corpus.write(tiny.documents(), name, "jsonl")

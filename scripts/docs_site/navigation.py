@@ -30,7 +30,7 @@ GUIDE = (
                 "words",
                 "conventions",
             ),
-            *("confidence", "compare", "explain", "linear", "pretrained", "pretraining", "training"),
+            *("confidence", "compare", "tune", "explain", "linear", "pretrained", "pretraining", "training"),
             *("add-an-encoder", "add-a-decoder"),
         ),
     ),

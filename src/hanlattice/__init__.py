@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hanlattice.pipeline import NER
     from hanlattice.spans import Span
     from hanlattice.tagger import Tagger
+    from hanlattice.tuning import tune
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ _MODULES = {
     "evaluate": "api",
     "load": "api",
     "train": "api",
+    "tune": "tuning",
 }
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "evaluate",
     "load",
     "train",
+    "tune",
 ]
 
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "evaluate": "Score a model on a corpus.",
     "calibrate": "Write a copy of a model with calibrated confidences.",
     "compare": "Train and score several systems with several seeds.",
+    "tune": "Search for the best values of settings; resumable.",
     "check": "Print statistics and all defects of corpora.",
     "convert": "Convert a corpus to another format.",
     "lexicon": "Compile, inspect and match lexicons.",

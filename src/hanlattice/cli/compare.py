@@ -87,7 +87,7 @@ def compare(
             rows, failures = run_comparison(
                 systems,
                 output,
-                seeds=_seeds(seeds),
+                seeds=seeds_of(seeds),
                 jobs=jobs,
                 reference=reference,
                 baseline=baseline,
@@ -99,7 +99,7 @@ def compare(
     _print(rows, format)
     if failures:
         whys = "; ".join(f"{trial}: {why}" for trial, why in failures.items())
-        raise HanlatticeError(f"{len(failures)} of {len(systems) * len(_seeds(seeds))} runs failed: {whys}")
+        raise HanlatticeError(f"{len(failures)} of {len(systems) * len(seeds_of(seeds))} runs failed: {whys}")
 
 
 def _systems(names: Sequence[str], dotted: Mapping[str, str], overrides: Mapping[str, Any]) -> "dict[str, Config]":
@@ -130,7 +130,8 @@ def _named(argument: str) -> tuple[str, Path]:
     return chosen, path
 
 
-def _seeds(text: str) -> list[int]:
+def seeds_of(text: str) -> list[int]:
+    """The seeds of an option such as ``1,2,3``."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
         raise typer.BadParameter(f"{text!r} is not a list of whole numbers such as 1,2,3", param_hint="--seeds")
@@ -179,14 +180,19 @@ def _print(rows: "Sequence[Row]", format: Format) -> None:  # noqa: A002
     if format is Format.table:
         print_table(columns, cells, sys.stdout)
     else:
-        typer.echo("| " + " | ".join(column.title for column in columns) + " |")
-        typer.echo("|" + "|".join("---:" if column.numbers else "---" for column in columns) + "|")
-        for line in cells:
-            typer.echo("| " + " | ".join(line) + " |")
+        print_markdown(columns, cells)
     tests = dict.fromkeys(row.difference.test for row in rows if row.difference is not None)
     if tests:
         n = sum(row.difference is not None for row in rows)
         typer.echo(f"\np: {'; '.join(tests)}. p (Holm): corrected for {n} comparison{'s' if n > 1 else ''}.")
+
+
+def print_markdown(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table in Markdown."""
+    typer.echo("| " + " | ".join(column.title for column in columns) + " |")
+    typer.echo("|" + "|".join("---:" if column.numbers else "---" for column in columns) + "|")
+    for line in rows:
+        typer.echo("| " + " | ".join(line) + " |")
 
 
 def _cells(row: "Row", forms: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from rich.progress import (
 
 if TYPE_CHECKING:
     from hanlattice.comparison.trial import Result, Trial
+    from hanlattice.tuning import TunedTrial
 
 
 class _Bar:
@@ -140,8 +141,8 @@ class ComparisonLines(_Lines):
         self.say(_outcome_line(trial, outcome))
 
 
-class ComparisonBars(_Bar):
-    """A bar of epochs for each unfinished run of a comparison, and a line per finished run."""
+class _RunBars(_Bar):
+    """A bar of epochs for each run that is being trained."""
 
     def __init__(self, console: Console):
         self.progress = Progress(
@@ -161,9 +162,42 @@ class ComparisonBars(_Bar):
         if row.get("best_epoch") == row["epoch"]:
             self.progress.update(self.tasks[trial], best=f", best dev F1 {row['dev_f1']:.2f}")
 
-    def end(self, trial: "Trial", outcome: "Result | str") -> None:
+    def remove(self, trial: "Trial") -> None:
         self.progress.remove_task(self.tasks.pop(trial))
+
+
+class ComparisonBars(_RunBars):
+    """A bar of epochs for each unfinished run of a comparison, and a line per finished run."""
+
+    def end(self, trial: "Trial", outcome: "Result | str") -> None:
+        self.remove(trial)
         self.say(_outcome_line(trial, outcome))
+
+
+class TuningLines(_Lines):
+    """A line per trial of a search that ended."""
+
+    def begin(self, run: "Trial") -> None:
+        pass
+
+    def epoch(self, run: "Trial", row: dict[str, Any]) -> None:
+        pass
+
+    def end(self, run: "Trial") -> None:
+        pass
+
+    def result(self, trial: "TunedTrial") -> None:
+        self.say(_trial_line(trial))
+
+
+class TuningBars(_RunBars):
+    """A bar of epochs for each run of a search that is being trained, and a line per trial that ended."""
+
+    def end(self, run: "Trial") -> None:
+        self.remove(run)
+
+    def result(self, trial: "TunedTrial") -> None:
+        self.say(_trial_line(trial))
 
 
 class PretrainingLines(_Lines):
@@ -194,6 +228,19 @@ def _outcome_line(trial: "Trial", outcome: "Result | str") -> str:
         return f"{trial}: failed: {outcome}"
     test = "" if outcome.test is None else f", test F1 {100 * outcome.test.f1:.2f}"
     return f"{trial}: dev F1 {100 * outcome.dev.f1:.2f}{test}, best epoch {outcome.best_epoch} of {outcome.epochs}"
+
+
+def _trial_line(trial: "TunedTrial") -> str:
+    values = ", ".join(f"{name} {short(value)}" for name, value in trial.settings.items())
+    if trial.failure:
+        return f"trial {trial.number}: failed: {trial.failure} ({values})"
+    pruned = f"stopped early after epoch {trial.epochs}, " if trial.state == "pruned" else ""
+    return f"trial {trial.number}: {pruned}dev F1 {trial.f1} ({values})"
+
+
+def short(value: object) -> str:
+    """The value of a setting in a table, numbers with four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _epoch_line(row: dict[str, Any], epochs: int) -> str:

@@ -1,0 +1,213 @@
+"""``hanlattice tune``: search for the values of settings with the highest dev F1."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hanlattice.cli import Interrupted
+from hanlattice.cli.compare import Format, print_markdown, seeds_of
+from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_unset
+from hanlattice.cli.options import QuietOption, TrainOption, TrustOption, wrote
+from hanlattice.cli.tables import Column, print_table
+from hanlattice.errors import ConfigError, HanlatticeError
+
+if TYPE_CHECKING:
+    from hanlattice.config.settings import Config
+    from hanlattice.tuning import TunedTrial, Tuning, Watcher
+
+
+class Pruner(StrEnum):
+    """How trials are compared during training."""
+
+    median = "median"
+    halving = "halving"
+
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(cls=DottedOptionsCommand)
+def tune(
+    ctx: typer.Context,
+    settings: Annotated[
+        str | None,
+        typer.Argument(
+            help="Settings of all trials: a TOML file, or a settings file of the package, such as flat/weibo.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option(help="Folder of the search.", show_default=False)] = ...,  # type: ignore[assignment]
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LOW..HIGH[:log|:STEP]|NAME=A,B|FILE.toml",
+            help="A setting to search with its range or its values, or a file of these; may be repeated.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Number of trials; 20 if --hours is not given either.")
+    ] = None,
+    hours: Annotated[float | None, typer.Option(help="Stop after this time.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Random seeds; a trial is trained once per seed. 1 by default.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Parallel runs; with more than 1, each has one thread.")] = 1,
+    pruner: Annotated[
+        Pruner | None,
+        typer.Option(help="Stop trials below the median, or all but the best third. median by default."),
+    ] = None,
+    pruning: Annotated[
+        bool, typer.Option("--pruning/--no-pruning", help="Stop trials with a low F1 early.")
+    ] = True,
+    prune_from: Annotated[
+        int | None, typer.Option(min=1, help="First epoch after which a trial may be stopped. 3 by default.")
+    ] = None,
+    search_seed: Annotated[
+        int | None, typer.Option(min=0, help="Random seed of the proposals. 1 by default.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume a search, also with more trials.")] = False,
+    corpora: TrainOption = None,
+    dev: Annotated[
+        str | None, typer.Option(help="Corpus of the F1; by default a tenth of the training corpus.")
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(help="Corpus that best.toml names; a search does not read it.")
+    ] = None,
+    lexicon: Annotated[
+        list[str] | None, typer.Option(help="Word list or compiled lexicon; may be repeated.")
+    ] = None,
+    vectors: Annotated[str | None, typer.Option(help="File of vectors.")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Fine-tune this model (a folder, or default), as in hanlattice train.")
+    ] = None,
+    trust: TrustOption = False,
+    format: Annotated[Format, typer.Option(help="How the table is written.")] = Format.table,  # noqa: A002
+    quiet: QuietOption = False,
+) -> None:
+    """Search for the values of settings with the highest dev F1.
+
+    Each trial trains a model with proposed values. Any other setting can be given as a dotted option, such as
+    --training.epochs 20. A search that was stopped, even by a crash, continues with --resume. The best settings are
+    written to best.toml in the folder, for hanlattice train.
+    """
+    from hanlattice.api import need_torch
+
+    need_torch("searching settings")
+    from hanlattice.tuning import tune as run_search
+
+    named: dict[str, dict[str, Any]] = {
+        "data": {"train": corpora, "dev": dev, "test": test},
+        "lexicon": {"files": lexicon},
+        "vectors": {"path": vectors},
+    }
+    config = _settings(settings, start, ctx.meta["settings"], without_unset(named), trust=trust)
+    _refuse_searched(search or [], ctx.meta["settings"], named)
+    try:
+        with _progress(quiet) as watcher:
+            found = run_search(
+                config,
+                output=output,
+                search=search,
+                trials=trials,
+                hours=hours,
+                seeds=None if seeds is None else seeds_of(seeds),
+                jobs=jobs,
+                pruner=(pruner and str(pruner)) if pruning else "none",
+                prune_from=prune_from,
+                search_seed=search_seed,
+                resume=resume,
+                watcher=watcher,
+            )
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped; to resume: hanlattice tune --output {output} --resume") from None
+    _print(found, format)
+    if found.best_settings is None:
+        failures = [trial.failure for trial in found.trials if trial.failure]
+        reason = failures[0] if failures else "give it more time with --resume"
+        raise HanlatticeError(f"no trial is finished; {reason}")
+    wrote(found.best_settings, quiet=quiet)
+
+
+def _settings(
+    name: str | None, start: str | None, dotted: Mapping[str, str], named: Mapping[str, Any], *, trust: bool
+) -> "Config | None":
+    """The settings of all trials; None if the command line has none, so that a resumed search has its own."""
+    from hanlattice.config.files import load_config, overridden
+
+    if name is None and start is None and not dotted and not named:
+        return None
+    if start is None:
+        return load_config(_file(name), dotted).with_settings(named)
+    if name is not None:
+        raise typer.BadParameter("give settings or --start, not both")
+    from hanlattice.training.fine_tuning import settings_for_fine_tuning
+
+    config = settings_for_fine_tuning(start, trust=trust)
+    words = [*config.lexicon.files, *named.get("lexicon", {}).get("files", ())]
+    return overridden(config, dotted).with_settings({**named, "lexicon": {"files": words}})
+
+
+def _file(name: str | None) -> Path | None:
+    return None if name is None else Path(name) if Path(name).is_file() else preset(name)
+
+
+def _refuse_searched(search: Sequence[str], dotted: Mapping[str, str], named: Mapping[str, Any]) -> None:
+    """
+    Raises:
+        ConfigError: a setting is searched, and set for all trials too.
+    """
+    from hanlattice.config.files import dotted_settings
+    from hanlattice.tuning.space import read_options
+
+    fixed = {name for name, value in dotted_settings(named) if value} | dotted.keys()
+    if twice := [name for name in read_options(search) if name in fixed]:
+        raise ConfigError(f"{twice[0]} is set for all trials and searched too; do one of them")
+
+
+@contextmanager
+def _progress(quiet: bool) -> "Iterator[Watcher]":
+    from rich.console import Console
+
+    from hanlattice.cli.progress import TuningBars, TuningLines
+    from hanlattice.tuning import Silent
+
+    console = Console(stderr=True)
+    if quiet:
+        yield Silent()
+    elif console.is_terminal:
+        with TuningBars(console) as bars:
+            yield bars
+    else:
+        yield TuningLines()
+
+
+def _print(found: "Tuning", format: Format) -> None:  # noqa: A002
+    if format is Format.jsonl:
+        for trial in found.trials:
+            typer.echo(json.dumps(trial.to_dict(), ensure_ascii=False))
+        return
+    names = list(found.trials[0].settings) if found.trials else []
+    titles = ("trial", "dev F1", "epochs", "seconds")
+    columns = [*(Column(title, True) for title in titles), *(Column(name, True) for name in names), Column("state")]
+    cells = [_cells(trial) for trial in found.trials]
+    if format is Format.table:
+        print_table(columns, cells, sys.stdout)
+    else:
+        print_markdown(columns, cells)
+    if found.importance:
+        shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in found.importance.items())
+        typer.echo(f"\nimportance for dev F1 (PED-ANOVA): {shares}")
+
+
+def _cells(trial: "TunedTrial") -> list[str]:
+    from hanlattice.cli.progress import short
+
+    f1 = "" if trial.f1 is None else str(trial.f1)
+    values = [short(value) for value in trial.settings.values()]
+    return [str(trial.number), f1, str(trial.epochs), f"{trial.seconds:.1f}", *values, str(trial.state)]

@@ -1,0 +1,164 @@
+"""Tests of `hanlattice tune`."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+pytest.importorskip("optuna", reason="needs the extra tune")
+
+import tiny
+from compared import ENVIRONMENT, saved, wait_until
+from hanlattice.cli import main
+from hanlattice.config.files import load_config
+from hanlattice.model.digests import CHECKPOINT
+
+
+class Printed(NamedTuple):
+    """The exit status and the output of the command."""
+
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Printed]
+SEARCH = ("--search=training.learning_rate=1e-3..1e-1:log", "--search=encoder.heads=2,3")
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Runs ``hanlattice tune`` with these arguments."""
+
+    def run(*arguments: object) -> Printed:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exit_info:
+            main(["tune", *map(str, arguments)])
+        return Printed(int(exit_info.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+def test_table_markdown_and_json_have_the_same_values(call: Call, tmp_path: Path) -> None:
+    """Of five proposals, some have three heads, which do not divide the width of 20, and fail."""
+    file, folder = saved(tmp_path, "base", tiny.config()), tmp_path / "search"
+    space = tmp_path / "space.toml"
+    space.write_text('training.learning_rate = "1e-3..1e-1:log"\nencoder.heads = [2, 3]\n')
+    common = ["--output", folder, "--trials", 5]
+    first = call(file, *common, "--search", space, "--training.epochs", 2, "--test", "a.bmes")
+    assert first.code == 0, first.err
+    lines = first.err.splitlines()
+    assert [line.split(":")[0] for line in lines[:-1]] == [f"trial {number}" for number in range(1, 6)]
+    assert {"failed" in line for line in lines[:-1]} == {True, False}
+    assert lines[-1] == f"wrote {folder / 'best.toml'}"
+    again = call(*common, "--resume", "--format", "jsonl", "--quiet")
+    assert again.err == ""
+    rows = [json.loads(line) for line in again.out.splitlines()]
+    best = rows[0]
+    settings = load_config(folder / "best.toml")
+    assert settings.training.learning_rate == best["settings"]["training.learning_rate"]
+    assert settings.encoder.settings["heads"] == best["settings"]["encoder.heads"] == 2
+    assert (settings.training.epochs, settings.data.test) == (2, "a.bmes")
+    header, _, *cells = call(*common, "--resume", "--format", "md").out.splitlines()
+    assert header == "| trial | dev F1 | epochs | seconds | training.learning_rate | encoder.heads | state |"
+    assert cells[0].split(" | ")[1] == f"{100 * best['f1']['mean']:.2f} (1)"
+    assert [line.split(" | ")[-1] for line in cells] == [f"{row['state']} |" for row in rows]
+    table = call(*common, "--resume")
+    assert re.split(" {2,}", table.out.splitlines()[1].strip()) == cells[0].strip("| ").split(" | ")
+    assert table.err.splitlines()[0] == "5 trials have ended already"
+
+
+def test_dotted_options_and_named_options_hold_for_all_trials(call: Call, tmp_path: Path) -> None:
+    file, folder = saved(tmp_path, "base", tiny.config()), tmp_path / "search"
+    options = ["--search", "embedding.dropout=0..0.5", "--training.epochs=1", "--seeds", "2", "--trials", 1]
+    found = call(file, "--output", folder, *options, "--dev", tiny.folder() / "corpus.bmes", "--no-pruning")
+    assert found.code == 0, found.err
+    used = load_config(folder / "trials" / "0001" / "2" / "config.toml")
+    assert (used.training.epochs, used.training.seed, used.data.test) == (1, 2, "")
+    assert used.data.dev == str(tiny.folder() / "corpus.bmes")
+    assert load_config(folder / "best.toml").training.seed == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--search", "encoder.headz=2,4"],
+            "--search encoder.headz: encoder 'flat' has no setting 'headz'; did you mean 'heads'?",
+        ),
+        (
+            ["--search", "training.epochs=2..4", "--training.epochs", "3"],
+            "training.epochs is set for all trials and searched too; do one of them",
+        ),
+        (
+            ["--search", "lexicon.files=a,b", "--lexicon", "c"],
+            "lexicon.files is set for all trials and searched too; do one of them",
+        ),
+        ([], "nothing to search; add a setting"),
+        (["--hours", "-1", *SEARCH], "hours must be above 0, not -1"),
+        (["--hours", "1e-9", *SEARCH], "no trial is finished; give it more time with --resume"),
+    ],
+)
+def test_errors_are_one_line(call: Call, tmp_path: Path, arguments: list[str], message: str) -> None:
+    file = saved(tmp_path, "base", tiny.config())
+    found = call(file, "--output", tmp_path / "search", *arguments)
+    assert found.code == 1
+    [line] = found.err.splitlines()
+    assert line.startswith(f"error: {message}")
+
+
+def test_unknown_settings_of_the_package(call: Call, tmp_path: Path) -> None:
+    found = call("flat/weibu", "--output", tmp_path / "search", *SEARCH)
+    assert found.err.startswith("error: the package has no settings 'flat/weibu'; it has flat/weibo")
+
+
+def test_settings_and_start_are_alternatives(call: Call, tmp_path: Path) -> None:
+    found = call("flat/weibo", "--start", "default", "--output", tmp_path / "search", *SEARCH)
+    assert found.code == 2
+    assert "give settings or --start, not both" in " ".join(found.err.split())
+
+
+def test_fine_tuning_is_searched(call: Call, tmp_path: Path) -> None:
+    """The small corpus needs more epochs than the settings say; best.toml says where the weights start."""
+    folder = tmp_path / "search"
+    options = ["--start", tiny.trained(), "--train", tiny.folder() / "corpus.bmes", "--training.least_steps", 12]
+    limits = ["--training.epochs", 1, "--trials", 1, "--prune-from", 1]
+    found = call("--output", folder, *options, *limits, "--search", "training.learning_rate=1e-4..1e-3")
+    assert found.code == 0, found.err
+    assert load_config(folder / "best.toml").training.start == str(tiny.trained())
+    [row] = [
+        json.loads(line)
+        for line in call("--output", folder, "--resume", "--trials", 1, "--format", "jsonl").out.splitlines()
+    ]
+    assert row["epochs"] > 1
+    assert row["f1"]["mean"] > 0.9
+
+
+def test_ctrl_c_prints_one_line(tmp_path: Path) -> None:
+    file, folder = saved(tmp_path, "base", tiny.config(epochs=500)), tmp_path / "search"
+    command = [sys.executable, "-m", "hanlattice", "tune", str(file), "--output", str(folder), *SEARCH[:1]]
+    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_until(lambda: (folder / "trials" / "0001" / "1" / CHECKPOINT).exists())
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=100)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert err == f"error: stopped; to resume: hanlattice tune --output {folder} --resume\n"
+
+
+def test_without_optuna(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['optuna'] = None; from hanlattice.cli import main;"
+        f" main(['tune', 'flat/weibo', '--output', {str(tmp_path / 'search')!r}, '--search', 'encoder.heads=2,4'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "error: a search needs Optuna: pip install 'hanlattice[tune]'\n")
+    assert not (tmp_path / "search").exists()
