@@ -19,6 +19,7 @@ import numpy as np
 import hanlattice
 from hanlattice import corpus
 from hanlattice.document import Document
+from hanlattice.engines.cascade import certainties
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
@@ -27,14 +28,14 @@ from hanlattice.pipeline import NER
 from hanlattice.text.windows import windows
 
 
-def certainties(ner: NER, texts: list[str]) -> np.ndarray:
+def certainties_of(ner: NER, texts: list[str]) -> np.ndarray:
     """For each text, the certainty of the fast model in the window in which it is lowest."""
     settings, engine = ner.config.text, cast(LinearTagger, ner.engine)
     found = []
     for plain in ner.normaliser.all(texts):
         cut = windows(plain.text, settings.window, settings.overlap)
         sentences = ner.reader.read([plain.text[w.start : w.end] for w in cut], ner.lexicon, ner.labels)
-        found.append(min(engine.read(sentences, certainty=True)[1], default=1.0))
+        found.append(min(certainties(engine, sentences)[1], default=1.0))
     return np.array(found)
 
 
@@ -63,7 +64,7 @@ class Answers(NamedTuple):
         gains = np.cumsum((self.fast - self.accurate)[order], 0)  # row k: the fast model answers k + 1 documents
         scores = f1(*(self.accurate.sum(0) + gains).T)
         n = int(np.argmax(np.append(scores < f1(*self.accurate.sum(0)) - lost, True)))
-        return float(np.ceil(self.certainty[order[n]] * 1e4) / 1e4) if n < len(order) else 0.0
+        return float(np.ceil(self.certainty[order[n]] * 1e6) / 1e6) if n < len(order) else 0.0
 
     def described(self, threshold: float) -> str:
         """The share that the fast model answers with a threshold, and the scores."""
@@ -81,7 +82,7 @@ def answers(path: Path, fast: NER, accurate: NER) -> Answers:
     documents = list(corpus.read(path))
     texts = [document.text for document in documents]
     both = (counts(documents, list(ner.pipe(texts))) for ner in (fast, accurate))
-    return Answers(path.name, certainties(fast, texts), *both)
+    return Answers(path.name, certainties_of(fast, texts), *both)
 
 
 def main() -> None:

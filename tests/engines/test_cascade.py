@@ -14,7 +14,7 @@ import hanlattice
 import tiny
 from hanlattice import NER, Document
 from hanlattice.cli import main
-from hanlattice.engines.cascade import Cascade, CascadeSettings
+from hanlattice.engines.cascade import Cascade, CascadeSettings, certainties
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.kernels import library
@@ -56,7 +56,10 @@ def test_each_side_of_the_threshold(ner: NER, fast: NER, accurate: NER) -> None:
     texts = [TEXTS[0], TEXTS[2], TEXTS[4]]
     plain = [ner.normaliser(text).text for text in texts]
     read = fast.reader.read(plain, fast.lexicon, fast.labels)
-    _, certainty = cast(LinearTagger, fast.engine).read(read, certainty=True)
+    found, certainty = certainties(cast(LinearTagger, fast.engine), read)
+    _, probability = cast(LinearTagger, fast.engine).read(read, certainty=True)
+    assert certainty == pytest.approx([p ** (1 / len(text)) for p, text in zip(probability, plain, strict=True)])
+    assert [len(spans) for spans in found] == [len(fast(text).entities) for text in texts]
     engine_of(ner).threshold = limit = float(np.sort(certainty)[1])
     expected = [(fast if sure >= limit else accurate)(text) for text, sure in zip(texts, certainty, strict=True)]
     assert list(ner.pipe(texts)) == expected

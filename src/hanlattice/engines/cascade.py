@@ -35,7 +35,7 @@ class CascadeSettings:
 
     Attributes:
         fast: the fast model: the name of a packaged one, or a folder relative to that of the accurate model.
-        threshold: smallest certainty, the probability of all tags of a window, for which its answer is taken.
+        threshold: smallest certainty of a window for which its answer is taken; see :func:`certainties`.
     """
 
     fast: str
@@ -132,6 +132,15 @@ def _read(
     return reader.read(texts, lexicon, user_labels)
 
 
+def certainties(fast: LinearTagger, sentences: Sentences) -> tuple[list[list[ScoredSpan]], np.ndarray]:
+    """Spans of each window, and the geometric mean over its characters of the probability of its tags.
+
+    A mean does not depend on the length of a window, as the probability of all tags does.
+    """
+    found, probability = fast.read(sentences, certainty=True)
+    return found, probability ** (1 / np.maximum(np.diff(sentences.first_char), 1))
+
+
 class Cascade:
     """The engine of a cascade; it reads :class:`CascadeSentences`.
 
@@ -182,7 +191,7 @@ class Cascade:
         """Spans of each window, with the confidences of the model that found them."""
         if convention:
             return self.accurate.find(sentences[:], convention, batch_size=batch_size)
-        found, certainty = self.fast.read(sentences, certainty=True)
+        found, certainty = certainties(self.fast, sentences)
         hard = np.flatnonzero(certainty < self.threshold).tolist()
         if hard:
             assert isinstance(sentences, CascadeSentences)
