@@ -1,12 +1,17 @@
 """What all tests share: shapes in annotations are checked, one thread, and the folder of real corpora."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 # OpenMP reads these when torch starts: waiting threads that spin would starve the other test processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# A shell starts background jobs with Ctrl-C ignored, and processes that tests start would ignore it too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 from hypothesis import settings
