@@ -119,6 +119,15 @@ def with_conventions(names: Path) -> Config:
     return config(**PLAIN, batch_size=7).with_settings(several)
 
 
+def with_techniques(names: Path) -> Config:
+    """Other names and sentences are drawn too; the losses give each sentence the gradient that it has alone."""
+    loss = {"fgm": 0.5, "r_drop": 1.0, "dropout_samples": 2, "sample_dropout": 0.0, "curriculum": 1}
+    texts = {"replaced_names": 0.5, "joined": 0.3, "joined_with": "random"}
+    return with_conventions(names).with_settings(
+        {"training": {**loss, "learning_rate": 1e-3, "epochs": 2}, "data": texts}
+    )
+
+
 class Stop(Silent):
     def epoch(self, row: dict[str, Any]) -> None:
         raise KeyboardInterrupt
@@ -138,7 +147,7 @@ def alone(place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def printed(place: Path, alone: Path) -> "subprocess.CompletedProcess[str]":
-    """Two processes train ``plain``, ``accumulating`` and ``conventions``, and try to train into ``alone`` again.
+    """Two processes train ``plain``, ``accumulating``, ``conventions`` and ``techniques``, and then into ``alone``.
 
     They also resume ``resumed``, which one process has trained for one epoch.
     """
@@ -151,15 +160,16 @@ def printed(place: Path, alone: Path) -> "subprocess.CompletedProcess[str]":
         train(config(), place / "resumed", "--resume"),
         train(accumulating(accumulate=2), place / "accumulating"),
         train(with_conventions(place / "names.jsonl"), place / "conventions"),
+        train(with_techniques(place / "names.jsonl"), place / "techniques"),
         train(config(), alone),
     )
 
 
 def test_one_process_prints(printed: "subprocess.CompletedProcess[str]") -> None:
     assert printed.returncode == 0, printed.stderr
-    assert printed.stdout.count("dev (best epoch") == 4
-    assert printed.stdout.count("exit status 0") == 8
-    assert printed.stderr.count("documents in") == 4
+    assert printed.stdout.count("dev (best epoch") == 5
+    assert printed.stdout.count("exit status 0") == 10
+    assert printed.stderr.count("documents in") == 5
 
 
 @pytest.mark.usefixtures("printed")
@@ -190,6 +200,12 @@ def test_two_processes_learn_the_same_conventions_as_one(place: Path, tmp_path: 
     whole = api.train(with_conventions(place / "names.jsonl"), output=tmp_path / "alone").folder
     assert_alike(place / "conventions", whole)
     assert_alike(place / "conventions", whole, "conventions.names.shift")
+
+
+@pytest.mark.usefixtures("printed")
+def test_two_processes_use_techniques_as_one(place: Path, tmp_path: Path) -> None:
+    whole = api.train(with_techniques(place / "names.jsonl"), output=tmp_path / "alone").folder
+    assert_alike(place / "techniques", whole)
 
 
 def test_an_output_of_another_run_is_refused(printed: "subprocess.CompletedProcess[str]", alone: Path) -> None:
