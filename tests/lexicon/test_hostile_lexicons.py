@@ -263,8 +263,11 @@ def test_opening_stays_far_below_a_millisecond(tmp_path: Path) -> None:
     assert min(times) < 1e-3
 
 
-def test_a_table_in_which_keys_crowd_is_built_larger(tmp_path: Path) -> None:
-    """So that a search, which looks into a few lines only, finds all words."""
+@pytest.mark.parametrize("level", [LEVELS[0], None] if len(LEVELS) > 1 else [None])
+def test_a_table_in_which_keys_crowd_is_built_larger(level: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search looks into a few lines only, and must find all words."""
+    if level is None:
+        monkeypatch.setattr(trie, "kernels", lambda: None)
     draw = np.random.default_rng(0)
     words = sorted({"".join(map(chr, draw.integers(0x4E00, 0x9FFF, 3))) for _ in range(2000)})
     usual = len(Lexicon(words)._snapshot().layers[0].trie.cells)

@@ -33,7 +33,6 @@ from hanlattice.evaluation.evaluate import evaluate
 from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.inputs.batch import collate
 from hanlattice.inputs.encoded import Sentences
-from hanlattice.inputs.reader import Reader
 from hanlattice.model.digests import CHECKPOINT, digest, record
 from hanlattice.model.folder import GRAPH, SCALE, WEIGHTS, ModelFolder
 from hanlattice.model.weights import load_model
@@ -260,8 +259,7 @@ def _inputs(ner: NER, texts: Sequence[str], names: Sequence[str]) -> dict[str, t
 
 
 def _encoded(ner: NER, texts: Sequence[str]) -> Sentences:
-    reader: Reader = ner.reader
-    return reader.read([ner.normaliser(text).text for text in texts], ner.lexicon)
+    return ner.reader.read([ner.normaliser(text).text for text in texts], ner.lexicon)
 
 
 def _write(traced: _Traced, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import CDLL, c_double, c_int64, c_void_p
+from ctypes import CDLL, c_double, c_int, c_int64, c_void_p
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,7 @@ def opened(level: str) -> CDLL:
     found.trie_search.argtypes = (c_void_p, c_void_p, *(c_int64,) * 5, c_void_p, c_void_p)
     found.trie_count.restype, found.trie_count.argtypes = c_int64, (c_void_p, c_void_p, c_int64, c_void_p, c_int64)
     found.trie_build.restype = c_int64
-    found.trie_build.argtypes = (c_void_p, c_int64, *(c_void_p,) * 3, c_int64)
+    found.trie_build.argtypes = (c_void_p, c_int64, *(c_void_p,) * 3, c_int64, c_int)
     found.wordlist_read.restype = c_int64
     found.wordlist_read.argtypes = (c_void_p, c_int64, c_int64, *(c_void_p,) * 5)
     found.chain_find.restype = c_int64

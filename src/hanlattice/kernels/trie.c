@@ -143,10 +143,10 @@ int64_t trie_count(const uint32_t *codes, const int64_t *offsets, int64_t n, uin
     return count;
 }
 
-/* The slot of a key, which is inserted if it is new; -1 if there is no free slot near its home. */
-static inline int64_t inserted(Cell *cells, int64_t slots, uint64_t key, int64_t home) {
+/* The slot of a key, which is inserted if it is new; -1 if `most_lines` cache lines from its home have no free slot. */
+static inline int64_t inserted(Cell *cells, int64_t slots, uint64_t key, int64_t home, int most_lines) {
     int64_t line = home & -LINE;
-    for (int lines = 0; lines < LINES; lines++) {
+    for (int lines = 0; lines < most_lines; lines++) {
         int64_t free = -1;
         for (int i = LINE - 1; i >= 0; i--) { /* the order of trie.py is from the home slot on */
             const int64_t slot = line | ((home + i) & (LINE - 1));
@@ -163,11 +163,12 @@ static inline int64_t inserted(Cell *cells, int64_t slots, uint64_t key, int64_t
 }
 
 /* Build the trie of n words, none of them empty. `cells` are 0 and `first` is -1, with an element for each first character.
- * Returns the number of distinct words; of equal words the first counts. Returns -1 if a key has no free slot near its
- * home; then the table has to be larger.
+ * Returns the number of distinct words; of equal words the first counts. Returns -1 if a key has no free slot in
+ * `lines` cache lines from its home (at most LINES); then the table has to be larger.
  *
  * GROUP words advance together, one character in each round, so that waiting for memory overlaps. */
-int64_t trie_build(Cell *cells, int64_t slots, int32_t *first, const uint32_t *codes, const int64_t *offsets, int64_t n) {
+int64_t trie_build(Cell *cells, int64_t slots, int32_t *first, const uint32_t *codes, const int64_t *offsets, int64_t n,
+                   int lines) {
     int64_t distinct = 0;
     cells[0].key = 1; /* reserved: no state has the number 0, and no transition has the key 0 */
     for (int64_t low = 0; low < n; low += GROUP) {
@@ -189,7 +190,7 @@ int64_t trie_build(Cell *cells, int64_t slots, int32_t *first, const uint32_t *c
             for (int64_t w = 0; w < size; w++) {
                 if (depth >= length[w]) continue;
                 const uint32_t code = codes[offsets[low + w] + depth];
-                state[w] = inserted(cells, slots, (uint64_t)state[w] << CHARACTER_BITS | code, home[w]);
+                state[w] = inserted(cells, slots, (uint64_t)state[w] << CHARACTER_BITS | code, home[w], lines);
                 if (state[w] < 0) return -1;
                 if (!depth) first[code] = state[w];
                 if (depth + 1 < length[w]) continue;

@@ -108,7 +108,7 @@ class Trie:
             first = np.full(int(codes[offsets[:-1]].max(initial=0)) + 2, -1, np.int32)
             codes, offsets = np.ascontiguousarray(codes), np.ascontiguousarray(offsets, np.int64)
             arrays = (pointer(first), pointer(codes), pointer(offsets))
-            n = library.trie_build(pointer(cells), slots, *arrays, len(lengths))
+            n = library.trie_build(pointer(cells), slots, *arrays, len(lengths), LINES)
             if n < 0:
                 raise _Crowded
             return cls(cells, first, len(lengths), int(lengths.max(initial=0)), n)
