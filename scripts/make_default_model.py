@@ -28,6 +28,7 @@ from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config
 from hanlattice.embeddings.characters import Characters
 from hanlattice.encoders.flat import Flat
+from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.temperature import calibrate, confidences
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
@@ -160,12 +161,8 @@ def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
         shutil.rmtree(output)
     done = calibrate(folder, work / "temperature.jsonl", output)
     before, after = (confidences(weights.load_model(f), documents[FOR_TEMPERATURE:]) for f in (folder, output))
-    return output, (
-        f"Scores of convention `open` are divided by a temperature of {done.temperature:.3f}, which was"
-        f" fitted to {FOR_TEMPERATURE:,} held-out sentences. On the other {len(documents) - FOR_TEMPERATURE:,}"
-        f" held-out sentences the expected calibration error over {len(after.p):,} predicted entities is"
-        f" {after.error:.4f}; without the temperature it is {before.error:.4f}."
-    )
+    others = len(documents) - FOR_TEMPERATURE
+    return output, about_calibration("Scores of convention `open`", done.temperature, others, before, after)
 
 
 def trimmed(ner: NER, bigrams: int, words: int) -> Vocabulary:
@@ -187,6 +184,24 @@ def trimmed(ner: NER, bigrams: int, words: int) -> Vocabulary:
         embedding.bigrams.weight.data = embedding.bigrams.weight[: bigrams + 2].clone()
         encoder.words.table.weight.data = encoder.words.table.weight[: words + 1].clone()
     return ner.vocabulary.first(len(ner.vocabulary.chars), bigrams, words)
+
+
+def about_calibration(scores: str, temperature: float, others: int, before: Confidences, after: Confidences) -> str:
+    """Sentences for a model card.
+
+    Args:
+        scores: what the temperature divides
+        temperature: the fitted temperature
+        others: number of sentences on which the error is measured
+        before: confidences on these sentences without the temperature
+        after: confidences with it
+    """
+    return (
+        f"{scores} are divided by a temperature of {temperature:.3f}, which was fitted to {FOR_TEMPERATURE:,}"
+        f" held-out sentences. On the other {others:,} held-out sentences the expected calibration error over"
+        f" {len(after.p):,} predicted entities is {after.error:.4f}; without the temperature it is"
+        f" {before.error:.4f}."
+    )
 
 
 def packed_lexicon(ner: NER) -> Lexicon:

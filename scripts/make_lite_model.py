@@ -24,7 +24,7 @@ from hanlattice.evaluation.temperature import calibrate, confidences
 from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LITE, VOCABULARY, WEIGHTS
-from make_default_model import FOR_TEMPERATURE, output_of, prepare
+from make_default_model import FOR_TEMPERATURE, about_calibration, output_of, prepare
 
 SETTINGS = Path(hanlattice.__file__).parent / "papers" / "linear" / "open.toml"
 NEEDED = ("open.jsonl", "silver.jsonl", "gazetteer.txt")
@@ -84,12 +84,8 @@ def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
     save_config(config.with_settings({"decoder": {"temperature": 1.0}}), plain / CONFIG)
     done = calibrate(plain, work / "temperature.jsonl", output)
     before, after = (confidences(hanlattice.load(f), documents[FOR_TEMPERATURE:]) for f in (plain, output))
-    return output, (
-        f"Scores are divided by a temperature of {done.temperature:.3f}, which was fitted to {FOR_TEMPERATURE:,}"
-        f" held-out sentences. On the other {len(documents) - FOR_TEMPERATURE:,} held-out sentences the expected"
-        f" calibration error over {len(after.p):,} predicted entities is {after.error:.4f}; without the temperature"
-        f" it is {before.error:.4f}."
-    )
+    others = len(documents) - FOR_TEMPERATURE
+    return output, about_calibration("Scores", done.temperature, others, before, after)
 
 
 def card(folder: Path, corpora: Path, scores: str, calibration: str) -> str:

@@ -2,8 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +16,8 @@ from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import ConfigError, HanlatticeError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from hanlattice.comparison import Row, Watcher
     from hanlattice.config.settings import Config
 
@@ -138,21 +139,11 @@ def seeds_of(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-@contextmanager
-def _progress(quiet: bool) -> "Iterator[Watcher]":
-    from rich.console import Console
-
-    from hanlattice.cli.progress import ComparisonBars, ComparisonLines
+def _progress(quiet: bool) -> "AbstractContextManager[Watcher]":
+    from hanlattice.cli.progress import ComparisonBars, ComparisonLines, watched
     from hanlattice.comparison import Silent
 
-    console = Console(stderr=True)
-    if quiet:
-        yield Silent()
-    elif console.is_terminal:
-        with ComparisonBars(console) as bars:
-            yield bars
-    else:
-        yield ComparisonLines()
+    return watched(quiet, Silent, ComparisonBars, ComparisonLines)
 
 
 _COLUMNS = (

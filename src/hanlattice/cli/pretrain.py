@@ -1,7 +1,5 @@
 """``hanlattice pretrain``: pretrain a character Transformer on raw text, for the embedding ``own``."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +12,8 @@ from hanlattice.cli.options import QuietOption
 from hanlattice.errors import ConfigError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from hanlattice.training.pretrain import Settings, Watcher
 
 app = typer.Typer(add_completion=False)
@@ -173,18 +173,8 @@ def _of_run(output: Path, given: dict[str, Any], named: set[str], texts: list[Pa
     return replace(settings, **{name: given[name] for name in named & MAY_CHANGE})
 
 
-@contextmanager
-def _progress(quiet: bool) -> "Iterator[Watcher]":
-    from rich.console import Console
-
-    from hanlattice.cli.progress import PretrainingBar, PretrainingLines
+def _progress(quiet: bool) -> "AbstractContextManager[Watcher]":
+    from hanlattice.cli.progress import PretrainingBar, PretrainingLines, watched
     from hanlattice.training.pretrain import Silent
 
-    console = Console(stderr=True)
-    if quiet:
-        yield Silent()
-    elif console.is_terminal:
-        with PretrainingBar(console) as bar:
-            yield bar
-    else:
-        yield PretrainingLines()
+    return watched(quiet, Silent, PretrainingBar, PretrainingLines)

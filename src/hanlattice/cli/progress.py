@@ -1,7 +1,9 @@
 """Progress of long commands on stderr: bars on a terminal, lines elsewhere."""
 
 import time
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import typer
 from rich.console import Console
@@ -18,6 +20,27 @@ from rich.progress import (
 if TYPE_CHECKING:
     from hanlattice.comparison.trial import Result, Trial
     from hanlattice.tuning import TunedTrial
+
+
+W = TypeVar("W")  # a watcher
+
+
+@contextmanager
+def watched(
+    quiet: bool,
+    silent: Callable[[], W],
+    bars: Callable[[Console], AbstractContextManager[W]],
+    lines: Callable[[], W],
+) -> Iterator[W]:
+    """The watcher of a long command: bars in a terminal, lines in a file or pipe, nothing with ``--quiet``."""
+    console = Console(stderr=True)
+    if quiet:
+        yield silent()
+    elif console.is_terminal:
+        with bars(console) as watcher:
+            yield watcher
+    else:
+        yield lines()
 
 
 class _Bar:

@@ -1,7 +1,5 @@
 """``hanlattice train``: train a model on a corpus, and write it to a folder."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +10,8 @@ from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_
 from hanlattice.cli.options import QuietOption, TestOption, TrainOption, TrustOption
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from hanlattice.config.settings import Config
     from hanlattice.training import Run, Watcher
 
@@ -103,21 +103,12 @@ def _settings_file(config: Path | None, paper: str | None, resumed: Path | None)
     return config
 
 
-@contextmanager
-def progress(config: "Config", quiet: bool) -> "Iterator[Watcher]":
-    from rich.console import Console
-
-    from hanlattice.cli.progress import TrainingBar, TrainingLines
+def progress(config: "Config", quiet: bool) -> "AbstractContextManager[Watcher]":
+    from hanlattice.cli.progress import TrainingBar, TrainingLines, watched
     from hanlattice.training import Silent
 
-    console = Console(stderr=True)
-    if quiet:
-        yield Silent()
-    elif console.is_terminal:
-        with TrainingBar(config.training.epochs, console) as bar:
-            yield bar
-    else:
-        yield TrainingLines(config.training.epochs)
+    epochs = config.training.epochs
+    return watched(quiet, Silent, lambda console: TrainingBar(epochs, console), lambda: TrainingLines(epochs))
 
 
 def _how_to_resume(output: Path) -> str:

@@ -2,8 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +17,8 @@ from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import ConfigError, HanlatticeError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from hanlattice.config.settings import Config
     from hanlattice.tuning import TunedTrial, Tuning, Watcher
 
@@ -170,21 +171,11 @@ def _refuse_searched(search: Sequence[str], dotted: Mapping[str, str], named: Ma
         raise ConfigError(f"{twice[0]} is set for all trials and searched too; do one of them")
 
 
-@contextmanager
-def _progress(quiet: bool) -> "Iterator[Watcher]":
-    from rich.console import Console
-
-    from hanlattice.cli.progress import TuningBars, TuningLines
+def _progress(quiet: bool) -> "AbstractContextManager[Watcher]":
+    from hanlattice.cli.progress import TuningBars, TuningLines, watched
     from hanlattice.tuning import Silent
 
-    console = Console(stderr=True)
-    if quiet:
-        yield Silent()
-    elif console.is_terminal:
-        with TuningBars(console) as bars:
-            yield bars
-    else:
-        yield TuningLines()
+    return watched(quiet, Silent, TuningBars, TuningLines)
 
 
 def _print(found: "Tuning", format: Format) -> None:  # noqa: A002
