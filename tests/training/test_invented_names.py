@@ -93,4 +93,8 @@ def test_noise_is_normalised_like_a_text_to_predict() -> None:
     assert normalised(noisy, Normaliser()) == noisy
     split = AnnotatedWindow("看见张伟 李明走了", (Span(2, 7, "PER"),))
     assert normalised(split, Normaliser(tidy=True)) == split
+    beside = AnnotatedWindow("听Red  Hello吧", (Span(1, 5, "WORK"), Span(5, 11, "WORK")))
+    assert normalised(beside, Normaliser(tidy=True)) == beside
+    apart = AnnotatedWindow("听Red  Hello吧", (Span(1, 4, "WORK"), Span(6, 11, "WORK")))
+    assert normalised(apart, Normaliser(tidy=True)).text == "听Red Hello吧"
     assert normalised(AnnotatedWindow("好\n", (Span(1, 2, "LOC"),)), Normaliser(tidy=True)).spans == ()

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 
 from hanlattice.config.settings import DataConfig, TextConfig
 from hanlattice.inputs.reader import Reader
 from hanlattice.lexicon import Lexicon
+from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser
 from hanlattice.text.tidy import COMMA, LIST_COMMA
 from hanlattice.training.examples import Example, examples
@@ -140,15 +142,23 @@ def one_draw(
 def normalised(window: AnnotatedWindow, normaliser: Normaliser) -> AnnotatedWindow:
     """The window as the normaliser reads it.
 
-    Names of which nothing is left are dropped. If a blank within a name became a comma, the window stays as it is.
+    Names of which nothing is left are dropped. The window stays as it is if a blank within a name became a comma, or
+    if two names now share a character: of two blanks, one at the end of a name and one at the start of the next, one
+    blank is left.
     """
     plain = normaliser(window.text)
     spans = tuple(span.mapped(plain.normalised) for span in window.spans)
+    if _n_overlaps(spans) > _n_overlaps(window.spans):
+        return window
     for before, after in zip(window.spans, spans, strict=True):
         n_before, n_after = (_n_commas(w[s.start : s.end]) for w, s in ((window.text, before), (plain.text, after)))
         if n_after > n_before:
             return window
     return AnnotatedWindow(plain.text, tuple(span for span in spans if span.start < span.end))
+
+
+def _n_overlaps(spans: Sequence[Span]) -> int:
+    return sum(a.start < b.end and b.start < a.end for a, b in combinations(spans, 2))
 
 
 def _n_commas(text: str) -> int:
