@@ -142,9 +142,9 @@ def one_draw(
 def normalised(window: AnnotatedWindow, normaliser: Normaliser) -> AnnotatedWindow:
     """The window as the normaliser reads it.
 
-    Names of which nothing is left are dropped. The window stays as it is if a blank within a name became a comma, or
-    if two names now share a character: of two blanks, one at the end of a name and one at the start of the next, one
-    blank is left.
+    Names of which nothing is left are dropped. The window stays as it is if a blank within a name became a comma,
+    or if two names now share a character: only one blank is left of two, if a name ends with the first and the next
+    name starts with the second.
     """
     plain = normaliser(window.text)
     spans = tuple(span.mapped(plain.normalised) for span in window.spans)
