@@ -60,7 +60,7 @@ def _sections(command: Any, name: str, level: int) -> Iterator[str]:
 def _table(records: Iterable[tuple[str, str]]) -> str:
     rows = ["| argument or option | meaning |", "|---|---|"]
     for name, meaning in records:
-        name = re.sub(r"<list\[(\w+)\]>", r"<\1>", name).lower() if "<" in name else name
+        name = name.lower() if "<" in name else name
         rows.append(f"| `{name}` | {_escaped(meaning)} |".replace("\n", " "))
     return "\n".join(rows)
 

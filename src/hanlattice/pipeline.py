@@ -193,6 +193,12 @@ class NER:
         return self._overrides.get().convention or self.convention
 
     @property
+    def active_patterns(self) -> "Patterns | None":
+        """The patterns whose entities are found too: of :meth:`using`, else those chosen when loading."""
+        given = self._overrides.get().patterns
+        return self.patterns if given is None else given or None
+
+    @property
     def head(self) -> str:
         """The active convention in the form that an engine expects: empty for the model's default."""
         return self._head_of(self.active_convention)

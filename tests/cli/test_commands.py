@@ -379,6 +379,23 @@ class TestTrain:
         assert done.err == ""
         assert done.out.startswith("dev (best epoch 1")
 
+    def test_labels_can_be_renamed(self, run: Run, world: list[str], tmp_path: Path) -> None:
+        out = tmp_path / "run"
+        done = run("train", *world, "--map", "PER=人, LOC=地", "--training.epochs", 1, "--output", out)
+        assert done.code == 0
+        ner = api.load(out)
+        assert set(ner.labels) == {"人", "地", "ORG"}
+        assert ner.config.data.labels == {"PER": "人", "LOC": "地"}
+        assert {line.partition(" ")[0] for line in done.out.splitlines()} >= {
+            "人",
+            "地",
+            "ORG",
+        }  # dev is renamed too
+        wrong = run("train", *world, "--map", "PERS=人", "--output", tmp_path / "r")
+        one_error(wrong, r"data\.labels renames 'PERS', but the corpora have LOC, ORG, PER")
+        assert not (tmp_path / "r").exists()
+        assert run("train", *world, "--map", "PER=人,PER=名", "--output", tmp_path / "r").code == 2
+
     def test_settings_of_a_file_and_of_a_paper(self, run: Run, world: list[str], tmp_path: Path) -> None:
         settings = file_of(tmp_path / "mine.toml", "[training]\nepochs = 2\nseed = 4\n")
         assert run("train", settings, *world, "--seed", 5, "--output", tmp_path / "run", "--quiet").code == 0

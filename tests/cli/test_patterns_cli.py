@@ -1,11 +1,14 @@
-"""``--patterns`` and ``--today`` of ``predict`` and ``annotate``."""
+"""``--patterns`` and ``--today`` of ``predict``, ``annotate``, ``evaluate`` and ``benchmark``."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import hanlattice
 import tiny
+from hanlattice.benchmark import Throughput, measure_throughput
 from hanlattice.cli import main
 
 TEXT = "李明下周三付3500元"
@@ -50,3 +53,46 @@ def test_annotate(tmp_path: Path, patterns: Path) -> None:
     assert run("annotate", given, output, "--model", model, "--patterns", patterns, "--quiet") == 0
     [row] = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     assert values(row["entities"]) == [("下周三", None), ("3500元", "3500 CNY")]
+
+
+def test_evaluate(tmp_path: Path, patterns: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = tmp_path / "gold.jsonl"
+    dates = [{"start": 2, "end": 5, "label": "DATE"}, {"start": 6, "end": 11, "label": "MONEY"}]
+    gold.write_text(json.dumps({"text": TEXT, "entities": dates}), "utf-8")
+    arguments = ("evaluate", gold, "--model", tiny.two_conventions(), "--format", "json")
+
+    def scored(*options: object) -> tuple[dict[str, Any], str]:
+        assert run(*arguments, *options) == 0
+        out, err = capsys.readouterr()
+        return json.loads(out), err
+
+    without, warning = scored()
+    assert "the gold also has DATE, MONEY" in warning
+    (before,) = without["models"].values()
+    assert len(before["out_of_reach"]) == 2
+    found, warning = scored("--patterns", patterns, "--today", "2024-03-15")
+    assert warning == ""
+    (after,) = found["models"].values()
+    assert after["per_type"]["DATE"]["recall"] == after["per_type"]["MONEY"]["recall"] == 1
+    assert after["out_of_reach"] == []
+    assert f"patterns {patterns}" in found["mode"]
+    (some,) = scored("--patterns", "DATE")[0]["models"].values()
+    assert len(some["out_of_reach"]) == 1
+    assert run(*arguments, "--patterns", "COLOUR") == 1
+    assert "there is no kind 'COLOUR'" in capsys.readouterr().err
+
+
+def test_benchmark(patterns: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured finds regular entities too."""
+    found: list[dict[str, Any]] = []
+
+    def measured(ner: hanlattice.NER, *given: Any) -> Throughput:
+        found.extend(ner(TEXT).to_dict()["entities"])
+        return measure_throughput(ner, *given)
+
+    monkeypatch.setattr("hanlattice.benchmark.measure_throughput", measured)
+    monkeypatch.setattr("hanlattice.cli.benchmark.CHARACTERS", 40)
+    small = ("--lengths=20", "--batch-sizes=1", "--seconds=0.01", "--rounds=1", "--quiet")
+    assert run("benchmark", "--model", tiny.two_conventions(), "--patterns", patterns, *small) == 0
+    assert values(found) == [("下周三", None), ("3500元", "3500 CNY")]
+    assert run("benchmark", "--patterns", tmp_path / "no.toml", *small) == 1

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from hanlattice.errors import HanlatticeError
 
 TEXT = "雷军在北京发布小米14"
 SHARED = ("--model", "--convention", "--engine", "--int8", "--device", "--threads", "--lexicon")
-RULES = ("--force", "--block", "--threshold")
+RULES = ("--force", "--block", "--threshold", "--patterns")
 Result = tuple[int, str, str]
 
 
@@ -44,6 +45,21 @@ def gold(tmp_path: Path) -> Path:
 def test_commands_that_run_a_model_share_their_options(command: str, run: Callable[..., Result]) -> None:
     help_ = run(command, "--help")[1].split()
     assert [option for option in (*SHARED, *RULES) if option not in help_] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [(name,) for name in COMMANDS if name not in ("lexicon", "vectors")]
+    + [("lexicon", "build"), ("lexicon", "match"), ("vectors", "train")],
+    ids=" ".join,
+)
+def test_help_shows_no_types_of_python(command: tuple[str, ...], run: Callable[..., Result]) -> None:
+    shown = run(*command, "--help")[1]
+    assert re.findall(r"<(?:list|tuple|int,)|Path\]|[{}]|\[\[|…\.\.\.", shown) == []
+    usage = shown.partition("\n\n")[0].split()[len(command) + 3 :]  # without "Usage: hanlattice COMMAND [OPTIONS]"
+    assert all(argument.strip("[]").isupper() for argument in usage)
+    for argument in usage:  # each is explained below the usage line
+        assert shown.count(argument) > 1
 
 
 @pytest.mark.parametrize("command", ["calibrate", "export", "info", "explain", "select"])

@@ -75,7 +75,19 @@ def _command(name: str) -> Any:
     app.rich_markup_mode = None
     command = get_command(app)
     command.name = name
+    _show_arguments_as_written(command)
     return command
+
+
+def _show_arguments_as_written(command: Any) -> None:
+    """In ``--help``, show the metavar of an argument as it is; typer adds brackets, dots and ``<list[Path]>``."""
+    for inner in getattr(command, "commands", {}).values():
+        _show_arguments_as_written(inner)
+    for parameter in command.params:
+        if parameter.param_type_name == "argument" and parameter.metavar:
+            written = parameter.metavar
+            parameter.get_usage_pieces = lambda ctx, written=written: [written]
+            parameter.display_type_rich = lambda ctx: ""
 
 
 def _app(**settings: Any) -> typer.Typer:

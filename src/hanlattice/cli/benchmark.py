@@ -19,10 +19,12 @@ from hanlattice.cli.options import (
     LexiconOption,
     ModelArgument,
     ModelOption,
+    PatternsOption,
     QuietOption,
     ThreadsOption,
     ThresholdOption,
     TrustOption,
+    chosen_patterns,
     following,
     load_model,
     model_path,
@@ -52,6 +54,7 @@ def benchmark(
     force: ForceOption = None,
     block: BlockOption = None,
     threshold: ThresholdOption = 0.0,
+    patterns: PatternsOption = None,
     seconds: Annotated[float, typer.Option(min=0.01, help="Time for each measurement.")] = 1.0,
     against: Annotated[
         str | None,
@@ -85,6 +88,7 @@ def benchmark(
     sizes, batches = _numbers(lengths, "--lengths"), _numbers(batch_sizes, "--batch-sizes")
     if format not in ("table", "jsonl"):
         raise HanlatticeError(f"--format must be table or jsonl, not {format!r}")
+    regular = chosen_patterns(patterns, None)
     settings = {
         "model_folder": model_path(one_model(argument, model)),
         "device": device,
@@ -92,6 +96,7 @@ def benchmark(
         "threads": threads,
         "int8": int8 or None,
         "convention": convention or "",
+        "patterns": patterns,
         "trust": trust,
     }
     ner = load_model(
@@ -110,7 +115,7 @@ def benchmark(
         typer.echo(f"{type(ner.engine).__name__}, {threads or 'all'} threads", err=True)
     if against is not None:
         others = other_taggers([name.strip() for name in against.split(",")])
-        with following(ner, force, block, threshold):
+        with following(ner, force, block, threshold, regular):
             ratios = [
                 ratio
                 for n in sizes
@@ -118,7 +123,7 @@ def benchmark(
             ]
         _print_ratios(text.name if text else "generated text", ratios, format)
         return
-    with following(ner, force, block, threshold):
+    with following(ner, force, block, threshold, regular):
         speeds = [measure_throughput(ner, texts[n], size, seconds) for n in sizes for size in batches]
         latencies = [measure_latency(ner, texts[n][:200], seconds) for n in sizes]
     startup = measure_startup(settings, texts[sizes[0]][:500])

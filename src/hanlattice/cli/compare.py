@@ -49,7 +49,8 @@ def compare(
     dev: Annotated[str | None, typer.Option(help="Corpus on which the best epoch is chosen.")] = None,
     test: TestOption = None,
     lexicon: Annotated[
-        list[str] | None, typer.Option(help="Word list or compiled lexicon for all systems; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Word list or compiled lexicon for all systems; may be repeated."),
     ] = None,
     vectors: Annotated[str | None, typer.Option(help="File of vectors for all systems.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Parallel runs; with more than 1, each has one thread.")] = 1,

@@ -15,13 +15,15 @@ app = typer.Typer(add_completion=False)
 def distill(
     ctx: typer.Context,
     texts: Annotated[
-        list[Path], typer.Argument(help="Raw text: files with one paragraph per line; .xz is read too.")
+        list[Path],
+        typer.Argument(metavar="FILE…", help="Raw text: files with one paragraph per line; .xz is read too."),
     ],
     output: Annotated[Path, typer.Option(help="Folder of the student.", show_default=False)],
     teacher: Annotated[
         list[str],
         typer.Option(
-            help="Folder of a teacher, or default for the packaged model; may be repeated, then teachers vote."
+            metavar="MODEL",
+            help="Folder of a teacher, or default for the packaged model; may be repeated, then teachers vote.",
         ),
     ] = ["default"],  # noqa: B006  # typer copies it
     paper: Annotated[str, typer.Option(help="Settings file of the package for the student.")] = "linear/msra",
@@ -32,7 +34,8 @@ def distill(
     dev: Annotated[str | None, typer.Option(help="Corpus on which the best epoch is chosen.")] = None,
     test: TestOption = None,
     lexicon: Annotated[
-        list[str] | None, typer.Option(help="Word list or compiled lexicon of the student; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Word list or compiled lexicon of the student; may be repeated."),
     ] = None,
     characters: Annotated[int, typer.Option(min=1, help="Characters of each file that are read.")] = 1_000_000,
     held_out: Annotated[

@@ -22,15 +22,20 @@ from hanlattice.cli.options import (
     ForceOption,
     Int8Option,
     LexiconOption,
+    MapOption,
     ModelOption,
+    PatternsOption,
     QuietOption,
     SchemeOption,
     ThreadsOption,
     ThresholdOption,
+    TodayOption,
     TrustOption,
+    chosen_patterns,
     following,
     load_model,
     model_path,
+    renamed_labels,
     with_model,
     wrote,
 )
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
     from hanlattice.evaluation.evaluate import Evaluation
     from hanlattice.evaluation.scores import Report, Score
     from hanlattice.evaluation.significance import Comparison
+    from hanlattice.patterns import Patterns
     from hanlattice.pipeline import NER
     from hanlattice.spans import Span
 
@@ -111,9 +117,11 @@ def evaluate(
     format: Annotated[Format, typer.Option(help="How scores are written.")] = Format.table,  # noqa: A002
     from_: Annotated[str | None, typer.Option("--from", help="Format of FILE; detected by default.")] = None,
     scheme: SchemeOption = None,
-    rename: Annotated[str, typer.Option("--map", help="Rename gold labels, such as NR=PER,NS=LOC.")] = "",
+    rename: MapOption = "",
     lexicon: LexiconOption = None,
     threshold: ThresholdOption = 0.0,
+    patterns: PatternsOption = None,
+    today: TodayOption = None,
     force: ForceOption = None,
     block: BlockOption = None,
     engine: EngineOption = Engine.auto,
@@ -125,7 +133,9 @@ def evaluate(
     ] = None,
     train: Annotated[
         list[str] | None,
-        typer.Option(help="Training corpus: the page shows scores by frequency in it; may be repeated."),
+        typer.Option(
+            metavar="FILE", help="Training corpus: the page shows scores by frequency in it; may be repeated."
+        ),
     ] = None,
     thresholds: Annotated[str, typer.Option(help="Also print scores at these thresholds, such as 0,0.5,0.9.")] = "",
     batch_size: BatchSizeOption = 32,
@@ -140,7 +150,7 @@ def evaluate(
     """
     model, (file,) = with_model(arguments, model, "FILE")
     model = model or PACKAGED
-    names, steps = _renaming(rename), _steps(thresholds)
+    names, steps, regular = renamed_labels(rename), _steps(thresholds), chosen_patterns(patterns, today)
     if errors is not None and errors.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{errors}: name a page, such as report.html", param_hint="--errors")
     documents = _documents(file, from_, scheme, strict)
@@ -149,10 +159,10 @@ def evaluate(
     load = partial_function(
         load_model, lexicons=lexicon or [], engine=engine, int8=int8, device=device, threads=threads, trust=trust
     )
-    ners = [_loaded(load, name, other or convention, gold) for name, other in models]
+    ners = [_loaded(load, name, other or convention, gold, regular) for name, other in models]
     evaluations = []
     for ner in ners:
-        with following(ner, force, block):
+        with following(ner, force, block, patterns=regular):
             evaluations.append(
                 _evaluation(ner, documents, gold, batch_size, keep_lattices=errors is not None, quiet=quiet)
             )
@@ -161,7 +171,9 @@ def evaluate(
         title: _result(evaluation, documents, threshold, steps, partial)
         for title, evaluation in zip(titles, evaluations, strict=True)
     }
-    mode = _mode(gold, strict=strict, partial=partial, convention=convention, threshold=threshold)
+    mode = _mode(
+        gold, strict=strict, partial=partial, convention=convention, threshold=threshold, patterns=patterns
+    )
     if errors is not None:
         report = results[titles[0]].report
         _write_page(
@@ -200,22 +212,17 @@ def _steps(text: str) -> list[float]:
     return steps
 
 
-def _renaming(text: str) -> dict[str, str]:
-    names = {}
-    for pair in filter(None, text.split(",")):
-        old, equals, new = (part.strip() for part in pair.partition("="))
-        if not (old and equals and new):
-            raise typer.BadParameter(f"{pair!r} is not a pair; write OLD=NEW,OLD=NEW", param_hint="--map")
-        names[old] = new
-    return names
-
-
 def _loaded(
-    load: "Callable[..., NER]", model: str, convention: str | None, gold: "Sequence[Sequence[Span]]"
+    load: "Callable[..., NER]",
+    model: str,
+    convention: str | None,
+    gold: "Sequence[Sequence[Span]]",
+    patterns: "Patterns | None",
 ) -> "NER":
-    """A model; warns about gold labels that it does not have."""
+    """A model; warns about gold labels that neither the model nor the patterns have."""
     ner = load(model, convention=convention)
-    unknown = sorted({span.label for spans in gold for span in spans} - set(ner.labels))
+    known = {*ner.labels, *(() if patterns is None else patterns.labels)}
+    unknown = sorted({span.label for spans in gold for span in spans} - known)
     if unknown:
         typer.echo(
             f"warning: {model} has the labels {', '.join(ner.labels)}, but the gold also has {', '.join(unknown)},"
@@ -280,7 +287,13 @@ def _result(
 
 
 def _mode(
-    gold: "Sequence[Sequence[Span]]", *, strict: bool, partial: bool, convention: str | None, threshold: float
+    gold: "Sequence[Sequence[Span]]",
+    *,
+    strict: bool,
+    partial: bool,
+    convention: str | None,
+    threshold: float,
+    patterns: str | None,
 ) -> str:
     """How the scores were computed, in one line."""
     parts = [
@@ -288,6 +301,7 @@ def _mode(
         f"{sum(map(len, gold)):,} gold entities read {'strictly' if strict else 'leniently'}",
         "partial matches" if partial else "exact matches",
         *([f"convention {convention}"] if convention else []),
+        *([f"patterns {patterns}"] if patterns else []),
         *([f"entities of at least {threshold:g}"] if threshold else []),
     ]
     return ", ".join(parts)

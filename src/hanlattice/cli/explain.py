@@ -16,7 +16,7 @@ SENTENCE = "李明去了南京市长江大桥"
 
 
 def explain(
-    text: Annotated[str, typer.Argument(help="The text; an example by default.")] = SENTENCE,
+    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="The text; an example by default.")] = SENTENCE,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Picture (.svg), page (.html) or numbers (.json) to write."),

@@ -17,7 +17,8 @@ def export(
     onnx: Annotated[bool, typer.Option("--onnx", help="For ONNX Runtime, the only target so far.")] = True,
     int8: Annotated[bool, typer.Option("--int8", help="Multiply with int8 weights; needs --dev.")] = False,
     dev: Annotated[
-        list[str] | None, typer.Option(help="Corpus on which the loss of F1 by int8 is measured; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Corpus on which the loss of F1 by int8 is measured; may be repeated."),
     ] = None,
     most_lost: Annotated[
         float,

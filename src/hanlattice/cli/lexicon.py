@@ -34,7 +34,7 @@ def build(
 
 
 @app.command()
-def info(file: Annotated[Path, typer.Argument(help="A word list, or a compiled lexicon.")]) -> None:
+def info(file: Annotated[Path, typer.Argument(metavar="FILE", help="A word list, or a compiled lexicon.")]) -> None:
     """Count the words of a lexicon by length and by label."""
     from collections import Counter
 
@@ -50,7 +50,7 @@ def info(file: Annotated[Path, typer.Argument(help="A word list, or a compiled l
 
 @app.command()
 def match(
-    file: Annotated[Path, typer.Argument(help="A word list, or a compiled lexicon.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A word list, or a compiled lexicon.")],
     text: Annotated[
         str, typer.Argument(metavar="TEXT|-", help="The text to search; - is stdin, one text per line.")
     ],

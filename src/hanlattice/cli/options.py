@@ -36,7 +36,8 @@ ModelOption = Annotated[
     typer.Option("--model", help=f"Folder of a model, or {PACKAGED} for the packaged one, which is the default."),
 ]
 LexiconOption = Annotated[
-    list[Path] | None, typer.Option("--lexicon", help="Words to add to the model's lexicon; may be repeated.")
+    list[Path] | None,
+    typer.Option("--lexicon", metavar="FILE", help="Words to add to the model's lexicon; may be repeated."),
 ]
 ConventionOption = Annotated[
     str | None,
@@ -89,6 +90,9 @@ BlockOption = Annotated[
         help="A text that is never an entity, or never one with this label; may be repeated.",
     ),
 ]
+MapOption = Annotated[
+    str, typer.Option("--map", metavar="OLD=NEW,…", help="Rename labels of the corpus, such as NR=PER,NS=LOC.")
+]
 BatchSizeOption = Annotated[int, typer.Option("--batch-size", min=1, help="Texts per batch.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")]
 SchemeOption = Annotated[
@@ -102,7 +106,9 @@ UnitsOption = Annotated[
     str | None,
     typer.Option("--units", help="Unit of offsets: characters, utf16 or bytes; characters by default."),
 ]
-TrainOption = Annotated[list[str] | None, typer.Option("--train", help="Training corpus; may be repeated.")]
+TrainOption = Annotated[
+    list[str] | None, typer.Option("--train", metavar="FILE", help="Training corpus; may be repeated.")
+]
 TestOption = Annotated[str | None, typer.Option("--test", help="Corpus on which the best epoch is scored.")]
 
 
@@ -202,6 +208,22 @@ def load_model(
         if len(words):
             ner.lexicon.update(words.entries(), source=path)
     return ner
+
+
+def renamed_labels(text: str) -> dict[str, str]:
+    """The new labels by the old ones of ``--map``.
+
+    Raises:
+        typer.BadParameter: a part is not a pair, or a label is renamed twice.
+    """
+    names: dict[str, str] = {}
+    for pair in filter(None, text.split(",")):
+        old, equals, new = (part.strip() for part in pair.partition("="))
+        if not (old and equals and new):
+            raise typer.BadParameter(f"{pair!r} is not a pair; write OLD=NEW,OLD=NEW", param_hint="--map")
+        if names.setdefault(old, new) != new:
+            raise typer.BadParameter(f"{old} is renamed to {names[old]} and to {new}", param_hint="--map")
+    return names
 
 
 def forced(given: Sequence[str] | None) -> dict[str, str]:

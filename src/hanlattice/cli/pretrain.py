@@ -48,7 +48,8 @@ class Device(StrEnum):
 def pretrain(
     ctx: typer.Context,
     texts: Annotated[
-        list[Path] | None, typer.Argument(help="Plain text or .xz, one paragraph a line.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="[FILE…]", help="Plain text or .xz, one paragraph a line.", show_default=False),
     ] = None,
     output: Annotated[
         Path, typer.Option(help="Folder of the run and of the pretrained model.", show_default=False)

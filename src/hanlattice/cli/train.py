@@ -7,7 +7,7 @@ import typer
 
 from hanlattice.cli import Interrupted
 from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_unset
-from hanlattice.cli.options import QuietOption, TestOption, TrainOption, TrustOption
+from hanlattice.cli.options import MapOption, QuietOption, TestOption, TrainOption, TrustOption, renamed_labels
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -22,7 +22,9 @@ app = typer.Typer(add_completion=False)
 @app.command(cls=DottedOptionsCommand)
 def train(
     ctx: typer.Context,
-    config: Annotated[Path | None, typer.Argument(help="Settings in TOML.", show_default=False)] = None,
+    config: Annotated[
+        Path | None, typer.Argument(metavar="[SETTINGS]", help="Settings in TOML.", show_default=False)
+    ] = None,
     output: Annotated[Path, typer.Option(help="Folder of the model.", show_default=False)] = ...,  # type: ignore[assignment]
     paper: Annotated[str | None, typer.Option(help="Settings file of the package, such as flat/weibo.")] = None,
     corpora: TrainOption = None,
@@ -31,9 +33,13 @@ def train(
         typer.Option(help="Corpus on which the best epoch is chosen; by default a tenth of the training corpus."),
     ] = None,
     test: TestOption = None,
+    rename: MapOption = "",
     lexicon: Annotated[
         list[str] | None,
-        typer.Option(help="Word list or compiled lexicon; may be repeated. By default the words of the vectors."),
+        typer.Option(
+            metavar="FILE",
+            help="Word list or compiled lexicon; may be repeated. By default the words of the vectors.",
+        ),
     ] = None,
     vectors: Annotated[
         str | None, typer.Option(help="File of vectors; by default the vectors of the package.")
@@ -69,7 +75,7 @@ def train(
     else:
         base = load_config(file, ctx.meta["settings"])
     named: dict[str, dict[str, Any]] = {
-        "data": {"train": corpora, "dev": dev, "test": test},
+        "data": {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None},
         "lexicon": {"files": lexicon},
         "vectors": {"path": vectors},
         "training": {"seed": seed, "start": start},

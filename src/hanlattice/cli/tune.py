@@ -39,6 +39,7 @@ def tune(
     settings: Annotated[
         str | None,
         typer.Argument(
+            metavar="[SETTINGS]",
             help="Settings of all trials: a TOML file, or a settings file of the package, such as flat/weibo.",
             show_default=False,
         ),
@@ -81,7 +82,7 @@ def tune(
         str | None, typer.Option(help="Corpus that best.toml names; a search does not read it.")
     ] = None,
     lexicon: Annotated[
-        list[str] | None, typer.Option(help="Word list or compiled lexicon; may be repeated.")
+        list[str] | None, typer.Option(metavar="FILE", help="Word list or compiled lexicon; may be repeated.")
     ] = None,
     vectors: Annotated[str | None, typer.Option(help="File of vectors.")] = None,
     start: Annotated[

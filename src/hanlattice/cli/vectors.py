@@ -30,24 +30,34 @@ ByKind = tuple[int, int, int]  # a number for characters, bigrams and words
 @app.command()
 def train(
     texts: Annotated[
-        list[Path], typer.Argument(help="Plain text, .xz or .gz, one paragraph per line.", show_default=False)
+        list[Path],
+        typer.Argument(metavar="FILE…", help="Plain text, .xz or .gz, one paragraph per line.", show_default=False),
     ],
     output: Annotated[Path, typer.Option(help="File to write, safetensors in float16.", show_default=False)],
     lexicon: Annotated[
         list[Path] | None,
-        typer.Option(help="Words for segmentation; may be repeated. Without it, no word vectors are trained."),
+        typer.Option(
+            metavar="FILE", help="Words for segmentation; may be repeated. Without it, no word vectors are trained."
+        ),
     ] = None,
     exclude: Annotated[
         list[Path] | None,
-        typer.Option(help="Test corpus: paragraphs that share 20 consecutive characters with it are left out."),
+        typer.Option(
+            metavar="FILE",
+            help="Test corpus: paragraphs that share 20 consecutive characters with it are left out.",
+        ),
     ] = None,
     dimension: Annotated[int, typer.Option(min=1, help="Dimension of the vectors.")] = 50,
-    epochs: Annotated[ByKind, typer.Option(help="Passes over the text for characters, bigrams, words.")] = (
+    epochs: Annotated[
+        ByKind, typer.Option(metavar="N N N", help="Passes over the text for characters, bigrams, words.")
+    ] = (
         EPOCHS["chars"],
         EPOCHS["bigrams"],
         EPOCHS["words"],
     ),
-    min_count: Annotated[ByKind, typer.Option(help="Minimum frequency of characters, bigrams, words.")] = (
+    min_count: Annotated[
+        ByKind, typer.Option(metavar="N N N", help="Minimum frequency of characters, bigrams, words.")
+    ] = (
         MIN_COUNT["chars"],
         MIN_COUNT["bigrams"],
         MIN_COUNT["words"],
@@ -113,7 +123,9 @@ def convert(
 
 
 @app.command()
-def info(file: Annotated[Path, typer.Argument(help="A file of vectors.", show_default=False)]) -> None:
+def info(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of vectors.", show_default=False)],
+) -> None:
     """Print the contents of a file of vectors, and how they were made."""
     vectors = VectorSet.load(file)
     for kind, of_kind in vectors.kinds().items():

@@ -68,6 +68,7 @@ class DataConfig(_Ranged):
         test: file to score the saved model on, or empty.
         format: file format, detected if empty.
         scheme: tag scheme of the files, detected if empty.
+        labels: labels to rename in train, dev and test, such as ``NS = "LOC"``.
         dev_share: share of the first training corpus that becomes dev if there is no dev file.
         drop: skip and count annotations that cannot be read, instead of raising an error.
         exclude: corpora; documents of train that share 20 consecutive characters with them are left out.
@@ -98,6 +99,7 @@ class DataConfig(_Ranged):
     test: str = ""
     format: str = ""
     scheme: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
     dev_share: float = ranged(0.1, Range(0, 1, without_least=True, without_most=True))
     drop: bool = False
     exclude: tuple[str, ...] = ()

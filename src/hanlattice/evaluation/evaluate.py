@@ -6,7 +6,7 @@ without it.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from hanlattice.document import Document
 from hanlattice.evaluation.calibration import Confidences
@@ -14,6 +14,9 @@ from hanlattice.evaluation.recall_bound import unreachable, with_upper_bound
 from hanlattice.evaluation.scores import Report, evaluate_spans
 from hanlattice.pipeline import BATCH, NER
 from hanlattice.spans import Span
+
+if TYPE_CHECKING:
+    from hanlattice.patterns import Patterns
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,19 @@ class Evaluation:
 
         Args:
             gold: the gold spans of each document, if they are not those of ``documents``.
-            upper_bound: find the gold spans that the model cannot predict; takes about as long as predicting.
+            upper_bound: find the gold spans that neither the model nor its patterns can predict; takes about as
+                long as predicting.
             keep_lattices: keep the lattice of each predicted document, which takes memory.
             progress: wraps the stream of predicted documents, for instance in a progress bar.
         """
         texts = [document.text for document in documents]
         gold = [document.spans for document in documents] if gold is None else gold
         lost = list(unreachable(ner, texts, gold)) if upper_bound else []
+        if ner.active_patterns and any(lost):
+            lost = [_not_found_by(ner.active_patterns, *row) for row in zip(texts, lost, strict=True)]
         found = progress(ner.pipe(texts, batch_size=batch_size))
-        return cls(gold, [d if keep_lattices else replace(d, read_lattice=None) for d in found], lost)
+        predicted = [d if keep_lattices else replace(d, read_lattice=None) for d in found]
+        return cls(gold, predicted, lost)
 
     def spans(self, threshold: float = 0.0) -> list[list[Span]]:
         """The predicted spans of each document whose score is at least ``threshold``; no score counts as 0."""
@@ -72,6 +79,12 @@ class Evaluation:
     def confidences(self) -> Confidences:
         """The confidence of each predicted entity, and whether the entity is correct."""
         return Confidences.of(self.gold, self.predicted)
+
+
+def _not_found_by(patterns: "Patterns", text: str, spans: Sequence[Span]) -> list[Span]:
+    """The spans of a text without those that patterns find."""
+    found = {entity.span for entity in patterns.find(text)}
+    return [span for span in spans if span not in found]
 
 
 def evaluate(ner: NER, documents: Sequence[Document], *, partial: bool = False, upper_bound: bool = True) -> Report:

@@ -125,6 +125,11 @@ class Patterns:
         """The same patterns for another given day; for None, these."""
         return self if today is None else replace(self, today=today)
 
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels of the entities that these patterns find."""
+        return self._labels | {pattern.label for pattern in self.own}
+
     def find(self, text: str) -> tuple[Entity, ...]:
         """The regular entities of a text, in order and without overlaps. Their score is 1."""
         plain = normalised(text)

@@ -1,6 +1,6 @@
 """The corpora of a run: read, split, and without documents that dev or an excluded corpus shares."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -53,14 +53,21 @@ def load_corpora(config: Config) -> Corpora:
     misses.
 
     Raises:
-        ConfigError: no training corpus is named.
+        ConfigError: no training corpus is named, or no corpus has a label that ``data.labels`` renames.
         DataError: a corpus is empty or cannot be read, or a training corpus has no entity.
     """
     data, settings = config.data, further_corpora(config)
     _check_names(config, settings)
     defects: list[Defect] = []
-    read = partial(_read, config=config, defects=defects)
-    banned = _shared(document for path in data.exclude for document in read(path))
+    read_as_is = partial(_read, config=config, defects=defects)
+    seen: set[str] = set()
+
+    def read(path: str) -> list[Document]:
+        documents = read_as_is(path)
+        seen.update(entity.label for document in documents for entity in document.entities)
+        return _relabelled(documents, data.labels)
+
+    banned = _shared(document for path in data.exclude for document in read_as_is(path))
     train, n_leaked = _without(banned, read(data.train[0]))
     dev = read(data.dev) if data.dev else []
     test = read(data.test) if data.test else []
@@ -72,9 +79,10 @@ def load_corpora(config: Config) -> Corpora:
     for path in data.train[1:]:
         kept, n_shared = _without(banned, read(path))
         found.train, found.n_leaked = [*found.train, *kept], found.n_leaked + n_shared
+    _check_renamed(data.labels, seen)
     for name, kind in settings.items():
         for path in kind.corpus:
-            kept, n_shared = _without(banned, _relabelled(read(path), kind.labels))
+            kept, n_shared = _without(banned, _relabelled(read_as_is(path), kind.labels))
             found.further[name], found.n_leaked = [*found.further[name], *kept], found.n_leaked + n_shared
     if data.outermost:
         _keep_outermost(found)
@@ -108,6 +116,16 @@ def _check_names(config: Config, settings: Mapping[str, AuxiliaryConfig]) -> Non
         if not kind.corpus:
             table = "conventions" if name in config.conventions else "auxiliary"
             raise ConfigError(f"{table}.{name}.corpus is empty: name a file, or remove {name!r}")
+
+
+def _check_renamed(labels: Mapping[str, str], seen: Set[str]) -> None:
+    """
+    Raises:
+        ConfigError: a label to rename is not among those that were ``seen``.
+    """
+    for old in labels:
+        if old not in seen:
+            raise ConfigError(f"data.labels renames {old!r}, but the corpora have {', '.join(sorted(seen))}")
 
 
 def _check_entities(found: Corpora, config: Config, settings: Mapping[str, AuxiliaryConfig]) -> None:

@@ -26,6 +26,7 @@ _FIXED = {
     "data.dev": "all trials are scored on the same corpus",
     "data.dev_share": "all trials are scored on the same corpus",
     "data.test": "a search does not read test",
+    "data.labels": "all trials are scored on the same labels",
 }
 
 
