@@ -1,11 +1,14 @@
 """The mutation tests themselves: faults that can be put in, and operators that change what they say."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from mutation.chosen import FAULTS
 from mutation.equivalent import EQUIVALENT
 from mutation.operators import mutants
-from mutation.run import PACKAGE, chosen, generated, stages_for, tried
+from mutation.run import PACKAGE, Outcome, State, check_sound, chosen, generated, stages_for, tried
 
 SOURCE = '''
 def share(part: int, whole: int = 2) -> float:
@@ -78,3 +81,21 @@ def test_tests_of_a_module() -> None:
     stages = stages_for("decoders/tagging.py")
     assert any("oracles" in stage for stage in stages)
     assert stages_for("spans.py") == ("tests/test_spans.py",)
+
+
+def test_a_run_continues_with_what_was_not_noticed(tmp_path: Path) -> None:
+    first, second, third = chosen()[:3]
+    state = State(tmp_path / "state.jsonl")
+    state.add(Outcome(first, "test_a", 1.0))
+    state.add(Outcome(second, None, 1.0))
+    state = State(tmp_path / "state.jsonl")
+    assert state.outcome(first) == Outcome(first, "test_a", 1.0)
+    assert state.outcome(second) is None
+    assert state.outcome(third) is None
+    assert state.outcome(replace(first, change=lambda source: source + b"#")) is None
+
+
+def test_a_test_that_fails_without_a_fault_counts_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_wrong.py").write_text("def test_wrong():\n    assert False\n")
+    with pytest.raises(RuntimeError, match="fails on the sound package"):
+        check_sound(str(tmp_path / "test_wrong.py"), "")
