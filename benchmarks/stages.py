@@ -52,8 +52,8 @@ class Stages:
         assert isinstance(engine, NativeTagger)
         for owner, name, stage in (
             (Normaliser, "all", "normalise"),
-            (pipeline, "windows", "cut into windows"),
-            (ner.lexicon, "match_batch", "match the lexicon"),
+            (pipeline, "windows_of_texts", "cut into windows"),
+            (ner.lexicon, "match_codes", "match the lexicon"),
             (ner.reader, "read", "read"),
             (engine.flat, "read", "encoder"),
             *((chain, "read", "tags") for chain in engine.chains.values()),

@@ -10,7 +10,7 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.postprocessing import apply_rules, entities_of, merge_windows, plain_entities, trim_edges
 from hanlattice.spans import ScoredSpan
 from hanlattice.text.normalise import Normaliser
-from hanlattice.text.windows import merge, windows
+from hanlattice.text.windows import merge, windows, windows_of_texts
 
 TEXT = "李明在北京"
 SPANS = [ScoredSpan(0, 2, "PER", 0.9), ScoredSpan(3, 5, "LOC", 0.6)]
@@ -79,28 +79,60 @@ def test_spans_of_windows_are_merged_as_their_definition_says(data: st.DataObjec
 
 @given(
     places=st.lists(st.tuples(st.integers(0, 11), st.integers(1, 4)), max_size=4, unique=True),
-    text=st.sampled_from(
-        ["李明在北京的三里屯工作", "李明，在北京。《三里》A", "㍿李明在北京三里屯", "李明 在北京三里屯工作"]
+    texts=st.lists(
+        st.sampled_from(
+            ["李明在北京的三里屯工作", "李明，在北京。《三里》A", "㍿李明在北京三里屯", "李明 在北京三里屯", ""]
+        ),
+        min_size=1,
+        max_size=3,
     ),
+    size=st.sampled_from([6, 60]),
 )
-def test_plain_entities_are_what_the_steps_one_by_one_give(places: list[tuple[int, int]], text: str) -> None:
-    plain = Normaliser(tidy=True)(text)
-    cut = windows(plain.text, 6, 2)
-    size = len(plain.text)
-    spans = sorted(ScoredSpan(a, min(a + n, size), "人", 0.5) for a, n in places if a < size)
-    found = [[s._replace(start=s.start - w.start, end=s.end - w.start) for s in spans] for w in cut]
-    found = [
-        [s for s in one if s.start >= 0 and s.end <= w.end - w.start] for one, w in zip(found, cut, strict=True)
-    ]
-    at_once = plain_entities(text, plain, cut, found)
-    merged = trim_edges(plain.text, merge_windows(cut, found, nested=False), "punctuation")
-    if at_once is not None:
-        assert at_once == entities_of(text, plain, merged, nested=False)
+def test_plain_entities_are_what_the_steps_one_by_one_give(
+    places: list[tuple[int, int]], texts: list[str], size: int
+) -> None:
+    normalised = Normaliser(tidy=True).all(texts)
+    cut = windows_of_texts(normalised.texts, size, 2)
+    found = []
+    for w in (window for i in range(len(texts)) for window in cut.of(i)):
+        spans = sorted(ScoredSpan(a - w.start, a + n - w.start, "人", 0.5) for a, n in places)
+        found.append([s for s in spans if s.start >= 0 and s.end <= w.end - w.start])
+    at_once = plain_entities(texts, normalised, cut, found)
+    for i, (text, plain) in enumerate(zip(texts, normalised, strict=True)):
+        spans = merge_windows(cut.of(i), found[cut.first[i] : cut.first[i + 1]], nested=False)
+        entities = entities_of(text, plain, trim_edges(plain.text, spans, "punctuation"), nested=False)
+        own = at_once.get(i, [])
+        assert own is None or tuple(own) == entities
 
 
-def test_which_entities_are_plain() -> None:
-    for text, is_plain in (("李明在北京", True), ("㍿李明", False), ("李明A", False)):
-        plain = Normaliser()(text)
-        spans = [ScoredSpan(len(plain.text) - 2, len(plain.text), "人", 0.5)]
-        entities = plain_entities(text, plain, windows(plain.text, 60, 2), [spans])
-        assert (entities is not None) is is_plain
+@pytest.mark.parametrize(
+    ("text", "size", "place", "is_plain"),
+    [
+        ("李明在北京", 60, (3, 5), True),
+        ("李，明在北京。", 60, (0, 3), True),
+        ("李明，北京", 60, (2, 5), False),  # begins with a comma
+        ("李明A", 60, (1, 3), False),  # ends with a letter
+        ("㍿李明", 60, (4, 6), False),  # offsets differ
+        ("李明去了。北京", 5, (5, 7), True),  # the second window
+        ("李明去了南北京", 5, (1, 3), False),  # windows overlap
+    ],
+)
+def test_which_entities_are_plain(text: str, size: int, place: tuple[int, int], is_plain: bool) -> None:
+    normalised = Normaliser().all([text])
+    cut = windows_of_texts(normalised.texts, size, 2)
+    moved = [(ScoredSpan(place[0] - w.start, place[1] - w.start, "人", 0.5), w.end - w.start) for w in cut.of(0)]
+    found = [[span] if span.start >= 0 and span.end <= n else [] for span, n in moved]
+    entities = plain_entities([text], normalised, cut, found)[0]
+    assert (entities is not None) is is_plain
+    if entities is not None:
+        assert [(e.start, e.end, e.text) for e in entities] == [(*place, text[place[0] : place[1]])]
+
+
+def test_spans_that_overlap_or_have_gaps_are_not_plain() -> None:
+    text = "李明在北京"
+    normalised = Normaliser().all([text, text, text])
+    cut = windows_of_texts(normalised.texts, 60, 2)
+    one, two = ScoredSpan(0, 2, "人", 0.5), ScoredSpan(1, 5, "地", 0.5)
+    gaps = ScoredSpan(0, 5, "人", 0.5, ((2, 3),))
+    plain = plain_entities([text, text, text], normalised, cut, [[one], [one, two], [gaps]])
+    assert [plain[i] is None for i in range(3)] == [False, True, True]

@@ -12,6 +12,7 @@ from seqeval.scheme import BILOU, IOB2, IOBES, Entities
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import (
     SCHEMES,
+    FoundSpans,
     ScoredSpan,
     Span,
     allowed_transitions,
@@ -20,11 +21,25 @@ from hanlattice.spans import (
     guess_scheme,
     ill_formed,
     joined_pairs,
+    rows_of,
     tag_names,
     to_tags,
 )
 
 LABELS = ["PER", "LOC"]
+
+
+def test_flat_spans_are_lists_of_the_spans_of_each_sentence() -> None:
+    flat = FoundSpans(4, [1, 1, 3], [0, 4, 2], [2, 5, 3], ["PER", "LOC", "PER"], [0.5, 0.25, 1.0])
+    lists = [[], [ScoredSpan(0, 2, "PER", 0.5), ScoredSpan(4, 5, "LOC", 0.25)], [], [ScoredSpan(2, 3, "PER", 1.0)]]
+    assert list(flat) == lists
+    assert flat[1:] == lists[1:]
+    assert flat[-1] == lists[-1]
+    assert list(rows_of(flat)) == list(rows_of(lists))
+    with pytest.raises(IndexError):
+        flat[4]
+
+
 TO_SEQEVAL = {"BIO": IOB2, "BMES": IOBES, "BIOES": IOBES, "BILOU": BILOU}
 
 

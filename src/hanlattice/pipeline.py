@@ -34,10 +34,10 @@ from hanlattice.postprocessing import (
     plain_entities,
     trim_edges,
 )
-from hanlattice.spans import ScoredSpan
+from hanlattice.spans import ScoredSpan, rows_of
 from hanlattice.text.edges import Edges
 from hanlattice.text.normalise import Normalised, Normaliser
-from hanlattice.text.windows import Window, windows
+from hanlattice.text.windows import Window, windows_of_texts
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Patterns
@@ -69,7 +69,7 @@ class Engine(Protocol):
 
     def find(
         self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
-    ) -> list[list[ScoredSpan]]:
+    ) -> Sequence[Sequence[ScoredSpan]]:
         """Spans of each sentence, ordered by their start.
 
         The engine alone decides which sentences it reads together. Where it pads them to one length,
@@ -96,6 +96,11 @@ class Overrides:
     threshold: float = 0.0
     convention: str = ""
     patterns: "Patterns | Literal[False] | None" = None
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether they change which of the spans that an engine finds become entities."""
+        return self.force is not None or self.block is not None or self.threshold != 0.0
 
 
 _NONE = Overrides()
@@ -327,35 +332,53 @@ class NER:
         return self.normaliser(text).text
 
     def _predict(self, texts: Sequence[str], overrides: Overrides, batch_size: int) -> list[Document]:
-        lexicon = self.lexicon if overrides.lexicon is None else overrides.lexicon
         convention = overrides.convention or self.convention
         for text in texts:
             if not isinstance(text, str):
                 raise HanlatticeError(f"a text must be a str, not {_shown(text)}; replace missing texts by ''")
-        size, overlap = self.config.text.window, self.config.text.overlap
-        normalised = self.normaliser.all(texts)
-        cut = [windows(plain.text, size, overlap) for plain in normalised]
-        window_texts = [plain.text[w.start : w.end] for plain, ws in zip(normalised, cut, strict=True) for w in ws]
+        reading = _Reading(self, texts, overrides, batch_size)
         head = self._head_of(convention)
         with self._lock:  # the reader caches rows of the lexicon, and a module may hold scratch memory
-            sentences = self.reader.read(window_texts, lexicon, self.vocabulary.labels_of(convention))
-            found = self.engine.find(sentences, head, batch_size=batch_size)
-        documents, first = [], 0
-        nested, edges = self.engine.is_nested(head), self._edges(convention)
+            reading.sentences = self.reader.read(
+                reading.windows.texts, reading.lexicon, self.vocabulary.labels_of(convention)
+            )
+            found = self.engine.find(reading.sentences, head, batch_size=batch_size)
+        nested = self.engine.is_nested(head)
+        entities = self._entities(reading, found, overrides, edges=self._edges(convention), nested=nested)
         patterns = self.patterns if overrides.patterns is None else overrides.patterns
-        words = [_Words(self, texts[i : i + batch_size], overrides) for i in range(0, len(texts), batch_size)]
-        for i, (text, plain, ws) in enumerate(zip(texts, normalised, cut, strict=True)):
-            spans = found[first : first + len(ws)]
-            entities: tuple[Entity, ...] = ()
-            if any(spans) or overrides.force is not None:
-                entities = _entities(text, plain, ws, spans, overrides, edges=edges, nested=nested)
-            if patterns:
-                entities = self._with_patterns(text, plain, entities, patterns, overrides, nested)
-            lattice = partial(_lattice, text, plain, ws, sentences, first, lexicon)
-            read_words = partial(words[i // batch_size].of, i % batch_size)
-            documents.append(Document(text, entities, read_lattice=lattice, read_words=read_words))
-            first += len(ws)
-        return documents
+        if patterns:
+            for i, (text, plain) in enumerate(zip(texts, reading.normalised, strict=True)):
+                entities[i] = self._with_patterns(text, plain, entities.get(i, ()), patterns, overrides, nested)
+        lattice, words = reading.lattice, reading.words
+        return [
+            Document(text, entities.get(i, ()), read_lattice=partial(lattice, i), read_words=partial(words, i))
+            for i, text in enumerate(texts)
+        ]
+
+    def _entities(
+        self,
+        reading: "_Reading",
+        found: Sequence[Sequence[ScoredSpan]],
+        overrides: Overrides,
+        *,
+        edges: Edges,
+        nested: bool,
+    ) -> dict[int, tuple[Entity, ...]]:
+        """The entities of each text that has any, by index, from the spans found in each window."""
+        texts, normalised, cut = reading.texts, reading.normalised, reading.windows
+        if overrides.has_rules:
+            touched = range(len(texts)) if overrides.force else (cut.owner[row[0]] for row in rows_of(found))
+            plain: dict[int, list[Entity] | None] = dict.fromkeys(touched)
+        else:
+            plain = plain_entities(texts, normalised, cut, found)
+        entities: dict[int, tuple[Entity, ...]] = {}
+        for i, own in plain.items():
+            if own is None:
+                windows, spans = cut.of(i), found[cut.first[i] : cut.first[i + 1]]
+                entities[i] = _entities(texts[i], normalised[i], windows, spans, overrides, edges, nested)
+            else:
+                entities[i] = tuple(own)
+        return entities
 
     def _words(self, texts: Sequence[str], overrides: Overrides) -> list[tuple[Word, ...]]:
         """The words of texts, by the convention for words and the lexicon of ``overrides``."""
@@ -389,6 +412,44 @@ class NER:
         return self.config.prediction.edges if settings is None else settings.edges
 
 
+class _Reading:
+    """Texts as a model reads them. Documents compute their lattices and words from it, when they are needed.
+
+    Attributes:
+        texts: the texts as given.
+        normalised: their normalised forms.
+        windows: the windows of these.
+        lexicon: the lexicon that is matched.
+        sentences: the windows as ids.
+    """
+
+    __slots__ = ("_batch_size", "_words", "lexicon", "normalised", "sentences", "texts", "windows")
+
+    def __init__(self, ner: NER, texts: Sequence[str], overrides: Overrides, batch_size: int):
+        text = ner.config.text
+        self.texts = texts
+        self.normalised = ner.normaliser.all(texts)
+        self.windows = windows_of_texts(self.normalised.texts, text.window, text.overlap)
+        self.lexicon = ner.lexicon if overrides.lexicon is None else overrides.lexicon
+        self.sentences: Sentences
+        self._batch_size = batch_size
+        self._words = [_Words(ner, texts[i : i + batch_size], overrides) for i in range(0, len(texts), batch_size)]
+
+    def lattice(self, index: int) -> Lattice:
+        """The words that were matched in a text."""
+        first, end = self.windows.first[index : index + 2]
+        sentences, windows = self.sentences[first:end], self.windows.of(index)
+        return _lattice(self.texts[index], self.normalised[index], windows, sentences, self.lexicon)
+
+    def words(self, index: int) -> tuple[Word, ...]:
+        """The words of a text.
+
+        Raises:
+            UnknownConvention: the model has no convention for words.
+        """
+        return self._words[index // self._batch_size].of(index % self._batch_size)
+
+
 class _Words:
     """The words of the documents of a batch, computed when the first of these documents needs them."""
 
@@ -415,15 +476,12 @@ def _entities(
     ws: Sequence[Window],
     spans_of_windows: Sequence[Sequence[ScoredSpan]],
     overrides: Overrides,
-    *,
     edges: Edges,
     nested: bool,
 ) -> tuple[Entity, ...]:
     """The entities of a text from the spans found in each of its windows."""
-    if overrides is _NONE and (entities := plain_entities(text, plain, ws, spans_of_windows)) is not None:
-        return entities
     spans = trim_edges(plain.text, merge_windows(ws, spans_of_windows, nested=nested), edges)
-    if overrides is not _NONE:
+    if overrides.has_rules:
         threshold, block, force = overrides.threshold, overrides.block, overrides.force
         spans = apply_rules(plain.text, spans, threshold=threshold, block=block, force=force)
     return entities_of(text, plain, spans, nested=nested)
@@ -472,12 +530,10 @@ def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention:
             )
 
 
-def _lattice(
-    text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, first: int, lexicon: Lexicon
-) -> Lattice:
-    """The words that were matched in a text, with offsets in the text as given; ``first`` is its first sentence."""
+def _lattice(text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, lexicon: Lexicon) -> Lattice:
+    """The words that were matched in the windows of a text, with offsets in the text as given."""
     matched: dict[tuple[int, int], None] = {}
-    for window, sentence in zip(ws, sentences[first : first + len(ws)], strict=True):
+    for window, sentence in zip(ws, sentences, strict=True):
         for start, end in zip(sentence.start.tolist(), sentence.end.tolist(), strict=True):
             matched[window.start + start, window.start + end] = None
     spans = sorted(matched)

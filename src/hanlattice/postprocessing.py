@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from hanlattice.document import Entity
 from hanlattice.lexicon import Lexicon
-from hanlattice.spans import ScoredSpan, Span
+from hanlattice.spans import ScoredSpan, Span, rows_of
 from hanlattice.text.edges import Edges, trimmed
-from hanlattice.text.normalise import Normalised
-from hanlattice.text.windows import Window
+from hanlattice.text.normalise import Normalised, NormalisedTexts
+from hanlattice.text.windows import Window, WindowsOfTexts
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Priority
@@ -28,28 +28,40 @@ Block = Mapping[str, str | Collection[str] | None]
 
 
 def plain_entities(
-    text: str, plain: Normalised, windows: Sequence[Window], found: Sequence[Sequence[ScoredSpan]]
-) -> tuple[Entity, ...] | None:
-    """What `merge_windows`, `trim_edges` and `entities_of` return, if there is nothing to do for them; else None.
+    texts: Sequence[str],
+    normalised: NormalisedTexts,
+    windows: WindowsOfTexts,
+    found: Sequence[Sequence[ScoredSpan]],
+) -> dict[int, list[Entity] | None]:
+    """What the steps up to `entities_of` return for each text with spans; None if they have to be called.
 
-    That is so for nearly all texts: offsets and windows are plain, and entities begin and end with common Chinese
+    Nearly all texts need no call: offsets and windows are plain, and entities begin and end with common Chinese
     characters, do not overlap and have no gaps.
+
+    Args:
+        texts: texts as given.
+        normalised: their normalised forms.
+        windows: the windows of the normalised texts.
+        found: the spans of each window.
     """
-    if not plain.is_aligned:
-        return None
-    normal, entities, last = plain.text, [], 0
-    for window, spans in zip(windows, found, strict=True):
-        by = window.start
-        if spans and (by != window.core_start or window.end != window.core_end):
-            return None
-        for start, end, label, score, gaps in spans:
-            start, end = start + by, end + by
-            first, final = normal[start], normal[end - 1]
-            if gaps or start < last or not ("\u3400" <= first <= "\u9fff" and "\u3400" <= final <= "\u9fff"):
-                return None
-            entities.append(Entity(text[start:end], label, start, end, score))
-            last = end
-    return tuple(entities)
+    plain: dict[int, list[Entity] | None] = {}
+    own: list[Entity] = []
+    owner, starts, normal = windows.owner, windows.start, normalised.texts
+    is_hard = {i for i, cut in windows.several.items() if any(w[:2] != w[2:] for w in cut)}.union(normalised.moved)
+    here, last = -1, 0
+    for window, start, end, label, score, gaps in rows_of(found):
+        if owner[window] != here:
+            here, last = owner[window], 0
+            text, rewritten, own = texts[here], normal[here], []
+            plain[here] = None if here in is_hard else own
+        by = starts[window]
+        start, end = start + by, end + by
+        first, final = rewritten[start], rewritten[end - 1]
+        if gaps or start < last or not ("\u3400" <= first <= "\u9fff" and "\u3400" <= final <= "\u9fff"):
+            plain[here] = None
+        last = end
+        own.append(Entity(text[start:end], label, start, end, score))
+    return plain
 
 
 def merge_windows(

@@ -13,10 +13,11 @@ Characters outside of all spans have the tag ``O``. Any other tag is a letter, a
 label, as in ``B-PER``. The label may contain ``-``, ``_`` and ``.``. A letter alone is a tag with the label ``""``.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
-from typing import NamedTuple
+from itertools import chain, repeat
+from typing import NamedTuple, overload
 
 from hanlattice.errors import HanlatticeError
 
@@ -98,6 +99,56 @@ class ScoredSpan(NamedTuple):
     def span(self) -> Span:
         """The span without its confidence."""
         return Span(self.start, self.end, self.label, self.gaps)
+
+
+class FoundSpans(Sequence[list[ScoredSpan]]):
+    """The spans of several sentences in flat lists, which kernels fill faster than lists of spans.
+
+    An index gives the spans of one sentence. All lists have one entry for each span, in the order of sentences and
+    starts.
+
+    Args:
+        n: the number of sentences.
+        sentence: the sentence of each span.
+        start: the first character of each span.
+        end: the end of each span, exclusive.
+        label: the label of each span.
+        score: the confidence of each span, in [0, 1].
+    """
+
+    __slots__ = ("_columns", "_n")
+
+    def __init__(
+        self, n: int, sentence: list[int], start: list[int], end: list[int], label: list[str], score: list[float]
+    ):
+        self._n, self._columns = n, (sentence, start, end, label, score)
+
+    def rows(self) -> Iterator[tuple[int, int, int, str, float, Ranges]]:
+        """The number of the sentence and the fields of a :class:`ScoredSpan`, for each span."""
+        return zip(*self._columns, repeat(()))  # the last one is endless
+
+    def __len__(self) -> int:
+        """The number of sentences."""
+        return self._n
+
+    @overload
+    def __getitem__(self, index: int) -> list[ScoredSpan]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[list[ScoredSpan]]: ...
+    def __getitem__(self, index: int | slice) -> list[ScoredSpan] | list[list[ScoredSpan]]:
+        places = range(self._n)[index]
+        if not isinstance(places, int):
+            return [self[i] for i in places]
+        sentence, start, end, label, score = self._columns
+        own = slice(bisect_left(sentence, places), bisect_right(sentence, places))
+        return list(map(ScoredSpan, start[own], end[own], label[own], score[own]))
+
+
+def rows_of(found: Sequence[Sequence[ScoredSpan]]) -> Iterable[tuple[int, int, int, str, float, Ranges]]:
+    """The number of the sentence and the fields of each span, in the order of the sentences."""
+    if isinstance(found, FoundSpans):
+        return found.rows()
+    return ((i, *span) for i, spans in enumerate(found) for span in spans)
 
 
 class _ParsedTag(NamedTuple):

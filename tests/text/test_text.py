@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser
-from hanlattice.text.windows import Window, merge, sentences, windows
+from hanlattice.text.windows import Window, merge, sentences, windows, windows_of_texts
 
 # Characters that expand, compose, reorder, stay, or sit at the edges of these, besides anything else.
 TRICKY = (
@@ -77,6 +77,28 @@ def test_many_texts_at_once_are_as_one_by_one(several: list[str]) -> None:
         assert many.text == one.text
         assert many.starts.tolist() == one.starts.tolist()
         assert many.ends.tolist() == one.ends.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_aligned"),
+    [
+        ("中國，１", True),
+        ("重㎏", False),
+        ("e\u0301中", False),
+        ("\u0301中", True),
+        ("中 国", True),
+        (" 中国", False),
+        ("", True),
+    ],
+)
+def test_which_texts_need_arrays_of_origins(text: str, is_aligned: bool) -> None:
+    """Only those that become longer or shorter, wherever they are among the others."""
+    normaliser = Normaliser(simplify=True, tidy=True)
+    found = normaliser.all(["国", text, "", "中"])
+    assert [*found.moved] == ([] if is_aligned else [1])
+    assert found[1].is_aligned == is_aligned
+    assert found.texts == [one.text for one in found] == ["国", normaliser(text).text, "", "中"]
+    assert [one.text for one in found[1:3]] == found.texts[1:3]
 
 
 @given(texts, st.data())
@@ -261,3 +283,14 @@ def test_windows_that_disagree_give_no_overlapping_spans() -> None:
 def test_impossible_windows_are_an_error(size: int, overlap: int) -> None:
     with pytest.raises(HanlatticeError, match="cannot overlap by"):
         windows("中国", size, overlap)
+
+
+@given(st.lists(prose, max_size=4), sizes)
+def test_windows_of_several_texts_are_those_of_each(texts: list[str], limits: tuple[int, int]) -> None:
+    cut = windows_of_texts(texts, *limits)
+    expected = [windows(text, *limits) for text in texts]
+    assert [cut.of(i) for i in range(len(texts))] == expected
+    flat = [(i, w) for i, own in enumerate(expected) for w in own]
+    assert cut.texts == [texts[i][w.start : w.end] for i, w in flat]
+    assert list(zip(cut.owner, cut.start, strict=True)) == [(i, w.start) for i, w in flat]
+    assert cut.first == [sum(map(len, expected[:i])) for i in range(len(texts) + 1)]

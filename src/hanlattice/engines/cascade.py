@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from hanlattice.pipeline import NER, Engine, WindowReader
-    from hanlattice.spans import ScoredSpan
+    from hanlattice.spans import FoundSpans, ScoredSpan
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _read(
     return reader.read(texts, lexicon, user_labels)
 
 
-def certainties(fast: LinearTagger, sentences: Sentences) -> tuple[list[list[ScoredSpan]], np.ndarray]:
+def certainties(fast: LinearTagger, sentences: Sentences) -> tuple[FoundSpans, np.ndarray]:
     """Spans of each window, and the geometric mean over its characters of the probability of its tags.
 
     A mean does not depend on the length of a window, as the probability of all tags does.
@@ -187,17 +187,19 @@ class Cascade:
 
     def find(
         self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
-    ) -> list[list[ScoredSpan]]:
+    ) -> Sequence[Sequence[ScoredSpan]]:
         """Spans of each window, with the confidences of the model that found them."""
         if convention:
             return self.accurate.find(sentences[:], convention, batch_size=batch_size)
-        found, certainty = certainties(self.fast, sentences)
+        easy, certainty = certainties(self.fast, sentences)
         hard = np.flatnonzero(certainty < self.threshold).tolist()
-        if hard:
-            assert isinstance(sentences, CascadeSentences)
-            read = sentences.reread([sentences.texts[i] for i in hard])
-            for i, spans in zip(hard, self.accurate.find(read, batch_size=batch_size), strict=True):
-                found[i] = spans
+        if not hard:
+            return easy
+        assert isinstance(sentences, CascadeSentences)
+        read = sentences.reread([sentences.texts[i] for i in hard])
+        found: list[Sequence[ScoredSpan]] = list(easy)
+        for i, spans in zip(hard, self.accurate.find(read, batch_size=batch_size), strict=True):
+            found[i] = spans
         return found
 
 

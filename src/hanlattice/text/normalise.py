@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from hanlattice.config.settings import TextConfig
 
 
-# In `_Table.target`: not computed yet (0, because zeros need no memory; NUL is computed each time); not replaced by
-# exactly one character.
-_UNKNOWN, _EXPANDS = 0, -1
+_EXPANDS = -1  # in `_Table.target`: not replaced by exactly one character
+# Bits of `_Table.state`. Code points that are not computed yet have 0, because zeros need no memory. A character
+# with the state `_KNOWN` is replaced by one character, whatever is beside it.
+_KNOWN, _WIDENS, _JOINS, _UNTIDY = 1, 2, 4, 8
 _SHORT = 32  # characters; the results for shorter ranges are cached
 
 
@@ -40,6 +41,12 @@ class Normalised:
     starts: NDArray[np.int32]
     ends: NDArray[np.int32]
     is_aligned: bool = False
+
+    @classmethod
+    def aligned(cls, text: str) -> Normalised:
+        """A normalised text whose character ``i`` comes from character ``i`` alone."""
+        positions = np.arange(len(text) + 1, dtype=np.int32)
+        return cls(text, positions[:-1], positions[1:], True)
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """The range of the original from which ``[start, end)`` of the normalised text comes.
@@ -58,6 +65,34 @@ class Normalised:
         """The range of the normalised text with all characters that come from ``[start, end)`` of the original."""
         first = int(np.searchsorted(self.ends, start, side="right"))
         return first, max(first, int(np.searchsorted(self.starts, end, side="left")))
+
+
+class NormalisedTexts(Sequence[Normalised]):
+    """Several normalised texts. An index returns one text with the origin of its characters.
+
+    Attributes:
+        texts: the normalised texts.
+        moved: the texts, by index, that are not known to be aligned; only these need arrays.
+    """
+
+    __slots__ = ("moved", "texts")
+
+    def __init__(self, texts: list[str], moved: Mapping[int, Normalised]):
+        self.texts, self.moved = texts, moved
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, index: int) -> Normalised: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Normalised]: ...
+    def __getitem__(self, index: int | slice) -> Normalised | list[Normalised]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        index = range(len(self))[index]
+        found = self.moved.get(index)
+        return Normalised.aligned(self.texts[index]) if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +119,28 @@ class Normaliser:
     def __call__(self, text: str) -> Normalised:
         return self.all([text])[0]
 
-    def all(self, texts: Sequence[str]) -> list[Normalised]:
-        """Normalise several texts, which is faster than one by one."""
+    def all(self, texts: Sequence[str]) -> NormalisedTexts:
+        """Normalise several texts, which is faster than one by one.
+
+        A table translates all texts together. Those with a character that is not simply replaced by another one are
+        then normalised again.
+        """
+        table, codes = _table(self), code_points("".join(texts))
+        states = table.states(codes)
+        translated = text_of(np.maximum(table.target[codes], 0))
+        ends = list(accumulate(map(len, texts)))
+        normal = [translated[end - len(text) : end] for text, end in zip(texts, ends, strict=True)]
+        moved: dict[int, Normalised] = {}
+        if states.max(initial=_KNOWN) > _KNOWN:
+            hard = dict.fromkeys(np.searchsorted(ends, np.flatnonzero(states > _KNOWN), side="right").tolist())
+            for i, found in zip(hard, self._all_hard([texts[i] for i in hard]), strict=True):
+                normal[i] = found.text
+                if not found.is_aligned:
+                    moved[i] = found
+        return NormalisedTexts(normal, moved)
+
+    def _all_hard(self, texts: Sequence[str]) -> list[Normalised]:
+        """Normalise texts of any characters."""
         codes = code_points("".join(texts))
         untidy = self._untidy(texts, codes) if self.tidy else []
         if not untidy:
@@ -106,9 +161,7 @@ class Normaliser:
 
         ``codes`` are the code points of all texts.
         """
-        table = _table(self)
-        table.learn(codes)
-        places = np.flatnonzero(table.untidy[codes])
+        places = np.flatnonzero(_table(self).states(codes) & _UNTIDY)
         if not len(places):
             return []
         ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
@@ -122,7 +175,7 @@ class Normaliser:
     def words(self, joined: str) -> str:
         """Normalise words that are joined by NUL characters, as :class:`hanlattice.lexicon.Lexicon` joins them."""
         if self.tidy and needs_tidying(joined):
-            return BOUNDARY.join(normal.text for normal in self.all(joined.split(BOUNDARY)))
+            return BOUNDARY.join(self.all(joined.split(BOUNDARY)).texts)
         return self._rewritten([joined], code_points(joined))[0].text
 
     def _rewritten(self, texts: Sequence[str], codes: NDArray[np.uint32]) -> list[Normalised]:
@@ -132,8 +185,8 @@ class Normaliser:
         (``hard`` positions) are normalised range by range.
         """
         table = _table(self)
-        table.learn(codes)
-        target, joins = table.target[codes], table.joins[codes]
+        joins = table.states(codes) & _JOINS != 0
+        target = table.target[codes]
         bounds = list(accumulate(map(len, texts), initial=0))
         starts, ends = bounds[:-1], bounds[1:]
         # The first character of a text has no character before it to combine with.
@@ -181,26 +234,34 @@ class Normaliser:
 class _Table:
     """The effect of a normaliser on each code point, computed when the code point is first seen.
 
-    ``target`` is the code point that replaces it, or `_EXPANDS` if it does not become exactly one. ``joins`` is
-    True if NFKC may combine it with the characters before it. A text can be cut before any character that does not
-    join: NFKC of the parts, concatenated, is NFKC of the whole. ``untidy`` is True if tidying may change it.
+    ``target`` is the code point that replaces it, or `_EXPANDS` if it does not become exactly one. The bits of
+    ``state`` are `_KNOWN`; `_WIDENS`, if it does not become exactly one; `_JOINS`, if NFKC may combine it with the
+    characters before it; and `_UNTIDY`, if tidying may change it. A text can be cut before any character that does
+    not join: NFKC of the parts, concatenated, is NFKC of the whole.
     """
 
     def __init__(self, normaliser: Normaliser) -> None:
         self.normaliser = normaliser
         self.target = np.zeros(COUNT, np.int32)
-        self.joins = np.zeros(COUNT, bool)
-        self.untidy = np.zeros(COUNT, bool)
+        self.state = np.zeros(COUNT, np.uint8)
 
-    def learn(self, codes: NDArray[np.uint32]) -> None:
-        """Compute the entries of code points that have not been seen before."""
-        for code in set(codes[self.target[codes] == _UNKNOWN].tolist()):
-            normal = _nfkc(chr(code), self.normaliser.nfkc)
-            mapped = self.normaliser._map(normal)
-            self.joins[code] = self.normaliser.nfkc and _joins(chr(code))
-            self.untidy[code] = needs_tidying(chr(code))
-            # Last, because for other threads a known target means that the row is complete.
-            self.target[code] = ord(mapped) if len(mapped) == 1 else _EXPANDS
+    def states(self, codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """The states of code points; those that have not been seen before are computed."""
+        found = self.state[codes]
+        if found.min(initial=_KNOWN) == 0:
+            for code in set(codes[found == 0].tolist()):
+                self._learn(code)
+            found = self.state[codes]
+        return found
+
+    def _learn(self, code: int) -> None:
+        mapped = self.normaliser._map(_nfkc(chr(code), self.normaliser.nfkc))
+        self.target[code] = ord(mapped) if len(mapped) == 1 else _EXPANDS
+        widens = _WIDENS * (len(mapped) != 1)
+        joins = _JOINS * (self.normaliser.nfkc and _joins(chr(code)))
+        untidy = _UNTIDY * (self.normaliser.tidy and needs_tidying(chr(code)))
+        # Last, because for other threads a known state means that the target is there.
+        self.state[code] = _KNOWN | widens | joins | untidy
 
 
 @cache

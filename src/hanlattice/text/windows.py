@@ -69,6 +69,54 @@ def windows(text: str, size: int, overlap: int) -> list[Window]:
     return [*found, *_cut(text, pack_start, pack_end, size, overlap)]
 
 
+class WindowsOfTexts(NamedTuple):
+    """The windows of several texts.
+
+    Attributes:
+        texts: the text of each window, in order.
+        owner: the index of the text that each window is from.
+        start: where each window starts in its text.
+        first: the index of the first window of each text, and the number of windows.
+        several: the windows of each text, by index, that is not one window as a whole.
+    """
+
+    texts: list[str]
+    owner: list[int]
+    start: list[int]
+    first: list[int]
+    several: dict[int, list[Window]]
+
+    def of(self, index: int) -> list[Window]:
+        """The windows of one text."""
+        found = self.several.get(index)
+        if found is None:
+            n = len(self.texts[self.first[index]])
+            return [Window(0, n, 0, n)]
+        return found
+
+
+def windows_of_texts(texts: Sequence[str], size: int, overlap: int) -> WindowsOfTexts:
+    """Split several texts into windows; see :func:`windows`. A text that is short enough needs no `Window`.
+
+    Raises:
+        HanlatticeError: the overlap is negative or not smaller than the size.
+    """
+    cut = WindowsOfTexts([], [], [], [], {})
+    for i, text in enumerate(texts):
+        cut.first.append(len(cut.texts))
+        if 0 < len(text) <= size:
+            cut.texts.append(text)
+            cut.owner.append(i)
+            cut.start.append(0)
+            continue
+        cut.several[i] = found = windows(text, size, overlap)
+        cut.texts.extend([text[window.start : window.end] for window in found])
+        cut.owner.extend([i] * len(found))
+        cut.start.extend([window.start for window in found])
+    cut.first.append(len(cut.texts))
+    return cut
+
+
 def _cut(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[Window]:
     """The windows of a range: one if it fits, none if it is empty."""
     before, after = (overlap + 1) // 2, overlap // 2

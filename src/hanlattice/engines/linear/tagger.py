@@ -15,7 +15,7 @@ from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.library import needed, pointer
 from hanlattice.kernels.structs import NAMES
 from hanlattice.model.folder import ModelFolder
-from hanlattice.spans import ScoredSpan
+from hanlattice.spans import FoundSpans
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -71,15 +71,11 @@ class LinearTagger:
     def eval(self) -> None:
         """Does nothing: there is no training mode."""
 
-    def find(
-        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
-    ) -> list[list[ScoredSpan]]:
+    def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence, with their probabilities as scores. ``batch_size`` has no effect."""
         return self.read(sentences)[0]
 
-    def read(
-        self, sentences: Sentences, *, certainty: bool = False
-    ) -> tuple[list[list[ScoredSpan]], Float[np.ndarray, B]]:
+    def read(self, sentences: Sentences, *, certainty: bool = False) -> tuple[FoundSpans, Float[np.ndarray, B]]:
         """Spans of each sentence and, if ``certainty`` is set, the probability of all tags of each sentence.
 
         Raises:
@@ -88,7 +84,7 @@ class LinearTagger:
         n, n_chars = len(sentences), len(sentences.chars)
         certain = np.empty(n if certainty else 0)
         if not n:
-            return [], certain
+            return FoundSpans(0, [], [], [], [], []), certain
         places, probability = np.empty((4, n_chars), np.int64), np.empty(n_chars)
         names = NAMES(*map(pointer, places), pointer(probability), pointer(certain) if certainty else None)
         lines, kept = lines_of(sentences)
@@ -96,9 +92,6 @@ class LinearTagger:
         del kept
         if count < 0:
             raise MemoryError("too little memory for a linear tagger")
-        spans: list[list[ScoredSpan]] = [[] for _ in range(n)]
-        labels = self.labels
-        rows = zip(*places[:, :count].tolist(), probability[:count].tolist(), strict=True)
-        for i, start, end, label, p in rows:
-            spans[i].append(ScoredSpan(start, end, labels[label], p))
-        return spans, certain
+        sentence, start, end, label = places[:, :count].tolist()
+        names_of_labels = list(map(self.labels.__getitem__, label))
+        return FoundSpans(n, sentence, start, end, names_of_labels, probability[:count].tolist()), certain
