@@ -79,6 +79,9 @@ const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Lines = sizeof(Li
 typedef int8_t bytes __attribute__((vector_size(16), aligned(1), may_alias)); /* 16 weights */
 typedef int16_t shorts __attribute__((vector_size(32), aligned(2), may_alias));
 
+typedef int32_t ints __attribute__((vector_size(32), aligned(4), may_alias)); /* 8 scores; `lanes` is a multiple of 8 */
+typedef float floats __attribute__((vector_size(32), aligned(4), may_alias));
+
 typedef struct { /* a row that supports a position */
     int32_t position;
     uint32_t row;
@@ -316,10 +319,12 @@ typedef struct { /* memory for the longest sentence */
     float *emissions, *alpha, *beta;
     int64_t *tags;
     int64_t *live, n_live; /* places of closed tags, and of fresh tags, in tables of transitions: those with a label */
+    int32_t *behind; /* see distances_from_o */
+    float *masses;   /* 2 lanes */
 } Scratch;
 
 static void release(Scratch *s) {
-    void *all[] = {s->ids, s->bytes, s->uses, s->scores, s->best, s->emissions, s->alpha, s->beta, s->tags, s->live};
+    void *all[] = {s->ids, s->bytes, s->uses, s->scores, s->best, s->emissions, s->alpha, s->beta, s->tags, s->live, s->behind, s->masses};
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) free(all[i]);
 }
 
@@ -342,9 +347,11 @@ static int reserve(const LinearModel *m, int64_t n, Scratch *s) {
         malloc(sizeof(int64_t) * (n + 1)),
         malloc(sizeof(int64_t) * 2 * m->lanes),
         0,
+        malloc(sizeof(int32_t) * 2 * m->lanes),
+        malloc(sizeof(float) * 2 * m->lanes),
     };
     int done = s->ids && s->bytes && s->uses && s->scores && s->best && s->emissions && s->alpha && s->beta &&
-               s->tags && s->live;
+               s->tags && s->live && s->behind && s->masses;
     if (!done) {
         release(s);
         return 0;
@@ -421,6 +428,51 @@ static void score(const LinearModel *m, const Scratch *s, int64_t n, int64_t n_u
     for (int64_t k = 0; k < n * columns; k++) s->scores[k] = sums[k];
 }
 
+static inline ints larger(ints a, ints b) {
+    const ints more = a > b;
+    return (a & more) | (b & ~more);
+}
+
+/* behind[p]: by how much a transition from closed tag p can be better than that from O to the same tag. If p is further
+ * behind O, no best path leaves it for a fresh tag. 2 lanes; NEVER for O itself and for places without a label. */
+static void distances_from_o(const LinearModel *m, int32_t *behind) {
+    const int64_t lanes = m->lanes, open = 2 * lanes;
+    for (int64_t p = 0; p < open; p++) {
+        behind[p] = NEVER;
+        if (p % lanes == 0 || p % lanes > m->labels) continue;
+        for (int64_t k = 0; k < open; k++) {
+            const int32_t more = m->fresh[p * open + k] - m->fresh[k];
+            if (m->fresh[k] > NEVER / 2 && more > behind[p]) behind[p] = more;
+        }
+    }
+}
+
+/* Whether some closed tag but O can come before a fresh tag on a best path. */
+static inline int any_near_o(const int32_t *before, const int32_t *behind, int64_t lanes) {
+    ints near = {0};
+    for (int64_t k = 0; k < lanes; k += 8) {
+        near |= *(const ints *)(before + k) + *(const ints *)(behind + k) >= before[0];
+        near |= *(const ints *)(before + 3 * lanes + k) + *(const ints *)(behind + lanes + k) >= before[0];
+    }
+    typedef int64_t longs __attribute__((vector_size(32)));
+    const longs any = (longs)near;
+    return (any[0] | any[1] | any[2] | any[3]) != 0;
+}
+
+/* The best scores of fresh tags, before emissions. */
+static inline void best_fresh(const LinearModel *m, const int32_t *behind, const int32_t *before, int32_t *v) {
+    const int64_t lanes = m->lanes, open = 2 * lanes, closed = 3 * lanes;
+    for (int64_t k = 0; k < open; k += 8) *(ints *)(v + k) = before[0] + *(const ints *)(m->fresh + k);
+    if (!any_near_o(before, behind, lanes)) return;
+    for (int64_t p = 1; p < open; p++) {
+        const int32_t score = before[p < lanes ? p : p - lanes + closed];
+        if (score + behind[p] < before[0]) continue;
+        const int32_t *row = m->fresh + p * open;
+        for (int64_t k = 0; k < open; k += 8)
+            *(ints *)(v + k) = larger(*(ints *)(v + k), score + *(const ints *)(row + k));
+    }
+}
+
 /* The best tags of n characters; returns their score. `best` is n x columns. */
 static int64_t best_tags(const LinearModel *m, const Scratch *s, int64_t n) {
     const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes;
@@ -431,26 +483,16 @@ static int64_t best_tags(const LinearModel *m, const Scratch *s, int64_t n) {
     for (int64_t t = 1; t < n; t++) {
         const int32_t *before = v, *e = s->scores + t * columns;
         v += columns;
-        for (int64_t k = 0; k < open; k += LANES) {
-            ivec best = (ivec){0} + 2 * NEVER;
-            for (int64_t l = 0; l < s->n_live; l++) {
-                const int64_t p = s->live[l];
-                const ivec x = before[p < lanes ? p : p + open] + CI(m->fresh + p * open + k), more = x > best;
-                best = (x & more) | (best & ~more);
-            }
-            I(v + k) = best;
+        best_fresh(m, s->behind, before, v);
+        for (int64_t k = 0; k < lanes; k += 8) {
+            const ints begin = *(const ints *)(before + lanes + k), inside = *(const ints *)(before + 2 * lanes + k);
+            const ints *inner = (const ints *)(m->inner + k);
+            const int64_t next = lanes / 8;
+            *(ints *)(v + 2 * lanes + k) = larger(begin + inner[0], inside + inner[next]);
+            *(ints *)(v + 3 * lanes + k) = larger(begin + inner[2 * next], inside + inner[3 * next]);
         }
-        for (int64_t k = 0; k < lanes; k++) {
-            const int32_t begin = before[lanes + k], inside = before[2 * lanes + k];
-            int32_t a = begin + m->inner[k], b = inside + m->inner[lanes + k];
-            v[2 * lanes + k] = a > b ? a : b;
-            a = begin + m->inner[2 * lanes + k], b = inside + m->inner[3 * lanes + k];
-            v[3 * lanes + k] = a > b ? a : b;
-        }
-        for (int64_t k = 0; k < columns; k++) {
-            int32_t x = v[k] + e[k];
-            v[k] = x > NEVER ? x : NEVER;
-        }
+        for (int64_t k = 0; k < columns; k += 8)
+            *(ints *)(v + k) = larger(*(ints *)(v + k) + *(const ints *)(e + k), (ints){0} + NEVER);
         if (t % SHIFTED == 0) { /* so that sums stay small on long texts */
             int32_t most = NEVER;
             for (int64_t k = 0; k < columns; k++) most = v[k] > most ? v[k] : most;
@@ -525,6 +567,25 @@ static double exponentials(const LinearModel *m, float *e, int64_t n) {
     return sum;
 }
 
+/* out [2 lanes]: the sum of the rows of a table of transitions, times the masses of O and single tags and of the other
+ * tags. The four sums do not wait for each other. */
+static inline void sums_of_rows(const LinearModel *m, const float *single, const float *other, const float *rows,
+                                float *out) {
+    const int64_t lanes = m->lanes, open = 2 * lanes;
+    for (int64_t k = 0; k < open; k += 16) {
+        const float *row = rows + k, *second = row + lanes * open;
+        floats a = single[0] * *(const floats *)row, b = single[0] * *(const floats *)(row + 8), c = {0}, d = {0};
+        for (int64_t p = 1; p <= m->labels; p++) {
+            a += single[p] * *(const floats *)(row + p * open);
+            b += single[p] * *(const floats *)(row + p * open + 8);
+            c += other[p] * *(const floats *)(second + p * open);
+            d += other[p] * *(const floats *)(second + p * open + 8);
+        }
+        *(floats *)(out + k) = a + c;
+        *(floats *)(out + k + 8) = b + d;
+    }
+}
+
 /* alpha: probabilities of tags given the characters so far. Emissions are divided by their sums. Returns the logarithm
  * of the product of these sums. */
 static double forward(const LinearModel *m, const Moves *x, const Scratch *s, int64_t n) {
@@ -537,14 +598,7 @@ static double forward(const LinearModel *m, const Moves *x, const Scratch *s, in
             for (int64_t k = 0; k < open; k++) alpha[k] = x->first[k];
             for (int64_t k = open; k < columns; k++) alpha[k] = 0;
         } else {
-            for (int64_t k = 0; k < open; k += LANES) {
-                vec sum = {0};
-                for (int64_t l = 0; l < s->n_live; l++) {
-                    const int64_t p = s->live[l];
-                    sum += before[p < lanes ? p : p + open] * CV(x->fresh + p * open + k);
-                }
-                V(alpha + k) = sum;
-            }
+            sums_of_rows(m, before, before + 3 * lanes, x->fresh, alpha);
             for (int64_t k = 0; k < lanes; k++) {
                 const float begin = before[lanes + k], inside = before[2 * lanes + k];
                 alpha[2 * lanes + k] = begin * x->inner[k] + inside * x->inner[lanes + k];
@@ -588,14 +642,9 @@ static void backward(const LinearModel *m, const Moves *x, const Scratch *s, int
     for (int64_t t = n - 1; t > 0; t--, b -= columns) {
         const float *share = e + t * columns;
         float *to = b - columns;
-        for (int64_t k = 0; k < open; k += LANES) {
-            vec sum = {0};
-            for (int64_t l = 0; l < s->n_live; l++) {
-                const int64_t q = s->live[l];
-                sum += b[q] * share[q] * CV(x->fresh_back + q * open + k);
-            }
-            V(to + k) = sum;
-        }
+        for (int64_t k = 0; k < open; k += 8)
+            *(floats *)(s->masses + k) = *(const floats *)(b + k) * *(const floats *)(share + k);
+        sums_of_rows(m, s->masses, s->masses + lanes, x->fresh_back, to);
         for (int64_t k = 0; k < lanes; k++) to[3 * lanes + k] = to[lanes + k]; /* and there the next loop writes */
         for (int64_t k = 0; k < lanes; k++) {
             const float inside = b[2 * lanes + k] * share[2 * lanes + k], end = b[3 * lanes + k] * share[3 * lanes + k];
@@ -650,6 +699,7 @@ int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names
             small[at++] = parts[part][k] > NEVER / 2 ? (float)(parts[part][k] * m->scale) : -1e5f;
     Moves x;
     moves_of(m, small, small + n_small, &x);
+    distances_from_o(m, s.behind);
     int64_t count = 0;
     for (int64_t i = 0; i < lines->n; i++) {
         if (names->certainty) names->certainty[i] = 1;
@@ -670,7 +720,8 @@ int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names
             }
         }
         if (count == first && !names->certainty) continue;
-        for (int64_t k = 0; k < n * columns; k++) s.emissions[k] = (float)(s.scores[k] * m->scale);
+        const float scale = (float)m->scale;
+        for (int64_t k = 0; k < n * columns; k++) s.emissions[k] = (float)s.scores[k] * scale;
         double log_sum = exponentials(m, s.emissions, n) + forward(m, &x, &s, n);
         log_sum += log_of(closing(m, &x, s.alpha + (n - 1) * columns));
         if (names->certainty) {

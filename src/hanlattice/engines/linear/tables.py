@@ -33,6 +33,7 @@ LARGEST = 1 << 15  # the largest score of a transition, and the limit of its neg
 MOST_CHARS = 0xF000  # character ids that fit into a key
 LONGEST_GRAM, WIDEST = 4, 3  # the longest n-gram and the widest window that keys and masks have space for
 N_TYPE_FEATURES = (1 << 15) + (1 << 9)  # of five and of three neighbouring characters
+CACHE_LINE = 64  # bytes
 HASH = np.dtype([("key", np.uint64), ("row", np.uint32), ("mask", np.uint32)])
 
 
@@ -169,12 +170,19 @@ def restored(weights: Weights, n_labels: int) -> Tables:
         raise ModelError("the weights of the linear tagger are broken (linear.keys are not sorted)")
     if int(np.bitwise_count(masks).sum()) != n_rows or n_rows >= 2**31:
         raise ModelError("the weights of the linear tagger are broken (linear.masks do not fit linear.columns)")
-    rows = np.empty((n_rows, GROUPS * lanes), np.int8)
+    rows = _aligned(n_rows, GROUPS * lanes)
     columns, kept = (np.ascontiguousarray(found[name]) for name in ("columns", "weights"))
     n = needed().linear_rows(pointer(columns), columns.size, pointer(kept), len(kept), pointer(rows))
     if n != len(kept):
         raise ModelError("the weights of the linear tagger are broken (linear.columns do not fit linear.weights)")
     return Tables(window, longest, keys, masks, rows, _limited(found, lanes, n_labels), scale)
+
+
+def _aligned(n_rows: int, n_columns: int) -> Int[np.ndarray, "R C"]:
+    """An array whose rows do not lie in more cache lines than they have to. Its contents are undefined."""
+    memory = np.empty(n_rows * n_columns + CACHE_LINE, np.int8)
+    start = -memory.ctypes.data % CACHE_LINE
+    return memory[start : start + n_rows * n_columns].reshape(n_rows, n_columns)
 
 
 def _limited(found: Mapping[str, Int[np.ndarray, "*S"]], lanes: int, n_labels: int) -> Transitions:
