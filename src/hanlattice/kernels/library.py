@@ -57,6 +57,7 @@ def opened(level: str) -> CDLL:
     found.chain_find.restype = c_int64
     found.chain_find.argtypes = (c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p)
     found.linear_index.restype, found.linear_index.argtypes = None, (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
+    found.linear_follow.restype, found.linear_follow.argtypes = None, (c_void_p, c_int64, c_int64, c_void_p)
     found.linear_types.restype, found.linear_types.argtypes = None, (c_void_p, c_void_p)
     found.linear_rows.restype = c_int64
     found.linear_rows.argtypes = (c_void_p, c_int64, c_void_p, c_int64, c_void_p)

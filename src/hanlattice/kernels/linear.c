@@ -19,7 +19,9 @@
 
 #include "vectors.h"
 
-typedef struct { /* an open hash table; a slot is free if its key is 0. `row` is the first of popcount(mask) rows */
+/* An open hash table; a slot is free if its key is 0. `row` is the first of as many rows as the low POSITIONS bits of
+ * `mask` have ones. The other bits of `mask`: see linear_follow. */
+typedef struct {
     uint64_t key;
     uint32_t row, mask;
 } Entry;
@@ -37,6 +39,7 @@ typedef struct {
     const int32_t *first, *last;              /* 2 lanes each: a fresh tag at the start, a closed tag at the end */
     double scale;                             /* a score is an integer times this number */
     const int32_t *of_types;                  /* rows of the features of types, see linear_types; or NULL: in `entries` */
+    int64_t has_following;                    /* whether linear_follow was called */
 } LinearModel;
 
 typedef struct { /* sentences without padding, as inputs/encoded.py has them; positions of words are in their sentence */
@@ -61,7 +64,10 @@ const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Lines = sizeof(Li
               sizeof_Learner = sizeof(Learner); /* as kernels/structs.py has them */
 
 #define GROUPS 4
-#define AHEAD 8 /* characters between a prefetch and the use */
+#define AHEAD 32 /* uses between a prefetch and the use */
+#define POSITIONS 8 /* bits of a mask for positions; the others are for the characters that follow */
+#define FETCHED 16 /* keys between a prefetch and the use, when the table is made */
+#define FOLLOWING (32 - POSITIONS)
 #define FIVES (1 << 15) /* features of five types, and after these of three, in LinearModel.of_types */
 #define THREES (1 << 9)
 #define BOUNDARY 1u /* the id of a sentence's ends in n-grams; character id i is i + 2 */
@@ -121,6 +127,7 @@ static inline int use_entry(Visit *v, const Entry *e, int64_t position, int bits
     if (!e->key) return 0;
     uint32_t row = e->row, mask = e->mask;
     mask &= (1u << bits) - 1;
+    if (mask) __builtin_prefetch(v->model->rows + (int64_t)row * GROUPS * v->model->lanes);
     while (mask) {
         int64_t at = position + __builtin_ctz(mask);
         mask &= mask - 1;
@@ -170,9 +177,16 @@ static inline int select_rows(Visit *v, uint64_t key, int64_t position, int bits
     return 1;
 }
 
+typedef struct { /* an n-gram that may have rows: its key, where it starts, and where its entry is likely to be */
+    uint64_t key;
+    int64_t start;
+    const Entry *home;
+} Gram;
+
 /* Visit the n-grams of a sentence from the shortest on, at each position until one is visited in vain. */
 #define N_GRAMS(visit)                                                                                                 \
-    static void visit##_n_grams(Visit *v, const uint64_t *ids, int64_t n) {                                            \
+    static void visit##_n_grams(Visit *v, const uint64_t *ids, int64_t n, Gram *grams) {                               \
+        (void)grams;                                                                                                   \
         const LinearModel *m = v->model;                                                                               \
         for (int64_t s = -1; s <= n; s++) {                                                                            \
             uint64_t key = 0;                                                                                          \
@@ -190,29 +204,35 @@ static inline int select_rows(Visit *v, uint64_t key, int64_t position, int bits
 N_GRAMS(count)
 N_GRAMS(select_rows)
 
-/* The same for `use`. Entries are fetched from memory AHEAD positions before their n-grams are visited. */
-static void use_n_grams(Visit *v, const uint64_t *ids, int64_t n) {
+/* The bit of the characters in a mask. */
+static inline uint32_t following_bit(uint64_t id) { return 1u << (POSITIONS + id % FOLLOWING); }
+
+/* The same for `use`, for all n-grams of one length after the other: while the entry of one is fetched from memory, others
+ * are looked up. `grams` has n + 2 elements. */
+static void use_n_grams(Visit *v, const uint64_t *ids, int64_t n, Gram *grams) {
     const LinearModel *m = v->model;
-    const Entry *homes[AHEAD][LONGEST_GRAM];
-    for (int64_t s = -1 - AHEAD; s <= n; s++) {
-        const int64_t later = s + AHEAD;
-        const Entry **home = homes[(later + AHEAD + 1) % AHEAD];
-        if (s >= -1) {
-            uint64_t key = 0;
-            for (int64_t k = 0; k < m->longest && s + k <= n; k++) {
-                key |= ids[s + 1 + k] << (16 * k);
-                const int64_t from = s + k - m->window, to = s + m->window;
-                const Entry *e = home[k];
-                if (e->key != key && e->key) e = entry_of(m, key);
-                if (from > to || !use_entry(v, e, from, (int)(to - from + 1))) break;
-            }
+    int64_t count = 0;
+    for (int64_t s = -1; s <= n; s++) {
+        grams[count] = (Gram){ids[s + 1], s, m->entries + (hashed(ids[s + 1]) & (m->slots - 1))};
+        __builtin_prefetch(grams[count++].home);
+    }
+    for (int64_t k = 0; k < m->longest && k <= 2 * m->window; k++) {
+        int64_t longer = 0;
+        for (int64_t g = 0; g < count; g++) {
+            const Gram one = grams[g];
+            const Entry *e = one.home;
+            if (e->key != one.key && e->key) e = entry_of(m, one.key);
+            if (!e->key) continue;
+            use_entry(v, e, one.start + k - m->window, (int)(2 * m->window + 1 - k));
+            if (one.start + k + 1 > n || k + 1 == m->longest) continue;
+            const uint64_t id = ids[one.start + k + 2], key = one.key | id << 16 * (k + 1);
+            const Entry *home = m->entries + (hashed(key) & (m->slots - 1));
+            const int may_follow = !m->has_following || e->mask & following_bit(id);
+            grams[longer] = (Gram){key, one.start, home};
+            longer += may_follow;
+            __builtin_prefetch(may_follow ? home : e);
         }
-        uint64_t key = 0;
-        for (int64_t k = 0; k < m->longest && later + k <= n; k++) {
-            key |= ids[later + 1 + k] << (16 * k);
-            home[k] = m->entries + (hashed(key) & (m->slots - 1));
-            __builtin_prefetch(home[k]);
-        }
+        count = longer;
     }
 }
 
@@ -229,7 +249,8 @@ static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)
 
 /* Visit all features of sentence i. `scratch` has (n + 4) * (1 + 3 kinds) + kinds bytes. */
 #define VISIT_ALL(visit)                                                                                               \
-    static int64_t visit##_all(Visit *v, const Lines *lines, int64_t i, uint64_t *ids, uint8_t *scratch) {             \
+    static int64_t visit##_all(Visit *v, const Lines *lines, int64_t i, uint64_t *ids, uint8_t *scratch,               \
+                               Gram *grams) {                                                                          \
         const LinearModel *m = v->model;                                                                               \
         const int64_t n = lines->first_char[i + 1] - lines->first_char[i], kinds = m->n_kinds;                         \
         const int64_t *chars = lines->chars + lines->first_char[i];                                                    \
@@ -243,7 +264,7 @@ static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)
             ids[p + 1] = id + 2;                                                                                       \
             type[p + 2] = m->types[id] & 7;                                                                            \
         }                                                                                                              \
-        visit##_n_grams(v, ids, n);                                                                                    \
+        visit##_n_grams(v, ids, n, grams);                                                                             \
         for (int64_t p = 0; p < n; p++) {                                                                              \
             uint64_t five = type[p] | type[p + 1] << 3 | type[p + 2] << 6 | type[p + 3] << 9 | type[p + 4] << 12;      \
             visit##_type(v, TYPES | five, (int64_t)five, p);                                                           \
@@ -321,10 +342,11 @@ typedef struct { /* memory for the longest sentence */
     int64_t *live, n_live; /* places of closed tags, and of fresh tags, in tables of transitions: those with a label */
     int32_t *behind; /* see distances_from_o */
     float *masses;   /* 2 lanes */
+    Gram *grams;
 } Scratch;
 
 static void release(Scratch *s) {
-    void *all[] = {s->ids, s->bytes, s->uses, s->scores, s->best, s->emissions, s->alpha, s->beta, s->tags, s->live, s->behind, s->masses};
+    void *all[] = {s->ids, s->bytes, s->uses, s->scores, s->best, s->emissions, s->alpha, s->beta, s->tags, s->live, s->behind, s->masses, s->grams};
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) free(all[i]);
 }
 
@@ -349,9 +371,10 @@ static int reserve(const LinearModel *m, int64_t n, Scratch *s) {
         0,
         malloc(sizeof(int32_t) * 2 * m->lanes),
         malloc(sizeof(float) * 2 * m->lanes),
+        malloc(sizeof(Gram) * (n + 2)),
     };
     int done = s->ids && s->bytes && s->uses && s->scores && s->best && s->emissions && s->alpha && s->beta &&
-               s->tags && s->live && s->behind && s->masses;
+               s->tags && s->live && s->behind && s->masses && s->grams;
     if (!done) {
         release(s);
         return 0;
@@ -359,6 +382,11 @@ static int reserve(const LinearModel *m, int64_t n, Scratch *s) {
     for (int64_t p = 0; p <= m->labels; p++) s->live[s->n_live++] = p;
     for (int64_t p = 1; p <= m->labels; p++) s->live[s->n_live++] = m->lanes + p;
     return 1;
+}
+
+/* An n-gram without its last character; 0 if it has one character. */
+static inline uint64_t prefix_of(uint64_t key) {
+    return key & (((uint64_t)1 << (63 - __builtin_clzll(key)) / 16 * 16) - 1);
 }
 
 /* Build the hash table of n sorted, distinct keys, none of them 0. `slots` is more than n and a power of 2. */
@@ -369,6 +397,20 @@ void linear_index(Entry *entries, int64_t slots, int64_t n, const uint64_t *keys
     for (int64_t i = 0; i < n; i++) {
         *entry_of(&m, keys[i]) = (Entry){keys[i], row, masks[i]};
         row += popcount(masks[i]);
+    }
+}
+
+/* Mark in the mask of each n-gram which characters can follow it, as one of FOLLOWING bits: most look-ups of longer
+ * n-grams that would find nothing are not made. Keys are as in linear_index. */
+void linear_follow(Entry *entries, int64_t slots, int64_t n, const uint64_t *keys) {
+    const LinearModel m = {.entries = entries, .slots = slots};
+    for (int64_t i = 0; i < n + FETCHED; i++) {
+        if (i < n && keys[i] < BESIDE) __builtin_prefetch(entries + (hashed(prefix_of(keys[i])) & (slots - 1)));
+        if (i < FETCHED || keys[i - FETCHED] >= BESIDE) continue;
+        const uint64_t key = keys[i - FETCHED], prefix = prefix_of(key);
+        if (!prefix) continue;
+        Entry *e = entry_of(&m, prefix);
+        if (e->key) e->mask |= following_bit(key >> (63 - __builtin_clzll(key)) / 16 * 16);
     }
 }
 
@@ -419,7 +461,7 @@ static void score(const LinearModel *m, const Scratch *s, int64_t n, int64_t n_u
     int16_t *sums = (int16_t *)s->best; /* which is written after this */
     memset(sums, 0, sizeof(int16_t) * n * columns);
     for (int64_t u = 0; u < n_uses; u++) {
-        if (u + 32 < n_uses) __builtin_prefetch(m->rows + s->uses[u + 32].row * columns);
+        if (u + AHEAD < n_uses) __builtin_prefetch(m->rows + s->uses[u + AHEAD].row * columns);
         const int8_t *row = m->rows + s->uses[u].row * columns;
         int16_t *to = sums + s->uses[u].position * columns;
         for (int64_t k = 0; k < columns; k += 16)
@@ -705,7 +747,7 @@ int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names
         if (names->certainty) names->certainty[i] = 1;
         if (lines->first_char[i + 1] <= lines->first_char[i]) continue;
         Visit v = {.model = m, .uses = s.uses};
-        const int64_t n = use_all(&v, lines, i, s.ids, s.bytes), first = count;
+        const int64_t n = use_all(&v, lines, i, s.ids, s.bytes, s.grams), first = count;
         score(m, &s, n, v.n_uses);
         const int64_t best = best_tags(m, &s, n);
         for (int64_t t = 0; t < n; t++) {
@@ -743,7 +785,7 @@ int64_t linear_count(const LinearModel *m, const Lines *lines, const int64_t *ta
     if (!reserve(m, longest_line(lines), &s)) return -1;
     for (int64_t i = 0; i < lines->n; i++) {
         Visit v = {.model = m, .tags = tags + lines->first_char[i], .sketch = sketch, .sketch_size = sketch_size};
-        count_all(&v, lines, i, s.ids, s.bytes);
+        count_all(&v, lines, i, s.ids, s.bytes, s.grams);
     }
     release(&s);
     return 0;
@@ -757,7 +799,7 @@ int64_t linear_select(const LinearModel *m, const Lines *lines, uint8_t *sketch,
     if (!reserve(m, longest_line(lines), &s)) return -1;
     for (int64_t i = 0; i < lines->n; i++) {
         Visit v = {.model = m, .sketch = sketch, .sketch_size = sketch_size, .least = least, .known = known};
-        select_rows_all(&v, lines, i, s.ids, s.bytes);
+        select_rows_all(&v, lines, i, s.ids, s.bytes, s.grams);
         known = v.known;
     }
     release(&s);
@@ -852,7 +894,7 @@ double linear_learn(const LinearModel *m, const Lines *lines, const int64_t *ord
         const int64_t i = order[o], *gold = l->tags + lines->first_char[i];
         if (lines->first_char[i + 1] <= lines->first_char[i]) continue;
         Visit v = {.model = m, .uses = s.uses};
-        const int64_t n = use_all(&v, lines, i, s.ids, s.bytes);
+        const int64_t n = use_all(&v, lines, i, s.ids, s.bytes, s.grams);
         int64_t kept = 0;
         for (int64_t u = 0; u < v.n_uses; u++)
             if (next_random(&l->seed) >> 32 >= dropped) s.uses[kept++] = s.uses[u];

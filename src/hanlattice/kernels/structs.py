@@ -56,6 +56,7 @@ LINEAR_MODEL = _struct(
     **_all(c_void_p, "rows", "fresh", "inner", "first", "last"),
     scale=c_double,
     of_types=c_void_p,
+    has_following=c_int64,
 )
 LINES = _struct("Lines", n=c_int64, **_all(c_void_p, "chars", "first_char", "start", "end", "kind", "first_word"))
 NAMES = _struct("Names", **_all(c_void_p, "sentence", "start", "end", "label", "probability", "certainty"))

@@ -214,6 +214,7 @@ class Native:
         t = tables.transitions
         kept += [np.ascontiguousarray(x) for x in (t.fresh, t.inner, t.first, t.last)]
         library.linear_index(pointer(entries), slots, len(tables.keys), pointer(kept[0]), pointer(kept[1]))
+        library.linear_follow(pointer(entries), slots, len(tables.keys), pointer(kept[0]))
         self._kept = [entries, types, *kept]
         self.struct = LINEAR_MODEL(
             *(lanes_of(n_labels), n_labels, len(types), n_kinds, tables.window, tables.longest),
@@ -221,6 +222,7 @@ class Native:
             *map(pointer, kept[3:]),
             tables.scale,
             None,
+            1,
         )
         of_types = np.empty(N_TYPE_FEATURES, np.int32)
         library.linear_types(self.address, pointer(of_types))
