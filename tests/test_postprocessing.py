@@ -114,7 +114,7 @@ def test_plain_entities_are_what_the_steps_one_by_one_give(
         ("李明A", 60, (1, 3), False),  # ends with a letter
         ("㍿李明", 60, (4, 6), False),  # offsets differ
         ("李明去了。北京", 5, (5, 7), True),  # the second window
-        ("李明去了南北京", 5, (1, 3), False),  # windows overlap
+        ("李明去了南北京", 5, (1, 3), True),  # windows overlap
     ],
 )
 def test_which_entities_are_plain(text: str, size: int, place: tuple[int, int], is_plain: bool) -> None:
@@ -126,6 +126,26 @@ def test_which_entities_are_plain(text: str, size: int, place: tuple[int, int], 
     assert (entities is not None) is is_plain
     if entities is not None:
         assert [(e.start, e.end, e.text) for e in entities] == [(*place, text[place[0] : place[1]])]
+
+
+def test_of_windows_that_overlap_the_last_one_gives_the_score() -> None:
+    """Also to an entity from the core of a window before; a span outside the core of its window is left out."""
+    text = "李明去了南北京"
+    normalised = Normaliser().all([text])
+    cut = windows_of_texts(normalised.texts, 5, 2)
+    assert [tuple(w) for w in cut.of(0)] == [(0, 5, 0, 4), (3, 7, 4, 7)]
+    core, late = ScoredSpan(3, 4, "人", 0.5), ScoredSpan(0, 1, "人", 0.75)  # both are the fourth character
+    for found, expected in (
+        ([[core], [late]], [(3, 4, 0.75)]),
+        ([[core], [late._replace(label="地")]], [(3, 4, 0.5)]),
+        ([[], [late]], []),
+        ([[ScoredSpan(4, 5, "人", 0.5)], []], []),
+    ):
+        entities = plain_entities([text], normalised, cut, found).get(0)
+        assert entities is not None or not any(found)
+        assert [(e.start, e.end, e.score) for e in entities or ()] == expected
+        merged = merge_windows(cut.of(0), found, nested=False)
+        assert [(s.start, s.end, s.score) for s in merged] == expected
 
 
 def test_spans_that_overlap_or_have_gaps_are_not_plain() -> None:

@@ -35,8 +35,8 @@ def plain_entities(
 ) -> dict[int, list[Entity] | None]:
     """What the steps up to `entities_of` return for each text with spans; None if they have to be called.
 
-    Nearly all texts need no call: offsets and windows are plain, and entities begin and end with common Chinese
-    characters, do not overlap and have no gaps.
+    Nearly all texts need no call: offsets are plain, and entities begin and end with common Chinese characters, do
+    not overlap and have no gaps.
 
     Args:
         texts: texts as given.
@@ -47,21 +47,38 @@ def plain_entities(
     plain: dict[int, list[Entity] | None] = {}
     own: list[Entity] = []
     owner, starts, normal = windows.owner, windows.start, normalised.texts
-    is_hard = {i for i, cut in windows.several.items() if any(w[:2] != w[2:] for w in cut)}.union(normalised.moved)
-    here, last = -1, 0
+    here, last, by, cut = -1, 0, 0, None
     for window, start, end, label, score, gaps in rows_of(found):
         if owner[window] != here:
-            here, last = owner[window], 0
+            here, last, cut = owner[window], 0, windows.several.get(owner[window])
             text, rewritten, own = texts[here], normal[here], []
-            plain[here] = None if here in is_hard else own
-        by = starts[window]
-        start, end = start + by, end + by
+            plain[here] = None if here in normalised.moved else own
+        if plain[here] is None:
+            continue
+        if cut is not None:
+            by, core = starts[window], cut[window - windows.first[here]]
+            middle = (start + end - 1) // 2 + by
+            if not core.core_start <= middle < core.core_end:
+                if middle < core.core_start and not gaps:
+                    _rescore(own, start + by, end + by, label, score)
+                continue
+            start, end = start + by, end + by
         first, final = rewritten[start], rewritten[end - 1]
         if gaps or start < last or not ("\u3400" <= first <= "\u9fff" and "\u3400" <= final <= "\u9fff"):
             plain[here] = None
         last = end
         own.append(Entity(text[start:end], label, start, end, score))
     return plain
+
+
+def _rescore(entities: list[Entity], start: int, end: int, label: str, score: float) -> None:
+    """Give an entity the score of the last window that finds it, as `merge_windows` does."""
+    for i in reversed(range(len(entities))):
+        one = entities[i]
+        if one.end <= start:
+            return
+        if (one.start, one.end, one.label) == (start, end, label):
+            entities[i] = Entity(one.text, label, start, end, score)
 
 
 def merge_windows(
