@@ -69,7 +69,15 @@ def _on_sample(config: Config, output: Path) -> dict[str, Any]:
     corpus.write(documents, output / "corpus.jsonl", "jsonl")
     place = str(output / "corpus.jsonl")
     return {
-        "data": {"train": place, "dev": place, "test": "", "format": "", "user_words": 0.0, "exclude": []},
+        "data": {
+            "train": place,
+            "dev": place,
+            "test": "",
+            "format": "",
+            "user_words": 0.0,
+            "exclude": [],
+            "labels": {},
+        },
         "lexicon": {"files": [str(tiny.folder() / "words.txt")]},
         "vectors": {"path": str(tiny.folder() / "vectors.safetensors")},
         "training": {"epochs": 1, "batch_size": 6, "device": "cpu", "least_steps": 0},
