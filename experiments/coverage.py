@@ -52,14 +52,15 @@ def covered(documents: Sequence[Document], lexicons: Sequence[Lexicon], normalis
     gold: Counter[str] = Counter()
     found: list[Counter[str]] = [Counter() for _ in (*lexicons, "boundaries")]
     documents = [_normalised(document, normaliser) for document in documents]
+    words_of = [frozenset(lexicon) for lexicon in lexicons]
     matches = lexicons[1].match_batch([d.text for d in documents], SHORTEST)
     for i, document in enumerate(documents):
         words = matches[i]
         starts, ends = set(words.start.tolist()), set(words.end.tolist())
         for e in document.entities:
             gold[e.label] += 1
-            for counter, lexicon in zip(found, lexicons, strict=False):
-                counter[e.label] += len(e.text) >= SHORTEST and e.text in lexicon
+            for counter, known in zip(found, words_of, strict=False):
+                counter[e.label] += len(e.text) >= SHORTEST and e.text in known
             found[-1][e.label] += e.start in starts and e.end in ends
     return [*(_row(label, [label], gold, found) for label in sorted(gold)), _row("all", gold, gold, found)]
 

@@ -34,7 +34,7 @@ GUIDE = (
             *("add-an-encoder", "add-a-decoder"),
         ),
     ),
-    Section("Explanation", "原理", ("lattice", "flat", "systems", "engines")),
+    Section("Explanation", "原理", ("lattice", "flat", "systems", "experiments", "engines")),
     Section("Papers", "论文", ("papers/index", "papers/*")),
     Section("Migration", "迁移", ("migration/*",)),
     Section("Reference", "参考", ("commands", "api", "settings", "formats")),

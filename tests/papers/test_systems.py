@@ -15,6 +15,8 @@ HEADINGS = (
     *("mld", "head distances", "fusion", "trained distances", "cascade pointers", "softmax pointers", "MRC"),
     *("token pairs", "biaffine", "GlobalPointer", "Efficient GlobalPointer", "span enumeration", "SANER", "W2NER"),
     *("position encodings compared", "scaled against unscaled", "missing labels", "nested entities"),
+    *("direction", "tested on long ones", "share of nested", "sentence length", "entities in the lexicon"),
+    *("words as units", "batch size", "pretrained vectors"),
 )
 
 
