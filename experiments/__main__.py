@@ -83,7 +83,7 @@ def tables(a: argparse.Namespace) -> str:
     if isinstance(experiment, Measured):
         return "nothing is trained\n" if a.estimate else experiment.report(setup, say)
     arms = experiment.arms(setup)
-    estimate = estimated(arms, setup, lambda message: None)
+    estimate = estimated(arms, setup, say)
     say(str(estimate))
     if a.estimate:
         return f"{estimate}\n"

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from experiments.arms import Arm, Key, Setup
 from experiments.corpora import n_characters
+from experiments.timed import Timed
 from hanlattice import corpus
 from hanlattice.comparison import Watcher, compare
-from hanlattice.comparison.speed import measure_speeds
 from hanlattice.comparison.trial import Result, Trial
 from hanlattice.config.files import located
+from hanlattice.config.settings import Config
 from hanlattice.errors import HanlatticeError
+from hanlattice.pipeline import BATCH
 
 TIMED_SENTENCES = 40
 
@@ -21,13 +23,13 @@ Results = Mapping[Key, Sequence[Result]]
 
 @dataclass(frozen=True)
 class Estimate:
-    """The hours that training and scoring are expected to take on this machine, on one core.
+    """The hours of processor time that training and scoring are expected to take on this machine.
 
     Attributes:
         hours: of the runs that are not finished.
         runs: their number.
         finished: the number of finished runs.
-        spent: the hours of training of the finished runs.
+        spent: the hours of training of the finished runs, by the clock.
     """
 
     hours: float
@@ -37,7 +39,7 @@ class Estimate:
 
     def __str__(self) -> str:
         done = f"; {self.finished} are finished and took {self.spent:.2f} hours" if self.finished else ""
-        return f"{self.runs} runs to train, about {self.hours:.2f} hours on one core{done}"
+        return f"{self.runs} runs to train, about {self.hours:.2f} hours of processor time{done}"
 
 
 def trials(arms: Sequence[Arm], setup: Setup) -> Iterator[tuple[Arm, Trial]]:
@@ -49,16 +51,28 @@ def trials(arms: Sequence[Arm], setup: Setup) -> Iterator[tuple[Arm, Trial]]:
 
 
 def estimated(arms: Sequence[Arm], setup: Setup, say: Callable[[str], None]) -> Estimate:
-    """Measure the speed of one arm of each row on few sentences, and multiply by characters, epochs and seeds."""
+    """Measure the speed of one arm of each row on few sentences, and multiply by characters, epochs and seeds.
+
+    Args:
+        say: receives progress messages.
+    """
     finished = [result for _, trial in trials(arms, setup) if (result := trial.result) is not None]
     waiting = [arm for arm, trial in trials(arms, setup) if trial.result is None]
     hours = 0.0
     for _, row in groupby(sorted(waiting, key=lambda arm: arm.row), key=lambda arm: arm.row):
         row_arms = list(row)
-        first = row_arms[0]
-        speed = measure_speeds({first.name: first.config}, sentences=TIMED_SENTENCES, rounds=1, say=say)[first.name]
-        hours += sum(_seconds(arm, speed.train[0], speed.predict[0]) for arm in row_arms) / 3600
+        say(f"measuring the speed of {row_arms[0].row}")
+        train, predict = _speeds(row_arms[0].config)
+        hours += sum(_seconds(arm, train, predict) for arm in row_arms) / 3600
     return Estimate(hours, len(waiting), len(finished), sum(result.seconds for result in finished) / 3600)
+
+
+def _speeds(config: Config) -> tuple[float, float]:
+    """Characters per second of training and of prediction, after a warm-up."""
+    size = config.training.batch_size
+    timed = Timed(config, TIMED_SENTENCES, [size])
+    _, (train, predict) = [(timed.train(size), timed.predict(BATCH)) for _ in range(2)]
+    return train, predict
 
 
 def _seconds(arm: Arm, train: float, predict: float) -> float:

@@ -127,7 +127,11 @@ class TestCorpora:
 
     def test_labels_of_test_are_those_of_train(self, setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
         labels = {"PER": "NR"}
-        monkeypatch.setitem(corpora.SOURCES, "made", corpora.Source(*setup.files.values(), labels=labels))
+        monkeypatch.setitem(
+            corpora.SOURCES,
+            "made",
+            corpora.Source(setup.files["train"], setup.files["dev"], setup.files["test"], labels),
+        )
         found = {e.label for part in vars(corpora.read_source("made")).values() for d in part for e in d.entities}
         assert found == {"NR", "LOC", "ORG"}
 
@@ -308,7 +312,7 @@ def test_experiment_is_estimated_trained_and_resumed(
     small = ["--set", "encoder.d_hidden=4", "--epochs", "1", "--seeds", "1,2", "--systems", "equal/bilstm"]
     command = ["random_vectors", *options(setup, *small)]
     main([*command, "--estimate"])
-    assert re.match(r"4 runs to train, about \d+\.\d\d hours on one core$", capsys.readouterr().out)
+    assert re.match(r"4 runs to train, about \d+\.\d\d hours of processor time$", capsys.readouterr().out)
     assert not list(setup.output.rglob("result.json"))
 
     main(command)
