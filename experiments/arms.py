@@ -68,10 +68,10 @@ class Setup:
         # The models of an experiment read its corpus only, so they keep the vectors of its names only.
         few = {"vectors": {"bigrams": 1, "words": 1}}
         config = load_config(preset(name)).with_settings({"data": self.data(), **few})
-        if self.epochs:
-            config = config.with_settings({"training": {"epochs": self.epochs}})
         for table in settings:
             config = config.with_settings(table)
+        if self.epochs:
+            config = config.with_settings({"training": {"epochs": self.epochs}})
         return overridden(config, self.settings)
 
 

@@ -8,6 +8,7 @@ from experiments.tables import differences, grid
 from hanlattice.cli.config_options import preset
 from hanlattice.config.files import load_config
 
+EPOCHS = {"training": {"epochs": 30}}  # for all rows, whatever their settings files have
 # Those of TENER's authors, and those of the files in transformer.
 OPTIMISERS: dict[str, dict[str, Any]] = {
     "sgd": {"optimiser": "sgd", "warmup": 0.01, "average": 0.0, "learning_rate": 1e-3},
@@ -41,7 +42,7 @@ def arms(setup: Setup) -> list[Arm]:
         for optimiser in optimisers:
             training: dict[str, Any] = {} if row == "bilstm" else {"training": OPTIMISERS[optimiser]}
             nested: dict[str, Any] = {"data": {"outermost": True}}
-            made.append(Arm(row, optimiser, setup.config(system, settings, training, nested)))
+            made.append(Arm(row, optimiser, setup.config(system, settings, training, nested, EPOCHS)))
     made = against(made, lambda arm: ("bilstm", "adamw"))
     return against(made, lambda arm: (PARTNERS.get(arm.row, arm.row), arm.column))
 

@@ -10,6 +10,7 @@ from experiments.running import Results, restricted, test_lengths
 from experiments.tables import differences, grid
 from hanlattice.document import Document
 
+EPOCHS = {"training": {"epochs": 30}}  # for all rows, whatever their settings files have
 ADAMW = {"training": {"optimiser": "adamw", "warmup": 0.05, "average": 0.998, "learning_rate": 1e-3}}
 ROWS = {
     "bilstm": ("equal/bilstm", {}),
@@ -41,7 +42,7 @@ def arms(setup: Setup) -> list[Arm]:
     for column, documents in trained.items():
         data = setup.data(train=written(documents, setup.place(f"{column}-train")), dev=dev_path)
         for row, (system, settings) in ROWS.items():
-            made.append(Arm(row, column, setup.config(system, settings, {"data": data})))
+            made.append(Arm(row, column, setup.config(system, settings, {"data": data}, EPOCHS)))
     return against(made, lambda arm: (arm.row, "any"))
 
 

@@ -208,7 +208,7 @@ def test_files_know_nothing_of_where_they_were_made() -> None:
         r"(?<![\w.:/>])/(?:work|root|home|Users)/|pypi[.]org|pythonhosted[.]org|download[.]pytorch[.]org|index-url"
     )
     found = []
-    for folder in ("src", "tests", "docs", "benchmarks", "examples"):
+    for folder in ("src", "tests", "docs", "benchmarks", "examples", "experiments"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".py", ".md", ".toml", ".txt", ".json"} and path.stat().st_size < 1_000_000:
                 lines = path.read_text(encoding="utf-8").splitlines()

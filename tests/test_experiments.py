@@ -147,7 +147,7 @@ class TestCorpora:
 
 class TestArms:
     def test_settings_of_the_user_come_last(self, setup: Setup) -> None:
-        config = replace(setup, epochs=7).config("equal/flat", {"training": {"batch_size": 99}})
+        config = replace(setup, epochs=7).config("equal/flat", {"training": {"batch_size": 99, "epochs": 8}})
         assert (config.training.epochs, config.training.batch_size) == (7, 6)
         assert config.data.train == (str(setup.place("train")),)
 
@@ -219,6 +219,7 @@ class TestArms:
         assert made["tener, no direction", "adamw"].baselines == (("bilstm", "adamw"), ("tener", "adamw"))
         assert made["tener, scaled", "adamw"].config.encoder.settings["scaled"] is True
         assert made["tener", "sgd"].config.training.optimiser == "sgd"
+        assert {arm.config.training.epochs for arm in positions.arms(replace(setup, epochs=0))} == {30}
 
 
 @pytest.mark.parametrize("position", [UndirectedTener, UndirectedTransformerXL])

@@ -106,7 +106,7 @@ def test_addresses_of_the_project_are_those_of_the_citation() -> None:
     assert set(PROJECT["project"]["urls"].values()) <= known
 
 
-@pytest.mark.parametrize("folder", ["benchmarks", "examples", "scripts"])
+@pytest.mark.parametrize("folder", ["benchmarks", "examples", "experiments", "scripts"])
 def test_help_texts_can_be_formatted(folder: str) -> None:
     """argparse formats help with the % operator, so a percent sign is written twice."""
     for path in sorted((ROOT / folder).glob("*.py")):

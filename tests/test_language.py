@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("src", "docs", "examples", "benchmarks", "scripts")
+FOLDERS = ("src", "docs", "examples", "benchmarks", "experiments", "scripts")
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 SUFFIXES = {".py", ".md", ".toml", ".c", ".h", ".js", ".css", ".html", ""}
 
