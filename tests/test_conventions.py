@@ -271,7 +271,7 @@ class TestEngines:
         self, ner: NER, tmp_path: Path, trained: Path, int8: bool
     ) -> None:
         """User words of all kinds, and shifts that would hide behind nothing."""
-        if int8 and not any(level for level in library.levels() if library.opened(level).has_int8()):
+        if int8 and not any(level for level in library.levels() if library.opened(level).int8_step()):
             pytest.skip("no int8 instructions on this processor")
         folder = shutil.copytree(trained, tmp_path / "model")
         tagger = ner.tagger

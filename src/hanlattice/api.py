@@ -184,7 +184,8 @@ def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> Engine
     wanted = _wants_int8(folder, int8)
     if wanted and not supports_int8():
         warnings.warn(
-            "this processor has no int8 instructions (AVX-512 VNNI): the model runs in float32", stacklevel=6
+            "this processor has no int8 instructions (AVX2 or AVX-512 VNNI): the model runs in float32",
+            stacklevel=6,
         )
         wanted = False
     return NativeTagger(folder, threads=threads, int8=wanted)

@@ -2,11 +2,13 @@
 
 import shutil
 from ctypes import CDLL
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import hanlattice
 import tiny
@@ -60,7 +62,7 @@ def test_the_same_emissions(variant: dict[str, object], kernels: CDLL) -> None:
 @pytest.mark.parametrize("variant", [VARIANTS["paper"], VARIANTS["code"], VARIANTS["sizes of the packaged model"]])
 def test_in_8_bits(variant: dict[str, object], kernels: CDLL) -> None:
     ner = untrained(**variant)
-    if not kernels.has_int8():
+    if not kernels.int8_step():
         with pytest.raises(ModelError, match="no int8 instructions"):
             kernel_of(ner, kernels, int8=True)
         return
@@ -71,6 +73,65 @@ def test_in_8_bits(variant: dict[str, object], kernels: CDLL) -> None:
     assert (found == again)[:, : expected.shape[1]].all()  # nothing is read that was not written
     error = found[:, : expected.shape[1]] - expected
     assert 0 < np.sqrt((error**2).mean()) < 0.03 * expected.std()
+
+
+def near(found: np.ndarray, expected: np.ndarray) -> None:
+    """Equal up to what int8 loses."""
+    error = found[:, : expected.shape[1]] - expected
+    assert np.sqrt((error**2).mean()) < 0.03 * expected.std()
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_all_numbers_of_characters_and_parts(kernels: CDLL, int8: bool) -> None:
+    """Attention works on tiles of 3 queries, 4 keys and 4 parts: all remainders, and one block of queries or more."""
+    if int8 and not kernels.int8_step():
+        pytest.skip("no int8 products")
+    ner = untrained(d_model=6 * kernels.lanes())
+    ner.lexicon.update(["长江大桥", "大桥局很好", "很好"])
+    kernel = kernel_of(ner, kernels, int8=int8)
+    sentences = encoded(ner, [TEXTS[4][:n] for n in (*range(1, 15), 24, 25, 62, 63, 64)])
+    n_keys = np.diff(sentences.first_char) + np.diff(sentences.first_word)
+    assert {*(n_keys % 4)} == {0, 1, 2, 3}
+    found, expected = kernel.read(sentences), emissions(ner, sentences)
+    if int8:
+        near(found, expected)
+    else:
+        np.testing.assert_allclose(found[:, : expected.shape[1]], expected, atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("zeros", [("query", "u", "v"), ("key", "u"), ("position", "v"), ("value",), ("",)])
+def test_int8_of_attention_with_zeros(kernels: CDLL, zeros: tuple[str, ...]) -> None:
+    """The largest number, by which others are divided, is 0."""
+    if not kernels.int8_step():
+        pytest.skip("no int8 products")
+    ner = untrained()
+    for name, parameter in ner.tagger.named_parameters():
+        if any(f"attention.{part}" in name for part in zeros):
+            torch.nn.init.zeros_(parameter)
+    sentences = encoded(ner, [text for text in TEXTS if 0 < len(text) <= 64])
+    near(kernel_of(ner, kernels, int8=True).read(sentences), emissions(ner, sentences))
+
+
+def test_int8_of_a_query_with_thousands_of_keys(kernels: CDLL) -> None:
+    """All weights of a query are equal, and all values large: the largest sum of int16 products."""
+    if not kernels.int8_step():
+        pytest.skip("no int8 products")
+    ner = untrained()
+    for name, parameter in ner.tagger.named_parameters():
+        if any(f"attention.{part}" in name for part in ("query", "u", "v")):
+            torch.nn.init.zeros_(parameter)
+        if "attention.value.bias" in name:
+            torch.nn.init.constant_(parameter, 1000.0)
+    sentences = encoded(ner, [TEXTS[0], TEXTS[3]])
+    n = 9000
+    many = replace(
+        sentences,
+        **{name: np.resize(getattr(sentences, name), n) for name in ("words", "start", "end", "word_labels")},
+        first_word=np.array([0, n - 2, n]),
+    )
+    many.start[:], many.end[:] = 0, 1 + np.arange(n) % 5
+    exact = kernel_of(ner, kernels).read(many)
+    near(kernel_of(ner, kernels, int8=True).read(many), exact)
 
 
 def test_chains(kernels: CDLL) -> None:

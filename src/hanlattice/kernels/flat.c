@@ -9,18 +9,17 @@
  */
 
 #include <string.h>
-#if defined(__AVX512VNNI__)
-#include <immintrin.h>
-#endif
 
 #include "vectors.h"
 
 /* A matrix product is computed in blocks of ROWS x COLUMNS outputs, whose sums fill most vector registers. */
 #define ROWS (LANES == 16 ? 12 : 6)
 #define COLUMNS (2 * LANES)
-#define PARTS 64  /* largest number of vectors (parts) of D floats */
-#define QUERIES 8 /* attention works on blocks of QUERIES x KEYS */
+#define QUERIES 12 /* attention works on blocks of QUERIES x KEYS */
 #define KEYS 16
+#define TILE_QUERIES 3 /* and inside on tiles, whose sums stay in registers; see EXTRA_ROWS in native/flat.py */
+#define TILE_KEYS 4
+#define TILE_PARTS 4
 #define GROUP 240 /* characters that go through the layer together, so that their activations stay in the cache */
 
 /* ---- inputs ----
@@ -38,7 +37,7 @@ typedef struct { /* a linear layer; its weights are stored in panels of COLUMNS 
     const void *panels;
     const float *bias;
     const float *scale;  /* one for each output, or NULL: float32 */
-    const int32_t *zero; /* initial sums of int8 products: they cancel the zero point 128 of the inputs */
+    const int32_t *zero; /* initial sums of int8 products: with AVX-512 they cancel the zero point 128 of the inputs */
     int64_t n_in, n_out;
 } Linear;
 
@@ -50,12 +49,13 @@ typedef struct {
     const float *u, *v; /* biases of the query for content and position, D each */
     const float *attention_norm, *feed_forward_norm; /* D weights and D biases each */
     const float *word_length, *word_label; /* summands of composed words; NULL: words are not composed */
-    const float *const *encodings; /* position encodings by length of the key: 2 * window rows of D */
+    const float *const *encodings; /* position encodings by length of the key: 2 * window rows of D, and some more */
+    const float *encoding_scale; /* of int16 encodings, by length of the key */
     int64_t d_model, heads, window;
     int64_t longest; /* the last row of word_length; longer words share it */
     int64_t has_bigrams, has_output;
     int64_t carries_input; /* residual connections add the input of a sublayer; otherwise its own output */
-    int64_t bf16;
+    int64_t narrow; /* attention uses the 16-bit numbers of this build; see NARROW */
 } Flat;
 
 typedef struct {
@@ -106,7 +106,13 @@ static NOINLINE void multiply_float32(const float *x, int64_t rows, int64_t stri
 #undef FINISHED
 }
 
+/* Products of int8. Quantised is the type of the inputs in memory, of which one instruction multiplies INT8_STEP by as
+ * many weights. The scales and the sums are the same with both. */
 #if defined(__AVX512VNNI__)
+#define INT8_STEP 4
+typedef uint8_t Quantised;
+typedef int8_t Weight;
+
 /* Quantise a row to uint8 with the zero point 128; returns its scale. */
 INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
     __m512 most = _mm512_setzero_ps();
@@ -128,31 +134,80 @@ INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
 
 /* Inline assembly, because compilers copy the sums between registers when they use the intrinsic. */
 #define ADD_INT8_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
+typedef __m512i Sums;
+#define LOAD_SUMS(p) _mm512_loadu_si512(p)
+#define BROADCAST_32(x) _mm512_set1_epi32(x)
+#elif defined(__AVX2__)
+/* AVX2 multiplies uint8 by int8 (vpmaddubsw), but adds two products in int16, where 2 * 255 * 127 saturates. It would be
+ * exact with inputs of 7 bits, or with the signs of the inputs moved to the weights; then each 32 products need 3 or 4
+ * instructions, because the sums in int16 have to be widened before the next product is added. vpmaddwd multiplies
+ * numbers of 16 bits and adds two products in int32: exact, 2 instructions for 16 products. Both instructions run at
+ * the same rate, so inputs and weights from -127 to 127 are stored in 16 bits. */
+#define INT8_STEP 2
+typedef int16_t Quantised;
+typedef int16_t Weight;
 
+/* The first n floats, or 8 if there are as many; the others are 0. */
+INLINE __m256 load_some(const float *x, int64_t n) {
+    if (n >= LANES) return _mm256_loadu_ps(x);
+    __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(x, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
+}
+
+/* Quantise a row to -127..127; returns its scale. Up to 7 numbers after the row are overwritten. */
+INLINE float quantise(const float *x, int64_t n, int16_t *out) {
+    vec most = {0};
+    for (int64_t k = 0; k < n; k += LANES) most = maximum(most, absolute((vec)load_some(x + k, n - k)));
+    for (int64_t by = LANES / 2; by; by /= 2) most = maximum(most, swap_lanes(most, by));
+    float scale = most[0] > 0 ? most[0] / 127.0f : 1.0f;
+    __m256 by = _mm256_set1_ps(1.0f / scale);
+    for (int64_t k = 0; k < n; k += LANES) {
+        __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(load_some(x + k, n - k), by));
+        __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+        _mm_storeu_si128((__m128i *)(out + k), half);
+    }
+    return scale;
+}
+
+/* Inline assembly, because compilers move the products before the sums and then run out of registers. */
+#define ADD_INT8_PRODUCTS(sum, x, y)                                                                         \
+    {                                                                                                        \
+        __m256i product;                                                                                     \
+        __asm__("vpmaddwd %2, %3, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "x"(y), "x"(x)); \
+    }
+typedef __m256i Sums;
+#define LOAD_SUMS(p) _mm256_loadu_si256((const __m256i *)(p))
+#define BROADCAST_32(x) _mm256_set1_epi32(x)
+#else
+#define INT8_STEP 0
+typedef uint8_t Quantised;
+#endif
+
+#if INT8_STEP
 static NOINLINE void multiply_int8(const float *x, int64_t rows, int64_t stride, const Linear *w, float *out,
-                                    int64_t out_stride, int relu, uint8_t *quantised, float *scales) {
+                                    int64_t out_stride, int relu, Quantised *quantised, float *scales) {
     int64_t n_in = w->n_in;
     for (int64_t row = 0; row < rows; row++) scales[row] = quantise(x + row * stride, n_in, quantised + row * n_in);
-#define START(r) __m512i left_##r = left_zero, right_##r = right_zero;
+#define START(r) Sums left_##r = left_zero, right_##r = right_zero;
 #define ADD(r)                                                 \
     {                                                          \
-        int32_t four;                                          \
-        memcpy(&four, given + r * n_in + k, sizeof(four));     \
-        __m512i value = _mm512_set1_epi32(four);               \
-        ADD_INT8_PRODUCTS(left_##r, value, left);                   \
-        ADD_INT8_PRODUCTS(right_##r, value, right);                 \
+        int32_t step;                                          \
+        memcpy(&step, given + r * n_in + k, sizeof(step));     \
+        Sums value = BROADCAST_32(step);                       \
+        ADD_INT8_PRODUCTS(left_##r, value, left);              \
+        ADD_INT8_PRODUCTS(right_##r, value, right);            \
     }
-#define FINISHED(sum, lanes, r) \
-    (vec)_mm512_cvtepi32_ps(sum) * broadcast(scales[row + r]) * CV(w->scale + column + lanes) + CV(w->bias + column + lanes)
+#define FINISHED(sum, lanes, r)                                                          \
+    __builtin_convertvector((ivec)sum, vec) * broadcast(scales[row + r]) * CV(w->scale + column + lanes) + \
+        CV(w->bias + column + lanes)
     for (int64_t column = 0; column < w->n_out; column += COLUMNS) {
-        __m512i left_zero = _mm512_loadu_si512(w->zero + column);
-        __m512i right_zero = _mm512_loadu_si512(w->zero + column + LANES);
+        Sums left_zero = LOAD_SUMS(w->zero + column), right_zero = LOAD_SUMS(w->zero + column + LANES);
         for (int64_t row = 0; row < rows; row += ROWS) {
-            const uint8_t *given = quantised + row * n_in;
-            const int8_t *panel = (const int8_t *)w->panels + column * n_in;
+            const Quantised *given = quantised + row * n_in;
+            const Weight *panel = (const Weight *)w->panels + column * n_in;
             EACH_ROW(START)
-            for (int64_t k = 0; k < n_in; k += 4, panel += 4 * COLUMNS) {
-                __m512i left = _mm512_loadu_si512(panel), right = _mm512_loadu_si512(panel + 4 * LANES);
+            for (int64_t k = 0; k < n_in; k += INT8_STEP, panel += INT8_STEP * COLUMNS) {
+                Sums left = LOAD_SUMS(panel), right = LOAD_SUMS(panel + INT8_STEP * LANES);
                 EACH_ROW(ADD)
             }
             EACH_ROW(WRITE)
@@ -164,11 +219,12 @@ static NOINLINE void multiply_int8(const float *x, int64_t rows, int64_t stride,
 }
 #endif
 
-/* A key in memory. With bf16, two bfloat16 numbers take the place of one float32. Keys, queries and encodings pack the
+/* A key in memory. In 16 bits, two numbers take the place of one float32. Keys, queries and encodings pack the
  * same lane of two neighbouring vectors. Values pack the same feature of two neighbouring keys; only the first key of
  * such a pair points to them. */
 typedef struct {
     const float *key, *value, *encoding; /* the encoding for the first query of the sentence */
+    float scale;                         /* of the encoding, in int16 */
 } Key;
 
 typedef struct {          /* scratch memory. For the characters of a group: */
@@ -182,20 +238,28 @@ typedef struct {          /* scratch memory. For the characters of a group: */
     float *word;          /* inputs of of_words */
     float *projected_word; /* outputs of of_words */
     /* For attention in a sentence: */
-    Key *keys;            /* characters, then words */
-    float *scores;        /* QUERIES rows */
-    float *bf16_keys;     /* packed keys and values */
+    Key *keys;            /* characters, then words, up to a multiple of TILE_KEYS */
+    float *queries;       /* QUERIES rows for content, then as many for position */
+    float *scores;        /* QUERIES rows; see score_row */
+    float *weights;       /* QUERIES rows */
+    float *packed_keys;   /* keys and values in 16 bits */
     float *zeros;         /* D */
+    float key_unit, value_unit; /* factors of keys and values in int16 */
     /* For int8 products: */
-    uint8_t *quantised;   /* inputs */
+    void *quantised;      /* inputs, of the type Quantised */
     float *scales;        /* of the rows of the inputs */
 } Scratch;
+
+static int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+/* Floats in a row of scores: the last tile and the last vector reach beyond the keys. */
+static int64_t score_row(int64_t n_keys, int64_t heads) { return round_up(n_keys, TILE_KEYS) * heads + LANES; }
 
 /* out = x W^T + b, with ReLU if `relu`. Rows are read and written ROWS at a time, so both arrays need memory up to
  * the next multiple of ROWS. */
 static void multiply(const float *x, int64_t rows, int64_t stride, const Linear *w, float *out, int64_t out_stride,
                      int relu, Scratch *s) {
-#if defined(__AVX512VNNI__)
+#if INT8_STEP
     if (w->scale) {
         multiply_int8(x, rows, stride, w, out, out_stride, relu, s->quantised, s->scales);
         return;
@@ -248,70 +312,105 @@ INLINE vec sum_by_head(vec x, int64_t heads) {
     return x;
 }
 
+/* Numbers in attention: float32, or two numbers of 16 bits in each lane. NARROW is the type with 16 bits of this build. */
+#define FLOAT32 0
+#define BF16 1
+#define INT16 2
 #if defined(__AVX512BF16__)
-#define HAS_BF16 1
-/* Round to bfloat16: `low` in the lower 16 bits of each lane, `high` in the upper. */
-INLINE vec pack_bf16(vec low, vec high) {
-    ivec rounded = (ivec)high + 0x8000, other = (ivec)low + 0x8000;
-    return (vec)((rounded & (int)0xffff0000) | ((other >> 16) & 0xffff));
-}
+#define NARROW BF16
+#elif defined(__AVX2__) && LANES == 8
+#define NARROW INT16
 #else
-#define HAS_BF16 0
-#define pack_bf16(low, high) (low)
+#define NARROW FLOAT32
 #endif
 
-/* out = x + plus, packed if `bf16`. */
-INLINE void pack(const float *x, const float *plus, int64_t parts, const int bf16, float *out) {
-    if (bf16)
-        for (int64_t p = 0; p < parts; p += 2)
-            V(out + p / 2 * LANES) = pack_bf16(CV(x + p * LANES) + CV(plus + p * LANES),
-                                                CV(x + (p + 1) * LANES) + CV(plus + (p + 1) * LANES));
-    else
-        for (int64_t p = 0; p < parts; p++) V(out + p * LANES) = CV(x + p * LANES) + CV(plus + p * LANES);
+/* Ranges of int16. D has at most 64 vectors, so a lane of a score sums up at most 128 products, and
+ * 2 * 64 * 4095 * 4095 < 2^31. The weights of a query sum up to at most TOTAL before rounding, so to at most 2 * TOTAL
+ * after it, whatever the number of keys, and 2 * 2^18 * 4095 < 2^31. */
+#define LARGEST 4095.0f
+#define LARGEST_WEIGHT 32767.0f
+#define TOTAL 262144.0f
+
+/* Two vectors in one: `low` in the lower 16 bits of each lane, `high` in the upper ones. */
+INLINE vec pack_pair(vec low, vec high, const int type) {
+    if (type == BF16) {
+        ivec rounded = (ivec)high + 0x8000, other = (ivec)low + 0x8000;
+        return (vec)((rounded & (int)0xffff0000) | ((other >> 16) & 0xffff));
+    }
+    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds; the lower bits of the sum are the integer */
+    return (vec)(((ivec)(high + shift) << 16) | ((ivec)(low + shift) & 0xffff));
 }
 
-/* sum + x * y; with bf16, two products in each lane. */
-INLINE vec add_product(vec sum, vec x, vec y, const int bf16) {
-#if HAS_BF16 && defined(__clang__)
-    if (bf16) return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)x, (__m512bh)y);
-#elif HAS_BF16
-    if (bf16) {
+/* out = (x + plus) * by, in the numbers of `type`. */
+INLINE void pack(const float *x, const float *plus, float by, int64_t parts, const int type, float *out) {
+    if (type == FLOAT32)
+        for (int64_t p = 0; p < parts; p++) V(out + p * LANES) = CV(x + p * LANES) + CV(plus + p * LANES);
+    else
+        for (int64_t p = 0; p < parts; p += 2)
+            V(out + p / 2 * LANES) =
+                pack_pair((CV(x + p * LANES) + CV(plus + p * LANES)) * by,
+                          (CV(x + (p + 1) * LANES) + CV(plus + (p + 1) * LANES)) * by, type);
+}
+
+/* sum + x * y; with 16 bits, two products in each lane. The sums of int16 are int32. */
+INLINE vec add_product(vec sum, vec x, vec y, const int type) {
+#if NARROW == BF16 && defined(__clang__)
+    if (type == BF16) return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)x, (__m512bh)y);
+#elif NARROW == BF16
+    if (type == BF16) {
         __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "vm"(y));
         return sum;
     }
+#elif NARROW == INT16 && !defined(__clang__)
+    if (type == INT16) {
+        vec products;
+        __asm__("vpmaddwd %2, %3, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(products) : "xm"(y), "x"(x));
+        return sum;
+    }
+#elif NARROW == INT16
+    if (type == INT16) return (vec)_mm256_add_epi32((__m256i)sum, _mm256_madd_epi16((__m256i)x, (__m256i)y));
 #endif
-    (void)bf16;
+    (void)type;
     return sum + x * y;
 }
 
-/* Attention scores of one query for some keys. Returns for each head the maximum of `largest` and of these scores. The
- * encodings for this query are `ahead` floats after the encodings for the first query. */
-INLINE vec score(const float *content, const float *position, const Key *keys, int64_t n_keys, int64_t ahead,
-                 const int64_t parts, const int64_t heads, const int bf16, vec largest, float *scores) {
-    vec by_content[PARTS], by_position[PARTS];
-    UNROLL for (int64_t p = 0; p < parts; p++) {
-        by_content[p] = CV(content + p * LANES);
-        by_position[p] = CV(position + p * LANES);
+/* A sum of products as float32. */
+INLINE vec as_float(vec sum, const int type) { return type == INT16 ? __builtin_convertvector((ivec)sum, vec) : sum; }
+
+/* Attention scores of TILE_QUERIES queries for TILE_KEYS keys. The encodings for the first of these queries are `ahead`
+ * floats after the encodings for the first query of the sentence. All sums stay in registers. */
+INLINE void score(const float *content, const float *position, const float *scale, const Key *keys, int64_t ahead,
+                  const int64_t vectors, const int64_t heads, const int type, float *scores, int64_t row) {
+    const int64_t width = vectors * LANES;
+    vec sum[TILE_QUERIES][TILE_KEYS];
+    const float *key[TILE_KEYS], *encoding[TILE_KEYS];
+    UNROLL for (int64_t j = 0; j < TILE_KEYS; j++) {
+        key[j] = keys[j].key, encoding[j] = keys[j].encoding + ahead;
+        UNROLL for (int64_t i = 0; i < TILE_QUERIES; i++) sum[i][j] = (vec){0};
     }
-    for (int64_t j = 0; j < n_keys; j++) {
-        const float *key = keys[j].key, *encoding = keys[j].encoding + ahead;
-        __asm__("" : "+r"(encoding)); /* keeps the compiler from computing an address for each part */
-        vec one = {0}, other = {0};
-        UNROLL for (int64_t p = 0; p < parts; p++) {
-            one = add_product(one, by_content[p], CV(key + p * LANES), bf16);
-            other = add_product(other, by_position[p], CV(encoding + p * LANES), bf16);
+    for (int64_t p = 0; p < width; p += LANES) {
+        UNROLL for (int64_t j = 0; j < TILE_KEYS; j++)
+            UNROLL for (int64_t i = 0; i < TILE_QUERIES; i++)
+                sum[i][j] = add_product(sum[i][j], CV(content + i * width + p), CV(key[j] + p), type);
+        UNROLL for (int64_t i = 0; i < TILE_QUERIES; i++)
+            UNROLL for (int64_t j = 0; j < TILE_KEYS; j++)
+                sum[i][j] = add_product(sum[i][j], CV(position + i * width + p), CV(encoding[j] + i * width + p), type);
+    }
+    UNROLL for (int64_t i = 0; i < TILE_QUERIES; i++)
+        UNROLL for (int64_t j = 0; j < TILE_KEYS; j++) {
+            vec done = as_float(sum[i][j], type);
+            if (type == INT16) done *= scale[i] * keys[j].scale;
+            done = sum_by_head(done, heads);
+            memcpy(scores + i * row + j * heads, &done, heads * sizeof(float));
         }
-        vec sum = sum_by_head(one + other, heads);
-        memcpy(scores + j * heads, &sum, heads * sizeof(float));
-        largest = maximum(largest, sum);
-    }
-    return largest;
 }
 
-/* Replace scores by exp(score - largest); returns the sum for each head. */
-INLINE vec exp_scores(float *scores, int64_t n_keys, const int64_t heads, vec largest) {
-    vec sum = {0};
-    V(scores + n_keys * heads) = broadcast(-1e30f); /* padding of the last vector: its exp is nearly 0 */
+/* Replace scores by exp(score - largest score of the head); returns the sum for each head. */
+INLINE vec exp_scores(float *scores, int64_t n_keys, const int64_t heads) {
+    vec largest = broadcast(-1e30f), sum = {0};
+    V(scores + n_keys * heads) = largest; /* padding of the last vector: its exp is nearly 0 */
+    for (int64_t at = 0; at < n_keys * heads; at += LANES) largest = maximum(largest, CV(scores + at));
+    for (int64_t by = LANES / 2; by >= heads; by /= 2) largest = maximum(largest, swap_lanes(largest, by));
     for (int64_t at = 0; at < n_keys * heads; at += LANES) {
         vec weight = vec_exp(CV(scores + at) - largest);
         V(scores + at) = weight;
@@ -320,67 +419,131 @@ INLINE vec exp_scores(float *scores, int64_t n_keys, const int64_t heads, vec la
     return sum_by_head(sum, heads);
 }
 
-/* out += the weighted sum of the values of some keys. With bf16 the index of the first key has to be even. */
-INLINE void read_values(const float *weights, const Key *keys, int64_t n_keys, const int64_t parts,
-                        const int64_t heads, const int bf16, float *out) {
-    vec sum[PARTS];
-    UNROLL for (int64_t p = 0; p < parts; p++) sum[p] = CV(out + p * LANES);
-    for (int64_t j = 0; j < n_keys; j += bf16 ? 2 : 1) {
-        vec weight = repeat_lanes(CV(weights + j * heads), heads);
-        if (bf16) weight = pack_bf16(weight, repeat_lanes(CV(weights + (j + 1) * heads), heads));
-        const float *value = keys[j].value;
-        UNROLL for (int64_t p = 0; p < parts; p++) sum[p] = add_product(sum[p], weight, CV(value + p * LANES), bf16);
+/* The weights of a query, `by` times the exponentials, in all lanes of a vector for each key, or for each two keys with
+ * 16 bits. */
+INLINE void weigh(const float *exponentials, int64_t n_keys, vec by, const int64_t heads, const int type, float *weights) {
+    for (int64_t j = 0; j < n_keys; j += type == FLOAT32 ? 1 : 2, weights += LANES) {
+        vec weight = repeat_lanes(CV(exponentials + j * heads), heads) * by;
+        V(weights) = type == FLOAT32
+            ? weight
+            : pack_pair(weight, repeat_lanes(CV(exponentials + (j + 1) * heads), heads) * by, type);
     }
-    UNROLL for (int64_t p = 0; p < parts; p++) V(out + p * LANES) = sum[p];
+}
+
+/* The weighted sums of `parts` parts of all values, for TILE_QUERIES queries. All sums stay in registers. */
+INLINE void read_values(const float *weights, int64_t row, const Key *keys, int64_t n_keys, int64_t from,
+                        const int64_t parts, const int type, vec sum[TILE_QUERIES][TILE_PARTS]) {
+    UNROLL for (int64_t i = 0; i < TILE_QUERIES; i++)
+        UNROLL for (int64_t p = 0; p < parts; p++) sum[i][p] = (vec){0};
+    for (int64_t j = 0; j < n_keys; j += type == FLOAT32 ? 1 : 2, weights += LANES) {
+        const float *value = keys[j].value + from * LANES;
+        UNROLL for (int64_t p = 0; p < parts; p++)
+            UNROLL for (int64_t i = 0; i < TILE_QUERIES; i++)
+                sum[i][p] = add_product(sum[i][p], CV(weights + i * row), CV(value + p * LANES), type);
+    }
+}
+
+/* The largest absolute value of x + plus. */
+INLINE float largest_of(const float *x, const float *plus, int64_t n) {
+    vec largest = {0};
+    for (int64_t k = 0; k < n; k += LANES) largest = maximum(largest, absolute(CV(x + k) + CV(plus + k)));
+    for (int64_t by = LANES / 2; by; by /= 2) largest = maximum(largest, swap_lanes(largest, by));
+    return largest[0];
+}
+
+/* Pack a query for content and for position. Returns the factor of its scores in int16, for keys with the unit 1.
+ *
+ * The products with keys and those with encodings go into one sum, so their units have to agree: the unit of a key is
+ * `key_unit` times that of its encoding, and the unit of the query for position `key_unit` times that for content. */
+INLINE float pack_query(const Flat *m, const float *x, float key_unit, int64_t parts, const int type, float *content,
+                        float *position) {
+    float unit = 1.0f;
+    if (type == INT16) {
+        float by_content = largest_of(x, m->u, parts * LANES) * key_unit;
+        float by_position = largest_of(x, m->v, parts * LANES);
+        float largest = by_content > by_position ? by_content : by_position;
+        if (largest > 0) unit = largest / LARGEST;
+    }
+    pack(x, m->u, type == INT16 ? key_unit / unit : 1.0f, parts, type, content);
+    pack(x, m->v, type == INT16 ? 1.0f / unit : 1.0f, parts, type, position);
+    return unit;
 }
 
 /* Attention of all queries of a sentence; rows of `out` have D floats. The encodings of a key for the next query are in
  * the next row.
  *
  * It works in blocks of QUERIES x KEYS, so that the keys and their encodings, most of which neighbouring queries share,
- * stay in the first-level cache. */
-INLINE void attend(const Flat *m, const float *queries, int64_t stride, int64_t n, const Key *keys, int64_t n_keys,
-                   float *scores, float *out, const int64_t parts, const int64_t heads, const int bf16) {
-    const int64_t d = parts * LANES, vectors = bf16 ? parts / 2 : parts, width = vectors * LANES;
-    const int64_t row = n_keys * heads + LANES;
-    _Alignas(64) float content[QUERIES * PARTS * LANES], position[QUERIES * PARTS * LANES];
+ * stay in the first-level cache, and inside in tiles whose sums stay in registers. The last tile may compute queries
+ * beyond the sentence, which are not written. */
+INLINE void attend(const Flat *m, const float *queries, int64_t stride, int64_t n, int64_t n_keys, const Scratch *s,
+                   float *out, const int64_t parts, const int64_t heads, const int type) {
+    const int64_t d = parts * LANES, vectors = type == FLOAT32 ? parts : parts / 2, width = vectors * LANES;
+    const int64_t row = score_row(n_keys, heads), weight_row = (n_keys + 1) * LANES;
+    float *content = s->queries, *position = s->queries + QUERIES * width, scale[QUERIES];
+    vec finish[QUERIES];
     for (int64_t first = 0; first < n; first += QUERIES) {
         int64_t n_queries = n - first < QUERIES ? n - first : QUERIES;
-        vec largest[QUERIES], sum[QUERIES];
+        for (int64_t i = 0; i < round_up(n_queries, TILE_QUERIES); i++) {
+            int64_t query = first + i < n ? first + i : n - 1;
+            scale[i] = pack_query(m, queries + query * stride, s->key_unit, parts, type, content + i * width,
+                                  position + i * width);
+        }
+        for (int64_t from = 0; from < n_keys; from += KEYS)
+            for (int64_t i = 0; i < n_queries; i += TILE_QUERIES)
+                for (int64_t j = from; j < n_keys && j < from + KEYS; j += TILE_KEYS)
+                    score(content + i * width, position + i * width, scale + i, s->keys + j, (first + i) * width,
+                          vectors, heads, type, s->scores + i * row + j * heads, row);
         for (int64_t i = 0; i < n_queries; i++) {
-            pack(queries + (first + i) * stride, m->u, parts, bf16, content + i * width);
-            pack(queries + (first + i) * stride, m->v, parts, bf16, position + i * width);
-            for (int64_t k = 0; k < d; k += LANES) V(out + (first + i) * d + k) = (vec){0};
-            largest[i] = broadcast(-1e30f);
+            vec sum = exp_scores(s->scores + i * row, n_keys, heads), by = 1.0f / sum;
+            if (type == INT16) by = minimum(by * TOTAL, broadcast(LARGEST_WEIGHT));
+            finish[i] = s->value_unit / (by * sum);
+            weigh(s->scores + i * row, n_keys, by, heads, type, s->weights + i * weight_row);
         }
-        for (int64_t j = 0; j < n_keys; j += KEYS) {
-            int64_t n_block = n_keys - j < KEYS ? n_keys - j : KEYS;
-            for (int64_t i = 0; i < n_queries; i++)
-                largest[i] = score(content + i * width, position + i * width, keys + j, n_block, (first + i) * width,
-                                   vectors, heads, bf16, largest[i], scores + i * row + j * heads);
-        }
-        for (int64_t i = 0; i < n_queries; i++) sum[i] = exp_scores(scores + i * row, n_keys, heads, largest[i]);
-        for (int64_t j = 0; j < n_keys; j += KEYS) {
-            int64_t n_block = n_keys - j < KEYS ? n_keys - j : KEYS;
-            for (int64_t i = 0; i < n_queries; i++)
-                read_values(scores + i * row + j * heads, keys + j, n_block, parts, heads, bf16,
-                            out + (first + i) * d);
-        }
-        for (int64_t i = 0; i < n_queries; i++)
-            for (int64_t k = 0; k < d; k += LANES) V(out + (first + i) * d + k) /= sum[i];
+        for (int64_t from = 0; from < parts; from += TILE_PARTS)
+            for (int64_t i = 0; i < n_queries; i += TILE_QUERIES) {
+                vec sum[TILE_QUERIES][TILE_PARTS];
+                const float *weights = s->weights + i * weight_row;
+                int64_t n_parts = parts - from < TILE_PARTS ? 2 : TILE_PARTS;
+                if (n_parts == TILE_PARTS)
+                    read_values(weights, weight_row, s->keys, n_keys, from, TILE_PARTS, type, sum);
+                else
+                    read_values(weights, weight_row, s->keys, n_keys, from, 2, type, sum);
+                for (int64_t r = 0; r < TILE_QUERIES && i + r < n_queries; r++)
+                    for (int64_t p = 0; p < n_parts; p++) {
+                        vec done = as_float(sum[r][p], type);
+                        if (type == INT16) done *= finish[i + r];
+                        V(out + (first + i + r) * d + (from + p) * LANES) = done;
+                    }
+            }
     }
 }
 
-/* Pack the float32 keys and values of all keys into `memory` as bfloat16. */
-static void pack_keys(Key *keys, int64_t n_keys, int64_t parts, const float *zeros, float *memory) {
+/* The units of keys and values in int16: see pack_query. */
+INLINE void set_units(int64_t n_keys, int64_t d, Scratch *s) {
+    float key = 0, value = 0;
+    for (int64_t j = 0; j < n_keys; j++) {
+        float largest = largest_of(s->keys[j].key, s->zeros, d) / s->keys[j].scale;
+        float of_value = largest_of(s->keys[j].value, s->zeros, d);
+        key = largest > key ? largest : key, value = of_value > value ? of_value : value;
+    }
+    s->key_unit = key > 0 ? key / LARGEST : 1.0f, s->value_unit = value > 0 ? value / LARGEST : 1.0f;
+}
+
+/* Pack the float32 keys and values of all keys into `s->packed_keys`. */
+INLINE void pack_keys(int64_t n_keys, int64_t parts, const int type, Scratch *s) {
     int64_t d = parts * LANES;
+    float *memory = s->packed_keys;
+    Key *keys = s->keys;
+    if (type == INT16) set_units(n_keys, d, s);
+    float by = type == INT16 ? 1.0f / s->value_unit : 1.0f;
     for (int64_t j = 0; j < n_keys; j += 2) {
-        const float *value = keys[j].value, *next = j + 1 < n_keys ? keys[j + 1].value : zeros;
-        for (int64_t k = 0; k < d; k += LANES) V(memory + k) = pack_bf16(CV(value + k), CV(next + k));
+        const float *value = keys[j].value, *next = j + 1 < n_keys ? keys[j + 1].value : s->zeros;
+        for (int64_t k = 0; k < d; k += LANES) V(memory + k) = pack_pair(CV(value + k) * by, CV(next + k) * by, type);
         keys[j].value = memory;
         memory += d;
         for (int64_t both = j; both < j + 2 && both < n_keys; both++, memory += d / 2) {
-            pack(keys[both].key, zeros, parts, 1, memory);
+            float of_key = type == INT16 ? 1.0f / (s->key_unit * keys[both].scale) : 1.0f;
+            pack(keys[both].key, s->zeros, of_key, parts, type, memory);
             keys[both].key = memory;
         }
     }
@@ -390,16 +553,17 @@ static void pack_keys(Key *keys, int64_t n_keys, int64_t parts, const float *zer
 static NOINLINE void attend_to_all(const Flat *m, const float *queries, int64_t stride, int64_t n,
                                    int64_t n_keys, Scratch *s, float *out) {
     int64_t parts = m->d_model / LANES;
-    if (m->bf16) pack_keys(s->keys, n_keys, parts, s->zeros, s->bf16_keys);
-    /* With sizes known to the compiler, queries stay in registers. These are the sizes of the packaged model. */
-    if (parts == 10 && m->heads == 8 && m->bf16)
-        attend(m, queries, stride, n, s->keys, n_keys, s->scores, out, 10, 8, HAS_BF16);
-    else if (parts == 10 && m->heads == 8)
-        attend(m, queries, stride, n, s->keys, n_keys, s->scores, out, 10, 8, 0);
-    else if (m->bf16)
-        attend(m, queries, stride, n, s->keys, n_keys, s->scores, out, parts, m->heads, HAS_BF16);
+    if (m->narrow) pack_keys(n_keys, parts, NARROW, s);
+    for (int64_t j = n_keys; j % TILE_KEYS; j++) s->keys[j] = s->keys[n_keys - 1]; /* for the last tile */
+    /* With sizes known to the compiler, tiles need fewer instructions. These are the sizes of the packaged model. */
+    if (parts == 160 / LANES && m->heads == 8 && m->narrow)
+        attend(m, queries, stride, n, n_keys, s, out, 160 / LANES, 8, NARROW);
+    else if (parts == 160 / LANES && m->heads == 8)
+        attend(m, queries, stride, n, n_keys, s, out, 160 / LANES, 8, FLOAT32);
+    else if (m->narrow)
+        attend(m, queries, stride, n, n_keys, s, out, parts, m->heads, NARROW);
     else
-        attend(m, queries, stride, n, s->keys, n_keys, s->scores, out, parts, m->heads, 0);
+        attend(m, queries, stride, n, n_keys, s, out, parts, m->heads, FLOAT32);
 }
 
 /* out = LayerNorm(x + residual). Without a residual it is LayerNorm(x + x), as in the code of the FLAT authors. */
@@ -426,8 +590,6 @@ static NOINLINE void add_and_norm(const float *x, const float *residual, int64_t
 }
 
 /* ---- a group of sentences ---- */
-
-static int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
 /* Project the words of a sentence to keys and values.
  *
@@ -458,8 +620,9 @@ static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sent
 }
 
 INLINE Key key_at(const Flat *m, const float *key, int64_t start, int64_t end) {
-    int64_t width = m->bf16 ? m->d_model / 2 : m->d_model;
-    return (Key){key, key + m->d_model, m->encodings[end - start] + (m->window - start) * width};
+    int64_t width = m->narrow ? m->d_model / 2 : m->d_model, length = end - start;
+    return (Key){
+        key, key + m->d_model, m->encodings[length] + (m->window - start) * width, m->encoding_scale[length]};
 }
 
 /* Emissions of the sentences [from, to). */
@@ -531,15 +694,17 @@ static int64_t lay_out(const Flat *m, const Sentences *b, char *memory, Scratch 
     s->prefix = take_floats(&arena, (longest + 1) * m->words.width);
     s->word = take_floats(&arena, words * m->of_words.n_in);
     s->projected_word = take_floats(&arena, words * m->of_words.n_out);
-    s->scores = take_floats(&arena, QUERIES * ((longest + most_words) * m->heads + LANES));
+    s->queries = take_floats(&arena, 2 * QUERIES * d);
+    s->scores = take_floats(&arena, QUERIES * score_row(n_keys, m->heads));
+    s->weights = take_floats(&arena, QUERIES * (n_keys + 1) * LANES);
     s->h = take_floats(&arena, rows * d);
     s->hidden = take_floats(&arena, rows * m->inner.n_out);
     s->fed = take_floats(&arena, rows * d);
     s->scales = take_floats(&arena, max_of(rows, words));
-    s->bf16_keys = take_floats(&arena, m->bf16 ? 2 * n_keys * d : 0);
+    s->packed_keys = take_floats(&arena, m->narrow ? 2 * n_keys * d : 0);
     s->zeros = take_floats(&arena, d);
-    s->quantised = (uint8_t *)take_floats(&arena, (max_of(rows, words) * widest + 3) / 4);
-    s->keys = take(&arena, sizeof(Key) * n_keys);
+    s->quantised = take_floats(&arena, round_up(max_of(rows, words) * widest * sizeof(Quantised), 4) / 4);
+    s->keys = take(&arena, sizeof(Key) * round_up(n_keys, TILE_KEYS));
     return arena.used;
 }
 
@@ -555,24 +720,28 @@ void flat_emissions(const Flat *m, const Sentences *b, char *memory, float *emis
     Scratch s;
     lay_out(m, b, memory, &s);
     memset(s.zeros, 0, sizeof(float) * m->d_model);
+    s.key_unit = s.value_unit = 1.0f;
     for (int64_t from = 0, to; from < b->n; from = to) {
         for (to = from + 1; to < b->n && b->first_char[to + 1] - b->first_char[from] <= GROUP; to++) {}
         read_group(m, b, from, to, &s, emissions);
     }
 }
 
+/* One linear layer alone: `out` has the same rows as `x`, and both have memory up to the next multiple of ROWS.
+ * `quantised` has memory for the numbers of x and one vector more, `scales` for one number for each row of x. */
+void flat_linear(const Linear *w, const float *x, int64_t rows, float *out, void *quantised, float *scales) {
+    Scratch s = {.quantised = quantised, .scales = scales};
+    multiply(x, rows, w->n_in, w, out, w->n_out, 0, &s);
+}
+
 const int64_t sizeof_Table = sizeof(Table), sizeof_Linear = sizeof(Linear), sizeof_Flat = sizeof(Flat);
 const int64_t sizeof_Sentences = sizeof(Sentences);
 
-/* Whether this build has int8 and bfloat16 dot products. */
-int has_int8(void) {
-#if defined(__AVX512VNNI__)
-    return 1;
-#else
-    return 0;
-#endif
-}
+/* What this build has for int8: how many inputs one instruction multiplies and adds up, which is the order of the
+ * weights in memory; 0 without int8 products. */
+int int8_step(void) { return INT8_STEP; }
 
-int has_bf16(void) { return HAS_BF16; }
+/* The 16-bit numbers of attention: 0 none, 1 bfloat16, 2 int16. */
+int narrow_type(void) { return NARROW; }
 
 int lanes(void) { return LANES; }

@@ -47,6 +47,8 @@ def opened(level: str) -> CDLL:
         )
     found.flat_memory.restype, found.flat_memory.argtypes = c_int64, (c_void_p, c_void_p)
     found.flat_emissions.restype, found.flat_emissions.argtypes = None, (c_void_p, c_void_p, c_void_p, c_void_p)
+    found.flat_linear.restype = None
+    found.flat_linear.argtypes = (c_void_p, c_void_p, c_int64, *(c_void_p,) * 3)
     found.trie_search.restype = c_int64
     found.trie_search.argtypes = (c_void_p, c_void_p, *(c_int64,) * 5, c_void_p, c_void_p)
     found.trie_count.restype, found.trie_count.argtypes = c_int64, (c_void_p, c_void_p, c_int64, c_void_p, c_int64)
@@ -92,8 +94,8 @@ def kernels() -> CDLL | None:
 
 
 def supports_int8() -> bool:
-    """Whether the processor has int8 dot products. True if this is unknown because no kernels are compiled."""
-    return (found := kernels()) is None or bool(found.has_int8())
+    """Whether the kernels for this processor have int8 products. True if none are compiled, so it is unknown."""
+    return (found := kernels()) is None or bool(found.int8_step())
 
 
 def needed() -> CDLL:

@@ -28,9 +28,10 @@ FLAT = _struct(
     "Flat",
     **_all(TABLE, "chars", "bigrams", "words"),
     **_all(LINEAR, "of_chars", "of_words", "output", "inner", "outer", "emission"),
-    **_all(c_void_p, "u", "v", "attention_norm", "feed_forward_norm", "word_length", "word_label", "encodings"),
+    **_all(c_void_p, "u", "v", "attention_norm", "feed_forward_norm", "word_length", "word_label"),
+    **_all(c_void_p, "encodings", "encoding_scale"),
     **_all(c_int64, "d_model", "heads", "window", "longest"),
-    **_all(c_int64, "has_bigrams", "has_output", "carries_input", "bf16"),
+    **_all(c_int64, "has_bigrams", "has_output", "carries_input", "narrow"),
 )
 SENTENCES = _struct(
     "Sentences",

@@ -4,6 +4,9 @@
 #define HANLATTICE_VECTORS_H
 
 #include <stdint.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #define LANES 16 /* floats in a vector */
@@ -82,10 +85,20 @@ INLINE vec repeat_lanes(vec x, int64_t n) {
 
 INLINE vec broadcast(float x) { return x - (vec){0}; }
 
+#if defined(__AVX512F__)
+INLINE vec maximum(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
+#elif defined(__AVX2__)
+INLINE vec maximum(vec a, vec b) { return (vec)_mm256_max_ps((__m256)a, (__m256)b); }
+#else
 INLINE vec maximum(vec a, vec b) {
     ivec more = a > b;
     return (vec)(((ivec)a & more) | ((ivec)b & ~more));
 }
+#endif
+
+INLINE vec minimum(vec a, vec b) { return -maximum(-a, -b); }
+
+INLINE vec absolute(vec x) { return (vec)((ivec)x & 0x7fffffff); }
 
 /* The sum of all lanes. */
 INLINE float sum_lanes(vec x) {

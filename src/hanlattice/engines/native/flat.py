@@ -9,12 +9,13 @@ Vectors of size D have the heads innermost, as described in ``flat.c``.
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import CDLL, c_void_p
+from enum import Enum
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int, Int8, Shaped, UInt8
+from jaxtyping import Float, Int, Int8, Int32, Shaped, UInt8
 
 from hanlattice.engines.folding import Affine, FoldedFlat, Matrix, Settings, Weights, refuse_infinite, stacked
 from hanlattice.errors import EngineError
@@ -24,7 +25,15 @@ from hanlattice.kernels.structs import FLAT, LINEAR, SENTENCES, TABLE
 
 # As in flat.c:
 ROWS = 12  # largest number of rows that are written together
-PARTS = 64  # D is at most this many vectors: the kernel has arrays of this size on the stack
+PARTS = 64  # D is at most this many vectors, so that sums of int16 products fit into int32
+EXTRA_ROWS = 2  # of encodings, that the last tile of queries reads
+LARGEST = 4095  # int16
+
+
+class Narrow(Enum):
+    """The 16-bit numbers of attention, as in flat.c."""
+
+    NO, BF16, INT16 = range(3)
 
 
 class FlatKernel:
@@ -35,7 +44,8 @@ class FlatKernel:
             followed by ``scale_suffix``.
         settings: the settings of the encoder.
         scale_suffix: see ``weights``.
-        int8: whether matrix products with weights use int8, and attention uses bfloat16 if the processor has it.
+        int8: whether matrix products with weights use int8. Attention then uses 16 bits: with AVX-512 bfloat16 if
+            the processor has it, with AVX2 int16.
         library: the compiled kernels; by default the best ones for this processor.
         conventions: annotation conventions of the weights; "" is the default one. Each has its own emissions. Its
             shift of the embedding is added to the biases.
@@ -57,10 +67,10 @@ class FlatKernel:
     ):
         self._library, self._kept, self._scratch = library or needed(), list[Any](), _Scratch()
         self.int8, self._lanes = int8, self._library.lanes()
-        self._columns = 2 * self._lanes
-        if int8 and not self._library.has_int8():
+        self._int8_step = self._library.int8_step()
+        if int8 and not self._int8_step:
             raise EngineError(
-                "this processor has no int8 instructions (AVX-512 VNNI); load the model with int8=False"
+                "this processor has no int8 instructions (AVX2 or AVX-512 VNNI); load the model with int8=False"
             )
         self._folded = folded = FoldedFlat(weights, settings, conventions)
         self.settings, self._suffix = settings, scale_suffix
@@ -68,11 +78,14 @@ class FlatKernel:
         d_head = self.d_model // self.heads
         refuse_sizes(self.heads, d_head, self._lanes)
         self._order = np.arange(self.d_model).reshape(self.heads, d_head).T.ravel()
-        self._flat = FLAT(bf16=int8 and self._library.has_bf16())
+        self._narrow = Narrow(self._library.narrow_type() if int8 else 0)
+        self._flat = FLAT(narrow=self._narrow is not Narrow.NO)
         self._set_tables(weights)
         self._set_layer(folded)
         self._encodings = (c_void_p * (settings.window + 1))()
+        self._encoding_scale = np.ones(settings.window + 1, np.float32)
         self._flat.encodings = ctypes.cast(self._encodings, c_void_p)
+        self._flat.encoding_scale = pointer(self._encoding_scale)
         self._known_lengths = {0}
         self._add_encodings(range(1, 5))
         self._flats = {name: self._of_convention(name) for name in conventions}
@@ -158,19 +171,8 @@ class FlatKernel:
         return self._keep(np.concatenate([norm.weight[self._order], norm.bias[self._order]]))
 
     def _linear(self, affine: Affine) -> ctypes.Structure:
-        weight, bias = affine
-        refuse_infinite(weight, bias)
-        n_out = -(-len(weight) // self._columns) * self._columns
-        biases = self._keep(np.pad(bias, (0, n_out - len(bias))))
-        weight = np.pad(weight, ((0, n_out - len(weight)), (0, 0)))
-        if not self.int8:
-            floats = weight.reshape(-1, self._columns, weight.shape[1]).transpose(0, 2, 1)
-            return LINEAR(self._keep(floats), biases, None, None, weight.shape[1], n_out)
-        n_in = -(-weight.shape[1] // 4) * 4
-        values, scale = quantised(np.pad(weight, ((0, 0), (0, n_in - weight.shape[1]))))
-        panels = values.reshape(-1, self._columns, n_in // 4, 4).transpose(0, 2, 1, 3)
-        zero = -128 * values.sum(1, dtype=np.int32)
-        return LINEAR(self._keep(panels), biases, self._keep(scale), self._keep(zero), n_in, n_out)
+        refuse_infinite(*affine)
+        return linear(affine, 2 * self._lanes, self._int8_step if self.int8 else 0, self._keep)
 
     def _add_encodings(self, lengths: Sequence[int] | range) -> None:
         """Compute the position encodings of keys with these lengths, unless they are known.
@@ -180,9 +182,12 @@ class FlatKernel:
         for length in lengths:
             if length in self._known_lengths:
                 continue
-            encodings = self._folded.encodings(length)[:, self._order]
-            packed = packed_bf16(encodings, self._lanes) if self._flat.bf16 else encodings
-            self._encodings[length] = self._keep(packed).value
+            encodings = np.pad(self._folded.encodings(length)[:, self._order], ((0, EXTRA_ROWS), (0, 0)))
+            if self._narrow is Narrow.BF16:
+                encodings = packed_bf16(encodings, self._lanes)
+            elif self._narrow is Narrow.INT16:
+                encodings, self._encoding_scale[length] = packed_int16(encodings, self._lanes)
+            self._encodings[length] = self._keep(encodings).value
             self._known_lengths.add(length)
 
 
@@ -242,6 +247,52 @@ def quantised(weight: Matrix) -> tuple[Int8[np.ndarray, "Out In"], Float[np.ndar
     largest = np.abs(weight).max(1)
     scale = np.where(largest > 0, largest / 127, 1).astype(np.float32)
     return np.rint(weight / scale[:, None]).astype(np.int8), scale
+
+
+def linear(
+    affine: Affine, columns: int, int8_step: int, keep: Callable[[np.ndarray], c_void_p]
+) -> ctypes.Structure:
+    """A linear layer in panels of ``columns`` outputs, with zeros for missing ones.
+
+    Args:
+        affine: its weights and biases.
+        columns: see above.
+        int8_step: as the function of the kernels returns it; 0 for float32.
+        keep: returns the address of a copy that lives long enough.
+    """
+    weight, bias = affine
+    n_out = -(-len(weight) // columns) * columns
+    biases = keep(np.pad(bias, (0, n_out - len(bias))))
+    weight = np.pad(weight, ((0, n_out - len(weight)), (0, 0)))
+    if not int8_step:
+        floats = weight.reshape(-1, columns, weight.shape[1]).transpose(0, 2, 1)
+        return LINEAR(keep(floats), biases, None, None, weight.shape[1], n_out)
+    values, scale = quantised(weight)
+    panels, zero = int8_panels(values, columns, int8_step)
+    n_in = panels.shape[1] * int8_step
+    return LINEAR(keep(panels), biases, keep(scale), keep(zero), n_in, n_out)
+
+
+def int8_panels(
+    values: Int8[np.ndarray, "Out In"], columns: int, step: int
+) -> tuple[np.ndarray, Int32[np.ndarray, "Out"]]:
+    """Weights in the order of the kernel, ``[Out/columns In/step columns step]``, and the initial sums.
+
+    With four inputs at a step, the inputs are uint8 with the zero point 128, which the initial sums cancel. With two,
+    inputs and weights take 16 bits each.
+    """
+    values = np.pad(values, ((0, 0), (0, -values.shape[1] % step)))
+    panels = values.reshape(-1, columns, values.shape[1] // step, step).transpose(0, 2, 1, 3)
+    zero_point = 128 if step == 4 else 0
+    return panels.astype(np.int8 if step == 4 else np.int16), -zero_point * values.sum(1, dtype=np.int32)
+
+
+def packed_int16(rows: Float[np.ndarray, "S D"], lanes: int) -> tuple[Int[np.ndarray, "S D/2"], float]:
+    """Rows as int16, two vectors in one as in :func:`packed_bf16`, and their scale."""
+    scale = float(np.abs(rows).max()) / LARGEST or 1.0
+    whole = np.rint(rows / scale).astype(np.int32)
+    low, high = np.moveaxis(whole.reshape(len(rows), -1, 2, lanes), 2, 0)
+    return ((low & 0xFFFF) | (high << 16)).reshape(len(rows), -1), scale
 
 
 def packed_bf16(rows: Float[np.ndarray, "S D"], lanes: int) -> Int[np.ndarray, "S D/2"]:

@@ -26,7 +26,8 @@ class NativeTagger:
     Args:
         folder: the model.
         threads: threads of one call, 0 for one per core.
-        int8: whether matrix products with weights use int8, and attention uses bfloat16 if the processor has it.
+        int8: whether matrix products with weights use int8, and attention uses 16 bits if the processor can; see
+            :class:`FlatKernel`.
 
     Raises:
         EngineError: the kernels are not compiled, do not support this processor, or cannot run this kind of model.
