@@ -36,6 +36,7 @@ from hanlattice.lexicon.matches import joined
 from hanlattice.model.folder import SCALE
 
 DRIVER = Path(__file__).with_name("call_kernel.c")
+MOST_OF_INT8 = 0.03  # see try_flat
 WINDOW, LENGTHS = 40, (1, 7, 40, 23)
 VARIANTS: tuple[dict[str, Any], ...] = (
     {"residual": "input", "heads": 4, "d": 32},
@@ -164,20 +165,24 @@ def random_sentences(draw: np.random.Generator) -> Sentences:
     )
 
 
-def try_flat(remote: Any) -> float:
-    """The largest difference of an emission between the kernel and numpy."""
+def try_flat(remote: Any, int8: bool) -> float:
+    """The largest difference of an emission between the kernel and numpy, which has float32.
+
+    With int8 it is the root mean square of the differences, as a share of the standard deviation of the emissions.
+    """
     draw, worst = np.random.default_rng(0), 0.0
     variant: Any
     for variant in VARIANTS:
         given = {k: v for k, v in variant.items() if k not in ("heads", "d")}
         settings = Settings(WINDOW, **given)
         weights = random_weights(draw, variant["heads"], variant["d"], variant["residual"])
-        kernel = flat.FlatKernel(weights, settings, scale_suffix=SCALE, library=remote)
+        kernel = flat.FlatKernel(weights, settings, scale_suffix=SCALE, int8=int8, library=remote)
         remote.tables = [kernel._encodings]
         sentences = random_sentences(draw)
         expected = FlatArrays(weights, settings).read(sentences)
         found = kernel.read(sentences)[:, : expected.shape[1]]
-        worst = max(worst, float(np.abs(found - expected).max()))
+        error = np.abs(found - expected)
+        worst = max(worst, float(np.sqrt((error**2).mean()) / expected.std() if int8 else error.max()))
     return worst
 
 
@@ -246,12 +251,14 @@ def main() -> None:
             if list(BUILDS[target.machine]).index(level) >= remote.processor_level():
                 print(f"{platform} {name}: not for this processor")
                 continue
-            emissions, probabilities, words = try_flat(remote), try_chain(remote), try_trie(remote)
+            emissions, probabilities, words = try_flat(remote, False), try_chain(remote), try_trie(remote)
+            int8 = try_flat(remote, True) if remote.int8_step() else 0.0
             print(
                 f"{platform} {name}: emissions within {emissions:.0e}, probabilities within {probabilities:.0e},"
-                f" {words:,} words equal to those of numpy"
+                f" {words:,} words equal to those of numpy;"
+                + (f" int8 emissions within {100 * int8:.1f} %" if int8 else " no int8")
             )
-            if emissions > 1e-4 or probabilities > 1e-6:
+            if emissions > 1e-4 or probabilities > 1e-6 or int8 > MOST_OF_INT8:
                 sys.exit("the differences are larger than rounding explains")
 
 

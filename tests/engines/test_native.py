@@ -83,7 +83,7 @@ def near(found: np.ndarray, expected: np.ndarray) -> None:
 
 @pytest.mark.parametrize("int8", [False, True])
 def test_all_numbers_of_characters_and_parts(kernels: CDLL, int8: bool) -> None:
-    """Attention works on tiles of 3 queries, 4 keys and 4 parts: all remainders, and one block of queries or more."""
+    """Attention works on tiles of 3 queries, 4 keys and 4 parts: all remainders, and several blocks."""
     if int8 and not kernels.int8_step():
         pytest.skip("no int8 products")
     ner = untrained(d_model=6 * kernels.lanes())

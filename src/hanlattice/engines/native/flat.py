@@ -278,8 +278,8 @@ def int8_panels(
 ) -> tuple[np.ndarray, Int32[np.ndarray, "Out"]]:
     """Weights in the order of the kernel, ``[Out/columns In/step columns step]``, and the initial sums.
 
-    With four inputs at a step, the inputs are uint8 with the zero point 128, which the initial sums cancel. With two,
-    inputs and weights take 16 bits each.
+    With four inputs at a step, the inputs are uint8 with the zero point 128, which the initial sums cancel. With
+    two, inputs and weights take 16 bits each.
     """
     values = np.pad(values, ((0, 0), (0, -values.shape[1] % step)))
     panels = values.reshape(-1, columns, values.shape[1] // step, step).transpose(0, 2, 1, 3)
