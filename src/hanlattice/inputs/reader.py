@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 assert END == BOUNDARY  # the last bigram of a text ends in the boundary that follows the text
 
 _NOT_SEEN = 0
+MANY = 512  # bigrams; so many are sorted before they are looked up
 FIRST_ROW = 2  # rows of characters and bigrams begin after padding and unknown
 
 
@@ -39,6 +40,8 @@ class Reader:
         self.vocabulary, self.min_word_length = vocabulary, min_word_length
         self._origin = base
         self._base = base.copy() if base is not None and vocabulary.user_words else None
+        # The row of the label of each word of the base, and a last 0 for the id -1; the base is never edited.
+        self._base_rows = None if self._base is None else self._rows_of_base(self._base)
         self._base_ids_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
         codes = code_points("".join(vocabulary.chars))
         rows = np.arange(len(codes), dtype=np.int64) + FIRST_ROW
@@ -66,8 +69,11 @@ class Reader:
         """
         codes, starts = concatenated(texts)
         matches = lexicon.match_codes(codes, starts, self.min_word_length)
-        is_character = np.ones(len(codes), np.bool_)
-        is_character[starts[1:] - 1] = False  # a boundary
+        if len(texts) == 1:
+            is_character: slice | NDArray[np.bool_] = slice(0, -1)
+        else:
+            is_character = np.ones(len(codes), np.bool_)
+            is_character[starts[1:] - 1] = False  # a boundary
         return Sentences(
             chars=self._char_rows[codes[is_character]] + UNKNOWN,
             bigrams=self._bigrams(codes, is_character),
@@ -80,14 +86,16 @@ class Reader:
             texts=texts,
         )
 
-    def _bigrams(self, codes: NDArray[np.uint32], is_character: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _bigrams(self, codes: NDArray[np.uint32], is_character: slice | NDArray[np.bool_]) -> NDArray[np.int64]:
         """Rows of the bigrams that begin at each character; the last one of a text ends in its boundary."""
         first = codes[is_character]
         if not len(self._bigram_keys):
             return np.full(len(first), UNKNOWN, np.int64)
-        second = codes[1:][is_character[:-1]]
+        second = codes[1:] if isinstance(is_character, slice) else codes[1:][is_character[:-1]]
         found = self._look_up(_keys(first, second))
         unknown = np.flatnonzero(found == UNKNOWN)
+        if not len(unknown):
+            return found
         first, second = first[unknown], second[unknown]
         lower, lower_next = _lower_table()[first], _lower_table()[second]
         has_case = (lower != first) | (lower_next != second)
@@ -95,15 +103,22 @@ class Reader:
         return found
 
     def _look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        if len(keys) < MANY:
+            return self._found(keys)
         order = np.argsort(keys)  # sorted keys are looked up in nearby memory, which is already in the cache
-        keys = keys[order]
-        at = np.searchsorted(self._bigram_keys, keys).clip(max=len(self._bigram_keys) - 1)
         rows = np.empty(len(keys), np.int64)
-        rows[order] = np.where(self._bigram_keys[at] == keys, self._bigram_rows[at], UNKNOWN)
+        rows[order] = self._found(keys[order])
+        return rows
+
+    def _found(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        at = np.minimum(np.searchsorted(self._bigram_keys, keys), len(self._bigram_keys) - 1)
+        rows: NDArray[np.int64] = np.where(self._bigram_keys[at] == keys, self._bigram_rows[at], UNKNOWN)
         return rows
 
     def _word_rows(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
         """Rows of the word table for word ids of a lexicon; 0 for words without a row."""
+        if not self._row_of_word:
+            return np.zeros(len(words), np.int64)
 
         def look_up(ids: list[int]) -> Iterable[int]:
             return (self._row_of_word.get(lexicon.word(word), 0) for word in ids)
@@ -117,22 +132,26 @@ class Reader:
         label_ids = lexicon.label_ids_of(words)  # read before the labels, because other threads may add labels
         names = lexicon.labels
         labels = self._label_rows(names)[label_ids]  # the id -1, no label, selects the last row, which is 0
-        if self._base is None:
+        if self._base_rows is None:
             return labels
-        base_ids = self._base_ids(lexicon, words)  # likewise, -1 selects the -1 that is appended to label_ids below
-        base_labels = np.where(
-            base_ids < 0, 0, self._label_rows(self._base.labels)[np.append(self._base.label_ids, -1)[base_ids]]
-        )
+        base_ids = self._base_ids(lexicon, words)  # likewise
+        base_labels = self._base_rows[base_ids]
         is_user = (base_ids < 0) | ((label_ids >= 0) & (labels != base_labels))
         counted = labels if user_labels is None else self._label_rows(names, user_labels)[label_ids]
         return np.where(is_user, len(self.vocabulary.word_labels) + 1 + counted, base_labels)
+
+    def _rows_of_base(self, base: Lexicon) -> NDArray[np.int64]:
+        label_ids = base.label_ids_of(np.arange(base.id_count, dtype=np.int32))
+        return np.append(self._label_rows(base.labels)[label_ids], 0)
 
     def _base_ids(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
         """Ids of the same words in the lexicon of the model; -1 for words that it does not contain."""
         assert self._base is not None
         base = self._base
         if lexicon is self._origin:  # its words have the same ids in the copy
-            return np.where(words < base.id_count, words, -1).astype(np.int64)
+            found = words.astype(np.int64)
+            found[words >= base.id_count] = -1
+            return found
 
         def look_up(ids: list[int]) -> Iterable[int]:
             return base.find(map(lexicon.word, ids)).tolist()
@@ -144,8 +163,20 @@ class Reader:
 
         The row is 0 for labels that the vocabulary does not have, or that are not in ``counted``.
         """
-        row = {label: i for i, label in enumerate(self.vocabulary.word_labels, 1)}
-        return np.array([*(row.get(n, 0) if counted is None or n in counted else 0 for n in names), 0], np.int64)
+        return _rows_of_labels(
+            self.vocabulary.word_labels, tuple(names), None if counted is None else frozenset(counted)
+        )
+
+
+@lru_cache(maxsize=64)
+def _rows_of_labels(
+    rows: tuple[str, ...], names: tuple[str, ...], counted: frozenset[str] | None
+) -> NDArray[np.int64]:
+    """See `Reader._label_rows`; ``rows`` are the labels of the vocabulary. The array is shared."""
+    row = {label: i for i, label in enumerate(rows, 1)}
+    found = np.array([*(row.get(n, 0) if counted is None or n in counted else 0 for n in names), 0], np.int64)
+    found.flags.writeable = False
+    return found
 
 
 def _looked_up(

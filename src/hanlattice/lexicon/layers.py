@@ -181,6 +181,8 @@ class Snapshot:
         They are searched as one text, because no word contains the boundary between them.
         """
         found = self._match(codes, min_length)
+        if len(starts) == 2:  # one text
+            return BatchMatches(*found, np.array([0, len(found.start)], np.int64))
         offsets = np.searchsorted(found.start, starts)
         shift = np.repeat(starts[:-1].astype(np.int32), np.diff(offsets))
         return BatchMatches(found.start - shift, found.end - shift, found.word, offsets)

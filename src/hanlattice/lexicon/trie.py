@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hanlattice.kernels.library import kernels, pointer
+from hanlattice.kernels.library import kernels, pointer, pointers
 from hanlattice.kernels.structs import MATCHES, TRIE
 from hanlattice.lexicon.matches import Matches, joined, too_many
 
@@ -171,7 +171,8 @@ class Trie:
             if capacity >= 0 and count > most:
                 raise too_many(len(codes) - 1)
             capacity = count
-            unsorted, found = np.empty((3, capacity), np.int32), np.empty((3, capacity), np.int32)
+            memory = np.empty((6, max(capacity, 1)), np.int32)
+            rows = pointers(memory)
             count = library.trie_search(
                 byref(trie),
                 pointer(codes),
@@ -180,10 +181,10 @@ class Trie:
                 min_length,
                 most,
                 capacity,
-                byref(MATCHES(*map(pointer, unsorted))),
-                byref(MATCHES(*map(pointer, found))),
+                byref(MATCHES(*rows[:3])),
+                byref(MATCHES(*rows[3:])),
             )
-        return Matches(*found[:, :count])
+        return Matches(*memory[3:, :count])
 
     def _by_length(self, codes: UInt32, low: int, high: int, min_length: int, most: int) -> list[MatchesOfLength]:
         """The matches that start in ``codes[low:high]``, grouped by length, the shortest first.

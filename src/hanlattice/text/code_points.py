@@ -37,6 +37,8 @@ def concatenated(texts: Sequence[str]) -> tuple[UInt32, Int64]:
 
     The starts have one entry more than there are texts: text ``i`` is ``codes[starts[i]:starts[i + 1] - 1]``.
     """
+    if len(texts) == 1:
+        return code_points(texts[0] + BOUNDARY), np.array([0, len(texts[0]) + 1], np.int64)
     starts = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
     return code_points(BOUNDARY.join([*texts, ""])), starts

@@ -12,7 +12,7 @@ from hanlattice.engines.linear.tables import Native, Tables, lines_of, restored,
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.vocabulary import Vocabulary
-from hanlattice.kernels.library import needed, pointer
+from hanlattice.kernels.library import needed, pointer, pointers
 from hanlattice.kernels.structs import NAMES
 from hanlattice.model.folder import ModelFolder
 from hanlattice.spans import FoundSpans
@@ -85,8 +85,8 @@ class LinearTagger:
         certain = np.empty(n if certainty else 0)
         if not n:
             return FoundSpans(0, [], [], [], [], []), certain
-        places, probability = np.empty((4, n_chars), np.int64), np.empty(n_chars)
-        names = NAMES(*map(pointer, places), pointer(probability), pointer(certain) if certainty else None)
+        places, probability = np.empty((4, max(n_chars, 1)), np.int64), np.empty(n_chars)
+        names = NAMES(*pointers(places), pointer(probability), pointer(certain) if certainty else None)
         lines, kept = lines_of(sentences)
         count = self._library.linear_find(self._native.address, ctypes.byref(lines), ctypes.byref(names))
         del kept
