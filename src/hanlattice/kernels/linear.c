@@ -717,10 +717,12 @@ static double entity_probability(const LinearModel *m, const Moves *x, const Scr
 static void moves_of(const LinearModel *m, const float *small, float *out, Moves *x) {
     const int64_t open = 2 * m->lanes, n = open * open;
     float *fresh = out, *back = out + n, *rest = back + n;
+    for (int64_t k = 0; k < n + 4 * open; k += LANES) {
+        const ivec allowed = CV(small + k) > -1e4f;
+        V((k < n ? fresh : rest - n) + k) = (vec)((ivec)vec_exp(CV(small + k)) & allowed);
+    }
     for (int64_t p = 0; p < open; p++)
-        for (int64_t q = 0; q < open; q++)
-            fresh[p * open + q] = back[q * open + p] = small[p * open + q] > -1e4f ? exp_of(small[p * open + q]) : 0;
-    for (int64_t k = 0; k < 4 * open; k++) rest[k] = small[n + k] > -1e4f ? exp_of(small[n + k]) : 0;
+        for (int64_t q = 0; q < open; q++) back[q * open + p] = fresh[p * open + q];
     *x = (Moves){fresh, back, rest, rest + 2 * open, rest + 3 * open};
 }
 
