@@ -111,7 +111,8 @@ def test_plain_entities_are_what_the_steps_one_by_one_give(
         ("李明在北京", 60, (3, 5), True),
         ("李，明在北京。", 60, (0, 3), True),
         ("李明，北京", 60, (2, 5), False),  # begins with a comma
-        ("李明A", 60, (1, 3), False),  # ends with a letter
+        ("李明A", 60, (1, 3), True),  # ends with a letter
+        ("李明!", 60, (1, 3), False),  # ends with a mark, which may be trimmed
         ("㍿李明", 60, (4, 6), False),  # offsets differ
         ("李明去了。北京", 5, (5, 7), True),  # the second window
         ("李明去了南北京", 5, (1, 3), True),  # windows overlap

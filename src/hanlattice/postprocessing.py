@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hanlattice.document import Entity
 from hanlattice.lexicon import Lexicon
 from hanlattice.spans import ScoredSpan, Span, rows_of
-from hanlattice.text.edges import Edges, trimmed
+from hanlattice.text.edges import Edges, is_never_trimmed, trimmed
 from hanlattice.text.normalise import Normalised, NormalisedTexts
 from hanlattice.text.windows import Window, WindowsOfTexts
 
@@ -35,8 +35,8 @@ def plain_entities(
 ) -> dict[int, list[Entity] | None]:
     """What the steps up to `entities_of` return for each text with spans; None if they have to be called.
 
-    Nearly all texts need no call: offsets are plain, and entities begin and end with common Chinese characters, do
-    not overlap and have no gaps.
+    Nearly all texts need no call: offsets are plain, and entities begin and end with characters that are never
+    trimmed, do not overlap and have no gaps.
 
     Args:
         texts: texts as given.
@@ -64,7 +64,10 @@ def plain_entities(
                 continue
             start, end = start + by, end + by
         first, final = rewritten[start], rewritten[end - 1]
-        if gaps or start < last or not ("\u3400" <= first <= "\u9fff" and "\u3400" <= final <= "\u9fff"):
+        is_kept = ("\u3400" <= first <= "\u9fff" and "\u3400" <= final <= "\u9fff") or (
+            is_never_trimmed(first) and is_never_trimmed(final)
+        )
+        if gaps or start < last or not is_kept:
             plain[here] = None
         last = end
         own.append(Entity(text[start:end], label, start, end, score))

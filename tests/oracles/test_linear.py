@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hanlattice.engines.linear.tables import Tables, lanes_of, quantised, restored, stored, types_of
+from hanlattice.engines.linear.tables import (
+    NEVER,
+    Tables,
+    Transitions,
+    lanes_of,
+    quantised,
+    restored,
+    stored,
+    types_of,
+)
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ModelError
 from hanlattice.inputs.encoded import Sentences
@@ -152,6 +161,40 @@ def test_entities_and_probabilities(window: int, longest: int) -> None:
             has = [(span.start, span.end, span.label) in spans_of(path) for path in paths]
             expected = np.exp(np.logaddexp.reduce(weights[has]) - total)
             assert span.score == pytest.approx(expected, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0, 30.0])
+def test_best_tags_with_transitions_of_any_size(share: float) -> None:
+    """With small ones O is far ahead of most tags, which are then left out; with large ones no tag is left out."""
+    tables, given = random_tables(), sentences()
+    t = tables.transitions
+    parts = (np.where(x > NEVER, x * share, NEVER).astype(np.int32) for x in (t.fresh, t.inner, t.first, t.last))
+    tables = replace(tables, transitions=Transitions(*parts))
+    found = LinearTagger(tables, VOCABULARY).find(given)
+    for i, text in enumerate(TEXTS):
+        if len(text) > 5:
+            continue
+        paths, emissions = legal(len(text)), scores(tables, given, i)
+        totals = np.array([path_score(tables, emissions, path) for path in paths])
+        best = np.flatnonzero(totals > totals.max() - 1e-9 * abs(totals.max()))
+        assert [(s.start, s.end, s.label) for s in found[i]] in [spans_of(paths[k]) for k in best]
+
+
+def test_only_ngrams_that_can_follow_are_looked_up() -> None:
+    """The result is that of all look-ups; without the marks of following characters, longer ones are missed."""
+    tables, given = random_tables(3, 4), sentences()
+    tagger = LinearTagger(tables, VOCABULARY)
+    entries, found = tagger._native._kept[0], list(tagger.find(given))
+    followed = entries["mask"] >> 8 != 0
+    n_grams = tables.keys[tables.keys < 0xFFFC << 48].tolist()
+    prefixes = {key & (1 << (key.bit_length() - 1) // 16 * 16) - 1 for key in n_grams} - {0}
+    assert set(entries["key"][followed].tolist()) == prefixes
+    tagger._native.struct.has_following = 0
+    assert list(tagger.find(given)) == found
+    entries["mask"] &= 255
+    assert list(tagger.find(given)) == found
+    tagger._native.struct.has_following = 1
+    assert list(tagger.find(given)) != found
 
 
 def test_the_gradient_is_that_of_the_loss() -> None:

@@ -22,7 +22,7 @@ def trimmed(text: str, start: int, end: int, edges: Edges) -> tuple[int, int] | 
     ``punctuation``, separators are trimmed too, as are brackets and quotes whose partner is not in the span. A span
     of punctuation alone is then not an entity.
     """
-    if _is_plain(text[start]) and _is_plain(text[end - 1]):
+    if is_never_trimmed(text[start]) and is_never_trimmed(text[end - 1]):
         return start, end
     paired = _paired(text, start, end) if edges == "punctuation" else None
     before = None
@@ -37,8 +37,8 @@ def trimmed(text: str, start: int, end: int, edges: Edges) -> tuple[int, int] | 
     return start, end
 
 
-def _is_plain(character: str) -> bool:
-    """Whether a character is never trimmed: a common Chinese character, an ASCII letter or a digit."""
+def is_never_trimmed(character: str) -> bool:
+    """Whether no edges trim a character: a common Chinese character, an ASCII letter or a digit."""
     return "\u3400" <= character <= "\u9fff" or (character.isascii() and character.isalnum())
 
 
