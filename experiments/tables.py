@@ -1,6 +1,6 @@
 """Tables of finished runs in Markdown: means and deviations of test F1, and tests of differences."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 
 import numpy as np
@@ -13,9 +13,10 @@ from hanlattice.evaluation.significance import Comparison, compare_runs, with_ho
 LEVEL = 0.05  # a difference with a corrected p below this is called separable
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown, with numbers at the right."""
-    lines = ["| " + " | ".join(head) + " |", "|---" * 1 + "|" + "---:|" * (len(head) - 1)]
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], text: Container[int] = (0,)) -> str:
+    """A table in Markdown. The columns ``text`` are at the left, and all others, with numbers, at the right."""
+    rule = "".join("|---" if i in text else "|---:" for i in range(len(head)))
+    lines = ["| " + " | ".join(head) + " |", rule + "|"]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
 
 
@@ -65,6 +66,7 @@ def differences(arms: Sequence[Arm], results: Results) -> str:
     table = markdown(
         ["compared", "with", "difference", "95 % interval", "p", "p (Holm)", "reading"],
         ([_shown(a), _shown(b), *_cells(test)] for (a, b), test in zip(pairs, tests, strict=True)),
+        text=(0, 1, 6),
     )
     names = "; ".join(dict.fromkeys(test.test for test in tests))
     return f"{table}\np: {names}. p (Holm): corrected for {len(tests)} comparison{'s' * (len(tests) > 1)}.\n"
