@@ -60,8 +60,8 @@ def table(speeds: Speeds, which: int) -> str:
 
 
 def report(setup: Setup, say: Callable[[str], None]) -> str:
-    """Two tables: training and prediction."""
+    """Two tables: training and prediction; a batch has at most as many sentences as there are."""
     systems = {name: setup.config(name) for name in setup.systems or SYSTEMS}
     n = setup.sentences or SENTENCES
-    speeds = measured(systems, n, SIZES, ROUNDS, say)
+    speeds = measured(systems, n, [size for size in SIZES if size <= n], ROUNDS, say)
     return f"Training:\n\n{table(speeds, 0)}\nPrediction:\n\n{table(speeds, 1)}"

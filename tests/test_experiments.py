@@ -376,6 +376,9 @@ def test_speed_of_batches(setup: Setup) -> None:
     shown = batch_size.table(speeds, 0)
     assert shown.splitlines()[0] == "| encoder | batch 1 | batch 4 |"
     assert shown.splitlines()[2].startswith("| a | 1.00 |")
+    assert "| batch 1 | batch 4 |\n" in batch_size.report(
+        replace(setup, sentences=4, systems=("equal/bilstm",)), print
+    )
     assert all(value > 0 for own in speeds.values() for pair in own.values() for values in pair for value in values)
 
 
