@@ -6,6 +6,7 @@ so checking all of them would double the time of the tests and find nothing more
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass
@@ -20,10 +21,16 @@ EVERY = 10  # of the later ones, one in this many is checked
 
 
 class _Calls:
-    """The number of calls of a function in the test that is running."""
+    """The number of calls of a function in the test that is running, and the function with its checks.
+
+    A nested function is made again in each call of the function around it, and making its checks takes longer than
+    most calls. So all copies of it share one checked function, which runs the latest.
+    """
 
     def __init__(self) -> None:
         self.test, self.number = -1, 0
+        self.latest = threading.local()
+        self.checked: Callable[..., Any] | None = None
 
 
 _calls: dict[int, _Calls] = {}  # by the id of the function's code, which all copies of a nested function share
@@ -73,22 +80,33 @@ def _add_names(function: Callable[..., Any]) -> None:
     function.__globals__.setdefault("NDArray", NDArray)
 
 
+def _checked(function: Callable[..., Any], calls: _Calls, typechecker: Any) -> Callable[..., Any]:
+    """The function with its checks, which runs the latest copy of the function."""
+
+    @functools.wraps(function)
+    def latest(*arguments: Any, **named: Any) -> Any:
+        return calls.latest.function(*arguments, **named)
+
+    _add_names(function)
+    return _checked_by_jaxtyping(
+        latest if "<locals>" in function.__qualname__ else function, typechecker=typechecker
+    )
+
+
 def _sampled(function: Callable[..., Any], typechecker: Any) -> Callable[..., Any]:
     calls = _calls.setdefault(id(function.__code__), _Calls())
-    checked: Callable[..., Any] | None = None
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        nonlocal checked
         if calls.test != _test:
             calls.test, calls.number = _test, 0
         calls.number += 1
         if not _is_on or (calls.number > FIRST and calls.number % EVERY):
             return function(*arguments, **named)
-        # Made at the first call: it takes a millisecond, and many functions are never called.
-        if checked is None:
-            _add_names(function)
-            checked = _checked_by_jaxtyping(function, typechecker=typechecker)
-        return checked(*arguments, **named)
+        # Made at the first call: it takes milliseconds, and many functions are never called.
+        if calls.checked is None:
+            calls.checked = _checked(function, calls, typechecker)
+        calls.latest.function = function
+        return calls.checked(*arguments, **named)
 
     return call

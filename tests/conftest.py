@@ -1,8 +1,11 @@
 """What all tests share: shapes in annotations are checked, one thread, and the folder of real corpora."""
 
+import atexit
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 # OpenMP reads these when torch starts: waiting threads that spin would starve the other test processes.
@@ -17,6 +20,12 @@ import pytest
 from hypothesis import settings
 
 import annotation_checks
+
+# The first process of a test run makes this folder and removes it; the other processes inherit the name.
+RUN = "HANLATTICE_TEST_RUN"
+if RUN not in os.environ:
+    os.environ[RUN] = tempfile.mkdtemp(prefix="hanlattice-tests-")
+    atexit.register(shutil.rmtree, os.environ[RUN], ignore_errors=True)
 
 # On a loaded machine an example may take any time: a property fails by its result, never by the clock.
 settings.register_profile("hanlattice", deadline=None)

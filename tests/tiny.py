@@ -1,10 +1,14 @@
 """A small world to train in: made-up sentences, vectors and words, and a model of them in seconds."""
 
 import atexit
+import fcntl
+import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +47,44 @@ def _document(pattern: str, i: int) -> Document:
     return Document(text, tuple(entities))
 
 
+RUN = "HANLATTICE_TEST_RUN"  # the variable that names the folder of a test run, which conftest.py makes
+
+
 @cache
 def folder() -> Path:
-    """Where the files of this world lie until the tests are over."""
+    """The files of this world, until the tests are over. All processes of a test run share them.
+
+    Tests of a changed copy of the package, such as mutation tests, have their own.
+    """
+    package = sha256(str(Path(corpus.__file__).parent).encode()).hexdigest()[:8]
+    place = (Path(os.environ[RUN]) if RUN in os.environ else temporary()) / package
+    place.mkdir(exist_ok=True)
+    _once(place, "vectors.safetensors", lambda path: vectors().save(path))
+    _once(place, "words.txt", lambda path: path.write_text("".join(f"{word}\n" for word in WORDS), "utf-8"))
+    _once(place, "corpus.bmes", lambda path: corpus.write(documents(), path, "bmes"))
+    return place
+
+
+def temporary() -> Path:
+    """A new folder that this process removes when it ends."""
     place = Path(tempfile.mkdtemp(prefix="hanlattice-tests-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
-    vectors().save(place / "vectors.safetensors")
-    (place / "words.txt").write_text("".join(f"{word}\n" for word in WORDS), encoding="utf-8")
-    corpus.write(documents(), place / "corpus.bmes", "bmes")
+    return place
+
+
+def shared(name: str, make: Callable[[Path], object]) -> Path:
+    """A file or folder of this world. The first process that needs it makes it, the others wait."""
+    return _once(folder(), name, make)
+
+
+def _once(folder: Path, name: str, make: Callable[[Path], object]) -> Path:
+    place, made = folder / name, folder / f"{name}.made"
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            shutil.rmtree(place, ignore_errors=True)  # what a process has left that failed
+            make(place)
+            made.touch()
     return place
 
 
@@ -69,12 +103,10 @@ def vectors() -> VectorSet:
 @cache
 def word_vectors() -> Path:
     """A file of word2vec's text format, with the words of this world and some of its characters."""
-    place = folder() / "words.vec"
     draw = np.random.default_rng(1)
     names = (*WORDS, *sorted(set("".join(WORDS)))[::2])
-    rows = (" ".join([name, *(f"{number:.4f}" for number in draw.normal(size=6))]) for name in names)
-    place.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return place
+    rows = [" ".join([name, *(f"{number:.4f}" for number in draw.normal(size=6))]) for name in names]
+    return shared("words.vec", lambda path: path.write_text("\n".join(rows) + "\n", "utf-8"))
 
 
 def settings(**training: Any) -> dict[str, Any]:
@@ -110,19 +142,20 @@ def body() -> Path:
     from hanlattice.embeddings.body_folder import WEIGHTS, save_body, save_files
     from hanlattice.embeddings.body_folder import Characters as KnownCharacters
 
-    place = folder() / "body"
-    known = KnownCharacters("".join(vectors().chars.names))
-    torch.manual_seed(0)
-    body = Body(Shape(layers=2, width=8, heads=2, window=10), len(known))
-    save_files(place, body.shape, known)
-    save_body(place / WEIGHTS, body, half=False, steps=1)
-    return place
+    def make(place: Path) -> None:
+        known = KnownCharacters("".join(vectors().chars.names))
+        torch.manual_seed(0)
+        body = Body(Shape(layers=2, width=8, heads=2, window=10), len(known))
+        save_files(place, body.shape, known)
+        save_body(place / WEIGHTS, body, half=False, steps=1)
+
+    return shared("body", make)
 
 
 @cache
 def trained() -> Path:
     """The folder of a model that knows this world by heart."""
-    return api.train(config(), output=folder() / "model").folder
+    return shared("model", lambda place: api.train(config(), output=place))
 
 
 def scores(document: Document) -> list[float]:
@@ -152,15 +185,15 @@ def two_conventions() -> Path:
 
     It has user words and tidied text, and is wide enough for the native engine.
     """
-    place = folder()
-    corpus.write(other_documents(), place / "names.jsonl", "jsonl")
+    names = shared("names.jsonl", lambda path: corpus.write(other_documents(), path, "jsonl"))
     changed = {
         "encoder": {"d_model": 32, "d_feed_forward": 32},
         "data": {"convention": "open", "user_words": 0.5},
         "text": {"tidy": True, "simplify": True},
-        "conventions": {"names": {"corpus": str(place / "names.jsonl")}},
+        "conventions": {"names": {"corpus": str(names)}},
     }
-    return api.train(config().with_settings(changed), output=place / "two_conventions").folder
+    given = config().with_settings(changed)
+    return shared("two_conventions", lambda place: api.train(given, output=place))
 
 
 @cache
@@ -168,8 +201,9 @@ def exported() -> Path:
     """The folder of the same model, exported for ONNX Runtime."""
     from hanlattice.engines.export import export  # imports torch
 
+    source = two_conventions()
     with switched_off():
-        return export(two_conventions(), folder() / "exported").folder
+        return shared("exported", lambda place: export(source, place))
 
 
 def other_documents() -> list[Document]:

@@ -52,10 +52,15 @@ def folder(name: str = "bert", positions: int = 64, layers: int = 2) -> Path:
     """The folder of a model: its configuration, its weights, and a WordPiece vocabulary that lower-cases."""
     import transformers
 
-    place = tiny.folder() / f"{name}-{positions}-{layers}"
+    transformers.utils.logging.disable_progress_bar()
+    return tiny.shared(f"{name}-{positions}-{layers}", lambda place: _save(place, name, positions, layers))
+
+
+def _save(place: Path, name: str, positions: int, layers: int) -> None:
+    import transformers
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(len(name))
-        transformers.utils.logging.disable_progress_bar()
         model = transformers.AutoModel.from_config(config(name, positions, layers))
     for parameter_name, parameter in model.named_parameters():
         draw = torch.Generator().manual_seed(parameter.numel())
@@ -64,4 +69,3 @@ def folder(name: str = "bert", positions: int = 64, layers: int = 2) -> Path:
     model.save_pretrained(place)
     (place / "vocab.txt").write_text("".join(f"{piece}\n" for piece in vocabulary()), encoding="utf-8")
     transformers.BertTokenizer(vocab=str(place / "vocab.txt")).save_pretrained(place)
-    return place

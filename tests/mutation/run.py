@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mutation.chosen import FAULTS
 from mutation.equivalent import EQUIVALENT
-from mutation.operators import mutants
+from mutation.operators import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "hanlattice"
@@ -93,13 +93,15 @@ def generated(number: int, seed: str) -> list[Fault]:
     faults: list[Fault] = []
     for name, paths in sorted(groups.items()):
         share = max(2, round(number * weights[name] / sum(weights.values())))
-        found = [
-            m for p in paths for m in mutants(p.relative_to(PACKAGE).as_posix(), p.read_text(encoding="utf-8"))
-        ]
-        found = [m for m in found if m.key not in EQUIVALENT]
+        found = [m for p in paths for m in _mutants(p) if m.key not in EQUIVALENT]
         drawn = random.Random(f"{seed}:{name}").sample(found, min(share, len(found)))
         faults += [Fault(m.key, m.file, m.apply, stages_for(m.file), False) for m in drawn]
     return faults
+
+
+@cache
+def _mutants(path: Path) -> tuple[Mutant, ...]:
+    return tuple(mutants(path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8")))
 
 
 @cache
