@@ -26,7 +26,7 @@ from hanlattice.files import atomic_write
 from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
-from hanlattice.training.distillation import read_lines
+from hanlattice.training.distillation import read_lines, sample
 from hanlattice.training.held_out import load_held_out
 
 MIN_COUNT, MIN_PURITY, MIN_SHARE = 3, 0.75, 0.45
@@ -39,16 +39,10 @@ BATCH = 4_000  # lines
 LabelCounts = dict[str, Counter[str]]  # of each string, how often it is an entity with each label
 
 
-def sample(path: Path, characters: int, is_held_out: Callable[[str], bool]) -> Iterator[str]:
-    """Distinct lines, spread evenly over a file, with about ``characters`` characters in total."""
-    total = sum(len(line) for line in read_lines(path))
-    step, seen, next_number = max(total / characters, 1.0), set[str](), 0.0
-    for number, line in enumerate(read_lines(path)):
-        if number < next_number:
-            continue
-        next_number += step
-        if len(line) in LINE_LENGTHS and line not in seen and not is_held_out(line):
-            seen.add(line)
+def distinct_lines(path: Path, characters: int, is_held_out: Callable[[str], bool]) -> Iterator[str]:
+    """The lines that the model reads, from lines with about ``characters`` characters spread over a file."""
+    for line in dict.fromkeys(sample(read_lines(path), characters)):
+        if len(line) in LINE_LENGTHS and not is_held_out(line):
             yield line
 
 
@@ -127,7 +121,7 @@ def main() -> None:
     text_batches: list[list[str]] = []
     is_held_out = load_held_out(a.held_out) if a.held_out else lambda text: False
     for path in a.texts:
-        for batch in batches(sample(path, a.characters, is_held_out)):
+        for batch in batches(distinct_lines(path, a.characters, is_held_out)):
             count_predicted(ner, batch, found)
             text_batches.append([n.text for n in ner.normaliser.all(batch)])
         print(f"{path.name}: {sum(c.total() for c in found.values()):,} entities so far", flush=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import hanlattice
-from gazetteer import batches, sample
+from gazetteer import batches, distinct_lines
 from hanlattice import corpus
 from hanlattice.document import Document, Entity
 from hanlattice.kernels.library import supports_int8
@@ -44,7 +44,7 @@ def main() -> None:
     is_held_out = load_held_out(a.held_out) if a.held_out else lambda text: False
     kept: list[Document] = []
     for path in a.texts:
-        for batch in batches(sample(path, a.characters, is_held_out)):
+        for batch in batches(distinct_lines(path, a.characters, is_held_out)):
             kept += annotated([text for line in batch for text in sentences_of(line)], models, a.contested)
         print(f"{path.name}: {len(kept):,} sentences so far", flush=True)
     corpus.write(kept, a.output, "jsonl")

@@ -1,7 +1,8 @@
-"""scripts/make_default_model.py: the commands that it runs are commands that exist."""
+"""scripts/make_default_model.py and its steps: the commands exist; lines are sampled from whole files."""
 
 import importlib.util
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -38,3 +39,17 @@ def test_the_command_line_accepts_the_training_command(
         assert context.params["config"] == tmp_path / "settings.toml"
         assert context.params["output"] == tmp_path / "run"
         assert context.params["resume"]
+
+
+def test_the_gazetteer_reads_distinct_lines_spread_over_a_file(tmp_path: Path) -> None:
+    from gazetteer import distinct_lines
+
+    lines = [f"{i:06}在北京" for i in range(1_000)]
+    (tmp_path / "raw.txt").write_text("\n".join([*lines, "短", "长" * 301, *lines[-9:]]), "utf-8")
+    found = list(distinct_lines(tmp_path / "raw.txt", 10**6, lambda line: line < lines[10]))
+    assert found == lines[10:]
+    sampled = [lines.index(line) for line in distinct_lines(tmp_path / "raw.txt", 900, lambda line: False)]
+    assert 70 < len(sampled) < 130
+    assert sampled[0] < 20
+    assert sampled[-1] > 980
+    assert max(b - a for a, b in pairwise(sampled)) < 40

@@ -13,7 +13,10 @@ class Fault(NamedTuple):
 
 
 FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader_oracle"))
-LATTICE_LSTM, RECURRENCE = "tests/oracles/test_lattice_lstm.py", "layers/lattice_recurrence.py"
+LATTICE_LSTM = "tests/oracles/test_lattice_lstm.py"
+LATTICE_ROWS, LATTICE_FORWARD, LATTICE_GRADIENT = (
+    f"layers/lattice_{name}.py" for name in ("rows", "forward", "gradient")
+)
 TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "pointers"))
 BATCHING, SERVICE = (f"tests/serving/test_{name}.py" for name in ("batching", "service"))
 TEMPERATURE = "tests/evaluation/test_temperature.py"
@@ -74,28 +77,28 @@ FAULTS = {
         FLAT,
     ),
     "Lattice LSTM: a word merged one step late": Fault(
-        RECURRENCE,
+        LATTICE_ROWS,
         "opening, closing = torch.stack([head, tail]), torch.stack([tail, head])",
         "opening, closing = torch.stack([head, (tail + 1) % n]), torch.stack([tail, head])",
         LATTICE_LSTM,
     ),
     "Lattice LSTM: a word begun from the state before its first character": Fault(
-        RECURRENCE, "start=in_slots(((start + 1) * 2", "start=in_slots((start * 2", LATTICE_LSTM
+        LATTICE_ROWS, "start=in_slots(((start + 1) * 2", "start=in_slots((start * 2", LATTICE_LSTM
     ),
     "Lattice LSTM: padding first in the backward direction": Fault(
-        RECURRENCE,
+        LATTICE_ROWS,
         "torch.where(chars, last - step, step)",
         "len(step) - 1 - step.expand(chars.shape)",
         LATTICE_LSTM,
     ),
     "Lattice LSTM: both directions read ahead": Fault(
-        RECURRENCE, "torch.where(chars, last - step, step)", "step.expand(chars.shape)", LATTICE_LSTM
+        LATTICE_ROWS, "torch.where(chars, last - step, step)", "step.expand(chars.shape)", LATTICE_LSTM
     ),
     "Lattice LSTM: input and output gates swapped": Fault(
-        RECURRENCE, "o, i, *f, doubled = ", "i, o, *f, doubled = ", LATTICE_LSTM
+        LATTICE_FORWARD, "o, i, *f, doubled = ", "i, o, *f, doubled = ", LATTICE_LSTM
     ),
     "Lattice LSTM: the cell before has a gradient where words end": Fault(
-        RECURRENCE,
+        LATTICE_GRADIENT,
         "kept = torch.where(merged, zero, ",
         "kept = torch.where(merged, 0.5, ",
         LATTICE_LSTM,

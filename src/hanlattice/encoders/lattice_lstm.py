@@ -32,7 +32,8 @@ from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
 from hanlattice.inputs.batch import Batch
 from hanlattice.layers.dropout import Dropout
-from hanlattice.layers.lattice_recurrence import Lattice, LatticeRecurrence
+from hanlattice.layers.lattice_recurrence import LatticeRecurrence
+from hanlattice.layers.lattice_rows import Lattice
 
 
 class Direction(nn.Module):
