@@ -10,8 +10,8 @@ import pytest
 import tiny
 from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.errors import DataError
-from hanlattice.inputs.reader import Reader
-from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of
+from hanlattice.inputs.reader import FIRST_ROW, MANY, Reader
+from hanlattice.inputs.vocabulary import END, UNKNOWN, Vocabulary, bigrams_of
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import ModelFolder
 from hanlattice.vectors import Vectors
@@ -41,6 +41,18 @@ def test_rows_hold_the_vectors_of_their_names(text: str) -> None:
     assert np.array_equal(TABLES.chars.values.numpy()[read.chars], expected(VECTORS.chars, list(text)))
     pairs = [pair.replace(END, "<end>") for pair in bigrams_of(text)]
     assert np.array_equal(TABLES.bigrams.values.numpy()[read.bigrams], expected(VECTORS.bigrams, pairs))
+
+
+@pytest.mark.parametrize("n", [1, MANY - 1, MANY, MANY + 1])
+def test_one_text_is_read_like_that_text_among_others(n: int) -> None:
+    """With few bigrams, which are looked up as they are, and with many, which are sorted first."""
+    text = ("".join(document.text for document in tiny.documents()) * n)[:n]
+    reader, lexicon = Reader(VOCABULARY), Lexicon(tiny.WORDS)
+    alone, among = reader.read([text], lexicon)[0], reader.read(["京", text, ""], lexicon)[1]
+    for name in ("chars", "bigrams", "words", "start", "end", "word_labels"):
+        assert getattr(alone, name).tolist() == getattr(among, name).tolist()
+    rows = {pair: row for row, pair in enumerate(VOCABULARY.bigrams, FIRST_ROW)}
+    assert alone.bigrams.tolist() == [rows.get(pair, UNKNOWN) for pair in bigrams_of(text)]
 
 
 def test_what_has_no_name_is_unknown_and_a_word_without_a_vector_has_row_0() -> None:

@@ -3,6 +3,7 @@
 import ctypes
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hanlattice.errors import EngineError, HanlatticeError
@@ -53,3 +54,11 @@ def test_without_a_library_the_error_says_how_to_compile(monkeypatch: pytest.Mon
             library.needed()
     finally:
         library.kernels.cache_clear()
+
+
+def test_addresses_of_rows() -> None:
+    rows = np.arange(12, dtype=np.int32).reshape(3, 4)
+    assert list(library.pointers(rows)) == [library.pointer(row).value for row in rows]
+    for refused in (rows.T, rows[:0]):
+        with pytest.raises(AssertionError):
+            library.pointers(refused)
