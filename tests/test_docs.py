@@ -26,11 +26,13 @@ from hanlattice.config.settings import AuxiliaryConfig, Config, ConventionConfig
 
 ROOT = Path(__file__).parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
-PAGES = [*READMES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+PAGES = [*READMES, *OTHERS, *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 CHINESE = ROOT / "docs" / "zh"
 TRANSLATED = sorted(set(CHINESE.rglob("*.md")) - {CHINESE / "records.md"})  # the list of English records
+TRANSLATED += sorted((ROOT / "examples").rglob("README.zh-CN.md"))
 ORIGINALS = [
-    page for page in PAGES if page != READMES[1] and CHINESE not in page.parents
+    page for page in PAGES if page.name != READMES[1].name and CHINESE not in page.parents
 ]  # a translation has the same code
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -197,7 +199,7 @@ def test_both_readmes_say_the_same() -> None:
 
 @pytest.mark.parametrize("chinese", TRANSLATED, ids=_name)
 def test_a_translated_page_is_complete(chinese: Path) -> None:
-    english = ROOT / "docs" / chinese.relative_to(CHINESE)
+    english = _original(chinese)
     assert english.is_file()
     assert _FENCED.findall(chinese.read_text("utf-8")) == _FENCED.findall(english.read_text("utf-8"))
     for find in (_structure, _numbers, _targets):
@@ -206,12 +208,20 @@ def test_a_translated_page_is_complete(chinese: Path) -> None:
 
 
 def test_chinese_pages_link_to_chinese_pages() -> None:
-    """A link leads to an English page only if that page is not translated, or from one first page to the other."""
+    """A link leads to an English page only if that page is not translated, or is the same page in English."""
     found = [(page, link) for page in TRANSLATED for link in re.findall(r"\]\(([^)#\s:]+\.md)[)#]", _prose(page))]
     assert len(found) > 100
-    targets = [(_name(page), link, (page.parent / link).resolve()) for page, link in found]
-    translated = {ROOT / "docs" / page.relative_to(CHINESE) for page in TRANSLATED} - {ROOT / "docs" / "index.md"}
-    assert [(page, link) for page, link, target in targets if target in translated] == []
+    targets = [(page, link, (page.parent / link).resolve()) for page, link in found]
+    others = [(page, link, target) for page, link, target in targets if target != _original(page)]
+    translated = set(map(_original, TRANSLATED))
+    assert [(_name(page), link) for page, link, target in others if target in translated] == []
+
+
+def _original(page: Path) -> Path:
+    """The English page of a translated one; any other page itself."""
+    if page.is_relative_to(CHINESE):
+        return ROOT / "docs" / page.relative_to(CHINESE)
+    return page.with_name("README.md") if page.name == READMES[1].name else page
 
 
 def _structure(page: Path) -> list[tuple[int, int, set[str], set[str]]]:
@@ -242,10 +252,7 @@ def _targets(page: Path) -> Counter[Path | str]:
     """What the links of a page lead to; a translated page counts as its original."""
     found: Counter[Path | str] = Counter()
     for link in re.findall(r"\]\(([^)#\s]*)(?:#[^)\s]*)?\)", _prose(page)):
-        target = (page.parent / link).resolve() if link else page
-        if target.is_relative_to(CHINESE):
-            target = ROOT / "docs" / target.relative_to(CHINESE)
-        target = READMES[0] if target == READMES[1] else target
+        target = _original((page.parent / link).resolve() if link else page)
         found[link if "://" in link else target] += 1
     return found
 
