@@ -4,8 +4,8 @@
 
 Writes ``annotated.jsonl`` and ``test.jsonl``. The notes come from the templates below and from the words of
 ``dictionary.tsv``; no note is about a person. The labels are Chinese, as annotators choose them. The test has
-templates of its own. About half of its words do not occur in ``annotated.jsonl``, and a few are not in the dictionary
-either.
+templates of its own. About half of its words do not occur in ``annotated.jsonl``, and a few are not in the
+dictionary either.
 """
 
 import argparse
