@@ -46,8 +46,8 @@ def _beginnings(printed: str) -> Iterator[str]:
     for line in printed.splitlines():
         if line.startswith("{"):
             yield ", ".join(json.loads(line))
-        elif first := re.match(r"\|? *([A-Za-z][a-z/. ]*)", line):
-            yield first[1].split()[0]
+        elif (first := re.match(r"\|? *([A-Za-z][A-Za-z/.]*)", line)) and not first[1].isupper():  # not a label
+            yield first[1]
 
 
 @pytest.fixture

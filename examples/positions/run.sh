@@ -10,5 +10,5 @@ seeds=${SEEDS:-1,2,3}
 
 step "python generate.py work --sentences ${SENTENCES:-400}"
 step "hanlattice compare four.toml ends.toml heads.toml --output work/compare --seeds $seeds --no-speed --format md --quiet${TRAINING:+ $TRAINING}"
-text=$(sed 's/[][]//g; s/{[A-Z]*}//g' work/test.txt | head -1)
+text=$(head -1 work/test.txt | sed 's/[][]//g; s/{[A-Z]*}//g')
 step "hanlattice explain $text --model work/compare/four/${seeds%%,*} --output explain.svg"

@@ -12,7 +12,7 @@ step "python generate.py work/titles.csv --titles ${TITLES:-1000000}"
 step "python measure.py --kill-at ${KILL_AT:-200} --output work/titles.parquet $annotate"
 step "python measure.py $annotate"
 for library in pandas polars; do
-  if python -c "import $library" 2> work/missing; then
+  if python -c "import $library" 2> /dev/null; then
     step "python read.py work/titles.parquet --with $library"
   fi
 done
