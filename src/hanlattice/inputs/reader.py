@@ -40,8 +40,8 @@ class Reader:
         self.vocabulary, self.min_word_length = vocabulary, min_word_length
         self._origin = base
         self._base = base.copy() if base is not None and vocabulary.user_words else None
-        # The row of the label of each word of the base, and a last 0 for the id -1; the base is never edited.
-        self._base_rows = None if self._base is None else self._rows_of_base(self._base)
+        # The label id of each word of the base, which is never edited, and a last -1 for the word id -1.
+        self._base_label_ids = np.append(np.zeros(0, np.int32) if self._base is None else self._base.label_ids, -1)
         self._base_ids_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
         codes = code_points("".join(vocabulary.chars))
         rows = np.arange(len(codes), dtype=np.int64) + FIRST_ROW
@@ -132,17 +132,13 @@ class Reader:
         label_ids = lexicon.label_ids_of(words)  # read before the labels, because other threads may add labels
         names = lexicon.labels
         labels = self._label_rows(names)[label_ids]  # the id -1, no label, selects the last row, which is 0
-        if self._base_rows is None:
+        if self._base is None:
             return labels
         base_ids = self._base_ids(lexicon, words)  # likewise
-        base_labels = self._base_rows[base_ids]
+        base_labels = self._label_rows(self._base.labels)[self._base_label_ids[base_ids]]
         is_user = (base_ids < 0) | ((label_ids >= 0) & (labels != base_labels))
         counted = labels if user_labels is None else self._label_rows(names, user_labels)[label_ids]
         return np.where(is_user, len(self.vocabulary.word_labels) + 1 + counted, base_labels)
-
-    def _rows_of_base(self, base: Lexicon) -> NDArray[np.int64]:
-        label_ids = base.label_ids_of(np.arange(base.id_count, dtype=np.int32))
-        return np.append(self._label_rows(base.labels)[label_ids], 0)
 
     def _base_ids(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
         """Ids of the same words in the lexicon of the model; -1 for words that it does not contain."""
