@@ -1,6 +1,7 @@
 """F1 and speed of each engine compared with jieba.posseg, in one process with one thread.
 
     python benchmarks/engines.py [--model FOLDER] [--corpus FILE] [--rename NR=PER,NS=LOC,NT=ORG] [--batch-size 64]
+    python benchmarks/engines.py --engine native --engine "native, int8" --sentences 200
 
 Measures the time from raw text to entities. The engines take turns with the same sentences, and every figure is the
 median over the rounds of a ratio within one round, so changes in the load of the machine affect all engines alike.
@@ -40,13 +41,14 @@ def main() -> None:
     parser.add_argument(
         "--rename", default="", help="labels of the corpus and the labels of the model, such as NR=PER"
     )
+    parser.add_argument("--engine", action="append", choices=ENGINES, help="engine to measure (default: all)")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--sentences", type=int, default=1000, help="number of sentences that are timed")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     names = dict(pair.split("=") for pair in options.rename.split(",") if pair)
     documents = list(corpus.read(options.corpus)) if options.corpus else []
-    engines = opened(options.model)
+    engines = opened(options.model, options.engine or ENGINES)
     any_engine = next(iter(engines.values()))
     texts = [d.text for d in documents] or split_text(
         random_text(any_engine.lexicon, 40_000), 40, options.sentences
@@ -66,12 +68,12 @@ def main() -> None:
         print(f"{name:20}{f1.get(name, ''):>8}{ratio:16.2f}")
 
 
-def opened(model: str | None) -> dict[str, hanlattice.NER]:
-    """The model on every engine that can run it; prints why an engine cannot."""
+def opened(model: str | None, names: Iterable[str]) -> dict[str, hanlattice.NER]:
+    """The model on each of these engines that can run it; prints why an engine cannot."""
     engines = {}
-    for name, settings in ENGINES.items():
+    for name in names:
         try:
-            engines[name] = hanlattice.load(model, threads=1, **settings)  # type: ignore[arg-type]
+            engines[name] = hanlattice.load(model, threads=1, **ENGINES[name])  # type: ignore[arg-type]
         except HanlatticeError as error:
             print(f"{name}: {error}")
     if "torch" in engines:
