@@ -5,8 +5,8 @@
 
 The runner starts a program of that platform (packages qemu-user and libc6-arm64-cross, or musl, of Debian). Python
 runs here; each call of a kernel runs in a process of its own, from copies of the memory that the call reads. The
-numbers are those of three random FLATs, of linear chains, and of searches in a trie, drawn from a fixed seed. Needs
-zig (package ziglang).
+numbers are those of three random FLATs, of linear chains, and of searches in a trie, drawn from a fixed seed. The
+entities of the packaged linear tagger are compared with those of the kernels here. Needs zig (package ziglang).
 """
 
 import argparse
@@ -21,12 +21,17 @@ from collections.abc import Callable, Sequence
 from itertools import chain as chained
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
+import hanlattice
+from hanlattice.benchmark import random_text, split_text
 from hanlattice.decoders.structs.decoding import Potentials
 from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.engines.folding import Settings
+from hanlattice.engines.linear import tables
+from hanlattice.engines.linear import tagger as linear
 from hanlattice.engines.native import chain, flat
 from hanlattice.engines.numpy import FlatArrays
 from hanlattice.inputs.encoded import Sentences
@@ -229,6 +234,39 @@ def try_trie(remote: Any) -> int:
     return len(found.start)
 
 
+def remember_memory() -> None:
+    """Make the engines use :func:`remembered`."""
+    for module in (flat, chain, trie, linear, tables):
+        module.pointer = remembered  # type: ignore[attr-defined]
+    for module in (trie, linear):
+        module.pointers = remembered_rows  # type: ignore[attr-defined]
+
+
+def remembered_rows(rows: np.ndarray) -> list[int]:
+    """As :func:`hanlattice.kernels.library.pointers`; also remembers the rows."""
+    return [remembered(row).value or 0 for row in rows]
+
+
+def try_linear(remote: Any) -> int:
+    """The number of entities of the packaged linear tagger, as the kernels of this machine find them.
+
+    Raises:
+        AssertionError: the kernel finds other entities or confidences.
+    """
+    ner = hanlattice.load("lite")
+    here = ner.engine
+    assert isinstance(here, linear.LinearTagger)
+    texts = split_text(random_text(ner.lexicon, 2000), 40, 40)
+    sentences = ner.reader.read(texts, ner.lexicon)
+    expected = list(here.find(sentences))
+    with patch.object(linear, "needed", lambda: remote):
+        there = linear.LinearTagger(here.tables, ner.vocabulary, temperature=here.temperature)
+    found = list(there.find(sentences))
+    assert [[s.span for s in spans] for spans in found] == [[s.span for s in spans] for spans in expected]
+    np.testing.assert_allclose([s.score for s in chained(*found)], [s.score for s in chained(*expected)], atol=1e-6)
+    return sum(map(len, found))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wheel", type=Path)
@@ -236,8 +274,7 @@ def main() -> None:
     options = parser.parse_args()
     platform = options.wheel.stem.rsplit("-", 1)[1]
     target = TARGETS[platform]
-    for module in (flat, chain, trie):
-        module.pointer = remembered  # type: ignore[attr-defined]
+    remember_memory()
     with tempfile.TemporaryDirectory() as folder:
         driver = Path(folder) / "call_kernel"
         compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig, "-dynamic", "-O1"]
@@ -252,10 +289,12 @@ def main() -> None:
                 print(f"{platform} {name}: not for this processor")
                 continue
             emissions, probabilities, words = try_flat(remote, False), try_chain(remote), try_trie(remote)
+            entities = try_linear(remote)
             int8 = try_flat(remote, True) if remote.int8_step() else 0.0
             print(
                 f"{platform} {name}: emissions within {emissions:.0e}, probabilities within {probabilities:.0e},"
-                f" {words:,} words equal to those of numpy;"
+                f" {words:,} words equal to those of numpy,"
+                f" {entities:,} entities of the linear tagger equal;"
                 + (f" int8 emissions within {100 * int8:.1f} %" if int8 else " no int8")
             )
             if emissions > 1e-4 or probabilities > 1e-6 or int8 > MOST_OF_INT8:
