@@ -19,7 +19,7 @@ EXAMPLES = ROOT / "examples"
 SMALL = {
     "clinic": {"SENTENCES": "60", "TRAINING": "--training.epochs 1 --training.least_steps 10"},
     "titles": {"TITLES": "4000", "KILL_AT": "3", "CHUNK": "--chunk-rows 100"},
-    "positions": {"SENTENCES": "40", "SEEDS": "1,2", "TRAINING": "--training.epochs 1"},
+    "positions": {"SENTENCES": "40", "SEEDS": "1", "TRAINING": "--training.epochs 1"},
 }
 Steps = list[tuple[str, str]]
 
