@@ -124,11 +124,8 @@ def test_int8_of_a_query_with_thousands_of_keys(kernels: CDLL) -> None:
             torch.nn.init.constant_(parameter, 1000.0)
     sentences = encoded(ner, [TEXTS[0], TEXTS[3]])
     n = 9000
-    many = replace(
-        sentences,
-        **{name: np.resize(getattr(sentences, name), n) for name in ("words", "start", "end", "word_labels")},
-        first_word=np.array([0, n - 2, n]),
-    )
+    repeated = {name: np.resize(getattr(sentences, name), n) for name in ("words", "start", "end", "word_labels")}
+    many = replace(sentences, **repeated, first_word=np.array([0, n - 2, n]))  # type: ignore[arg-type]
     many.start[:], many.end[:] = 0, 1 + np.arange(n) % 5
     exact = kernel_of(ner, kernels).read(many)
     near(kernel_of(ner, kernels, int8=True).read(many), exact)

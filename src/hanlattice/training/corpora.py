@@ -1,6 +1,6 @@
 """The corpora of a run: read, split, and without documents that dev or an excluded corpus shares."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -32,6 +32,7 @@ class Corpora:
         defects: those of all corpora that were skipped.
         contradictions: documents left out because an earlier one of their convention has the same text with other
             entities.
+        absent_labels: labels that ``data.labels`` renames but train, dev and test do not have.
     """
 
     train: list[Document]
@@ -42,6 +43,7 @@ class Corpora:
     n_nested: int = 0
     defects: list[Defect] = field(default_factory=list)
     contradictions: list[Document] = field(default_factory=list)
+    absent_labels: list[str] = field(default_factory=list)
 
 
 def load_corpora(config: Config) -> Corpora:
@@ -53,7 +55,7 @@ def load_corpora(config: Config) -> Corpora:
     misses.
 
     Raises:
-        ConfigError: no training corpus is named, or no corpus has a label that ``data.labels`` renames.
+        ConfigError: no training corpus is named.
         DataError: a corpus is empty or cannot be read, or a training corpus has no entity.
     """
     data, settings = config.data, further_corpora(config)
@@ -79,7 +81,7 @@ def load_corpora(config: Config) -> Corpora:
     for path in data.train[1:]:
         kept, n_shared = _without(banned, read(path))
         found.train, found.n_leaked = [*found.train, *kept], found.n_leaked + n_shared
-    _check_renamed(data.labels, seen)
+    found.absent_labels = [label for label in data.labels if label not in seen]
     for name, kind in settings.items():
         for path in kind.corpus:
             kept, n_shared = _without(banned, _relabelled(read_as_is(path), kind.labels))
@@ -116,16 +118,6 @@ def _check_names(config: Config, settings: Mapping[str, AuxiliaryConfig]) -> Non
         if not kind.corpus:
             table = "conventions" if name in config.conventions else "auxiliary"
             raise ConfigError(f"{table}.{name}.corpus is empty: name a file, or remove {name!r}")
-
-
-def _check_renamed(labels: Mapping[str, str], seen: Set[str]) -> None:
-    """
-    Raises:
-        ConfigError: a label to rename is not among those that were ``seen``.
-    """
-    for old in labels:
-        if old not in seen:
-            raise ConfigError(f"data.labels renames {old!r}, but the corpora have {', '.join(sorted(seen))}")
 
 
 def _check_entities(found: Corpora, config: Config, settings: Mapping[str, AuxiliaryConfig]) -> None:

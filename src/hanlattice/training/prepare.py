@@ -282,6 +282,10 @@ def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task],
         f"{len(ner.lexicon):,} words in the lexicon; {len(ner.vocabulary.words):,} of those in the corpora have a"
         f" vector; {sum(p.numel() for p in ner.tagger.parameters()):,} parameters while training"
     )
+    if corpora.absent_labels:
+        watcher.say(
+            f"data.labels renames {', '.join(corpora.absent_labels)}, which train, dev and test do not have"
+        )
     for name, task in zip(windows.further, tasks[1:], strict=True):
         watcher.say(
             f"also {len(corpora.further[name]):,} documents of {name!r} in {len(task.examples):,} windows,"
