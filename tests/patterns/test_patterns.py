@@ -2,6 +2,7 @@
 
 import importlib.util
 import pickle
+import re
 from dataclasses import replace
 from datetime import date
 from io import StringIO
@@ -189,3 +190,12 @@ def test_values_survive_brat(tmp_path: Path) -> None:
     corpus.write([document], tmp_path / "brat", "brat")
     [again] = corpus.read(tmp_path / "brat")
     assert again.entities == document.entities
+
+
+def test_no_possessive_groups() -> None:
+    """``(…)*+`` can match wrongly before Python 3.11.5 (https://github.com/python/cpython/issues/106052)."""
+    possessive = re.compile(r"[^\\]\)(?:[*+?]|\{\{?[0-9,{}\w]*\}\}?)\+")
+    assert possessive.search("(?:ab?c){{0,{_LONGEST}}}+")
+    assert possessive.search("(?:ab?c)*+")
+    sources = {path: path.read_text("utf-8") for path in Path(hanlattice.__file__).parent.rglob("*.py")}
+    assert [path.name for path, source in sources.items() if possessive.search(source)] == []

@@ -35,11 +35,11 @@ FIRST = DIGITS | NUMERALS | UNKNOWN | {"上"}
 """The characters with which an amount starts."""
 
 _LONGEST = 24  # characters of a Chinese numeral, and digits of an Arabic one
-_ARABIC = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,7}+|[0-9]{1,24}+)(?:\.[0-9]{1,12}+)?+(?![0-9])(?!,[0-9]{3})")
+_ARABIC = re.compile(r"(?>[0-9]{1,3}(?:,[0-9]{3}){1,7}|[0-9]{1,24})(?>(?:\.[0-9]{1,12})?)(?![0-9])(?!,[0-9]{3})")
 _INTEGER = re.compile(r"[0-9]{1,4}+(?![0-9])")
 _OTHERS = "".join(sorted((NUMERALS | UNKNOWN) - {"两"}))
 # 两 is a weight (八两) unless it comes first, before a unit (一万两千), or in 一两.
-_RUN = re.compile(f"(?:[{_OTHERS}]|两)(?:[{_OTHERS}]|(?<=一)两|两(?=[百千万亿])){{0,{_LONGEST}}}+")
+_RUN = re.compile(f"(?>(?:[{_OTHERS}]|两)(?:[{_OTHERS}]|(?<=一)两|两(?=[百千万亿])){{0,{_LONGEST}}})")
 _SIMPLE = re.compile(f"两|[{''.join(CHINESE_DIGITS).replace('两', '')}十廿卅]{{1,4}}+")
 _FRACTION = re.compile(f"[{''.join(CHINESE_DIGITS).replace('两', '')}]{{1,12}}+")
 _MULTIPLIER = re.compile("[十百千]?+[万亿]{1,2}+|百(?!帕)|千(?![米克瓦卡帕焦赫伏])")

@@ -8,7 +8,7 @@ from hanlattice.patterns.scan import Found, Scan
 FIRST = frozenset(ascii_letters + digits)
 
 _ADDRESS = re.compile(
-    r"[A-Za-z0-9_%+-]{1,64}+(?:\.[A-Za-z0-9_%+-]{1,64}+){0,8}+@((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24})"
+    r"(?>[A-Za-z0-9_%+-]{1,64}(?:\.[A-Za-z0-9_%+-]{1,64}+){0,8})@((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24})"
 )
 
 

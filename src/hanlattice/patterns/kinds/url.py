@@ -19,12 +19,12 @@ _DOMAINS = (
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}"
 _PORT = r"(?::[0-9]{1,5}(?![0-9]))?"
 _WITH_SCHEME = re.compile(
-    rf"(?:https?|ftps?|sftp|wss?)://(?:[A-Za-z0-9-]{{1,63}}+(?:\.[A-Za-z0-9-]{{1,63}}+){{0,8}}+){_PORT}", re.I
+    rf"(?:https?|ftps?|sftp|wss?)://(?>[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}}+){{0,8}}){_PORT}", re.I
 )
 _WITHOUT = re.compile(
     rf"(?:www\.{_HOST}[A-Za-z]{{2,24}}|{_HOST}(?:{_DOMAINS})){_PORT}(?![A-Za-z0-9@-]|\.[A-Za-z0-9])", re.I
 )
-_REST = re.compile(r"[/?#][A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]{0,2000}")
+_REST = re.compile(r"[/?#][A-Za-z0-9._~:/?#\[\]@!$&'(*+),;=%-]{0,2000}")
 _CLOSING = frozenset(".,;:!?'")
 _BRACKETS = {")": "(", "]": "["}
 
