@@ -123,9 +123,9 @@ function remember(text) {
   history.replaceState(null, "", fragment || location.pathname + location.search);
 }
 
-// Take the text and its options from the address; returns whether there are any.
-function restore() {
-  const found = readFragment(location.hash);
+// Take the text and its options from the fragment of the address; returns whether there are any.
+function restore(fragment = location.hash) {
+  const found = readFragment(fragment);
   if (!found) return false;
   $("text").value = found.text;
   $("threshold").value = found.threshold;
@@ -481,8 +481,8 @@ function listen() {
     chooseLabel($("label").value);
   });
   $("copies").addEventListener("click", ({ target }) => target.dataset.copy && copyAs(target));
-  addEventListener("hashchange", () => {
-    if (!restore()) return;
+  addEventListener("hashchange", ({ newURL }) => {  // an answer may have changed the address since
+    if (!restore(new URL(newURL).hash)) return;
     showChoices();
     showEdits();
     predict();
