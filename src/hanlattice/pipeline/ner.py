@@ -1,107 +1,35 @@
-"""The pipeline from text to entities, whose offsets count characters of the text as given.
-
-It normalises texts, splits them into windows, calls an engine to find spans, and turns these into entities. Windows
-become ids in :mod:`hanlattice.inputs.reader`; spans become entities in :mod:`hanlattice.postprocessing`.
-"""
+"""``NER``: text in, documents out."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from hanlattice.config.settings import Config
-from hanlattice.document import Document, Entity, Lattice, Word
+from hanlattice.document import Document, Word
 from hanlattice.errors import HanlatticeError
-from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import Lexicon
-from hanlattice.postprocessing import (
-    Block,
-    apply_rules,
-    entities_of,
-    forced_ranges,
-    is_blocked,
-    merge_patterns,
-    merge_windows,
-    overlapping,
-    plain_entities,
-    trim_edges,
-)
-from hanlattice.spans import ScoredSpan, rows_of
+from hanlattice.pipeline.engine import BATCH, Engine, WindowReader
+from hanlattice.pipeline.entities import entities_of_texts, with_patterns
+from hanlattice.pipeline.overrides import Overrides, refuse_unknown_labels, regular_entities
+from hanlattice.pipeline.reading import Reading
 from hanlattice.text.edges import Edges
-from hanlattice.text.normalise import Normalised, Normaliser
-from hanlattice.text.windows import Window, windows_of_texts
+from hanlattice.text.normalise import Normaliser
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Patterns
     from hanlattice.tagger import Tagger
 
-BATCH = BATCH_SIZE
-"""Default number of texts, or windows of long texts, that an engine reads together."""
-
 LOOK_AHEAD = 16
 """Number of batches taken from a stream at once, so that an engine can batch texts of similar length."""
-
-
-class Engine(Protocol):
-    """Finds spans in sentences: a :class:`~hanlattice.tagger.Tagger`, or an engine that needs no torch.
-
-    A ``convention`` is the name of one of the model's annotation conventions, or empty for its default.
-    ``nested`` is ``is_nested()`` of the default convention.
-    """
-
-    @property
-    def nested(self) -> bool: ...
-
-    def is_nested(self, convention: str = "") -> bool:
-        """Whether a convention allows spans inside spans."""
-        ...
-
-    def eval(self) -> object:
-        """Switch to inference mode, if the engine can also be trained."""
-
-    def find(
-        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
-    ) -> Sequence[Sequence[ScoredSpan]]:
-        """Spans of each sentence, ordered by their start.
-
-        The engine alone decides which sentences it reads together. Where it pads them to one length,
-        ``batch_size`` is the largest number of them.
-        """
-        ...
-
-
-class WindowReader(Protocol):
-    """Converts windows of normalised texts to what an engine reads: usually a :class:`Reader`."""
-
-    def read(
-        self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
-    ) -> Sentences: ...
-
-
-@dataclass(frozen=True)
-class Overrides:
-    """Options that apply only within a ``with`` block; see :meth:`NER.using`."""
-
-    lexicon: Lexicon | None = None
-    force: Lexicon | None = None
-    block: Block | None = None
-    threshold: float = 0.0
-    convention: str = ""
-    patterns: "Patterns | Literal[False] | None" = None
-
-    @property
-    def has_rules(self) -> bool:
-        """Whether they change which of the spans that an engine finds become entities."""
-        return self.force is not None or self.block is not None or self.threshold != 0.0
-
 
 _NONE = Overrides()
 
@@ -200,8 +128,10 @@ class NER:
     @property
     def active_patterns(self) -> "Patterns | None":
         """The patterns whose entities are found too: of :meth:`using`, else those chosen when loading."""
-        given = self._overrides.get().patterns
-        return self.patterns if given is None else given or None
+        return self._patterns_of(self._overrides.get())
+
+    def _patterns_of(self, overrides: Overrides) -> "Patterns | None":
+        return self.patterns if overrides.patterns is None else overrides.patterns or None
 
     @property
     def head(self) -> str:
@@ -310,7 +240,7 @@ class NER:
             HanlatticeError: the convention does not have a label of ``force``.
         """
         active = convention or self.active_convention
-        _refuse_unknown(force or {}, self.vocabulary.labels_of(active), active)
+        refuse_unknown_labels(force or {}, self.vocabulary.labels_of(active), active)
         forced = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
         blocked = None if block is None else {self._plain(text): labels for text, labels in block.items()}
         regular: Patterns | Literal[False] | None = (
@@ -336,51 +266,30 @@ class NER:
         for text in texts:
             if not isinstance(text, str):
                 raise HanlatticeError(f"a text must be a str, not {_shown(text)}; replace missing texts by ''")
-        reading = _Reading(self, texts, overrides, batch_size)
+        lexicon = self.lexicon if overrides.lexicon is None else overrides.lexicon
+        read_words = partial(self._words, overrides)
+        reading = Reading(texts, self.normaliser, self.config.text, lexicon, read_words, batch_size)
         head = self._head_of(convention)
         with self._lock:  # the reader caches rows of the lexicon, and a module may hold scratch memory
-            reading.sentences = self.reader.read(
-                reading.windows.texts, reading.lexicon, self.vocabulary.labels_of(convention)
-            )
+            labels = self.vocabulary.labels_of(convention)
+            reading.sentences = self.reader.read(reading.windows.texts, lexicon, labels)
             found = self.engine.find(reading.sentences, head, batch_size=batch_size)
         nested = self.engine.is_nested(head)
-        entities = self._entities(reading, found, overrides, edges=self._edges(convention), nested=nested)
-        patterns = self.patterns if overrides.patterns is None else overrides.patterns
-        if patterns:
+        entities = entities_of_texts(reading, found, overrides, edges=self._edges(convention), nested=nested)
+        if patterns := self._patterns_of(overrides):
+            normaliser = self.normaliser
             for i, (text, plain) in enumerate(zip(texts, reading.normalised, strict=True)):
-                entities[i] = self._with_patterns(text, plain, entities.get(i, ()), patterns, overrides, nested)
+                own = entities.get(i, ())
+                entities[i] = with_patterns(
+                    text, plain, own, patterns, overrides, normaliser=normaliser, nested=nested
+                )
         lattice, words = reading.lattice, reading.words
         return [
             Document(text, entities.get(i, ()), read_lattice=partial(lattice, i), read_words=partial(words, i))
             for i, text in enumerate(texts)
         ]
 
-    def _entities(
-        self,
-        reading: "_Reading",
-        found: Sequence[Sequence[ScoredSpan]],
-        overrides: Overrides,
-        *,
-        edges: Edges,
-        nested: bool,
-    ) -> dict[int, tuple[Entity, ...]]:
-        """The entities of each text that has any, by index, from the spans found in each window."""
-        texts, normalised, cut = reading.texts, reading.normalised, reading.windows
-        if overrides.has_rules:
-            touched = range(len(texts)) if overrides.force else (cut.owner[row[0]] for row in rows_of(found))
-            plain: dict[int, list[Entity] | None] = dict.fromkeys(touched)
-        else:
-            plain = plain_entities(texts, normalised, cut, found)
-        entities: dict[int, tuple[Entity, ...]] = {}
-        for i, own in plain.items():
-            if own is None:
-                windows, spans = cut.of(i), found[cut.first[i] : cut.first[i + 1]]
-                entities[i] = _entities(texts[i], normalised[i], windows, spans, overrides, edges, nested)
-            else:
-                entities[i] = tuple(own)
-        return entities
-
-    def _words(self, texts: Sequence[str], overrides: Overrides) -> list[tuple[Word, ...]]:
+    def _words(self, overrides: Overrides, texts: Sequence[str]) -> list[tuple[Word, ...]]:
         """The words of texts, by the convention for words and the lexicon of ``overrides``."""
         from hanlattice.words import CONVENTION, words_of
 
@@ -389,116 +298,9 @@ class NER:
         found = self._predict(texts, only, max(len(texts), 1))
         return [words_of(document.text, document.entities) for document in found]
 
-    def _with_patterns(
-        self,
-        text: str,
-        plain: Normalised,
-        entities: tuple[Entity, ...],
-        patterns: "Patterns",
-        overrides: Overrides,
-        nested: bool,
-    ) -> tuple[Entity, ...]:
-        """The entities with those of patterns, which neither overlap forced texts nor are blocked."""
-        regular: Sequence[Entity] = patterns.find(text)
-        if overrides.block is not None:
-            regular = [e for e in regular if not is_blocked(self._plain(e.text), e.label, overrides.block)]
-        forced = forced_ranges(plain, overrides.force)
-        taken = overlapping(regular, forced)
-        regular = [entity for entity in regular if entity not in taken]
-        return merge_patterns(entities, regular, priority=patterns.priority, nested=nested)
-
     def _edges(self, convention: str) -> Edges:
         settings = self.config.conventions.get(convention)  # None for the default convention
         return self.config.prediction.edges if settings is None else settings.edges
-
-
-class _Reading:
-    """Texts as a model reads them. Documents compute their lattices and words from it, when they are needed.
-
-    Attributes:
-        texts: the texts as given.
-        normalised: their normalised forms.
-        windows: the windows of these.
-        lexicon: the lexicon that is matched.
-        sentences: the windows as ids.
-    """
-
-    __slots__ = ("_batch_size", "_words", "lexicon", "normalised", "sentences", "texts", "windows")
-
-    def __init__(self, ner: NER, texts: Sequence[str], overrides: Overrides, batch_size: int):
-        text = ner.config.text
-        self.texts = texts
-        self.normalised = ner.normaliser.all(texts)
-        self.windows = windows_of_texts(self.normalised.texts, text.window, text.overlap)
-        self.lexicon = ner.lexicon if overrides.lexicon is None else overrides.lexicon
-        self.sentences: Sentences
-        self._batch_size = batch_size
-        self._words = [_Words(ner, texts[i : i + batch_size], overrides) for i in range(0, len(texts), batch_size)]
-
-    def lattice(self, index: int) -> Lattice:
-        """The words that were matched in a text."""
-        first, end = self.windows.first[index : index + 2]
-        sentences, windows = self.sentences[first:end], self.windows.of(index)
-        return _lattice(self.texts[index], self.normalised[index], windows, sentences, self.lexicon)
-
-    def words(self, index: int) -> tuple[Word, ...]:
-        """The words of a text.
-
-        Raises:
-            UnknownConvention: the model has no convention for words.
-        """
-        return self._words[index // self._batch_size].of(index % self._batch_size)
-
-
-class _Words:
-    """The words of the documents of a batch, computed when the first of these documents needs them."""
-
-    def __init__(self, ner: NER, texts: Sequence[str], overrides: Overrides):
-        self._ner, self._texts, self._overrides = ner, texts, overrides
-        self._found: list[tuple[Word, ...]] = []
-        self._lock = threading.Lock()
-
-    def of(self, i: int) -> tuple[Word, ...]:
-        """The words of a text.
-
-        Raises:
-            UnknownConvention: the model has no convention for words.
-        """
-        with self._lock:
-            if not self._found:
-                self._found = self._ner._words(self._texts, self._overrides)
-        return self._found[i]
-
-
-def _entities(
-    text: str,
-    plain: Normalised,
-    ws: Sequence[Window],
-    spans_of_windows: Sequence[Sequence[ScoredSpan]],
-    overrides: Overrides,
-    edges: Edges,
-    nested: bool,
-) -> tuple[Entity, ...]:
-    """The entities of a text from the spans found in each of its windows."""
-    spans = trim_edges(plain.text, merge_windows(ws, spans_of_windows, nested=nested), edges)
-    if overrides.has_rules:
-        threshold, block, force = overrides.threshold, overrides.block, overrides.force
-        spans = apply_rules(plain.text, spans, threshold=threshold, block=block, force=force)
-    return entities_of(text, plain, spans, nested=nested)
-
-
-def regular_entities(wanted: "Patterns | bool | str | Path | Iterable[str] | None") -> "Patterns | None":
-    """The patterns of a setting; see :func:`hanlattice.patterns.patterns_of`, which is imported only if needed.
-
-    Raises:
-        ConfigError: there is no such kind of pattern.
-        DataError: the file of patterns cannot be read.
-    """
-    if wanted is None or wanted is False:
-        return None
-    from hanlattice.patterns import patterns_of
-
-    return patterns_of(wanted)
 
 
 def _shown(thing: object) -> str:
@@ -514,31 +316,3 @@ def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None, patterns: "Pat
     if lexicon is not None:
         ner.lexicon = lexicon
     return ner
-
-
-def _refuse_unknown(force: Mapping[str, str], labels: Sequence[str], convention: str) -> None:
-    """Check the labels of forced texts.
-
-    Raises:
-        HanlatticeError: the convention does not have a label.
-    """
-    for text, label in force.items():
-        if label not in labels:
-            raise HanlatticeError(
-                f"force: {text!r} has the label {label!r}, which convention {convention!r} lacks; it has"
-                f" {', '.join(labels)}"
-            )
-
-
-def _lattice(text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, lexicon: Lexicon) -> Lattice:
-    """The words that were matched in the windows of a text, with offsets in the text as given."""
-    matched: dict[tuple[int, int], None] = {}
-    for window, sentence in zip(ws, sentences, strict=True):
-        for start, end in zip(sentence.start.tolist(), sentence.end.tolist(), strict=True):
-            matched[window.start + start, window.start + end] = None
-    spans = sorted(matched)
-    words = tuple(plain.text[start:end] for start, end in spans)
-    ids = [lexicon.id(word) for word in words]
-    labels = tuple(None if i is None else lexicon.label(i) for i in ids)
-    starts, ends = zip(*(plain.original(*span) for span in spans), strict=True) if spans else ((), ())
-    return Lattice(text, starts, ends, words, labels)

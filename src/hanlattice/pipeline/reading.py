@@ -1,0 +1,99 @@
+"""Texts as a model reads them, from which documents compute their lattices and words when they are needed."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from hanlattice.config.settings import TextConfig
+from hanlattice.document import Lattice, Word
+from hanlattice.inputs.encoded import Sentences
+from hanlattice.lexicon import Lexicon
+from hanlattice.text.normalise import Normalised, Normaliser
+from hanlattice.text.windows import Window, windows_of_texts
+
+ReadWords = Callable[[Sequence[str]], list[tuple[Word, ...]]]
+"""The words of each of several texts."""
+
+
+class Reading:
+    """Texts as a model reads them.
+
+    Args:
+        texts: the texts as given.
+        normaliser: the normaliser of the model.
+        settings: the sizes of its windows.
+        lexicon: the lexicon that is matched.
+        read_words: finds the words of texts.
+        batch_size: texts whose words are found together.
+
+    Attributes:
+        normalised: the normalised forms of the texts.
+        windows: the windows of these.
+        sentences: the windows as ids.
+    """
+
+    __slots__ = ("_batch_size", "_words", "lexicon", "normalised", "sentences", "texts", "windows")
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        normaliser: Normaliser,
+        settings: TextConfig,
+        lexicon: Lexicon,
+        read_words: ReadWords,
+        batch_size: int,
+    ):
+        self.texts, self.lexicon = texts, lexicon
+        self.normalised = normaliser.all(texts)
+        self.windows = windows_of_texts(self.normalised.texts, settings.window, settings.overlap)
+        self.sentences: Sentences
+        self._batch_size = batch_size
+        batches = (texts[i : i + batch_size] for i in range(0, len(texts), batch_size))
+        self._words = [_Words(batch, read_words) for batch in batches]
+
+    def lattice(self, index: int) -> Lattice:
+        """The words that were matched in a text."""
+        first, end = self.windows.first[index : index + 2]
+        sentences, windows = self.sentences[first:end], self.windows.of(index)
+        return _lattice(self.texts[index], self.normalised[index], windows, sentences, self.lexicon)
+
+    def words(self, index: int) -> tuple[Word, ...]:
+        """The words of a text.
+
+        Raises:
+            UnknownConvention: the model has no convention for words.
+        """
+        return self._words[index // self._batch_size].of(index % self._batch_size)
+
+
+class _Words:
+    """The words of the documents of a batch, computed when the first of these documents needs them."""
+
+    def __init__(self, texts: Sequence[str], read_words: ReadWords):
+        self._texts, self._read_words = texts, read_words
+        self._found: list[tuple[Word, ...]] = []
+        self._lock = threading.Lock()
+
+    def of(self, i: int) -> tuple[Word, ...]:
+        """The words of a text.
+
+        Raises:
+            UnknownConvention: the model has no convention for words.
+        """
+        with self._lock:
+            if not self._found:
+                self._found = self._read_words(self._texts)
+        return self._found[i]
+
+
+def _lattice(text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, lexicon: Lexicon) -> Lattice:
+    """The words that were matched in the windows of a text, with offsets in the text as given."""
+    matched: dict[tuple[int, int], None] = {}
+    for window, sentence in zip(ws, sentences, strict=True):
+        for start, end in zip(sentence.start.tolist(), sentence.end.tolist(), strict=True):
+            matched[window.start + start, window.start + end] = None
+    spans = sorted(matched)
+    words = tuple(plain.text[start:end] for start, end in spans)
+    ids = [lexicon.id(word) for word in words]
+    labels = tuple(None if i is None else lexicon.label(i) for i in ids)
+    starts, ends = zip(*(plain.original(*span) for span in spans), strict=True) if spans else ((), ())
+    return Lattice(text, starts, ends, words, labels)
