@@ -1,6 +1,6 @@
 """Tables of finished runs in Markdown: means and deviations of test F1, and tests of differences."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from statistics import fmean, stdev
 
 import numpy as np
@@ -34,18 +34,16 @@ def mean_f1(runs: Sequence[Result]) -> str:
     )
 
 
-def grid(results: Results, title: str, columns: Mapping[str, str] | None = None) -> str:
-    """The mean test F1 of every cell.
+def per_cell(results: Results, title: str, value: Callable[[Sequence[Result]], str]) -> str:
+    """A table of a value of the runs of every cell; ``title`` is the heading of the first column."""
+    rows, columns = (list(dict.fromkeys(key[i] for key in results)) for i in (0, 1))
+    cells = ([row, *(value(results[row, c]) if (row, c) in results else "–" for c in columns)] for row in rows)
+    return markdown([title, *columns], cells)
 
-    Args:
-        title: the heading of the first column.
-        columns: headings of the columns by their names; by default their names.
-    """
-    rows = dict.fromkeys(row for row, _ in results)
-    names = dict.fromkeys(column for _, column in results)
-    head = [title, *((columns or {}).get(name, name) for name in names)]
-    cells = ([row, *(mean_f1(results[row, c]) if (row, c) in results else "–" for c in names)] for row in rows)
-    return markdown(head, cells)
+
+def grid(results: Results, title: str) -> str:
+    """The mean test F1 of every cell."""
+    return per_cell(results, title, mean_f1)
 
 
 def differences(arms: Sequence[Arm], results: Results) -> str:
@@ -92,13 +90,6 @@ def reading(test: Comparison) -> str:
     if p >= LEVEL:
         return "not separable"
     return "higher" if test.difference > 0 else "lower"
-
-
-def per_cell(results: Results, title: str, value: Callable[[Sequence[Result]], str]) -> str:
-    """A table of another value of the runs of every cell."""
-    rows, columns = (list(dict.fromkeys(key[i] for key in results)) for i in (0, 1))
-    cells = ([row, *(value(results[row, c]) if (row, c) in results else "–" for c in columns)] for row in rows)
-    return markdown([title, *columns], cells)
 
 
 def mean_recall(form: str) -> Callable[[Sequence[Result]], str]:

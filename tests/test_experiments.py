@@ -255,8 +255,8 @@ class TestTables:
         assert tables.mean_f1([*self.A, *self.B]) == "33.33 ± 47.14 (2)"
 
     def test_grid_has_a_dash_where_no_run_is_finished(self) -> None:
-        shown = tables.grid({("a", "x"): self.A, ("b", "y"): self.B}, "system", {"x": "first"})
-        assert shown.splitlines()[0] == "| system | first | y |"
+        shown = tables.grid({("a", "x"): self.A, ("b", "y"): self.B}, "system")
+        assert shown.splitlines()[0] == "| system | x | y |"
         assert shown.splitlines()[2:] == ["| a | 66.67 (1) | – |", "| b | – | 0.00 (1) |"]
 
     @pytest.mark.parametrize(
