@@ -15,9 +15,9 @@ from typing import Any
 import jaxtyping
 from numpy.typing import NDArray
 
-FIRST = 10  # calls of a function, in each test, that are all checked
+FIRST = 3  # calls of a function, in each test, that are all checked
 SHAPED = ("Bool", "Float", "Int", "Shaped", "UInt")  # names of jaxtyping that modules use
-EVERY = 10  # of the later ones, one in this many is checked
+EVERY = 30  # of the later ones, one in this many is checked
 
 
 class _Calls:

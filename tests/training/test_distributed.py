@@ -16,8 +16,10 @@ from safetensors.torch import load_file
 
 import tiny
 from hanlattice import api, corpus
+from hanlattice.cli import main
 from hanlattice.config.files import save_config
 from hanlattice.config.settings import Config
+from hanlattice.embeddings.body_folder import WEIGHTS as BODY
 from hanlattice.errors import ConfigError
 from hanlattice.model.digests import CHECKPOINT
 from hanlattice.model.folder import LOG
@@ -81,6 +83,12 @@ def train(settings: Config, output: Path, *options: str) -> list[str]:
     return ["train", str(output.with_suffix(".toml")), "--output", str(output), *options]
 
 
+def pretrain(place: Path, output: str, *options: str) -> list[str]:
+    """The command that pretrains a small body on ``text.txt``."""
+    shape = ["--layers", "1", "--width", "16", "--heads", "2", "--window", "16", "--learning-rate", "0.01"]
+    return ["pretrain", str(place / "text.txt"), "--output", str(place / output), *shape, *options]
+
+
 def rows(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
 
@@ -137,6 +145,8 @@ class Stop(Silent):
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("distributed")
     corpus.write(tiny.other_documents(), place / "names.jsonl", "jsonl")
+    lines = (f"{document.text}第{i}次。\n" for i in range(3) for document in tiny.documents())
+    (place / "text.txt").write_text("".join(lines), "utf-8")
     return place
 
 
@@ -149,7 +159,7 @@ def alone(place: Path) -> Path:
 def printed(place: Path, alone: Path) -> "subprocess.CompletedProcess[str]":
     """Two processes train ``plain``, ``accumulating``, ``conventions`` and ``techniques``, and then into ``alone``.
 
-    They also resume ``resumed``, which one process has trained for one epoch.
+    They also resume ``resumed``, which one process has trained for one epoch, and pretrain two bodies.
     """
     with pytest.raises(KeyboardInterrupt):
         api.train(config(), output=place / "resumed", watcher=Stop())
@@ -162,14 +172,18 @@ def printed(place: Path, alone: Path) -> "subprocess.CompletedProcess[str]":
         train(with_conventions(place / "names.jsonl"), place / "conventions"),
         train(with_techniques(place / "names.jsonl"), place / "techniques"),
         train(config(), alone),
+        pretrain(place, "body", "--batch", "5", "--epochs", "1"),
+        pretrain(place, "body", "--batch", "5", "--resume", "--epochs", "2"),
+        pretrain(place, "uneven", "--batch", "1", "--epochs", "1"),
     )
 
 
 def test_one_process_prints(printed: "subprocess.CompletedProcess[str]") -> None:
     assert printed.returncode == 0, printed.stderr
     assert printed.stdout.count("dev (best epoch") == 5
-    assert printed.stdout.count("exit status 0") == 10
+    assert printed.stdout.count("exit status 0") == 16
     assert printed.stderr.count("documents in") == 5
+    assert printed.stderr.count("to use it: hanlattice train") == 3
 
 
 @pytest.mark.usefixtures("printed")
@@ -206,6 +220,22 @@ def test_two_processes_learn_the_same_conventions_as_one(place: Path, tmp_path: 
 def test_two_processes_use_techniques_as_one(place: Path, tmp_path: Path) -> None:
     whole = api.train(with_techniques(place / "names.jsonl"), output=tmp_path / "alone").folder
     assert_alike(place / "techniques", whole)
+
+
+@pytest.mark.usefixtures("printed")
+@pytest.mark.parametrize(("output", "batch"), [("body", "5"), ("uneven", "1")])
+def test_two_processes_pretrain_the_body_of_one(place: Path, tmp_path: Path, output: str, batch: str) -> None:
+    """Resumed and in one go; and with batches of one row, so that one of the processes reads nothing."""
+    with pytest.raises(SystemExit, match="0"):
+        main(
+            pretrain(place, str(tmp_path / "alone"), "--batch", batch, "--epochs", "2" if output == "body" else "1")
+        )
+    shared, whole = rows(place / output)[-1], rows(tmp_path / "alone")[-1]
+    assert shared["step"] == whole["step"]
+    assert shared["loss"] == pytest.approx(whole["loss"], rel=1e-3)
+    weights, others = load_file(place / output / BODY), load_file(tmp_path / "alone" / BODY)
+    for name in weights:
+        torch.testing.assert_close(weights[name], others[name], rtol=1e-3, atol=2e-3)
 
 
 def test_an_output_of_another_run_is_refused(printed: "subprocess.CompletedProcess[str]", alone: Path) -> None:

@@ -99,13 +99,14 @@ def pretrain(
     """Train a character Transformer on raw text, for the embedding `own`.
 
     If a run was stopped, even by a crash, --resume continues it to the same weights. --finish makes a usable model
-    of the last checkpoint; the run can still be resumed. With --export and --start
-    the weights of a run are moved to another machine and trained further there.
+    of the last checkpoint; the run can still be resumed. With --export and --start the weights of a run are moved
+    to another machine and trained further there. Under torchrun, several processes train one model.
     """
     from hanlattice.api import need_torch
 
     need_torch("pretraining")
     from hanlattice.training import pretrain as training
+    from hanlattice.training.distributed import exit_process, is_first_process
 
     if export is not None:
         step = training.export(output, export)
@@ -128,8 +129,9 @@ def pretrain(
                 training.pretrain(settings, output, resume=resume, options=options, watcher=watcher)
     except training.Stopped as stopped:
         raise Interrupted(str(stopped)) from None
-    if not quiet:
+    if not quiet and is_first_process():
         typer.echo(f"to use it: hanlattice train --embedding.name own --embedding.path {output}", err=True)
+    exit_process()
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,14 +33,16 @@ from hanlattice.inputs.batch import collate
 from hanlattice.inputs.reader import Reader
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.weights import load_weights
+from hanlattice.training.distributed import Group
 from hanlattice.training.optimiser import freeze_pretrained, optimisers
 from hanlattice.training.pretrain import Settings, Silent, Stopped, finish, pretrain
 from hanlattice.training.pretrain import loop as loop_module
+from hanlattice.training.pretrain import run as run_module
 from hanlattice.training.pretrain.batches import Batches, in_order
 from hanlattice.training.pretrain.checkpoint import State, save_checkpoint
 from hanlattice.training.pretrain.interrupt import Stop
 from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, RunOptions, rate
-from hanlattice.training.pretrain.objective import IntoWords, into_characters, into_spans, masked
+from hanlattice.training.pretrain.objective import IntoWords, Masked, into_characters, into_spans, masked, share
 from hanlattice.training.pretrain.prepare import is_for_loss, load_ids, prepare
 from hanlattice.training.pretrain.start import HEAD
 
@@ -256,6 +259,20 @@ class TestMasks:
             found = masked(ids, into_characters, 0.01, 4, np.random.default_rng(seed))
             assert found.targets.tolist() == [FIRST]
 
+    @pytest.mark.parametrize("size", [1, 2, 3])
+    def test_the_processes_of_a_group_share_the_rows(self, size: int) -> None:
+        batch = masked(self.ids(7), into_characters, 0.15, len(self.known), np.random.default_rng(0))
+        shares = [share(batch, Group(rank, size)) for rank in range(size)]
+        assert sum(len(own.targets) for own in shares) == len(batch.targets)
+        read = {(row.tobytes(), place % 30): target for own in shares for row, place, target in hidden(own)}
+        assert read == {(row.tobytes(), place % 30): target for row, place, target in hidden(batch)}
+
+
+def hidden(batch: Masked) -> list[tuple[np.ndarray, int, int]]:
+    """The row of each chosen character, its place and its id."""
+    n = batch.ids.shape[1]
+    return [(batch.ids[p // n], p, t) for p, t in zip(batch.places.tolist(), batch.targets.tolist(), strict=True)]
+
 
 class TestBody:
     def test_padding_is_never_seen(self) -> None:
@@ -384,6 +401,21 @@ class TestResumed:
         folder = pretrain(settings(text, epochs=1), tmp_path / "run")
         pretrain(replace(Settings.load(folder), epochs=2), folder, resume=True)
         assert_equal(weights(folder), weights(pretrain(settings(text, epochs=2), tmp_path / "whole")))
+
+    def test_a_process_stops_if_another_one_is_to_stop(
+        self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class SecondStops(Group):
+            def sum(self, value: torch.Tensor) -> torch.Tensor:
+                is_clock = value.shape == (2,)
+                return value + torch.tensor([0.0, 1.0]) if is_clock else value
+
+        monkeypatch.setattr(run_module, "join_group", lambda: nullcontext(SecondStops()))
+        with pytest.raises(Stopped, match="stopped at step 0"):
+            pretrain(settings(text), tmp_path / "run")
+        monkeypatch.undo()
+        pretrain(settings(text), tmp_path / "run", resume=True)
+        assert_equal(weights(tmp_path / "run"), weights(pretrain(settings(text), tmp_path / "whole")))
 
     def test_a_checkpoint_of_another_run(self, text: Path, tmp_path: Path) -> None:
         first = pretrain(settings(text), tmp_path / "first")

@@ -19,12 +19,13 @@ from torch import Tensor
 from hanlattice.embeddings.body_folder import WEIGHTS, finished_steps
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.files import atomic_write
+from hanlattice.training.distributed import ALONE, Group
 from hanlattice.training.pretrain import prepare
 from hanlattice.training.pretrain.batches import Batches
 from hanlattice.training.pretrain.card import CARD, card
 from hanlattice.training.pretrain.checkpoint import State, load_checkpoint, save_checkpoint, state_of
 from hanlattice.training.pretrain.interrupt import Stop, Stopped
-from hanlattice.training.pretrain.objective import Cut, Learner, Masked, masked
+from hanlattice.training.pretrain.objective import Cut, Learner, Masked, masked, share
 from hanlattice.training.pretrain.settings import DECAY, Settings
 from hanlattice.training.pretrain.start import save_weights
 from hanlattice.training.pretrain.watcher import Watcher
@@ -51,7 +52,11 @@ class RunOptions:
 
 @dataclass
 class Run:
-    """A run whose text is prepared: its weights, its optimiser and its state."""
+    """A run whose text is prepared: its weights, its optimiser and its state.
+
+    All processes of the ``group`` take the same steps. Each reads its share of the rows of a batch, and the first
+    one writes all files.
+    """
 
     settings: Settings
     output: Path
@@ -64,6 +69,7 @@ class Run:
     held_out: list[Masked]
     identity: dict[str, Any]
     summary: prepare.Summary
+    group: Group = ALONE
     state: State = field(default_factory=State)
     option: str = "--resume"  # continues the run if it is stopped
 
@@ -74,7 +80,6 @@ class Run:
         groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": others, "weight_decay": 0.0}]
         self.optimiser = torch.optim.AdamW(groups, lr=0.0, betas=BETAS, fused=True)
         self.losses: list[Tensor] = []  # since the last line of the log
-        self.last_loss = math.nan
         self.marked = time.monotonic(), 0
 
     @property
@@ -112,11 +117,12 @@ class Run:
             state.decay_from, state.end = state.step, state.step + steps
         end = self.state.end
         self._phase(FINISH, lambda: self.state.step >= end, lambda rate: end)
-        save_weights(self.output, self.learner, half=self.options.half, steps=end)
-        with atomic_write(self.output / CARD) as stream:
-            held_out = self._held_out_loss()
-            stream.write(card(self.settings, self.summary, self.state, held_out, len(self.learner.bias)))
-        path.unlink(missing_ok=True)
+        if self.group.is_writer:
+            save_weights(self.output, self.learner, half=self.options.half, steps=end)
+            with atomic_write(self.output / CARD) as stream:
+                held_out = self._held_out_loss()
+                stream.write(card(self.settings, self.summary, self.state, held_out, len(self.learner.bias)))
+            path.unlink(missing_ok=True)
         return self.output
 
     def _phase(self, file: str, is_over: Callable[[], bool], total: Callable[[float], int]) -> None:
@@ -126,40 +132,52 @@ class Run:
             Stopped: a signal arrived; the checkpoint is written.
         """
         self._mark()
-        saved = time.monotonic()
-        began = saved - self.state.seconds
+        began = time.monotonic() - self.state.seconds
+        saved = self.state.seconds
         taken = 0
         if self.state.step and not is_over():
             self.watcher.say(f"continues from step {self.state.step:,}")
         while not is_over():
-            if self.stop.wanted:
+            if self._agree(began):
                 self._row(total)
                 self._save(file)
+                self.group.broadcast(None)  # a process that ends now would end the one that writes the file
                 raise Stopped(
                     f"stopped at step {self.state.step:,}, and its checkpoint is written; continue with:"
                     f" hanlattice pretrain --output {self.output} {self.option}"
                 )
             self._step()
             taken += 1
-            self.state.seconds = time.monotonic() - began
-            if time.monotonic() - saved >= self.options.save_every:
+            if self.state.seconds - saved >= self.options.save_every:
                 self._row(total, held_out=True)
                 self._try_to_save(file)
-                saved = time.monotonic()
+                saved = self.state.seconds
             elif self.state.step % LOG_EVERY == 0 and not is_over():
                 self._row(total)
         if taken:
             self._row(total, held_out=True)
             self._save(file)
 
+    def _agree(self, began: float) -> bool:
+        """Set the clock of the run to that of the first process; whether a signal asked any process to stop."""
+        seconds = time.monotonic() - began if self.group.is_writer else 0.0
+        both = self.group.sum(torch.tensor([seconds, float(self.stop.wanted)], dtype=torch.float64))
+        self.state.seconds, stops = both.tolist()
+        return stops > 0
+
     def _step(self) -> None:
         """Train on one batch; what is masked depends only on the seed, the epoch and the step."""
         epoch, at = divmod(self.state.step, self.batches.steps)
         draw = np.random.default_rng((self.settings.seed, epoch, at))
         ids = self.batches.batch(epoch, at)
-        loss = self._loss(masked(ids, self.cut, self.settings.share, len(self.learner.bias), draw))
+        batch = masked(ids, self.cut, self.settings.share, len(self.learner.bias), draw)
+        own = share(batch, self.group)
         self.optimiser.zero_grad()
-        loss.backward()
+        loss = torch.zeros((), device=self.options.device)
+        if len(own.targets):
+            loss = self._loss(own) * (len(own.targets) / len(batch.targets))
+            loss.backward()
+        self.group.sum_gradients(list(self.learner.parameters()))
         torch.nn.utils.clip_grad_norm_(self.learner.parameters(), CLIP)
         for group in self.optimiser.param_groups:
             group["lr"] = self.settings.learning_rate * rate(self.state, self.settings.warmup)
@@ -184,7 +202,7 @@ class Run:
         self.losses = []
 
     def _row(self, total: Callable[[float], int], *, held_out: bool = False) -> None:
-        """Write a line of the log.
+        """Write a line of the log, with the loss over all processes.
 
         Raises:
             HanlatticeError: the loss is not finite.
@@ -193,12 +211,19 @@ class Run:
         steps, seconds = self.state.step - first, max(time.monotonic() - began, 1e-9)
         if not steps:
             return
-        loss = torch.stack(self.losses).mean().item()
+        loss = self.group.sum(torch.stack(self.losses).mean()).item()
         if not math.isfinite(loss):
             raise HanlatticeError(
                 f"the loss is {loss} at step {self.state.step:,}, so training cannot continue; train into another"
                 f" folder with a smaller --learning-rate than {self.settings.learning_rate:g}"
             )
+        if self.group.is_writer:
+            self._write_row(total, loss, steps, seconds, held_out=held_out)
+        self._mark()
+
+    def _write_row(
+        self, total: Callable[[float], int], loss: float, steps: int, seconds: float, *, held_out: bool
+    ) -> None:
         characters = self.settings.batch * self.settings.shape.window
         end = total(steps / seconds)
         row: dict[str, Any] = {
@@ -214,7 +239,6 @@ class Run:
             row["held_out_loss"] = round(measured, 4)
         self._write(row)
         self.watcher.row(row, end)
-        self._mark()
 
     def _write(self, row: dict[str, Any]) -> None:
         """Add a line to the log; a full disk does not stop the run."""
@@ -225,7 +249,8 @@ class Run:
             self.watcher.say(f"{self.output / LOG}: cannot be written: {error.strerror or error}")
 
     def _save(self, file: str) -> None:
-        save_checkpoint(self.output / file, self.learner, self.optimiser, self.state, self.identity)
+        if self.group.is_writer:
+            save_checkpoint(self.output / file, self.learner, self.optimiser, self.state, self.identity)
 
     def _try_to_save(self, file: str) -> None:
         """Write a checkpoint; if that fails, the run continues and tries again later."""

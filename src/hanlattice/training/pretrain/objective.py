@@ -19,6 +19,7 @@ from hanlattice.embeddings.body import Body, Linear
 from hanlattice.embeddings.body_folder import BOUNDARY, FIRST, MASK, Characters
 from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.segmentation import segment
+from hanlattice.training.distributed import Group
 from hanlattice.training.pretrain.settings import Masking
 
 LONGEST = 6  # characters of a span
@@ -107,6 +108,15 @@ def masked(ids: Ids, cut: Cut, share: float, size: int, draw: np.random.Generato
     read = ids.copy()
     read.ravel()[places] = given
     return Masked(read, places, targets)
+
+
+def share(batch: Masked, group: Group) -> Masked:
+    """The rows of a batch that this process of the group reads."""
+    n = batch.ids.shape[1]
+    row, column = np.divmod(batch.places, n)
+    own = row % group.size == group.rank
+    places = row[own] // group.size * n + column[own]
+    return Masked(batch.ids[group.rank :: group.size], places, batch.targets[own])
 
 
 class Learner(nn.Module):

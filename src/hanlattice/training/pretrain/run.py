@@ -15,6 +15,7 @@ from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.files import atomic_write
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.lexicon import Lexicon
+from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.pretrain import prepare
 from hanlattice.training.pretrain.batches import Batches, in_order
 from hanlattice.training.pretrain.checkpoint import load_checkpoint, state_of
@@ -50,9 +51,10 @@ def pretrain(
         Stopped: SIGTERM or Ctrl-C; the checkpoint is written.
     """
     output = Path(output)
-    _check_output(output, resume)
-    with Stop() as stop:
-        run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop)
+    with join_group() as group, Stop() as stop:
+        if group.is_writer:
+            _check_output(output, resume)
+        run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
         _resume(run)
         return run.go()
 
@@ -77,8 +79,8 @@ def finish(
         raise ConfigError(f"the share of steps to finish in must be above 0 and at most 1, not {share:g}")
     if not (output / CHECKPOINT).is_file():
         raise ConfigError(f"{output}: holds no checkpoint to finish; train first")
-    with Stop() as stop:
-        run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop)
+    with join_group() as group, Stop() as stop:
+        run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
         run.option = f"--finish {share:g}"
         _resume(run)
         return run.decay(max(1, round(share * run.state.step)))
@@ -98,7 +100,9 @@ def _check_output(output: Path, resume: bool) -> None:
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
 
 
-def _opened(settings: Settings, output: Path, options: RunOptions, watcher: Watcher, stop: Stop) -> "Run":
+def _opened(
+    settings: Settings, output: Path, options: RunOptions, watcher: Watcher, stop: Stop, group: Group
+) -> Run:
     """The run of a folder, with its text prepared and its initial weights.
 
     Raises:
@@ -108,7 +112,12 @@ def _opened(settings: Settings, output: Path, options: RunOptions, watcher: Watc
     if options.threads:
         torch.set_num_threads(options.threads)
     _check_device(options.device)
+    if not group.is_writer:
+        group.broadcast(None)  # the first process has prepared the text
+        watcher = Silent()
     characters, summary = _text(settings, output, watcher, stop)
+    if group.is_writer:
+        group.broadcast(None)
     ids = {part: prepare.load_ids(output / prepare.FOLDER, part) for part in prepare.PARTS}
     if prepare.digest_of(ids["train"]) != summary.digest:
         raise DataError("is not the text of this run; copy it again", output / prepare.FOLDER)
@@ -127,7 +136,7 @@ def _opened(settings: Settings, output: Path, options: RunOptions, watcher: Watc
         in_order(ids["held_out"], settings.shape.window, HELD_OUT_ROWS), settings, cut, characters
     )
     identity = {**settings.fixed(), "text": summary.digest, "characters": len(characters)}
-    return Run(settings, output, options, watcher, stop, learner, batches, cut, held_out, identity, summary)
+    return Run(settings, output, options, watcher, stop, learner, batches, cut, held_out, identity, summary, group)
 
 
 def _check_device(device: str) -> None:
@@ -189,14 +198,15 @@ def _held_out_batches(rows: np.ndarray, settings: Settings, cut: Cut, characters
 
 
 def _resume(run: Run) -> None:
-    """Load the checkpoint of the constant phase, if there is one, and shorten the log to it."""
+    """Load the checkpoint of the constant phase, if there is one; the first process shortens the log to it."""
     path = run.output / CHECKPOINT
     if not path.exists():
         return
     run.state = load_checkpoint(path, run.learner, run.optimiser, run.identity)
     earlier = state_of(run.output / FINISH)
     last = earlier.step if earlier is not None and earlier.decay_from == run.state.step else run.state.step
-    _shorten(run.output / LOG, last)
+    if run.group.is_writer:
+        _shorten(run.output / LOG, last)
 
 
 def _shorten(log: Path, step: int) -> None:
