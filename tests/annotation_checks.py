@@ -1,4 +1,4 @@
-"""Checks types and shapes in annotations while tests run: ten calls of a function in each test, then every tenth.
+"""Checks types and shapes in annotations while tests run: some calls of each function in each test.
 
 Checking a call takes longer than most of the functions do. Training repeats the same few calls hundreds of times,
 so checking all of them would double the time of the tests and find nothing more.

@@ -21,8 +21,8 @@ from hypothesis import settings
 
 import annotation_checks
 
-# Where files are kept in memory, no test waits for a disk: writing is a seventh of the time of tests that train.
-IN_MEMORY = Path("/dev/shm")  # noqa: S108  # a folder of the system, in which only new folders are made
+# Files are kept in memory where the system has a folder for that, so that no test waits for a disk.
+IN_MEMORY = Path("/dev/shm")
 ENOUGH = 4 << 30  # bytes; the tests need a tenth
 if "TMPDIR" not in os.environ and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ENOUGH:
     os.environ["TMPDIR"] = str(IN_MEMORY)

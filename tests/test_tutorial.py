@@ -1,6 +1,7 @@
 """The tutorial can be followed from top to bottom: its files are saved, its commands run, its service answers."""
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from hanlattice.cli import main
 from test_docs import ROOT, _environment
 
 PAGES = [path for path in (ROOT / "docs" / "tutorial.md", ROOT / "docs" / "zh" / "tutorial.md") if path.is_file()]
@@ -31,10 +33,14 @@ def _free_port() -> int:
 
 
 def _run(arguments: list[str], folder: Path) -> str:
-    program = [sys.executable, "-m", "hanlattice"] if arguments[0] == "hanlattice" else [arguments[0]]
-    done = subprocess.run(
-        [*program, *arguments[1:]], cwd=folder, env=_environment(), capture_output=True, encoding="utf-8"
-    )
+    """What a command prints; hanlattice runs in this process, because importing torch again takes seconds."""
+    if arguments[0] == "hanlattice":
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as left:
+            main(arguments[1:])
+        assert not left.value.code, f"{shlex.join(arguments)}: {err.getvalue()}"
+        return out.getvalue()
+    done = subprocess.run(arguments, cwd=folder, env=_environment(), capture_output=True, encoding="utf-8")
     assert done.returncode == 0, f"{shlex.join(arguments)}: {done.stderr}"
     return done.stdout
 

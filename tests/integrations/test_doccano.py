@@ -1,24 +1,72 @@
-"""The library behind doccano's auto-labelling, with the service: request, mapping template and labels."""
+"""doccano's real server with the service behind its auto-labelling: a text goes in, annotated spans come out."""
 
+import os
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-pytest.importorskip(
-    "auto_labeling_pipeline", reason="auto-labeling-pipeline is not installed (scripts/integrations)"
-)
-from auto_labeling_pipeline.labels import SequenceLabels
-from auto_labeling_pipeline.mappings import MappingTemplate
-from auto_labeling_pipeline.models import RequestModelFactory
-from auto_labeling_pipeline.pipeline import pipeline
-from auto_labeling_pipeline.postprocessing import PostProcessor
+if find_spec("auto_labeling_pipeline") is None:
+    pytest.skip("doccano is not installed (scripts/integrations)", allow_module_level=True)
+import requests
 
 sys.path.insert(0, str(Path(__file__).parent))
 from service import service
 
+TEXT = "😀雷军在北京发布小米14"
+PROGRAM = str(Path(sys.executable).with_name("doccano"))
+ACCOUNT = {"username": "admin", "password": "secret-12"}
 
-def test_a_text_gets_labels(tmp_path: Path) -> None:
+
+@pytest.fixture(scope="module")
+def doccano(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of doccano with an empty database."""
+    folder = tmp_path_factory.mktemp("doccano")
+    port = 19_000 + os.getpid() % 1000
+    environment = {**os.environ, "DOCCANO_HOME": str(folder)}
+    user = [f"--{name}={value}" for name, value in {**ACCOUNT, "email": "a@example.com"}.items()]
+    for command in (["init"], ["createuser", *user]):
+        done = subprocess.run([PROGRAM, *command], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    with open(folder / "log", "wb") as log:
+        arguments = ["webserver", "--port", str(port), "--workers", "1"]
+        process = subprocess.Popen([PROGRAM, *arguments], stdout=log, stderr=log, env=environment)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        until = time.monotonic() + 300
+        while True:
+            ended = process.poll() is not None or time.monotonic() > until
+            assert not ended, (folder / "log").read_text("utf-8")[-3000:]
+            try:
+                if requests.get(f"{url}/v1/health", timeout=5).ok:
+                    break
+            except requests.ConnectionError:
+                pass
+            time.sleep(1)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def test_a_text_is_annotated(doccano: str, tmp_path: Path) -> None:
+    session = requests.Session()
+
+    def post(path: str, body: Any) -> dict[str, Any]:
+        answer = session.post(f"{doccano}/v1/{path}", json=body, timeout=120)
+        assert answer.ok, f"{path}: {answer.text[:2000]}"
+        return answer.json()
+
+    session.headers["Authorization"] = f"Token {post('auth/login/', ACCOUNT)['key']}"
+    kind = {"project_type": "SequenceLabeling", "resourcetype": "SequenceLabelingProject"}
+    project = f"projects/{post('projects', {'name': 'names', 'description': 'names', **kind})['id']}"
+    names = {post(f"{project}/span-types", {"text": label})["id"]: label for label in ("PER", "LOC")}
+    example = post(f"{project}/examples", {"text": TEXT})["id"]
     with service(tmp_path, token="open-sesame") as url:
         attributes = {
             "url": f"{url}/doccano",
@@ -27,10 +75,11 @@ def test_a_text_gets_labels(tmp_path: Path) -> None:
             "headers": {"Authorization": "Bearer open-sesame"},
             "body": {"text": "{{ text }}", "convention": "msra"},
         }
-        model = RequestModelFactory.create("Custom REST Request", attributes)
-        template = MappingTemplate(label_collection=SequenceLabels, template="{{ input | tojson }}")
-        labels = pipeline("😀雷军在北京发布小米14", model, template, PostProcessor({}))
-    assert labels.dict() == [
-        {"label": "PER", "start_offset": 1, "end_offset": 3},
-        {"label": "LOC", "start_offset": 4, "end_offset": 6},
-    ]
+        config = {"model_name": "Custom REST Request", "model_attrs": attributes, "task_type": "Span"}
+        post(
+            f"{project}/auto-labeling/configs", {**config, "template": "{{ input | tojson }}", "label_mapping": {}}
+        )
+        post(f"{project}/auto-labeling?example={example}", {})
+    spans = session.get(f"{doccano}/v1/{project}/examples/{example}/spans", timeout=60).json()
+    found = [(names[span["label"]], span["start_offset"], span["end_offset"]) for span in spans]
+    assert sorted(found) == [("LOC", 4, 6), ("PER", 1, 3)]

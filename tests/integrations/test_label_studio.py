@@ -34,7 +34,8 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "LABEL_STUDIO_BASE_DATA_DIR": str(folder),
         "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true",
         "COLLECT_ANALYTICS": "false",
-        "ML_BLOCK_LOCAL_IP": "false",  # the service is on this machine
+        "ML_BLOCK_LOCAL_IP": "false",  # the service is on this machine, and Label Studio makes a webhook for it
+        "SSRF_PROTECTION_ENABLED": "false",
         "DJANGO_DB": "sqlite",
     }
     program = str(Path(sys.executable).with_name("label-studio"))
