@@ -373,6 +373,20 @@ class TestTrain:
         one_error(run("train", *world, "--output", out), "already holds a run")
         one_error(run("train", "--output", out, "--resume"), "finished run")
 
+    def test_punctuation_counts_for_the_best_epoch_if_some_sentences_have_none(
+        self, run: Run, world: list[str], tmp_path: Path
+    ) -> None:
+        out = tmp_path / "run"
+        done = run("train", *world, "--training.epochs", 6, "--data.unpunctuated", 0.5, "--output", out)
+        rows = [json.loads(line) for line in (out / "log.jsonl").read_text("utf-8").splitlines()]
+        means = [row["dev_f1"] + row["unpunctuated_f1"] for row in rows]
+        best = max(range(6), key=lambda i: (round(means[i], 1), i)) + 1
+        criterion = "mean dev F1 with and without punctuation"
+        assert rows[-1]["best_epoch"] == best
+        assert f"dev (best epoch {best} by {criterion})" in done.out
+        assert f"Best epoch by {criterion}: {best} of 6" in (out / "README.md").read_text("utf-8")
+        assert f"without punctuation {rows[-1]['unpunctuated_f1']:.2f}  best" in done.err
+
     def test_quiet_prints_scores_only(self, run: Run, world: list[str], tmp_path: Path) -> None:
         done = run("train", *world, "--training.epochs", 1, "--output", tmp_path / "run", "--quiet")
         assert done.code == 0

@@ -270,6 +270,8 @@ def _epoch_line(row: dict[str, Any], epochs: int) -> str:
     line = f"epoch {row['epoch']}/{epochs}  loss {row['loss']:.4f}"
     if "dev_f1" in row:
         line += f"  dev P {row['dev_p']:.2f} R {row['dev_r']:.2f} F1 {row['dev_f1']:.2f}"
+        if "unpunctuated_f1" in row:
+            line += f", without punctuation {row['unpunctuated_f1']:.2f}"
         line += "  best" if row["best_epoch"] == row["epoch"] else f"  best in epoch {row['best_epoch']}"
     return line
 

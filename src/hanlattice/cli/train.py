@@ -128,6 +128,6 @@ def _how_to_resume(output: Path) -> str:
 def print_scores(run: "Run", quiet: bool) -> None:
     for name, report in (("dev", run.dev), ("test", run.test)):
         if report is not None:
-            typer.echo(f"{name} (best epoch {run.progress.best_epoch} by dev F1)\n{report}\n")
+            typer.echo(f"{name} (best epoch {run.progress.best_epoch} by {run.criterion})\n{report}\n")
     if not quiet:
         typer.echo(f"to use the model: hanlattice predict --model {run.folder} TEXT", err=True)

@@ -8,8 +8,8 @@ from hanlattice.pipeline import NER
 from hanlattice.training.progress import Progress
 
 
-def card(config: Config, ner: NER, progress: Progress, dev: Report, test: Report | None) -> str:
-    """The card as Markdown; it has the names of files but not their folders."""
+def card(config: Config, ner: NER, progress: Progress, dev: Report, test: Report | None, by: str = "dev F1") -> str:
+    """The card as Markdown; it has the names of files but not their folders. ``by`` is the criterion of the run."""
     data = config.data
     corpora = ", ".join(Path(path).name for path in data.train)
     dev_name = Path(data.dev).name if data.dev else f"{data.dev_share:.0%} of train, by seed {config.training.seed}"
@@ -19,7 +19,7 @@ def card(config: Config, ner: NER, progress: Progress, dev: Report, test: Report
         "",
         f"Entities: {', '.join(ner.labels)}. Lexicon: {len(ner.lexicon):,} words.",
         "",
-        f"Trained with hanlattice on {corpora}; dev: {dev_name}. Best epoch by dev F1: {progress.best_epoch}"
+        f"Trained with hanlattice on {corpora}; dev: {dev_name}. Best epoch by {by}: {progress.best_epoch}"
         f" of {progress.epoch}, {progress.seconds / 60:.0f} minutes, seed {config.training.seed}."
         " All settings: `config.toml`.",
         "",

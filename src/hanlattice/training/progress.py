@@ -34,9 +34,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its folder, and the scores of the best epoch on dev and, if there is one, on test."""
+    """A finished run: its folder, and the scores of the best epoch on dev and, if there is one, on test.
+
+    The ``criterion`` is the score by which that epoch is the best.
+    """
 
     folder: Path
     progress: Progress
     dev: Report
     test: Report | None
+    criterion: str = "dev F1"

@@ -27,7 +27,7 @@ from hanlattice.training.log import Log
 from hanlattice.training.prepare import Prepared, prepare
 from hanlattice.training.progress import Progress, Run
 from hanlattice.training.resume import check_output
-from hanlattice.training.selection import Selection
+from hanlattice.training.selection import Selection, criterion
 from hanlattice.training.tasks import total_steps
 from hanlattice.training.watcher import Silent, Watcher
 
@@ -75,10 +75,11 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
     best = weights.load_model(output, device=str(prepared.ner.tagger.device), trust=True)
     dev, test = (evaluate(best, documents) if documents else None for documents in (prepared.dev, prepared.test))
     assert dev is not None
+    by = criterion(read_unpunctuated=config.data.unpunctuated > 0)
     with atomic_write(output / CARD) as stream:
-        stream.write(card(config, best, progress, dev, test))
+        stream.write(card(config, best, progress, dev, test, by))
     record(output)
-    return group.broadcast(Run(output, progress, dev, test))
+    return group.broadcast(Run(output, progress, dev, test, by))
 
 
 def _with_enough_epochs(config: Config, prepared: Prepared, watcher: Watcher) -> Config:

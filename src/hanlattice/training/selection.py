@@ -14,6 +14,11 @@ from hanlattice.training.optimiser import MovingAverage
 from hanlattice.training.progress import Progress
 
 
+def criterion(*, read_unpunctuated: bool) -> str:
+    """The name of the score that :class:`Selection` compares."""
+    return "mean dev F1 with and without punctuation" if read_unpunctuated else "dev F1"
+
+
 @dataclass
 class Selection:
     """Scores the model ``ner`` on ``dev`` after an epoch, and writes its weights to ``path`` if they are the best.
