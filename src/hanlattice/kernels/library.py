@@ -116,7 +116,7 @@ def pointer(array: Shaped[np.ndarray, "*S"] | None) -> c_void_p:
     if array is None:
         return c_void_p()
     assert array.flags.c_contiguous
-    return c_void_p(array.ctypes.data)
+    return c_void_p(array.__array_interface__["data"][0])  # faster than array.ctypes.data
 
 
 def pointers(rows: Shaped[np.ndarray, "R C"]) -> range:

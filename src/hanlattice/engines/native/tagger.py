@@ -76,9 +76,11 @@ class NativeTagger:
 
     def _shares(self, sentences: Sentences) -> Iterator[Sentences]:
         """Groups of consecutive sentences with about equal numbers of nodes; each group is read in one call."""
-        ends = np.cumsum(sentences.n_nodes)
-        nodes = int(ends[-1]) if len(ends) else 0
+        nodes = len(sentences.chars) + len(sentences.words)
         n = max(min(self.threads, nodes // NODES_OF_A_THREAD), -(-nodes // NODES_AT_ONCE))
+        if n <= 1 and len(sentences):
+            return iter([sentences])  # such as one text per call
+        ends = np.cumsum(sentences.n_nodes)
         cuts = [0, *np.searchsorted(ends, nodes * np.arange(1, n) / n).tolist(), len(sentences)]
         return (sentences[a:b] for a, b in pairwise(cuts) if a < b)
 
