@@ -2,11 +2,12 @@
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +60,25 @@ exit_process()
 """
 
 
+def free_ports(n: int) -> list[str]:
+    """Ports below those that the system gives to connections.
+
+    One of the latter could be taken before it is used, even by the connection of a process to itself.
+    """
+    found: list[str] = []
+    for port in random.Random(os.getpid()).sample(range(20_000, 32_000), 1000):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(str(port))
+        if len(found) == n:
+            return found
+    raise OSError("no free port")
+
+
 def torchrun(folder: Path, *commands: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     script = folder / "commands.py"
     script.write_text(COMMANDS, "utf-8")
     start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in commands]
-        ports = [str(free.getsockname()[1]) for free in sockets]
-    given = [[port, *command] for port, command in zip(ports, commands, strict=True)]
+    given = [[port, *command] for port, command in zip(free_ports(len(commands)), commands, strict=True)]
     return subprocess.run(
         [sys.executable, *start, str(script), json.dumps(given)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
