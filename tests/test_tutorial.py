@@ -36,7 +36,12 @@ def _run(arguments: list[str], folder: Path) -> str:
     """What a command prints; hanlattice runs in this process, because importing torch again takes seconds."""
     if arguments[0] == "hanlattice":
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as left:
+        with (
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            pytest.raises(SystemExit) as left,
+        ):
             main(arguments[1:])
         assert not left.value.code, f"{shlex.join(arguments)}: {err.getvalue()}"
         return out.getvalue()
