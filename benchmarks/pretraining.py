@@ -5,9 +5,9 @@
 
 BODY is a folder that `hanlattice pretrain` has written. ``--corpora`` is the folder with the output of
 scripts/open_corpora.py and scripts/gazetteer.py, such as ``runs/default/corpora``. All models learn from the same
-sentences of wild train, with the settings of the packaged model; the best epoch is chosen on wild dev, and the
-score is on the sentences kept aside, which are from the same ten genres. The same command resumes a stopped
-comparison; finished runs are not repeated.
+sentences of wild train, in the convention ``open`` alone, with the settings of the packaged model. The best epoch is
+chosen on wild dev, and the score is on the sentences kept aside, which are from the same ten genres. The same command
+resumes a stopped comparison; finished runs are not repeated.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import torch
 
 from hanlattice.cli.config_options import preset
 from hanlattice.config.files import load_config, save_config
+from hanlattice.config.parts import Part
 from hanlattice.config.settings import Config
 from hanlattice.embeddings.body import Body
 from hanlattice.embeddings.body_folder import VOCABULARY, WEIGHTS, Characters, save_body, save_files, stored_shape
@@ -53,7 +54,7 @@ def systems(base: Config, bodies: dict[str, Path], rate: float) -> dict[str, Con
     found = {NONE: base}
     for name, folder in bodies.items():
         own = {"name": "own", "path": str(folder.resolve()), "mode": "tuned", "bigrams": True}
-        plain = replace(base, embedding=type(base.embedding)("own"))
+        plain = replace(base, embedding=Part("own"))
         found[name] = plain.with_settings({"embedding": own, "training": {"pretrained_rate": rate}})
     return found
 
@@ -85,6 +86,9 @@ def main() -> None:
                 "training": {"epochs": a.epochs, "evaluate_from": max(1, a.epochs // 2)},
             }
         )
+        names = [NONE, RANDOM, *(body.name for body in a.bodies)]
+        if len(set(names)) < len(names):
+            sys.exit(f"error: the bodies need different names, other than {NONE} and {RANDOM}")
         chosen = systems(base, {RANDOM: a.output / RANDOM, **{body.name: body for body in a.bodies}}, a.rate)
     except (HanlatticeError, OSError) as error:
         sys.exit(f"error: {error}")

@@ -23,7 +23,7 @@ import annotation_checks
 
 # Files are kept in memory where the system has a folder for that, so that no test waits for a disk.
 IN_MEMORY = Path("/dev/shm")
-ENOUGH = 4 << 30  # bytes; the tests need a tenth
+ENOUGH = 4 << 30  # bytes, much more than the tests need
 if "TMPDIR" not in os.environ and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ENOUGH:
     os.environ["TMPDIR"] = str(IN_MEMORY)
     tempfile.tempdir = None  # it is read again

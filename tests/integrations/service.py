@@ -6,8 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 
 @contextmanager
@@ -19,6 +20,27 @@ def service(folder: Path, *options: str, token: str = "") -> Iterator[str]:
         process = subprocess.Popen([sys.executable, "-m", "hanlattice", *arguments], stderr=log, env=environment)
     try:
         yield _url(process, folder / "service.log")
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+@contextmanager
+def server(
+    command: list[str], environment: dict[str, str], folder: Path, health: str, seconds: float
+) -> Iterator[None]:
+    """Another program that runs until its address ``health`` answered, and then until the end of the block."""
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    try:
+        until = time.monotonic() + seconds
+        while True:
+            ended = process.poll() is not None or time.monotonic() > until
+            assert not ended, (folder / "log").read_text("utf-8")[-3000:]
+            with suppress(OSError), urlopen(health, timeout=5):
+                break
+            time.sleep(1)
+        yield
     finally:
         process.terminate()
         process.wait(60)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +15,7 @@ if find_spec("auto_labeling_pipeline") is None:
 import requests
 
 sys.path.insert(0, str(Path(__file__).parent))
-from service import service
+from service import server, service
 
 TEXT = "😀雷军在北京发布小米14"
 PROGRAM = str(Path(sys.executable).with_name("doccano"))
@@ -33,25 +32,10 @@ def doccano(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     for command in (["init"], ["createuser", *user]):
         done = subprocess.run([PROGRAM, *command], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-    with open(folder / "log", "wb") as log:
-        arguments = ["webserver", "--port", str(port), "--workers", "1"]
-        process = subprocess.Popen([PROGRAM, *arguments], stdout=log, stderr=log, env=environment)
-    try:
-        url = f"http://127.0.0.1:{port}"
-        until = time.monotonic() + 300
-        while True:
-            ended = process.poll() is not None or time.monotonic() > until
-            assert not ended, (folder / "log").read_text("utf-8")[-3000:]
-            try:
-                if requests.get(f"{url}/v1/health", timeout=5).ok:
-                    break
-            except requests.ConnectionError:
-                pass
-            time.sleep(1)
+    url = f"http://127.0.0.1:{port}"
+    command = [PROGRAM, "webserver", "--port", str(port), "--workers", "1"]
+    with server(command, environment, folder, f"{url}/v1/health", 300):
         yield url
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 def test_a_text_is_annotated(doccano: str, tmp_path: Path) -> None:

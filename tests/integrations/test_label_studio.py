@@ -1,7 +1,6 @@
 """Label Studio's real server with the service as its ML backend: a task goes in, a prediction comes out."""
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ if find_spec("label_studio") is None:
 import requests
 
 sys.path.insert(0, str(Path(__file__).parent))
-from service import service
+from service import server, service
 
 TOKEN = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = """<View><Labels name="label" toName="text">
@@ -41,24 +40,9 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program = str(Path(sys.executable).with_name("label-studio"))
     account = ["--username", "a@example.com", "--password", "secret-12", "--user-token", TOKEN]
     arguments = ["start", "--no-browser", "--port", str(port), "--data-dir", str(folder), *account]
-    with open(folder / "log", "wb") as log:
-        process = subprocess.Popen([program, *arguments], stdout=log, stderr=log, env=environment)
-    try:
-        url = f"http://localhost:{port}"
-        until = time.monotonic() + 1500  # it writes its database first
-        while True:
-            ended = process.poll() is not None or time.monotonic() > until
-            assert not ended, (folder / "log").read_text("utf-8")[-3000:]
-            try:
-                if requests.get(f"{url}/health", timeout=5).ok:
-                    break
-            except requests.ConnectionError:
-                pass
-            time.sleep(1)
+    url = f"http://localhost:{port}"
+    with server([program, *arguments], environment, folder, f"{url}/health", 1500):  # it writes its database first
         yield url
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 def test_a_task_gets_a_prediction(studio: str, tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("distributed")
     corpus.write(tiny.other_documents(), place / "names.jsonl", "jsonl")
     lines = (f"{document.text}第{i}次。\n" for i in range(3) for document in tiny.documents())
+    (place / "empty.txt").touch()
     (place / "text.txt").write_text("".join(lines), "utf-8")
     return place
 
@@ -187,6 +188,8 @@ def printed(place: Path, alone: Path) -> "subprocess.CompletedProcess[str]":
         pretrain(place, "body", "--batch", "5", "--epochs", "1"),
         pretrain(place, "body", "--batch", "5", "--resume", "--epochs", "2"),
         pretrain(place, "uneven", "--batch", "1", "--epochs", "1"),
+        pretrain(place, "body"),
+        ["pretrain", str(place / "empty.txt"), "--output", str(place / "nothing")],
     )
 
 
@@ -251,8 +254,16 @@ def test_two_processes_pretrain_the_body_of_one(place: Path, tmp_path: Path, out
 
 
 def test_an_output_of_another_run_is_refused(printed: "subprocess.CompletedProcess[str]", alone: Path) -> None:
-    assert printed.stdout.count("exit status 1") == 2
+    assert printed.stdout.count("exit status 1") == 6
     assert f"{alone} already holds a run" in printed.stderr
+
+
+def test_an_error_of_the_first_process_is_one_line_of_each(
+    printed: "subprocess.CompletedProcess[str]", place: Path
+) -> None:
+    assert printed.stderr.count(f"error: {place / 'body'} already holds a run") == 2
+    assert printed.stderr.count(f"error: {place / 'empty.txt'}") == 2
+    assert "Traceback" not in printed.stderr
 
 
 def test_accumulate_of_zero_is_refused() -> None:

@@ -7,7 +7,7 @@ clipped, so every process takes the step that a single one would take. Sparse gr
 import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from hanlattice.errors import ConfigError
+from hanlattice.errors import ConfigError, HanlatticeError
 
 T = TypeVar("T")
 
@@ -47,6 +47,25 @@ class Group:
         if self.size > 1:
             dist.broadcast_object_list(box)
         return box[0]
+
+    def first(self, action: Callable[[], T]) -> T:
+        """What an action of the first process returns, in all of them; its error is theirs too.
+
+        Raises:
+            HanlatticeError: the action failed.
+        """
+        value, failure = None, None
+        if self.is_writer:
+            try:
+                value = action()
+            except HanlatticeError as error:
+                failure = error
+        message = self.broadcast(None if failure is None else str(failure))
+        if failure is not None:
+            raise failure
+        if message is not None:
+            raise HanlatticeError(message)
+        return self.broadcast(value)
 
     def sum(self, value: Tensor) -> Tensor:
         """The sum over all processes, in place."""

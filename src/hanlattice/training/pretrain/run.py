@@ -52,8 +52,7 @@ def pretrain(
     """
     output = Path(output)
     with join_group() as group, Stop() as stop:
-        if group.is_writer:
-            _check_output(output, resume)
+        group.first(lambda: _check_output(output, resume))
         run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
         _resume(run)
         return run.go()
@@ -112,12 +111,8 @@ def _opened(
     if options.threads:
         torch.set_num_threads(options.threads)
     _check_device(options.device)
-    if not group.is_writer:
-        group.broadcast(None)  # the first process has prepared the text
-        watcher = Silent()
-    characters, summary = _text(settings, output, watcher, stop)
-    if group.is_writer:
-        group.broadcast(None)
+    watcher = watcher if group.is_writer else Silent()
+    characters, summary = group.first(lambda: _text(settings, output, watcher, stop))
     ids = {part: prepare.load_ids(output / prepare.FOLDER, part) for part in prepare.PARTS}
     if prepare.digest_of(ids["train"]) != summary.digest:
         raise DataError("is not the text of this run; copy it again", output / prepare.FOLDER)
