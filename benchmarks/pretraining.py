@@ -5,9 +5,9 @@
 
 BODY is a folder that `hanlattice pretrain` has written. ``--corpora`` is the folder with the output of
 scripts/open_corpora.py and scripts/gazetteer.py, such as ``runs/default/corpora``. All models learn from the same
-sentences of wild train, in the convention ``open`` alone, with the settings of the packaged model. The best epoch is
-chosen on wild dev, and the score is on the sentences kept aside, which are from the same ten genres. The same command
-resumes a stopped comparison; finished runs are not repeated.
+sentences of wild train, in the convention ``open`` alone, with the settings of the packaged model. The best epoch
+is chosen on wild dev, and the score is on the sentences kept aside, which are from the same ten genres. The same
+command resumes a stopped comparison; finished runs are not repeated.
 """
 
 import argparse
