@@ -2,6 +2,8 @@
 
 import shutil
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from hanlattice.api import EngineName
 from hanlattice.engines import onnx
 from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.kernels.library import MISSING
-from hanlattice.model.folder import GRAPH, WEIGHTS
+from hanlattice.inputs.vocabulary import Vocabulary
+from hanlattice.model.folder import GRAPH, MISFIT, VOCABULARY, WEIGHTS
 
 TEXT = "李明在北京工作。"
 
@@ -60,6 +63,26 @@ class TestWithoutKernels:
         with pytest.raises(ModelError, match=f"{GRAPH} was not exported from this {WEIGHTS}") as error:
             hanlattice.load(exported)
         assert not isinstance(error.value, EngineError)
+
+    @pytest.mark.parametrize(
+        ("table", "changed"),
+        [
+            ("chars", lambda v: replace(v, chars=(*v.chars, "龘"))),
+            ("bigrams", lambda v: replace(v, bigrams=v.bigrams[:-1])),
+            ("words", lambda v: replace(v, words=(*v.words, "龘龘"))),
+            ("label", lambda v: replace(v, word_labels=(*v.word_labels, "NEW"))),
+        ],
+    )
+    @pytest.mark.parametrize("engine", ["onnx", "auto"])
+    def test_a_vocabulary_of_another_model_is_reported(
+        self, exported: Path, engine: Any, table: str, changed: Callable[[Vocabulary], Vocabulary]
+    ) -> None:
+        """The graph was exported from these weights, but the vocabulary has more or fewer names than rows."""
+        changed(Vocabulary.load(exported / VOCABULARY)).save(exported / VOCABULARY)
+        with pytest.raises(ModelError, match=rf"{MISFIT} \(\S*{table}\S*weight has \d+ rows, not \d+\)") as error:
+            hanlattice.load(exported, engine=engine)
+        assert not isinstance(error.value, EngineError)
+        assert str(error.value).startswith(str(exported))
 
     def test_a_graph_of_another_version_is_passed_over(
         self, exported: Path, monkeypatch: pytest.MonkeyPatch

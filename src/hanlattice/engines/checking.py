@@ -18,11 +18,13 @@ from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.engines.folding import Settings, Weights
 from hanlattice.errors import ConfigError, EngineError, HanlatticeError, ModelError
 from hanlattice.inputs.reader import FIRST_ROW
+from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.model.folder import MISFIT, SCALE, TAGS, ModelFolder, decoder_prefix, is_finite
 
 Shape = tuple[int, ...]
 
 TABLES = ("embedding.chars.weight", "embedding.bigrams.weight", "encoder.words.table.weight")
+LABELS_OF_WORDS = "encoder.words.composition.label.weight"
 LONGEST = 16  # words of this length or more share a row of the length table, as in embeddings/words.py
 
 EMBEDDINGS: Mapping[str, Kinds] = {
@@ -212,11 +214,7 @@ def _shapes(
 ) -> dict[str, Shape]:
     """The expected shape of every weight, by its name. Only the widths of the tables come from ``weights``."""
     vocabulary, embedding, encoder = folder.vocabulary, settings["embedding"], settings["encoder"]
-    rows = {
-        "embedding.chars.weight": len(vocabulary.chars) + FIRST_ROW,
-        "embedding.bigrams.weight": len(vocabulary.bigrams) + FIRST_ROW,
-        "encoder.words.table.weight": len(vocabulary.words) + 1,
-    }
+    rows = _rows_of_tables(vocabulary)
     if not embedding["bigrams"]:
         del rows["embedding.bigrams.weight"]
     tables = {name: (n, _width(weights, name)) for name, n in rows.items()}
@@ -226,7 +224,7 @@ def _shapes(
     if encoder["composition"]:
         shapes |= _linear("encoder.words.composition.project", 3 * d_in, d_word)
         shapes["encoder.words.composition.length.weight"] = (LONGEST + 1, d_word)
-        shapes["encoder.words.composition.label.weight"] = (vocabulary.n_word_kinds, d_word)
+        shapes[LABELS_OF_WORDS] = (vocabulary.n_word_kinds, d_word)
     shapes |= _shapes_of_encoder(encoder, d_in, d_word)
     for convention, n in n_tags.items():
         name = _decoder(convention)
@@ -234,6 +232,27 @@ def _shapes(
         if convention:
             shapes[f"conventions.{convention}.shift"] = (d_in,)
     return shapes
+
+
+def _rows_of_tables(vocabulary: Vocabulary) -> dict[str, int]:
+    """The number of rows of each table of `TABLES`."""
+    return {
+        "embedding.chars.weight": len(vocabulary.chars) + FIRST_ROW,
+        "embedding.bigrams.weight": len(vocabulary.bigrams) + FIRST_ROW,
+        "encoder.words.table.weight": len(vocabulary.words) + 1,
+    }
+
+
+def check_rows(weights: Weights, vocabulary: Vocabulary) -> None:
+    """Check that every embedding table among the weights has a row for each name of the vocabulary.
+
+    Raises:
+        ModelError: a table has more or fewer rows.
+    """
+    expected = {**_rows_of_tables(vocabulary), LABELS_OF_WORDS: vocabulary.n_word_kinds}
+    for name, rows in expected.items():
+        if name in weights and len(weights[name]) != rows:
+            raise ModelError(f"{MISFIT} ({name} has {len(weights[name])} rows, not {rows})")
 
 
 def _width(weights: Weights, name: str) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hanlattice.decoders.structs.decoding import Potentials
+from hanlattice.engines.checking import check_rows, naming
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
 from hanlattice.kernels.forking import renew_after_fork
@@ -74,6 +75,8 @@ class ExportedTagger:
                 f"{folder.path / GRAPH} is from another version: its input {min(unknown)!r} is unknown; export the"
                 " model again"
             )
+        with naming(folder):
+            check_rows(weights, folder.vocabulary)
         self._conventions = folder.conventions
         self._tags = {convention: folder.tags(weights, convention) for convention in self._conventions}
         if len(self._conventions) > 1 and "convention" not in self._inputs:
