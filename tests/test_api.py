@@ -17,8 +17,8 @@ from hanlattice import api
 from hanlattice.api import EngineName
 from hanlattice.engines import onnx
 from hanlattice.errors import ConfigError, EngineError, ModelError
-from hanlattice.kernels.library import MISSING
 from hanlattice.inputs.vocabulary import Vocabulary
+from hanlattice.kernels.library import MISSING
 from hanlattice.model.folder import GRAPH, MISFIT, VOCABULARY, WEIGHTS
 
 TEXT = "李明在北京工作。"
