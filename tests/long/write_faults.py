@@ -149,7 +149,7 @@ def case(command: Command, n: int, code: int, expected: dict[str, str]) -> str:
         if not reached:
             return "not reached"
         if status == 0:
-            if content(Path(name), command.ignored) != expected:
+            if content(Path(name)) != expected:
                 raise AssertionError(f"{command.name}, write {n}: the fault was passed over, and files differ")
             return "without effect"
         if "Traceback" in errors or status == -1:
@@ -160,7 +160,7 @@ def case(command: Command, n: int, code: int, expected: dict[str, str]) -> str:
             status, errors, _ = run_command(command.first, output, None)
         if status:
             raise AssertionError(f"{command.name}, write {n}: cannot be run again: {errors[-300:]}")
-        found = content(Path(name), command.ignored)
+        found = content(Path(name))
         if found != expected:
             names = sorted(k for k in found.keys() | expected.keys() if found.get(k) != expected.get(k))
             raise AssertionError(f"{command.name}, write {n}: other files after another run: {names}")
@@ -174,7 +174,7 @@ def main() -> int:
     for command in chosen:
         with tempfile.TemporaryDirectory() as name:
             run_command(command.first, Path(name) / command.output, None)
-            expected[command.name] = content(Path(name), command.ignored)
+            expected[command.name] = content(Path(name))
     ended: set[str] = set()
     failed = 0
     for progress, some in numbers(options):
