@@ -29,7 +29,7 @@ import hanlattice
 from hanlattice.benchmark import random_text, split_text
 from hanlattice.decoders.structs.decoding import Potentials
 from hanlattice.decoders.tag_rules import TagRules, TagScores
-from hanlattice.engines.folding import Settings
+from hanlattice.engines.folding import Affine, Settings
 from hanlattice.engines.linear import tables
 from hanlattice.engines.linear import tagger as linear
 from hanlattice.engines.native import chain, flat
@@ -191,6 +191,34 @@ def try_flat(remote: Any, int8: bool) -> float:
     return worst
 
 
+def try_products(remote: Any) -> None:
+    """Products of int8, the largest numbers included.
+
+    Raises:
+        AssertionError: a sum is not exact.
+    """
+    draw = np.random.default_rng(3)
+    for rows, n_in in ((1, 3), (7, 50), (13, 160)):
+        weight = draw.integers(-127, 128, (37, n_in)).astype(np.float32)
+        x = draw.integers(-127, 128, (rows, n_in)).astype(np.float32)
+        weight[:, 0], x[:, -1] = 127, -127  # so all scales are 1
+        kept: list[np.ndarray] = []
+
+        def keep(array: np.ndarray, kept: list[np.ndarray] = kept) -> ctypes.c_void_p:
+            kept.append(flat.aligned(array))
+            return remembered(kept[-1])
+
+        layout = flat.Int8Layout.of(remote)
+        layer = flat.linear(Affine(weight, np.zeros(37, np.float32)), 2 * remote.lanes(), layout, keep)
+        given = np.zeros((rows + flat.ROWS, layer.n_in), np.float32)
+        given[:rows, :n_in] = x
+        out = np.zeros((len(given), layer.n_out), np.float32)
+        scratch = np.zeros(2 * given.size, np.uint8), np.zeros(len(given), np.float32)
+        arrays = (remembered(array) for array in (out, *scratch))
+        remote.flat_linear(ctypes.byref(layer), remembered(given), rows, *arrays)
+        assert np.array_equal(out[:rows, :37], x @ weight.T)
+
+
 def try_chain(remote: Any) -> float:
     """The largest difference of a probability between the kernel and numpy.
 
@@ -290,12 +318,15 @@ def main() -> None:
                 continue
             emissions, probabilities, words = try_flat(remote, False), try_chain(remote), try_trie(remote)
             entities = try_linear(remote)
-            int8 = try_flat(remote, True) if remote.int8_step() else 0.0
+            int8 = 0.0
+            if remote.int8_step():
+                try_products(remote)
+                int8 = try_flat(remote, True)
             print(
                 f"{platform} {name}: emissions within {emissions:.0e}, probabilities within {probabilities:.0e},"
                 f" {words:,} words equal to those of numpy,"
                 f" {entities:,} entities of the linear tagger equal;"
-                + (f" int8 emissions within {100 * int8:.1f} %" if int8 else " no int8")
+                + (f" int8 sums exact, int8 emissions within {100 * int8:.1f} %" if int8 else " no int8")
             )
             if emissions > 1e-4 or probabilities > 1e-6 or int8 > MOST_OF_INT8:
                 sys.exit("the differences are larger than rounding explains")

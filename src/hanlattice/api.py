@@ -13,7 +13,7 @@ from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import DEVICE, Config
 from hanlattice.document import Document
 from hanlattice.errors import ConfigError, DataError, EngineError
-from hanlattice.kernels.library import supports_int8
+from hanlattice.kernels.library import NO_INT8, supports_int8
 from hanlattice.model.folder import ModelFolder
 from hanlattice.pipeline import NER, Engine, regular_entities
 
@@ -183,10 +183,7 @@ def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> Engine
 
     wanted = _wants_int8(folder, int8)
     if wanted and not supports_int8():
-        warnings.warn(
-            "this processor has no int8 instructions (AVX2 or AVX-512 VNNI): the model runs in float32",
-            stacklevel=6,
-        )
+        warnings.warn(f"{NO_INT8}: the model runs in float32", stacklevel=6)
         wanted = False
     return NativeTagger(folder, threads=threads, int8=wanted)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hanlattice.engines.folding import Affine
-from hanlattice.engines.native.flat import aligned, int8_panels, linear, packed_int16, quantised
+from hanlattice.engines.native.flat import Int8Layout, aligned, int8_panels, linear, packed_int16, quantised
 from hanlattice.kernels import library
 
 LEVELS = library.levels()
@@ -27,7 +27,9 @@ def int8(kernels: CDLL) -> CDLL:
     return kernels
 
 
-def product(kernels: CDLL, weight: np.ndarray, bias: np.ndarray, x: np.ndarray, step: int) -> np.ndarray:
+def product(
+    kernels: CDLL, weight: np.ndarray, bias: np.ndarray, x: np.ndarray, layout: Int8Layout | None
+) -> np.ndarray:
     """x W^T + b by the kernel."""
     kept = list[Any]()
 
@@ -35,7 +37,7 @@ def product(kernels: CDLL, weight: np.ndarray, bias: np.ndarray, x: np.ndarray, 
         kept.append(array := aligned(array))
         return library.pointer(array)
 
-    layer = linear(Affine(weight, bias), 2 * kernels.lanes(), step, keep)
+    layer = linear(Affine(weight, bias), 2 * kernels.lanes(), layout, keep)
     rows = np.full((-(-len(x) // 12) * 12, layer.n_in), np.nan, np.float32)
     rows[: len(x)] = np.pad(x, ((0, 0), (0, layer.n_in - x.shape[1])))
     out = np.full((len(rows), layer.n_out), np.nan, np.float32)
@@ -54,7 +56,7 @@ def test_int8_sums_are_exact(int8: CDLL, n_in: int, rows: int) -> None:
     weight, x = draw.integers(-127, 128, (37, n_in)), draw.integers(-127, 128, (rows, n_in))
     weight[:, 0], x[:, -1] = 127, -127
     found = product(
-        int8, weight.astype(np.float32), np.zeros(37, np.float32), x.astype(np.float32), int8.int8_step()
+        int8, weight.astype(np.float32), np.zeros(37, np.float32), x.astype(np.float32), Int8Layout.of(int8)
     )
     np.testing.assert_array_equal(found, x @ weight.T)
 
@@ -64,10 +66,10 @@ def test_int8_sums_are_exact(int8: CDLL, n_in: int, rows: int) -> None:
 def test_int8_sums_of_the_largest_numbers_do_not_saturate(int8: CDLL, of_weight: int, of_x: int) -> None:
     n_in = 512  # 512 * 127 * 127 is below 2^24, so it is exact in float32 too
     weight, x = np.full((16, n_in), of_weight, np.float32), np.full((3, n_in), of_x, np.float32)
-    found = product(int8, weight, np.zeros(16, np.float32), x, int8.int8_step())
+    found = product(int8, weight, np.zeros(16, np.float32), x, Int8Layout.of(int8))
     np.testing.assert_array_equal(found, np.full((3, 16), n_in * of_weight * of_x))
     weight[:, ::2] *= -1
-    assert not product(int8, weight, np.zeros(16, np.float32), x, int8.int8_step()).any()
+    assert not product(int8, weight, np.zeros(16, np.float32), x, Int8Layout.of(int8)).any()
 
 
 def test_int8_products_equal_those_of_numpy(int8: CDLL) -> None:
@@ -82,21 +84,28 @@ def test_int8_products_equal_those_of_numpy(int8: CDLL) -> None:
     x_scale = np.where(largest > 0, largest / np.float32(127), np.float32(1))
     whole = np.rint(x * (np.float32(1) / x_scale)).astype(np.int64)
     expected = (whole @ values.T.astype(np.int64)) * x_scale.astype(np.float64) * scale + bias
-    np.testing.assert_allclose(product(int8, weight, bias, x, int8.int8_step()), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(product(int8, weight, bias, x, Int8Layout.of(int8)), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_float32_products_equal_those_of_numpy(kernels: CDLL) -> None:
     draw = np.random.default_rng(0)
     weight, bias, x = (draw.normal(size=size).astype(np.float32) for size in ((37, 51), (37,), (13, 51)))
-    np.testing.assert_allclose(product(kernels, weight, bias, x, 0), x @ weight.T + bias, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(product(kernels, weight, bias, x, None), x @ weight.T + bias, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("step", "kind", "zero"), [(4, np.int8, -128 * 6), (2, np.int16, 0)])
-def test_panels_have_the_inputs_of_a_step_side_by_side(step: int, kind: type, zero: int) -> None:
+@pytest.mark.parametrize(
+    ("layout", "kind", "zero"),
+    [
+        (Int8Layout(4, 128), np.int8, -128 * 6),  # AVX-512
+        (Int8Layout(4, 0), np.int8, 0),  # ARM
+        (Int8Layout(2, 0), np.int16, 0),  # AVX2
+    ],
+)
+def test_panels_have_the_inputs_of_a_step_side_by_side(layout: Int8Layout, kind: type, zero: int) -> None:
     values = np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9], [0, 0, 6]], np.int8)
-    panels, zeros = int8_panels(values, 2, step)
+    panels, zeros = int8_panels(values, 2, layout)
     assert panels.dtype == kind
-    assert panels.shape == (2, 4 // step, 2, step)
+    assert panels.shape == (2, 4 // layout.step, 2, layout.step)
     assert panels[1, 0, 0, :2].tolist() == [7, 8]
     assert panels.ravel().tolist().count(6) == 2
     assert zeros[0] == zero

@@ -20,7 +20,7 @@ FLAGS = ("-O3", "-std=gnu11", "-fno-math-errno", "-shared", "-fPIC")
 # Compiler flags of each instruction set, in the order of processor_level() in level.c.
 _AVX512 = ("-march=x86-64-v4", "-mprefer-vector-width=512", "-mavx512vnni")
 X86 = {"avx2": ("-march=x86-64-v3",), "avx512": _AVX512, "avx512bf16": (*_AVX512, "-mavx512bf16")}
-ARM = {"neon": ()}
+ARM = {"neon": (), "neon_dotprod": ("-mcpu=generic+dotprod",)}
 BUILDS: Mapping[str, Mapping[str, Sequence[str]]] = {"x86_64": X86, "amd64": X86, "aarch64": ARM, "arm64": ARM}
 LEVELS = BUILDS.get(platform.machine().lower(), {})
 

@@ -37,7 +37,7 @@ typedef struct { /* a linear layer; its weights are stored in panels of COLUMNS 
     const void *panels;
     const float *bias;
     const float *scale;  /* one for each output, or NULL: float32 */
-    const int32_t *zero; /* initial sums of int8 products: with AVX-512 they cancel the zero point 128 of the inputs */
+    const int32_t *zero; /* initial sums of int8 products: they cancel the zero point of the inputs */
     int64_t n_in, n_out;
 } Linear;
 
@@ -107,13 +107,14 @@ static NOINLINE void multiply_float32(const float *x, int64_t rows, int64_t stri
 }
 
 /* Products of int8. Quantised is the type of the inputs in memory, of which one instruction multiplies INT8_STEP by as
- * many weights. The scales and the sums are the same with both. */
+ * many weights; the input 0 is stored as ZERO_POINT. The scales and the sums are the same with all. */
 #if defined(__AVX512VNNI__)
 #define INT8_STEP 4
+#define ZERO_POINT 128
 typedef uint8_t Quantised;
 typedef int8_t Weight;
 
-/* Quantise a row to uint8 with the zero point 128; returns its scale. */
+/* Quantise a row to uint8; returns its scale. */
 INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
     __m512 most = _mm512_setzero_ps();
     for (int64_t k = 0; k < n; k += LANES) {
@@ -126,7 +127,7 @@ INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
     for (int64_t k = 0; k < n; k += LANES) {
         __mmask16 there = n - k < LANES ? (1u << (n - k)) - 1 : 0xffff;
         __m512i whole = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(there, x + k), by));
-        __m512i byte = _mm512_add_epi32(whole, _mm512_set1_epi32(128));
+        __m512i byte = _mm512_add_epi32(whole, _mm512_set1_epi32(ZERO_POINT));
         _mm512_mask_cvtepi32_storeu_epi8(out + k, there, byte);
     }
     return scale;
@@ -137,6 +138,7 @@ INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
 typedef __m512i Sums;
 #define LOAD_SUMS(p) _mm512_loadu_si512(p)
 #define BROADCAST_32(x) _mm512_set1_epi32(x)
+#define INTEGERS(sums) (ivec)sums
 #elif defined(__AVX2__)
 /* AVX2 multiplies uint8 by int8 (vpmaddubsw), but adds two products in int16, where 2 * 255 * 127 saturates. It would be
  * exact with inputs of 7 bits, or with the signs of the inputs moved to the weights; then each 32 products need 3 or 4
@@ -144,6 +146,7 @@ typedef __m512i Sums;
  * numbers of 16 bits and adds two products in int32: exact, 2 instructions for 16 products. Both instructions run at
  * the same rate, so inputs and weights from -127 to 127 are stored in 16 bits. */
 #define INT8_STEP 2
+#define ZERO_POINT 0
 typedef int16_t Quantised;
 typedef int16_t Weight;
 
@@ -178,8 +181,51 @@ INLINE float quantise(const float *x, int64_t n, int16_t *out) {
 typedef __m256i Sums;
 #define LOAD_SUMS(p) _mm256_loadu_si256((const __m256i *)(p))
 #define BROADCAST_32(x) _mm256_set1_epi32(x)
+#define INTEGERS(sums) (ivec)sums
+#elif defined(__ARM_FEATURE_DOTPROD)
+#define INT8_STEP 4
+#define ZERO_POINT 0
+typedef int8_t Quantised;
+typedef int8_t Weight;
+
+/* Quantise a row to -127..127; returns its scale. The length is a multiple of INT8_STEP. */
+INLINE float quantise(const float *x, int64_t n, int8_t *out) {
+    float32x4_t most = vdupq_n_f32(0);
+    for (int64_t k = 0; k < n; k += 4) most = vmaxq_f32(most, vabsq_f32(vld1q_f32(x + k)));
+    float largest = vmaxvq_f32(most), scale = largest > 0 ? largest / 127.0f : 1.0f, by = 1.0f / scale;
+    for (int64_t k = 0; k < n; k += 4) {
+        int32x4_t whole = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + k), by));
+        for (int i = 0; i < 4; i++) out[k + i] = (int8_t)whole[i];
+    }
+    return scale;
+}
+
+/* LANES sums in two registers. */
+typedef struct {
+    int32x4_t low, high;
+} Sums;
+
+/* sdot: each lane adds four products of bytes. */
+#define ADD_INT8_PRODUCTS(sum, x, y)                                                                         \
+    {                                                                                                        \
+        sum.low = vdotq_s32(sum.low, vreinterpretq_s8_s32(x.low), vreinterpretq_s8_s32(y.low));              \
+        sum.high = vdotq_s32(sum.high, vreinterpretq_s8_s32(x.high), vreinterpretq_s8_s32(y.high));          \
+    }
+#define LOAD_SUMS(p) load_sums(p)
+#define BROADCAST_32(x) broadcast_32(x)
+#define INTEGERS(sums) integers(sums)
+INLINE Sums load_sums(const void *p) {
+    return (Sums){vld1q_s32((const int32_t *)p), vld1q_s32((const int32_t *)p + 4)};
+}
+INLINE Sums broadcast_32(int32_t x) { return (Sums){vdupq_n_s32(x), vdupq_n_s32(x)}; }
+INLINE ivec integers(Sums sums) {
+    ivec out;
+    vst1q_s32((int32_t *)&out, sums.low), vst1q_s32((int32_t *)&out + 4, sums.high);
+    return out;
+}
 #else
 #define INT8_STEP 0
+#define ZERO_POINT 0
 typedef uint8_t Quantised;
 #endif
 
@@ -198,7 +244,7 @@ static NOINLINE void multiply_int8(const float *x, int64_t rows, int64_t stride,
         ADD_INT8_PRODUCTS(right_##r, value, right);            \
     }
 #define FINISHED(sum, lanes, r)                                                          \
-    __builtin_convertvector((ivec)sum, vec) * broadcast(scales[row + r]) * CV(w->scale + column + lanes) + \
+    __builtin_convertvector(INTEGERS(sum), vec) * broadcast(scales[row + r]) * CV(w->scale + column + lanes) + \
         CV(w->bias + column + lanes)
     for (int64_t column = 0; column < w->n_out; column += COLUMNS) {
         Sums left_zero = LOAD_SUMS(w->zero + column), right_zero = LOAD_SUMS(w->zero + column + LANES);
@@ -740,6 +786,9 @@ const int64_t sizeof_Sentences = sizeof(Sentences);
 /* What this build has for int8: how many inputs one instruction multiplies and adds up, which is the order of the
  * weights in memory; 0 without int8 products. */
 int int8_step(void) { return INT8_STEP; }
+
+/* The stored number of the input 0 in int8 products. */
+int int8_zero_point(void) { return ZERO_POINT; }
 
 /* The 16-bit numbers of attention: 0 none, 1 bfloat16, 2 int16. */
 int narrow_type(void) { return NARROW; }

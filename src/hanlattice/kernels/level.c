@@ -1,5 +1,6 @@
 /* The instruction set of this processor, as an index into the builds of compiling.py; 0 is none of them. On x86, 1 is AVX2,
- * 2 is AVX-512 with VNNI (int8), 3 is that with bfloat16. On ARM, 1 is NEON, which every 64-bit processor has. */
+ * 2 is AVX-512 with VNNI (int8), 3 is that with bfloat16. On ARM, 1 is NEON, which every 64-bit processor has, 2 is NEON with
+ * products of bytes (dotprod). */
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -26,6 +27,13 @@ int processor_level(void) {
     if (!ALL(b, f_dq_cd_bw_vl) || !ALL(c, vnni) || !ALL(saved_registers(), 0xe6)) return 1;
     return a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && ALL(a, bf16) ? 3 : 2;
 }
+#elif defined(__aarch64__) && defined(__APPLE__)
+int processor_level(void) { return 2; } /* every processor of Apple with macOS has dotprod */
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#define HAS_DOTPROD (1ul << 20) /* HWCAP_ASIMDDP of Linux */
+
+int processor_level(void) { return getauxval(AT_HWCAP) & HAS_DOTPROD ? 2 : 1; }
 #elif defined(__aarch64__)
 int processor_level(void) { return 1; }
 #else

@@ -21,6 +21,7 @@ MISSING = (
     "the C kernels are not compiled, or not for this processor (x86 with AVX2, 64-bit ARM); install a C compiler,"
     " then run: python -m hanlattice.kernels.compiling (without them numpy runs the model, more slowly)"
 )
+NO_INT8 = "this processor has no int8 instructions (AVX2, AVX-512 VNNI or ARM dotprod)"
 
 
 def levels() -> list[str]:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from ctypes import CDLL, c_void_p
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Int8, Int32, Shaped, UInt8
@@ -20,7 +20,7 @@ from jaxtyping import Float, Int, Int8, Int32, Shaped, UInt8
 from hanlattice.engines.folding import Affine, FoldedFlat, Matrix, Settings, Weights, refuse_infinite, stacked
 from hanlattice.errors import EngineError
 from hanlattice.inputs.encoded import Sentences
-from hanlattice.kernels.library import needed, pointer
+from hanlattice.kernels.library import NO_INT8, needed, pointer
 from hanlattice.kernels.structs import FLAT, LINEAR, SENTENCES, TABLE
 
 # As in flat.c:
@@ -34,6 +34,30 @@ class Narrow(Enum):
     """The 16-bit numbers of attention, as in flat.c."""
 
     NO, BF16, INT16 = range(3)
+
+
+class Int8Layout(NamedTuple):
+    """How a build of the kernels stores the numbers of int8 products.
+
+    Attributes:
+        step: how many inputs one instruction multiplies by as many weights. With four, each number takes 8 bits,
+            with two 16 bits.
+        zero_point: the stored number of the input 0.
+    """
+
+    step: int
+    zero_point: int
+
+    @classmethod
+    def of(cls, library: CDLL) -> "Int8Layout":
+        """The layout of a build.
+
+        Raises:
+            EngineError: the build has no int8 products.
+        """
+        if not library.int8_step():
+            raise EngineError(f"{NO_INT8}; load the model with int8=False")
+        return cls(library.int8_step(), library.int8_zero_point())
 
 
 class FlatKernel:
@@ -67,11 +91,7 @@ class FlatKernel:
     ):
         self._library, self._kept, self._scratch = library or needed(), list[Any](), _Scratch()
         self.int8, self._lanes = int8, self._library.lanes()
-        self._int8_step = self._library.int8_step()
-        if int8 and not self._int8_step:
-            raise EngineError(
-                "this processor has no int8 instructions (AVX2 or AVX-512 VNNI); load the model with int8=False"
-            )
+        self._int8_layout = Int8Layout.of(self._library) if int8 else None
         self._folded = folded = FoldedFlat(weights, settings, conventions)
         self.settings, self._suffix = settings, scale_suffix
         self.heads, self.d_model = folded.heads, folded.d_model
@@ -172,7 +192,7 @@ class FlatKernel:
 
     def _linear(self, affine: Affine) -> ctypes.Structure:
         refuse_infinite(*affine)
-        return linear(affine, 2 * self._lanes, self._int8_step if self.int8 else 0, self._keep)
+        return linear(affine, 2 * self._lanes, self._int8_layout, self._keep)
 
     def _add_encodings(self, lengths: Sequence[int] | range) -> None:
         """Compute the position encodings of keys with these lengths, unless they are known.
@@ -250,41 +270,41 @@ def quantised(weight: Matrix) -> tuple[Int8[np.ndarray, "Out In"], Float[np.ndar
 
 
 def linear(
-    affine: Affine, columns: int, int8_step: int, keep: Callable[[np.ndarray], c_void_p]
+    affine: Affine, columns: int, layout: Int8Layout | None, keep: Callable[[np.ndarray], c_void_p]
 ) -> ctypes.Structure:
     """A linear layer in panels of ``columns`` outputs, with zeros for missing ones.
 
     Args:
         affine: its weights and biases.
         columns: see above.
-        int8_step: as the function of the kernels returns it; 0 for float32.
+        layout: of int8; None for float32.
         keep: returns the address of a copy that lives long enough.
     """
     weight, bias = affine
     n_out = -(-len(weight) // columns) * columns
     biases = keep(np.pad(bias, (0, n_out - len(bias))))
     weight = np.pad(weight, ((0, n_out - len(weight)), (0, 0)))
-    if not int8_step:
+    if layout is None:
         floats = weight.reshape(-1, columns, weight.shape[1]).transpose(0, 2, 1)
         return LINEAR(keep(floats), biases, None, None, weight.shape[1], n_out)
     values, scale = quantised(weight)
-    panels, zero = int8_panels(values, columns, int8_step)
-    n_in = panels.shape[1] * int8_step
+    panels, zero = int8_panels(values, columns, layout)
+    n_in = panels.shape[1] * layout.step
     return LINEAR(keep(panels), biases, keep(scale), keep(zero), n_in, n_out)
 
 
 def int8_panels(
-    values: Int8[np.ndarray, "Out In"], columns: int, step: int
+    values: Int8[np.ndarray, "Out In"], columns: int, layout: Int8Layout
 ) -> tuple[np.ndarray, Int32[np.ndarray, "Out"]]:
     """Weights in the order of the kernel, ``[Out/columns In/step columns step]``, and the initial sums.
 
-    With four inputs at a step, the inputs are uint8 with the zero point 128, which the initial sums cancel. With
-    two, inputs and weights take 16 bits each.
+    The initial sums cancel the zero point of the inputs.
     """
+    step = layout.step
     values = np.pad(values, ((0, 0), (0, -values.shape[1] % step)))
     panels = values.reshape(-1, columns, values.shape[1] // step, step).transpose(0, 2, 1, 3)
-    zero_point = 128 if step == 4 else 0
-    return panels.astype(np.int8 if step == 4 else np.int16), -zero_point * values.sum(1, dtype=np.int32)
+    panels = panels.astype(np.int8 if step == 4 else np.int16)
+    return panels, -layout.zero_point * values.sum(1, dtype=np.int32)
 
 
 def packed_int16(rows: Float[np.ndarray, "S D"], lanes: int) -> tuple[Int[np.ndarray, "S D/2"], float]:
