@@ -24,6 +24,8 @@ class Progress:
         outcomes: how many cases ended in which way.
         failures: number and description of each case that failed.
         cpu_seconds: of this process and its children, over all runs.
+        last: the date of the last run.
+        measured: what else the last run measured, such as memory.
     """
 
     path: Path
@@ -32,6 +34,7 @@ class Progress:
     failures: list[tuple[int, str]] = field(default_factory=list)
     cpu_seconds: float = 0.0
     last: str = ""
+    measured: str = ""
 
     @classmethod
     def open(cls, path: Path) -> "Progress":
@@ -72,12 +75,12 @@ def numbers(options: argparse.Namespace, step: int = 1) -> Iterator[tuple[Progre
     The caller adds to ``outcomes`` and ``failures``; ``done`` and the time are counted here.
     """
     progress, start, saved = Progress.open(options.record), time.monotonic(), time.monotonic()
-    used = _cpu()
+    used = cpu_seconds()
     while progress.done < options.cases and time.monotonic() - start < 60 * options.minutes:
         some = range(progress.done, min(progress.done + step, options.cases))
         yield progress, some
         progress.done = some.stop
-        now = _cpu()
+        now = cpu_seconds()
         progress.cpu_seconds += now - used
         used = now
         if time.monotonic() - saved > EVERY:
@@ -90,7 +93,8 @@ def numbers(options: argparse.Namespace, step: int = 1) -> Iterator[tuple[Progre
         print(f"case {number}: {what}")
 
 
-def _cpu() -> float:
+def cpu_seconds() -> float:
+    """Of this process and of its children that ended."""
     return sum(u.ru_utime + u.ru_stime for u in (getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN)))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from long.progress import arguments, numbers
+from long.progress import Progress, arguments, numbers
 from long.texts import text as odd_text
 from served import Served, serving
 
@@ -120,7 +120,10 @@ def main() -> int:
             first = first or memory(served)
             failed = len(progress.failures)
         assert served.entities("李明在北京工作。")
-        print(f"memory of the workers: {first} MB after {GROUP} requests, {memory(served)} MB at the end")
+        progress = Progress.open(options.record)
+        progress.measured = f"memory {first} MB after {GROUP} requests, {memory(served)} MB at the end"
+        progress.save()
+        print(progress.measured)
         if "Traceback" in served.log.read_text(encoding="utf-8"):
             print("a traceback is in the log of the service")
             failed += 1

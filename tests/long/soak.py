@@ -19,6 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from long.progress import Progress, cpu_seconds
 from long.requests import memory
 from long.texts import text as odd_text
 from served import serving
@@ -53,7 +54,9 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
-    minutes: float = parser.parse_args().minutes
+    parser.add_argument("--record", type=Path, default=Path("runs/long/soak.json"), help="file of the result")
+    options = parser.parse_args()
+    minutes: float = options.minutes
     failures: list[str] = []
     noted: list[tuple[float, int]] = []
     with serving("--workers", 1) as served:
@@ -72,11 +75,15 @@ def main() -> int:
     after = [(t, m) for t, m in noted if t >= min(WARM_UP, 30 * minutes)]
     slope, level = np.polyfit([t for t, _ in after], [m for _, m in after], 1)
     growth = 3600 * slope / max(level, 1.0)
-    print(f"{sum(c[0] for c in counts):,} requests in {minutes:g} minutes, {len(failures)} failed")
-    print(f"memory: {noted[0][1]} MB at first, {after[0][1]} MB after the warm-up, {noted[-1][1]} MB at the end")
-    print(f"growth of a fitted line: {growth:+.1%} an hour")
-    for failure in failures[:10]:
-        print(failure)
+    requests = sum(c[0] for c in counts)
+    result = Progress(options.record, requests, {f"in {minutes:g} minutes": requests}, cpu_seconds=cpu_seconds())
+    result.failures = list(enumerate(failures))
+    result.measured = (
+        f"memory {noted[0][1]} MB at first, {after[0][1]} MB after the warm-up, {noted[-1][1]} MB at the end,"
+        f" {growth:+.1%} an hour by a fitted line"
+    )
+    result.save()
+    print(result.report(), result.measured, *failures[:10], sep="\n")
     return int(bool(failures) or growth > GROWTH)
 
 

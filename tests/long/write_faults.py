@@ -173,7 +173,9 @@ def main() -> int:
     expected: dict[str, dict[str, str]] = {}
     for command in chosen:
         with tempfile.TemporaryDirectory() as name:
-            run_command(command.first, Path(name) / command.output, None)
+            status, errors, _ = run_command(command.first, Path(name) / command.output, None)
+            if status:
+                raise RuntimeError(f"{command.name} fails undisturbed: {errors[-300:]}")
             expected[command.name] = content(Path(name))
     ended: set[str] = set()
     failed = 0
