@@ -14,7 +14,7 @@ from hanlattice.config.settings import DEVICE, Config
 from hanlattice.document import Document
 from hanlattice.errors import ConfigError, DataError, EngineError
 from hanlattice.kernels.library import NO_INT8, supports_int8
-from hanlattice.model.folder import ModelFolder
+from hanlattice.model.folder import ENSEMBLE, ModelFolder
 from hanlattice.pipeline import NER, Engine, regular_entities
 
 # Engines and scores are imported where they are used: a process that needs one engine starts faster.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hanlattice.training import Run, Watcher
 
 
-EngineName = Literal["auto", "native", "onnx", "numpy", "torch", "cascade"]
+EngineName = Literal["auto", "native", "onnx", "numpy", "torch", "ensemble", "cascade"]
 _AUTOMATIC: tuple[EngineName, ...] = ("native", "onnx", "numpy", "torch")
 
 
@@ -70,6 +70,8 @@ def load(
         engine: ``native`` uses C kernels, ``onnx`` runs an exported model on ONNX Runtime, and ``numpy`` needs
             neither, all three without torch; ``torch`` runs any model. ``auto`` tries them in this order and takes
             the first that can run the model on the device. A broken model is an error, whatever the engine.
+            ``ensemble`` adds the scores of a second model, which a file ``ensemble.toml`` in the folder names, to
+            those of the C kernels; with such a file ``auto`` tries it first.
             ``cascade`` lets a fast model answer where it is certain, and runs this one on the C kernels for the
             other windows; the folder has to have a file ``cascade.toml``.
         threads: threads of one call of ``native`` or ``onnx``, 0 for one per core. For torch, use
@@ -130,9 +132,11 @@ def open_model(
         "onnx": lambda: folder.read_by(_open_onnx(folder, threads), convention),
         "numpy": lambda: folder.read_by(_open_numpy(folder, int8), convention),
         "torch": lambda: _open_torch(folder, device, convention, trust),
+        "ensemble": lambda: _open_ensemble(folder, threads, int8, convention),
         "cascade": lambda: _open_cascade(folder, threads, int8, convention),
     }
-    tried = (engine,) if engine != "auto" else _AUTOMATIC if device == "cpu" else ("torch",)
+    automatic = _automatic(folder) if device == "cpu" else ("torch",)
+    tried = (engine,) if engine != "auto" else automatic
     ner, chosen, passed_over = _first(tried, openers)
     path = None if model_folder is None else folder.path.resolve()
     options = {
@@ -145,6 +149,11 @@ def open_model(
     }
     reopen = partial(load, path, **options)  # type: ignore[arg-type]
     return Opened(ner.opened_by(reopen, folder.path), chosen, passed_over)
+
+
+def _automatic(folder: ModelFolder) -> tuple[EngineName, ...]:
+    """The engines that ``auto`` tries for a model on the CPU."""
+    return ("ensemble", *_AUTOMATIC) if (folder.path / ENSEMBLE).is_file() else _AUTOMATIC
 
 
 def _first(
@@ -188,11 +197,20 @@ def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> Engine
     return NativeTagger(folder, threads=threads, int8=wanted)
 
 
+def _open_ensemble(folder: ModelFolder, threads: int, int8: bool | None, convention: str) -> NER:
+    from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
+
+    EnsembleSettings.of(folder)  # before the weights are read
+    return Ensemble.open(folder, _open_native(folder, threads, int8), convention)
+
+
 def _open_cascade(folder: ModelFolder, threads: int, int8: bool | None, convention: str) -> NER:
     from hanlattice.engines.cascade import Cascade, CascadeSettings
 
     CascadeSettings.of(folder)  # before the weights are read
-    return Cascade.open(folder, _open_native(folder, threads, int8), convention)
+    if (folder.path / ENSEMBLE).is_file():
+        return Cascade.open(folder, _open_ensemble(folder, threads, int8, convention))
+    return Cascade.open(folder, folder.read_by(_open_native(folder, threads, int8), convention))
 
 
 def _open_onnx(folder: ModelFolder, threads: int) -> Engine:

@@ -23,6 +23,7 @@ class Engine(StrEnum):
     onnx = "onnx"
     numpy = "numpy"
     torch = "torch"
+    ensemble = "ensemble"
     cascade = "cascade"
 
 

@@ -1,8 +1,7 @@
 """Two models in one: a fast one answers where it is certain, an accurate one reads the other windows.
 
 The file ``cascade.toml`` in the folder of the accurate model names the fast model, a linear tagger, and the
-certainty from which its answer is taken. Both models match words of their own lexicons; edits by the user reach
-both.
+certainty from which its answer is taken.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from hanlattice.config.files import read_toml
 from hanlattice.engines.linear.tagger import LinearTagger
+from hanlattice.engines.second_model import SecondModel
 from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.lexicon import Lexicon
-from hanlattice.model.folder import CASCADE, PACKAGED, ModelFolder
+from hanlattice.model.folder import CASCADE, ModelFolder
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -81,49 +80,22 @@ class CascadeReader:
     """Converts texts to the ids of both models; those of the accurate one when they are needed.
 
     Args:
-        fast: the pipeline of the fast model, with its lexicon as it was loaded.
-        accurate: the pipeline of the accurate model, with its lexicon as it was loaded.
+        fast: the fast model.
+        accurate: converts texts for the accurate model.
     """
 
-    def __init__(self, fast: NER, accurate: NER):
-        self._fast, self._accurate = fast, accurate.reader
-        self._start = accurate.lexicon.copy()
-        self._edited: WeakKeyDictionary[Lexicon, tuple[object, Lexicon]] = WeakKeyDictionary()
+    def __init__(self, fast: SecondModel, accurate: WindowReader):
+        self._fast, self._accurate = fast, accurate
 
     def read(
         self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
     ) -> CascadeSentences:
         """Convert texts; the arguments are those of :meth:`hanlattice.inputs.reader.Reader.read`."""
-        known = None if user_labels is None else self._fast.labels
-        s = self._fast.reader.read(texts, self._lexicon_of(lexicon), known)
+        s = self._fast.read(texts, lexicon, user_labels)
         arrays = (s.chars, s.bigrams, s.first_char, s.words, s.start, s.end, s.word_labels, s.first_word)
         return CascadeSentences(
             *arrays, texts, reread=partial(_read, self._accurate, lexicon=lexicon, user_labels=user_labels)
         )
-
-    def _lexicon_of(self, lexicon: Lexicon) -> Lexicon:
-        """The lexicon that the fast model matches: its own with the user's edits.
-
-        A lexicon that is no edited copy of the accurate model's is matched as it is.
-        """
-        state = lexicon.state
-        if lexicon in self._edited and self._edited[lexicon][0] is state:
-            return self._edited[lexicon][1]
-        edits = lexicon.edits_since(self._start)
-        found = lexicon
-        if edits is not None:
-            added, removed = edits
-            found = self._fast.lexicon
-            if added or removed:
-                found = self._fast.lexicon.copy()
-                found.rewrite = found.known_labels = found.longest = (
-                    None  # the edits were checked when they were made
-                )
-                found.update(added)
-                for word in removed:
-                    found.remove(word)
-        self._edited[lexicon] = (state, found)
-        return found
 
 
 def _read(
@@ -156,21 +128,18 @@ class Cascade:
         self.fast, self.accurate, self.threshold = fast, accurate, threshold
 
     @classmethod
-    def open(cls, folder: ModelFolder, accurate: Engine, convention: str = "") -> NER:
-        """The pipeline of a cascade: the model of a folder, run by ``accurate``, and its fast model.
+    def open(cls, folder: ModelFolder, accurate: NER) -> NER:
+        """Make the pipeline of an accurate model, which was opened from ``folder``, that of a cascade.
 
         Raises:
             EngineError: the folder is not the accurate model of a cascade.
             ModelError: the fast model is missing or broken, or does not fit the accurate one.
         """
         settings = CascadeSettings.of(folder)
-        packaged = settings.fast in PACKAGED
-        fast_folder = ModelFolder.open(settings.fast if packaged else folder.path / settings.fast)
-        fast = LinearTagger.open(fast_folder)
-        _refuse_misfit(fast_folder, folder)
-        ner = folder.read_by(cls(fast, accurate, settings.threshold), convention)
-        ner.reader = CascadeReader(fast_folder.read_by(fast), ner)
-        return ner
+        fast = SecondModel(settings.fast, folder, accurate.lexicon)
+        accurate.engine = cls(fast.tagger, accurate.engine, settings.threshold)
+        accurate.reader = CascadeReader(fast, accurate.reader)
+        return accurate
 
     @property
     def nested(self) -> bool:
@@ -201,28 +170,3 @@ class Cascade:
         for i, spans in zip(hard, self.accurate.find(read, batch_size=batch_size), strict=True):
             found[i] = spans
         return found
-
-
-def _refuse_misfit(fast: ModelFolder, accurate: ModelFolder) -> None:
-    """Check that two models find the same entities in the same texts.
-
-    Raises:
-        ModelError: their labels, default conventions or normalisations differ.
-    """
-    pairs = {
-        "default convention": (fast.vocabulary.convention, accurate.vocabulary.convention),
-        "labels": (set(fast.vocabulary.labels), set(accurate.vocabulary.labels)),
-        "normalisation": tuple(
-            (
-                f.config.text.nfkc,
-                f.config.text.lower,
-                f.config.text.digits,
-                f.config.text.simplify,
-                f.config.text.tidy,
-            )
-            for f in (fast, accurate)
-        ),
-    }
-    for name, (one, other) in pairs.items():
-        if one != other:
-            raise ModelError(f"{fast.path} has another {name} than {accurate.path}; they make no cascade")

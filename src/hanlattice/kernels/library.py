@@ -65,6 +65,8 @@ def opened(level: str) -> CDLL:
     found.linear_rows.restype = c_int64
     found.linear_rows.argtypes = (c_void_p, c_int64, c_void_p, c_int64, c_void_p)
     found.linear_find.restype, found.linear_find.argtypes = c_int64, (c_void_p,) * 3
+    found.linear_add.restype = c_int64
+    found.linear_add.argtypes = (*(c_void_p,) * 3, c_int64, c_void_p, c_int64)
     found.linear_count.restype, found.linear_count.argtypes = c_int64, (*(c_void_p,) * 4, c_int64)
     found.linear_select.restype, found.linear_select.argtypes = c_int64, (*(c_void_p,) * 3, *(c_int64,) * 3)
     found.linear_learn.restype = c_double

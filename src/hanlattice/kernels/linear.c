@@ -781,6 +781,27 @@ int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names
     return count;
 }
 
+/* Add the scores of tags to rows of `width` emissions: those of tag y are in columns[y]. Returns 0, or -1 if memory is
+ * short. */
+int64_t linear_add(const LinearModel *m, const Lines *lines, const int64_t *columns, int64_t n_tags, float *emissions,
+                   int64_t width) {
+    const int64_t n_columns = GROUPS * m->lanes;
+    const float scale = (float)m->scale;
+    Scratch s;
+    if (!reserve(m, longest_line(lines), &s)) return -1;
+    for (int64_t i = 0; i < lines->n; i++) {
+        if (lines->first_char[i + 1] <= lines->first_char[i]) continue;
+        Visit v = {.model = m, .uses = s.uses};
+        const int64_t n = use_all(&v, lines, i, s.ids, s.bytes, s.grams);
+        score(m, &s, n, v.n_uses);
+        float *to = emissions + lines->first_char[i] * width;
+        for (int64_t t = 0; t < n; t++, to += width)
+            for (int64_t y = 0; y < n_tags; y++) to[y] += (float)s.scores[t * n_columns + columns[y]] * scale;
+    }
+    release(&s);
+    return 0;
+}
+
 /* Count rows in `sketch`, which has a power of 2 of counters; returns 0, or -1 if memory is short. */
 int64_t linear_count(const LinearModel *m, const Lines *lines, const int64_t *tags, uint8_t *sketch, int64_t sketch_size) {
     Scratch s;

@@ -32,6 +32,7 @@ CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
     "README.md",
 )
 CASCADE = "cascade.toml"  # of an accurate model: its fast model and the threshold, see engines/cascade.py
+ENSEMBLE = "ensemble.toml"  # of a FLAT: a linear tagger whose scores are added, see engines/ensemble.py
 LOG = "log.jsonl"  # one line for each epoch of its training
 GRAPH = "model.onnx"  # of an exported model; it reads the embedding tables from the file WEIGHTS
 SCALE = "::scale"  # a table TABLE that is stored as int8 has its scales under the name TABLE::scale

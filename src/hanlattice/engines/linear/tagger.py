@@ -18,7 +18,7 @@ from hanlattice.model.folder import ModelFolder
 from hanlattice.spans import FoundSpans
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
 
 class LinearTagger:
@@ -74,6 +74,27 @@ class LinearTagger:
     def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence, with their probabilities as scores. ``batch_size`` has no effect."""
         return self.read(sentences)[0]
+
+    def add_to(
+        self, emissions: Float[np.ndarray, "N W"], sentences: Sentences, columns: Int[np.ndarray, Y]
+    ) -> None:
+        """Add the scores of the tags to emissions, in place.
+
+        Args:
+            emissions: ``[N W]``, of the characters of all sentences; W is at least the number of tags.
+            sentences: the sentences, as this tagger reads them.
+            columns: the column of each tag, of :func:`hanlattice.engines.linear.tables.columns_of_tags`.
+
+        Raises:
+            MemoryError: there is too little memory.
+        """
+        lines, kept = lines_of(sentences)
+        columns = np.ascontiguousarray(columns, np.int64)
+        given = ctypes.byref(lines), pointer(columns), len(columns), pointer(emissions), emissions.shape[1]
+        status = self._library.linear_add(self._native.address, *given)
+        del kept
+        if status < 0:
+            raise MemoryError("too little memory for a linear tagger")
 
     def read(self, sentences: Sentences, *, certainty: bool = False) -> tuple[FoundSpans, Float[np.ndarray, B]]:
         """Spans of each sentence and, if ``certainty`` is set, the probability of all tags of each sentence.

@@ -1,9 +1,9 @@
 """The native engine: a model folder run by C kernels."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise, repeat
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class NativeTagger:
             self.flat = FlatKernel(
                 model.weights, model.settings, scale_suffix=SCALE, int8=int8, conventions=folder.conventions
             )
+        self.tags = model.tags
         self.chains = {convention: ChainKernel(*its_tags) for convention, its_tags in model.tags.items()}
         self.threads = threads or _cores()
         self.renew()
@@ -67,9 +68,15 @@ class NativeTagger:
         Nothing is padded, so ``batch_size`` has no effect. Consecutive sentences with about `NODES_AT_ONCE`
         characters and words, or fewer, are read together.
         """
+        return self.in_shares(sentences, lambda share: self._found(share, convention))
+
+    def in_shares(
+        self, sentences: Sentences, find: Callable[[Sentences], list[list[ScoredSpan]]]
+    ) -> list[list[ScoredSpan]]:
+        """The results of a function for groups of consecutive sentences, by several threads if there are many."""
         shares = list(self._shares(sentences))
         run = map if self._pool is None or len(shares) == 1 else self._pool.map
-        return list(chain.from_iterable(run(self._found, shares, repeat(convention))))
+        return list(chain.from_iterable(run(find, shares)))
 
     def _found(self, sentences: Sentences, convention: str) -> list[list[ScoredSpan]]:
         return self.chains[convention].read(self.flat.read(sentences, convention), sentences.first_char)

@@ -1,0 +1,319 @@
+"""An ensemble adds the scores of both models; words and conventions work as with one model."""
+
+import json
+import pickle
+import runpy
+import shutil
+import sys
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+import hanlattice
+import tiny
+from hanlattice import NER, api, corpus
+from hanlattice.config.files import load_config, save_config
+from hanlattice.decoders.structs.decoding import Potentials
+from hanlattice.decoders.tag_rules import TagRules, TagScores
+from hanlattice.engines.ensemble import Ensemble, EnsembleSettings, transition_scores
+from hanlattice.engines.linear.tables import columns_of_tags
+from hanlattice.engines.linear.tagger import LinearTagger
+from hanlattice.engines.native.chain import ChainKernel
+from hanlattice.engines.native.tagger import NativeTagger
+from hanlattice.errors import ConfigError, EngineError, ModelError
+from hanlattice.inputs.encoded import Sentences
+from hanlattice.kernels import library
+from hanlattice.model.folder import CASCADE, CONFIG, DEFAULT, ENSEMBLE, LITE, VOCABULARY, ModelFolder
+
+pytestmark = pytest.mark.skipif(not library.levels(), reason="no compiled kernels for this processor")
+
+ROOT = Path(__file__).parents[2]
+TEXTS = [
+    "雷军在北京发布小米14。",
+    "",
+    "昨天，李明去了南京市长江大桥，王芳没有去。",
+    "阿里巴巴集团董事局主席马云在杭州会见了美国总统特朗普。" * 12,  # several windows
+    "他住在嘉和苑附近，常去隆鑫茶舍。",
+]
+
+
+@pytest.fixture(scope="module")
+def ner() -> NER:
+    return hanlattice.load(engine="ensemble")
+
+
+@pytest.fixture(scope="module")
+def first() -> NER:
+    return hanlattice.load(engine="native")
+
+
+@pytest.fixture(scope="module")
+def second() -> NER:
+    return hanlattice.load("lite")
+
+
+def tags_of(ner: NER) -> tuple[TagRules, TagScores]:
+    return cast(NativeTagger, ner.engine).tags[""]
+
+
+def read(ner: NER, texts: list[str]) -> Sentences:
+    sentences = ner.reader.read([ner.normaliser(text).text for text in texts], ner.lexicon, ner.labels)
+    assert isinstance(sentences, Sentences)
+    return sentences
+
+
+def added_scores(second: NER, sentences: Sentences, rules: TagRules) -> tuple[np.ndarray, TagScores]:
+    """The emissions and transition scores of the linear tagger alone, with its temperature in neither."""
+    tagger = cast(LinearTagger, second.engine)
+    temperature = tagger.temperature
+    columns = columns_of_tags(rules.names, tagger.labels, tagger.tables.rows.shape[1] // 4)
+    emissions = np.zeros((len(sentences.chars), 32), np.float32)
+    tagger.soften(1.0)
+    tagger.add_to(emissions, sentences, columns)
+    tagger.soften(temperature)
+    return emissions, transition_scores(tagger, rules, columns)
+
+
+def test_scores_of_the_linear_tagger_lead_to_its_entities(first: NER, second: NER) -> None:
+    """Decoded by the kernel of tag decoders, they give the spans and probabilities of its own kernel."""
+    rules, _ = tags_of(first)
+    texts = [text for text in TEXTS if 0 < len(text) < 100]
+    sentences = read(second, texts)
+    emissions, scores = added_scores(second, sentences, rules)
+    tagger = cast(LinearTagger, second.engine)
+    softened = TagScores(*(x / np.float32(tagger.temperature) for x in scores))
+    found = ChainKernel(rules, softened).read(emissions / np.float32(tagger.temperature), sentences.first_char)
+    expected = tagger.find(sentences)
+    assert sum(map(len, found)) > 6
+    assert [[s.span for s in spans] for spans in found] == [[s.span for s in spans] for spans in expected]
+    scores_of = [[s.score for row in rows for s in row] for rows in (found, expected)]
+    np.testing.assert_allclose(*scores_of, atol=1e-4)
+
+
+def test_every_transition_is_that_of_the_linear_tagger(first: NER, second: NER) -> None:
+    """Scores of transitions, written out from the layout that ``kernels/linear.c`` describes."""
+    rules, allowed = tags_of(first)
+    tagger = cast(LinearTagger, second.engine)
+    t, lanes = tagger.tables.transitions, tagger.tables.rows.shape[1] // 4
+    columns = columns_of_tags(rules.names, tagger.labels, lanes)
+    found = transition_scores(tagger, rules, columns)
+
+    def fresh(tag: str) -> int:
+        label = 0 if tag == "O" else tagger.labels.index(tag[2:]) + 1
+        return label + (lanes if tag[0] == "B" else 0)
+
+    def closed(tag: str) -> int:
+        label = 0 if tag == "O" else tagger.labels.index(tag[2:]) + 1
+        return label + (lanes if tag[0] == "E" else 0)
+
+    inner = {"BM": 0, "MM": 1, "BE": 2, "ME": 3}
+    for i, a in enumerate(rules.names):
+        assert found.start[i] == (
+            pytest.approx(t.first[fresh(a)] * tagger.tables.scale) if a[0] in "OBS" else -np.inf
+        )
+        assert found.end[i] == (
+            pytest.approx(t.last[closed(a)] * tagger.tables.scale) if a[0] in "OES" else -np.inf
+        )
+        for j, b in enumerate(rules.names):
+            score = -np.inf
+            if a[0] in "OES" and b[0] in "OBS":
+                score = t.fresh[closed(a), fresh(b)] * tagger.tables.scale
+            elif a[0] in "BM" and b[0] in "ME" and a[2:] == b[2:]:
+                score = t.inner[inner[a[0] + b[0]], closed("S" + a[1:])] * tagger.tables.scale
+            assert found.pair[i, j] == pytest.approx(score), (a, b)
+            assert np.isfinite(found.pair[i, j]) == np.isfinite(allowed.pair[i, j])
+
+
+@pytest.mark.parametrize(("weight", "temperature"), [(0.4, 1.6), (1.3, 0.7)])
+def test_the_scores_of_both_models_are_added(weight: float, temperature: float, first: NER, second: NER) -> None:
+    """Equal to decoding by numpy; the temperature changes the confidences only."""
+    ner = hanlattice.load(engine="ensemble")
+    linear = hanlattice.load("lite").engine
+    ner.engine = Ensemble(cast(NativeTagger, first.engine), cast(LinearTagger, linear), weight, temperature)
+    rules, scores = tags_of(first)
+    n = len(rules.names)
+    differs = 0
+    for text in (TEXTS[0], TEXTS[2], TEXTS[4]):
+        own = cast(NativeTagger, first.engine).flat.read(read(first, [text]))[:, :n]
+        emissions, added = added_scores(second, read(second, [text]), rules)
+        sums = [(a + weight * b) / temperature for a, b in zip(scores, added, strict=True)]
+        potentials = Potentials(
+            ((own + weight * emissions[:, :n]) / temperature)[None],
+            sums[1], sums[0], sums[2], np.array([len(own)]),
+        )  # fmt: skip
+        (expected,) = rules.best(potentials)
+        found = ner(text).entities
+        assert [(e.start, e.end, e.label) for e in found] == [(s.start, s.end, s.label) for s in expected]
+        np.testing.assert_allclose([e.score for e in found], [s.score for s in expected], atol=1e-4)
+        differs += found != first(text).entities
+    assert differs
+
+
+def test_weights_at_which_one_model_decides(ner: NER, first: NER, second: NER) -> None:
+    for weight, one in ((1e-6, first), (20.0, second)):
+        linear = hanlattice.load("lite").engine
+        both = hanlattice.load(engine="ensemble")
+        both.engine = Ensemble(cast(NativeTagger, first.engine), cast(LinearTagger, linear), weight, 1.0)
+        spans = [[[e.span for e in d.entities] for d in model.pipe(TEXTS)] for model in (both, one)]
+        assert spans[0] == spans[1]
+    assert [ner(text) for text in TEXTS] != [first(text) for text in TEXTS]
+
+
+def test_batches_and_threads_do_not_change_the_results(ner: NER) -> None:
+    texts = [*TEXTS, *(TEXTS[0][: n % 11] + TEXTS[2][n % 7 :] for n in range(400))]
+    expected = [ner(text) for text in texts]
+    assert list(ner.pipe(texts)) == expected
+    assert list(hanlattice.load(engine="ensemble", threads=2).pipe(texts)) == expected
+
+
+def test_edits_of_the_lexicon_reach_both_models() -> None:
+    ner, second = hanlattice.load(engine="ensemble"), hanlattice.load("lite")
+    text, word = "常去隆鑫茶舍喝茶", "隆鑫茶舍"
+    for lexicon in (ner.lexicon, second.lexicon):
+        lexicon.add(word, "ORG")
+    sentences = ner.reader.read([text], ner.lexicon)
+    alone = second.reader.read([text], second.lexicon)
+    assert np.array_equal(sentences.second.start, alone.start)  # type: ignore[attr-defined]
+    assert np.array_equal(sentences.second.word_labels, alone.word_labels)  # type: ignore[attr-defined]
+    assert (word, "ORG") in [(e.text, e.label) for e in ner(text).entities]
+    assert word in tiny.lattice(ner(text))
+    copy = pickle.loads(pickle.dumps(ner))
+    assert copy(text) == ner(text)
+    ner.lexicon.remove(word)
+    assert word not in tiny.lattice(ner(text))
+    other = ner.lexicon.copy()
+    other.add(word, "ORG")
+    with ner.using(lexicon=other):
+        assert (word, "ORG") in [(e.text, e.label) for e in ner(text).entities]
+
+
+def test_other_conventions_and_lattices_are_those_of_flat(ner: NER, first: NER) -> None:
+    assert ner.conventions == first.conventions
+    with ner.using(convention="msra"), first.using(convention="msra"):
+        assert [ner(text) for text in TEXTS] == [first(text) for text in TEXTS]
+    assert tiny.lattice(ner(TEXTS[0])) == tiny.lattice(first(TEXTS[0]))
+    assert ner(TEXTS[0]).words == first(TEXTS[0]).words
+
+
+def copies(place: Path) -> Path:
+    """Copies of both packaged models, as an ensemble that names its second model by a folder."""
+    for model, name in ((DEFAULT, "first"), (LITE, "second")):
+        shutil.copytree(model, place / name)
+    write(place / "first", 'second = "../second"\nweight = 0.4\ntemperature = 1.6\n')
+    return place / "first"
+
+
+def write(folder: Path, content: str) -> None:
+    (folder / ENSEMBLE).unlink(missing_ok=True)
+    (folder / ENSEMBLE).write_text(content, encoding="utf-8")
+
+
+def test_automatic_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``auto`` takes the ensemble where a folder names one, and FLAT alone where it does not or cannot."""
+    folder = copies(tmp_path)
+    assert api.open_model(folder).engine == "ensemble"
+    assert isinstance(api.open_model(folder, engine="cascade").ner.engine.accurate, Ensemble)  # type: ignore[attr-defined]
+    assert api.open_model(folder, engine="native").engine == "native"
+
+    def refuse(*_: object) -> None:
+        raise EngineError("no kernels")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "_open_native", refuse)
+        opened = api.open_model(folder)
+    assert opened.engine == "numpy"
+    assert opened.passed_over[0] == ("ensemble", "no kernels")
+    (folder / ENSEMBLE).unlink()
+    assert api.open_model(folder).engine == "native"
+    assert isinstance(api.open_model(folder, engine="cascade").ner.engine.accurate, NativeTagger)  # type: ignore[attr-defined]
+    with pytest.raises(EngineError, match=r"has no ensemble\.toml"):
+        hanlattice.load(folder, engine="ensemble")
+    with pytest.raises(ConfigError, match="runs on the CPU only"):
+        hanlattice.load(engine="ensemble", device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("weight = 0.4\ntemperature = 1.0", "needs second, the name of a model"),
+        ('second = "lite"\nweight = 0.0\ntemperature = 1.0', "numbers above"),
+        ('second = "lite"\nweight = 0.4\ntemperature = 1001.0', "at most 1000"),
+        ('second = "lite"\nweight = nan\ntemperature = 1.0', "numbers above"),
+        ('second = "lite"\nweight = true\ntemperature = 1.0', "numbers above"),
+        ("second =", "not TOML"),
+        ('second = "../nothing"\nweight = 0.4\ntemperature = 1.0', "no such folder"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["auto", "ensemble"])
+def test_broken_settings_are_one_line(tmp_path: Path, content: str, message: str, engine: api.EngineName) -> None:
+    folder = copies(tmp_path)
+    write(folder, content)
+    with pytest.raises(ModelError, match=message) as error:
+        hanlattice.load(folder, engine=engine)
+    assert "\n" not in str(error.value)
+    assert not isinstance(error.value, EngineError)
+
+
+def test_the_largest_settings_are_allowed(tmp_path: Path) -> None:
+    folder = copies(tmp_path)
+    write(folder, 'second = "lite"\nweight = 1000.0\ntemperature = 1000.0\n')
+    assert EnsembleSettings.of(ModelFolder.open(folder)) == EnsembleSettings("lite", 1000.0, 1000.0)
+
+
+def test_scores_that_are_too_large_for_probabilities(tmp_path: Path) -> None:
+    folder = copies(tmp_path)
+    for weight, temperature, fits in ((1000.0, 1000.0, True), (1000.0, 1.0, False), (0.4, 0.001, False)):
+        write(folder, f'second = "lite"\nweight = {weight}\ntemperature = {temperature}\n')
+        if fits:
+            assert hanlattice.load(folder)(TEXTS[0]).entities
+            continue
+        with pytest.raises(ModelError, match="too large; have a smaller weight") as error:
+            hanlattice.load(folder)
+        assert not isinstance(error.value, EngineError)
+
+
+def test_models_that_do_not_fit(tmp_path: Path) -> None:
+    folder = copies(tmp_path)
+    config = load_config(folder / CONFIG)
+    (folder / CONFIG).unlink()
+    save_config(config.with_settings({"decoder": {"scheme": "BIOES"}}), folder / CONFIG)
+    with pytest.raises(EngineError, match="the tag scheme BMES"):
+        hanlattice.load(folder, engine="ensemble")
+    vocabulary = tmp_path / "second" / VOCABULARY
+    fields = json.loads(vocabulary.read_text(encoding="utf-8"))
+    vocabulary.unlink()
+    vocabulary.write_text(json.dumps({**fields, "convention": "other"}), encoding="utf-8")
+    with pytest.raises(ModelError, match=r"another default convention than .*cannot be combined"):
+        hanlattice.load(folder, engine="ensemble")
+    write(tmp_path / "second", 'second = "lite"\nweight = 0.4\ntemperature = 1.0\n')
+    with pytest.raises(EngineError, match="has no FLAT"):
+        hanlattice.load(tmp_path / "second", engine="ensemble")
+
+
+def test_the_script_writes_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copies(tmp_path)
+    (folder / ENSEMBLE).unlink()
+    ner = hanlattice.load(engine="native")
+    documents = [ner(text) for text in TEXTS]
+    wrong = hanlattice.Document(TEXTS[0], documents[0].entities[:1])
+    corpus.write([*documents, wrong], tmp_path / "held_out.jsonl", "jsonl")
+    script = str(ROOT / "scripts" / "make_ensemble.py")
+    options = [str(tmp_path / "held_out.jsonl"), "--model", str(folder), "--second", str(tmp_path / "second")]
+    monkeypatch.setattr(sys, "argv", [script, *options])
+    runpy.run_path(script, run_name="__main__")
+    settings = EnsembleSettings.of(ModelFolder.open(folder))
+    assert settings.second == "../second"
+    assert 0.1 <= settings.weight <= 1.5
+    assert "6 documents of held_out.jsonl" in (folder / ENSEMBLE).read_text(encoding="utf-8")
+    assert isinstance(hanlattice.load(folder).engine, Ensemble)
+
+
+def test_the_packaged_model_is_an_ensemble() -> None:
+    """If this fails, one of its models is new: run scripts/make_ensemble.py again, as its first lines say."""
+    assert (DEFAULT / ENSEMBLE).is_file()
+    assert (DEFAULT / CASCADE).is_file()
+    settings = EnsembleSettings.of(ModelFolder.open())
+    assert settings.second == "lite"
+    assert 0.1 < settings.weight < 1.5
