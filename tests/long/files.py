@@ -6,7 +6,7 @@
 Each case damages one file (bytes changed, cut, repeated, inserted or exchanged for a number at a border) and opens
 it as a user would: load and predict with every engine that runs without torch, open and match, read and check,
 resume. The file is read as if nothing were wrong, or refused in one line. Anything else fails: another exception,
-an answer outside its text, more than 30 seconds, more than 4 GiB, or a crash. Cases run in forked processes. About
+an answer outside its text, more than 30 seconds of processor time or 5 minutes, more than 4 GiB, or a crash. Cases run in forked processes. About
 60 CPU minutes for 100,000.
 """
 
@@ -198,11 +198,13 @@ def child(pipe: Connection, some: range, known: list[Target]) -> None:
     warnings.simplefilter("ignore")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     for number in some:
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of processor time
+        signal.alarm(10 * SECONDS)  # should it wait for something
         try:
             pipe.send((number, case(number, known), ""))
         except BaseException as error:
             pipe.send((number, "", f"{known[number % len(known)].file}: {type(error).__name__}: {error}"[:500]))
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
     pipe.close()
     os._exit(0)
