@@ -31,6 +31,8 @@ ENGINES = {
     "onnx": {"engine": "onnx"},
     "native": {"engine": "native"},
     "native, int8": {"engine": "native", "int8": True},
+    "ensemble": {"engine": "ensemble"},
+    "ensemble, int8": {"engine": "ensemble", "int8": True},
 }
 
 

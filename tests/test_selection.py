@@ -13,11 +13,11 @@ from hanlattice.errors import DataError, HanlatticeError
 from hanlattice.selection import Selected, _bigrams, _chosen, select, uncertainty
 
 TEXTS = [
-    "雷军在北京发布小米14",
+    "李明在北京工作",
     "今天天气很好",
-    "听说纪老六把店开到了落雁坡",
+    "雷军在北京发布小米14",
     "李明去上海",
-    "听说纪老六把店开到了落雁坡",
+    "雷军在北京发布小米14",
 ]
 
 

@@ -6,8 +6,8 @@
 Each case damages one file (bytes changed, cut, repeated, inserted or exchanged for a number at a border) and opens
 it as a user would: load and predict with every engine that runs without torch, open and match, read and check,
 resume. The file is read as if nothing were wrong, or refused in one line. Anything else fails: another exception,
-an answer outside its text, more than 30 seconds of processor time or 5 minutes, more than 4 GiB, or a crash. Cases run in forked processes. About
-60 CPU minutes for 100,000.
+an answer outside its text, more than 30 seconds of processor time or 5 minutes, more than 4 GiB, or a crash. Cases
+run in forked processes. About 60 CPU minutes for 100,000.
 """
 
 import multiprocessing
