@@ -4,7 +4,7 @@
     python tests/long/files.py --packaged [--cases 1000]   the packaged model
 
 Each case damages one file (bytes changed, cut, repeated, inserted or exchanged for a number at a border) and opens
-it as a user would: load and predict with every engine that runs without torch, open and match, read and check,
+it as a user would: load and predict with engines that run without torch, open and match, read and check,
 resume. The file is read as if nothing were wrong, or refused in one line. Anything else fails: another exception,
 an answer outside its text, more than 30 seconds of processor time or 5 minutes, more than 4 GiB, or a crash. Cases
 run in forked processes. About 60 CPU minutes for 100,000.
@@ -18,7 +18,7 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import hanlattice
 import tiny
 from hanlattice import api, corpus
+from hanlattice.api import EngineName
 from hanlattice.corpus.checking import check
 from hanlattice.engines.export import export
 from hanlattice.errors import HanlatticeError
@@ -87,18 +88,26 @@ def damaged(content: bytes, draw: np.random.Generator) -> bytes:
     return bytes(data)
 
 
-def use_model(folder: Path) -> None:
-    """Load by every engine without torch, and predict."""
-    for engine in ("native", "onnx"):
+def use_model(folder: Path, engines: Sequence[EngineName] = ("native", "onnx")) -> None:
+    """Load by every engine, and predict.
+
+    Raises:
+        HanlatticeError: no engine loads it.
+    """
+    refused: list[HanlatticeError] = []
+    for engine in engines:
         try:
             ner = hanlattice.load(folder, engine=engine)
         except HanlatticeError as error:
             _one_line(error)
+            refused.append(error)
             continue
         for document in ner.pipe(TEXTS):
             for e in document.entities:
                 if document.text[e.start : e.end] != e.text:
                     raise AssertionError(f"{e} does not lie in its text")
+    if len(refused) == len(engines):
+        raise refused[0]
 
 
 def use_lexicon(path: Path) -> None:
@@ -138,7 +147,8 @@ def use_checkpoint(folder: Path) -> None:
 def targets(place: Path, *, packaged: bool) -> list[Target]:
     """All files that are damaged, in a fixed order."""
     if packaged:
-        return [Target(DEFAULT, p.name, use_model) for p in sorted(DEFAULT.iterdir())]
+        use = partial(use_model, engines=("native", "ensemble", "cascade"))
+        return [Target(DEFAULT, p.name, use) for p in sorted(DEFAULT.iterdir())]
     model = place / "model"
     shutil.copytree(tiny.two_conventions(), model, ignore=shutil.ignore_patterns(CHECKPOINT))
     exported = export(tiny.trained(), place / "exported").folder

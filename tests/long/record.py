@@ -11,11 +11,11 @@ import re
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from long.progress import Progress
+
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-
-from long.progress import Progress  # noqa: E402  # after the path was extended
-
 PAGE = ROOT / "docs" / "reliability.md"
 HEADER = "| command | cases | outcomes | failed | CPU minutes | date |\n|---|---|---|---|---|---|\n"
 COMMANDS = {  # by the name of the file of the result, in the order of the table

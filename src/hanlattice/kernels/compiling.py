@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 HERE = Path(__file__).parent
 SOURCES = ("trie.c", "wordlist.c", "flat.c", "chain.c", "linear.c", "level.c")
-FLAGS = ("-O3", "-std=gnu11", "-fno-math-errno", "-shared", "-fPIC")
+FLAGS = ("-O3", "-std=gnu11", "-fno-math-errno", "-g0", "-shared", "-fPIC")
 
 # Compiler flags of each instruction set, in the order of processor_level() in level.c.
 _AVX512 = ("-march=x86-64-v4", "-mprefer-vector-width=512", "-mavx512vnni")
