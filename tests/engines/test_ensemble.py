@@ -5,7 +5,9 @@ import pickle
 import runpy
 import shutil
 import sys
+import time
 from pathlib import Path
+from random import Random
 from typing import cast
 
 import numpy as np
@@ -22,6 +24,7 @@ from hanlattice.engines.linear.tables import columns_of_tags
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.tagger import NativeTagger
+from hanlattice.engines.second_model import SecondModel
 from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels import library
@@ -187,6 +190,61 @@ def test_edits_of_the_lexicon_reach_both_models() -> None:
     other.add(word, "ORG")
     with ner.using(lexicon=other):
         assert (word, "ORG") in [(e.text, e.label) for e in ner(text).entities]
+
+
+def test_words_of_the_second_model_follow_from_those_of_flat() -> None:
+    """Whatever the edits in between: as if all edits had been made at once, on a fresh model."""
+    folder = ModelFolder.open()
+    live = folder.read_by(hanlattice.load(engine="native").engine).lexicon
+    loaded = live.copy()
+    second = SecondModel("lite", folder, live)
+    draw = Random(0)
+    # Words of both models with the same and with other labels, of one model only, and of none.
+    words = ["北京", "习近平", "新华社", "应当", "世界杯", "隆鑫茶舍", "甲乙丙丁", "新闻联播", "没有"]
+    only_second = next(e.text for e in hanlattice.load("lite").lexicon.entries() if live.id(e.text) is None)
+    words.append(only_second)
+    known = [live]
+    for step in range(60):
+        lexicon = draw.choice(known)
+        for _ in range(draw.randint(1, 3)):
+            word = draw.choice(words)
+            if draw.random() < 0.4:
+                lexicon.remove(word)
+            else:
+                lexicon.add(word, draw.choice([None, "PER", "LOC", "ORG"]))
+        if step % 20 == 7:
+            known.append(lexicon.copy())
+        if step % 20 == 13:
+            lexicon.update([f"词{n}号{step}" for n in range(2000)])  # a layer of its own
+        found = second._lexicon_of(lexicon)
+        fresh = SecondModel("lite", folder, loaded)._lexicon_of(lexicon)
+        for word in [*words, "词5号13"]:
+            ids = found.id(word), fresh.id(word)
+            labels = [
+                one.label(i) if i is not None else "absent" for one, i in zip((found, fresh), ids, strict=True)
+            ]
+            assert labels[0] == labels[1], (step, word)
+    other = hanlattice.Lexicon(["甲乙"])
+    assert second._lexicon_of(other) is other
+
+
+def test_an_edit_after_many_costs_little() -> None:
+    """Only the edits since the last call reach the second model."""
+    folder = ModelFolder.open()
+    live = hanlattice.load(engine="native").lexicon
+    second = SecondModel("lite", folder, live)
+    live.update([f"词语{n}号" for n in range(100_000)])
+    start = time.process_time()
+    second._lexicon_of(live)
+    many = time.process_time() - start
+    start = time.process_time()
+    for n in range(5):
+        live.add(f"新词{n}")
+        second._lexicon_of(live)
+        own = live.copy()
+        own.add(f"请求{n}", "PER")
+        assert second._lexicon_of(own).id(f"请求{n}") is not None
+    assert time.process_time() - start < many / 3
 
 
 def test_other_conventions_and_lattices_are_those_of_flat(ner: NER, first: NER) -> None:

@@ -5,7 +5,7 @@ Both models match the words of their own lexicons; edits by the user reach both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from hanlattice.engines.linear.tagger import LinearTagger
@@ -40,8 +40,8 @@ class SecondModel:
         self.tagger = LinearTagger.open(own)
         _refuse_misfit(own, folder)
         self._ner = own.read_by(self.tagger)
-        self._start = lexicon.copy()
-        self._edited: WeakKeyDictionary[Lexicon, tuple[object, Lexicon]] = WeakKeyDictionary()
+        self._loaded = _Followed(lexicon.copy(), lexicon.state, self._ner.lexicon)
+        self._followed: WeakKeyDictionary[Lexicon, _Followed] = WeakKeyDictionary()
 
     def read(self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None) -> Sentences:
         """Convert texts to the ids of the second model.
@@ -57,25 +57,59 @@ class SecondModel:
     def _lexicon_of(self, lexicon: Lexicon) -> Lexicon:
         """The lexicon that the second model matches: its own with the user's edits.
 
-        A lexicon that is no edited copy of the accurate model's is matched as it is.
+        Only the edits since the last call are made, or those since the known lexicon that this one is a copy of. A
+        lexicon that is no edited copy of the accurate model's is matched as it is.
         """
-        state = lexicon.state
-        if lexicon in self._edited and self._edited[lexicon][0] is state:
-            return self._edited[lexicon][1]
-        edits = lexicon.edits_since(self._start)
-        found = lexicon
-        if edits is not None:
+        state, known = lexicon.state, self._followed.get(lexicon)
+        if known is None or known.state is not state:
+            known = _Followed(lexicon.copy(), state, self._edited(lexicon, known))
+            self._followed[lexicon] = known
+        return known.own
+
+    def _edited(self, lexicon: Lexicon, known: _Followed | None) -> Lexicon:
+        others = sorted(self._followed.values(), key=lambda one: -len(one.copy))
+        for one in (*([] if known is None else [known]), *others, self._loaded):
+            edits = lexicon.edits_since(one.copy)
+            if edits is None:
+                continue
             added, removed = edits
-            found = self._ner.lexicon
-            if added or removed:
-                found = found.copy()
-                # The edits were checked when they were made.
-                found.rewrite = found.known_labels = found.longest = None
-                found.update(added)
-                for word in removed:
-                    found.remove(word)
-        self._edited[lexicon] = (state, found)
-        return found
+            if not (added or removed):
+                return one.own
+            own = one.own.copy()
+            # The edits were checked when they were made.
+            own.rewrite = own.known_labels = own.longest = None
+            own.update(added)
+            for word in removed:
+                own.remove(word)
+            if one is not self._loaded:
+                self._restore([(text, label) for text, label, _ in added] + [(text, None) for text in removed], own)
+            return own
+        return lexicon
+
+    def _restore(self, edited: Sequence[tuple[str, str | None]], own: Lexicon) -> None:
+        """Undo edits after which a word is in the accurate model's lexicon as it was when that was loaded.
+
+        So the words of the second model follow from those of the accurate one, whatever the edits in between.
+        """
+        loaded, first = self._loaded.copy, self._loaded.own
+        for word, label in edited:
+            n = loaded.id(word)
+            is_there = own.id(word) is not None
+            if (n is None) == is_there or (n is not None and loaded.label(n) != label):
+                continue
+            m = first.id(word)
+            if m is None:
+                own.remove(word)
+            else:
+                own.add(word, first.label(m))
+
+
+class _Followed(NamedTuple):
+    """A lexicon of the accurate model in one of its states, and that of the second model with the same edits."""
+
+    copy: Lexicon
+    state: object
+    own: Lexicon
 
 
 def _refuse_misfit(second: ModelFolder, accurate: ModelFolder) -> None:

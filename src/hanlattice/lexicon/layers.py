@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import takewhile
+from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -81,16 +84,16 @@ class Snapshot:
         return self.id_count if self.present is None else int(np.count_nonzero(self.present))
 
     def begins_with(self, other: Snapshot) -> bool:
-        """Whether the first layer has the words of another snapshot's, and labels have the same numbers."""
-        if not other.layers:
-            return True
-        if not self.layers or self.labels[: len(other.labels)] != other.labels:
+        """Whether the ids of another snapshot have the same words here, and its labels the same numbers."""
+        if self.id_count < other.id_count or self.labels[: len(other.labels)] != other.labels:
             return False
-        own, first = self.layers[0].words, other.layers[0].words
-        return own is first or (
-            len(own) >= len(first)
-            and np.array_equal(own.offsets[: len(first) + 1], first.offsets)
-            and np.array_equal(own.codes[: first.offsets[-1]], first.codes)
+        pairs = zip(self.layers, other.layers, strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0].words is pair[1].words, pairs))
+        if shared == len(other.layers):
+            return True
+        own, first = (reduce(add, (layer.words for layer in x.layers[shared:])) for x in (self, other))
+        return np.array_equal(own.offsets[: len(first) + 1], first.offsets) and np.array_equal(
+            own.codes[: first.offsets[-1]], first.codes
         )
 
     def text(self, word: int) -> str:

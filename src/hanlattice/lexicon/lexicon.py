@@ -170,15 +170,14 @@ class Lexicon:
         """An object that is replaced by another one when the lexicon is edited."""
         return self._snapshot()
 
-    def edits_since(self, start: Lexicon) -> tuple[list[Entry], list[str]] | None:
+    def edits_since(self, start: Lexicon) -> tuple[list[Word], list[str]] | None:
         """The words that were added or got another label since ``start``, and those that were removed.
 
-        None if this lexicon is not an edited copy of ``start``, whose words have to be in one layer, as after
-        loading.
+        None if this lexicon is not an edited copy of ``start``.
         """
         now, then = self._snapshot(), start._snapshot()
         n = then.id_count
-        if now.id_count < n or len(then.layers) > 1 or not now.begins_with(then):
+        if not now.begins_with(then):
             return None
         words, before = np.arange(now.id_count), np.arange(n)
         present = np.ones(len(words), np.bool_) if now.present is None else now.present
@@ -186,7 +185,7 @@ class Lexicon:
         changed = present.copy()
         changed[:n] &= ~was_present | (now.label_ids[:n] != then.label_ids)
         removed = before[was_present & ~present[:n]]
-        added: list[Entry] = [(now.text(word), now.label(word), None) for word in words[changed].tolist()]
+        added = [Word(now.text(word), now.label(word), None) for word in words[changed].tolist()]
         return added, [now.text(word) for word in removed.tolist()]
 
     def match(self, text: str, min_length: int = 1) -> Matches:
