@@ -181,7 +181,10 @@ def killed(command: Command, delay: float, expected: dict[str, str]) -> bool:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)  # not yet waited for, so its number belongs to it
         ended(process)
-        was_complete = content(Path(name)) == expected
+        try:
+            was_complete = content(Path(name)) == expected
+        except AssertionError:  # killed before the record of digests was written again
+            was_complete = False
         status, errors = ended(started(command.again, output))
         if status and command.name == "train" and "checkpoint" in errors:
             # Killed before the first checkpoint, so there is nothing to resume.
