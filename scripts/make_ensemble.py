@@ -11,11 +11,15 @@ changes, and scripts/make_cascade.py after it. It reads the corpora some twenty 
 
 import argparse
 import os
+from itertools import chain
 from pathlib import Path
+from typing import cast
 
 import hanlattice
 from hanlattice import corpus
 from hanlattice.document import Document
+from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
+from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.evaluation.temperature import HIGHEST, LOWEST, PRECISION, confidences, minimum
 from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
@@ -23,17 +27,6 @@ from hanlattice.model.folder import ENSEMBLE, PACKAGED, ModelFolder
 from hanlattice.pipeline import NER
 
 WEIGHTS = [round(0.1 * n, 1) for n in range(1, 16)]
-
-
-def with_settings(model: str, second: str, weight: float, temperature: float, comments: list[str]) -> NER:
-    """Write the settings of an ensemble, and open it."""
-    folder = ModelFolder.open(model).path
-    name = second if second in PACKAGED else os.path.relpath(second, folder)
-    with atomic_write(folder / ENSEMBLE) as stream:
-        stream.writelines(f"# {line}\n" for line in comments)
-        stream.write(f'second = "{name}"\nweight = {weight!r}\ntemperature = {temperature!r}\n')
-    record(folder)
-    return hanlattice.load(model, engine="ensemble", threads=1)
 
 
 def f1(ner: NER, documents: list[Document]) -> float:
@@ -48,10 +41,14 @@ def main() -> None:
     parser.add_argument("--second", default="lite", help="name of a packaged linear tagger, or its folder")
     a = parser.parse_args()
     corpora = [list(corpus.read(path)) for path in a.held_out]
-    everything = [document for documents in corpora for document in documents]
+    folder = ModelFolder.open(a.model)
+    first, second = hanlattice.load(a.model, engine="native", threads=1), hanlattice.load(a.second)
+    name = a.second if a.second in PACKAGED else os.path.relpath(a.second, folder.path)
+    ner = Ensemble.open(folder, first.engine, settings=EnsembleSettings(name, 1.0, 1.0))
+    flat, linear = cast(NativeTagger, first.engine), cast(Ensemble, ner.engine).second
 
     def mean(weight: float) -> float:
-        ner = with_settings(a.model, a.second, weight, 1.0, [])
+        ner.engine = Ensemble(flat, linear, weight, 1.0)
         scores = [f1(ner, documents) for documents in corpora]
         print(f"weight {weight}: F1", *(f"{score:.2f}" for score in scores), flush=True)
         return sum(scores) / len(scores)
@@ -59,20 +56,22 @@ def main() -> None:
     weight = max(WEIGHTS, key=mean)
 
     def loss(power: float) -> float:
-        return confidences(with_settings(a.model, a.second, weight, 2**power, []), everything).loss
+        ner.engine = Ensemble(flat, linear, weight, 2**power)
+        return confidences(ner, list(chain.from_iterable(corpora))).loss
 
     temperature = round(2 ** minimum(loss, LOWEST, HIGHEST, PRECISION), 3)
-    models = [hanlattice.load(a.model, engine="native", threads=1), hanlattice.load(a.second)]
-    models.insert(0, with_settings(a.model, a.second, weight, temperature, []))
-    comments = ["Written by scripts/make_ensemble.py."]
+    lines = ["# Written by scripts/make_ensemble.py."]
     for path, documents in zip(a.held_out, corpora, strict=True):
-        both, first, second = (f1(ner, documents) for ner in models)
-        comments.append(
-            f"F1 on {len(documents):,} documents of {path.name}: ensemble {both:.2f}, FLAT {first:.2f}, linear"
-            f" tagger {second:.2f}."
+        scores = ", ".join(
+            f"{title} {f1(model, documents):.2f}"
+            for title, model in (("ensemble", ner), ("FLAT", first), ("linear tagger", second))
         )
-    with_settings(a.model, a.second, weight, temperature, comments)
-    print((ModelFolder.open(a.model).path / ENSEMBLE).read_text(encoding="utf-8"), end="")
+        lines.append(f"# F1 on {len(documents):,} documents of {path.name}: {scores}.")
+    lines += [f'second = "{name}"', f"weight = {weight!r}", f"temperature = {temperature!r}"]
+    with atomic_write(folder.path / ENSEMBLE) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+    record(folder.path)
+    print(*lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -296,10 +296,10 @@ def test_automatic_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ("content", "message"),
     [
         ("weight = 0.4\ntemperature = 1.0", "needs second, the name of a model"),
-        ('second = "lite"\nweight = 0.0\ntemperature = 1.0', "numbers above"),
+        ('second = "lite"\nweight = 0.0\ntemperature = 1.0', "above 0.0"),
         ('second = "lite"\nweight = 0.4\ntemperature = 1001.0', "at most 1000"),
-        ('second = "lite"\nweight = nan\ntemperature = 1.0', "numbers above"),
-        ('second = "lite"\nweight = true\ntemperature = 1.0', "numbers above"),
+        ('second = "lite"\nweight = nan\ntemperature = 1.0', "above 0.0"),
+        ('second = "lite"\nweight = true\ntemperature = 1.0', "above 0.0"),
         ("second =", "not TOML"),
         ('second = "../nothing"\nweight = 0.4\ntemperature = 1.0', "no such folder"),
     ],

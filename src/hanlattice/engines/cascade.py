@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hanlattice.config.files import read_toml
 from hanlattice.engines.linear.tagger import LinearTagger
-from hanlattice.engines.second_model import SecondModel
-from hanlattice.errors import ConfigError, EngineError, ModelError
+from hanlattice.engines.second_model import SecondModel, read_settings
+from hanlattice.errors import ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import CASCADE, ModelFolder
@@ -48,19 +47,12 @@ class CascadeSettings:
             EngineError: the folder has no such file.
             ModelError: the file is broken.
         """
-        path = folder.path / CASCADE
-        if not path.is_file():
-            raise EngineError(
-                f"{folder.path} has no {CASCADE}, which names the fast model of a cascade; write one with"
-                " scripts/make_cascade.py, or use another engine"
-            )
-        try:
-            found = read_toml(path)
-        except ConfigError as error:
-            raise ModelError(str(error)) from None
+        found = read_settings(folder, CASCADE)
         fast, threshold = found.get("fast"), found.get("threshold")
         if not isinstance(fast, str) or not isinstance(threshold, float) or not 0 <= threshold <= 1:
-            raise ModelError(f"{path}: needs fast, the name of a model, and threshold, a number from 0.0 to 1.0")
+            raise ModelError(
+                f"{folder.path / CASCADE}: needs fast, the name of a model, and threshold, a number from 0.0 to 1.0"
+            )
         return cls(fast, threshold)
 
 

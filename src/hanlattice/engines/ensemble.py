@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
-from hanlattice.config.files import read_toml
 from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.engines.linear.tables import GROUPS, columns_of_tags
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.tagger import NativeTagger
-from hanlattice.engines.second_model import SecondModel
-from hanlattice.errors import ConfigError, EngineError, ModelError
+from hanlattice.engines.second_model import SecondModel, read_settings
+from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import ENSEMBLE, ModelFolder
@@ -57,21 +56,12 @@ class EnsembleSettings:
             EngineError: the folder has no such file.
             ModelError: the file is broken.
         """
-        path = folder.path / ENSEMBLE
-        if not path.is_file():
-            raise EngineError(
-                f"{folder.path} has no {ENSEMBLE}, which names the second model of an ensemble; write one with"
-                " scripts/make_ensemble.py, or use another engine"
-            )
-        try:
-            found = read_toml(path)
-        except ConfigError as error:
-            raise ModelError(str(error)) from None
+        found = read_settings(folder, ENSEMBLE)
         second, weight, temperature = (found.get(name) for name in ("second", "weight", "temperature"))
         if not (isinstance(second, str) and _is_positive(weight) and _is_positive(temperature)):
             raise ModelError(
-                f"{path}: needs second, the name of a model, and weight and temperature, numbers above 0.0 and at"
-                f" most {LARGEST}"
+                f"{folder.path / ENSEMBLE}: needs second, the name of a model, and weight and temperature, numbers"
+                f" above 0.0 and at most {LARGEST}"
             )
         return cls(second, weight, temperature)
 
@@ -148,15 +138,23 @@ class Ensemble:
         self._chain = ChainKernel(rules, TagScores(*sums))
 
     @classmethod
-    def open(cls, folder: ModelFolder, first: Engine, convention: str = "") -> NER:
+    def open(
+        cls, folder: ModelFolder, first: Engine, convention: str = "", settings: EnsembleSettings | None = None
+    ) -> NER:
         """The pipeline of an ensemble: the model of a folder, run by ``first``, and its second model.
+
+        Args:
+            folder: the folder of the first model.
+            first: runs it.
+            convention: the annotation convention; empty for the default one.
+            settings: instead of those in the folder.
 
         Raises:
             EngineError: the folder names no second model, or its model is not a FLAT with the tags of a linear
                 tagger.
             ModelError: the second model is missing or broken, or does not fit.
         """
-        settings = EnsembleSettings.of(folder)
+        settings = settings or EnsembleSettings.of(folder)
         if not isinstance(first, NativeTagger):
             raise EngineError(f"{folder.path} has no FLAT, to which a second model could be added")
         ner = folder.read_by(first, convention)

@@ -5,11 +5,12 @@ Both models match the words of their own lexicons; edits by the user reach both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from hanlattice.config.files import read_toml
 from hanlattice.engines.linear.tagger import LinearTagger
-from hanlattice.errors import ModelError
+from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import PACKAGED, ModelFolder
 
@@ -17,6 +18,26 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from hanlattice.inputs.encoded import Sentences
+
+
+def read_settings(folder: ModelFolder, name: str) -> dict[str, Any]:
+    """The contents of ``cascade.toml`` or ``ensemble.toml``, which name a second model.
+
+    Raises:
+        EngineError: the folder has no such file.
+        ModelError: the file is not TOML.
+    """
+    path = folder.path / name
+    if not path.is_file():
+        script = f"scripts/make_{path.stem}.py"
+        raise EngineError(
+            f"{folder.path} has no {name}, which names a second model; write one with {script}, or use another"
+            " engine"
+        )
+    try:
+        return read_toml(path)
+    except ConfigError as error:
+        raise ModelError(str(error)) from None
 
 
 class SecondModel:
@@ -68,7 +89,7 @@ class SecondModel:
 
     def _edited(self, lexicon: Lexicon, known: _Followed | None) -> Lexicon:
         others = sorted(self._followed.values(), key=lambda one: -len(one.copy))
-        for one in (*([] if known is None else [known]), *others, self._loaded):
+        for one in filter(None, (known, *others, self._loaded)):
             edits = lexicon.edits_since(one.copy)
             if edits is None:
                 continue
