@@ -25,11 +25,11 @@ RANGES = {
 }
 
 
-# Training techniques of neural taggers, by table.
-TECHNIQUES = {
+# Settings of the training of neural taggers that a linear tagger lacks, by table.
+NEURAL = {
     "training": ("fgm", "r_drop", "dropout_samples", "curriculum"),
     "data": ("joined", "replaced_names", "from_epoch"),
-    "auxiliary": ("from_epoch",),
+    "auxiliary": ("weight", "from_epoch", "epochs"),
 }
 
 
@@ -83,7 +83,7 @@ def linear_settings(config: Config) -> LinearSettings | None:
                 "the encoder 'linear' learns one annotation convention; set"
                 f" {where}.same_convention = true, or remove {where}"
             )
-    _refuse_techniques(config)
+    _refuse_neural(config)
     if config.training.start:
         raise ConfigError("a linear tagger is trained from scratch; remove training.start")
     found: dict[str, Any] = {}
@@ -95,14 +95,14 @@ def linear_settings(config: Config) -> LinearSettings | None:
     return LinearSettings(**found)
 
 
-def _refuse_techniques(config: Config) -> None:
+def _refuse_neural(config: Config) -> None:
     """
     Raises:
-        ConfigError: the settings name a training technique that linear taggers do not have.
+        ConfigError: a setting has an effect on neural taggers alone.
     """
     tables = [("training", config.training, TrainingConfig()), ("data", config.data, DataConfig())]
     tables += [(f"auxiliary.{name}", given, AuxiliaryConfig()) for name, given in config.auxiliary.items()]
     for table, given, default in tables:
-        for key in TECHNIQUES[table.partition(".")[0]]:
+        for key in NEURAL[table.partition(".")[0]]:
             if getattr(given, key) != getattr(default, key):
                 raise ConfigError(f"the encoder 'linear' has no {table}.{key}; remove this setting")

@@ -239,9 +239,12 @@ class TestOrder:
         ({"data": {"joined": 0.1}}, "data.joined"),
         ({"data": {"replaced_names": 0.1}}, "data.replaced_names"),
         ({"data": {"from_epoch": 2}}, "data.from_epoch"),
-        (
-            {"auxiliary": {"more": {"corpus": "a", "same_convention": True, "from_epoch": 2}}},
-            "auxiliary.more.from_epoch",
+        *(
+            (
+                {"auxiliary": {"more": {"corpus": "a", "same_convention": True, name: value}}},
+                f"auxiliary.more.{name}",
+            )
+            for name, value in {"weight": 0.5, "from_epoch": 2, "epochs": 3}.items()
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
