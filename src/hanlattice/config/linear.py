@@ -83,7 +83,6 @@ def linear_settings(config: Config) -> LinearSettings | None:
                 "the encoder 'linear' learns one annotation convention; set"
                 f" {where}.same_convention = true, or remove {where}"
             )
-    _refuse_neural(config)
     if config.training.start:
         raise ConfigError("a linear tagger is trained from scratch; remove training.start")
     found: dict[str, Any] = {}
@@ -95,8 +94,9 @@ def linear_settings(config: Config) -> LinearSettings | None:
     return LinearSettings(**found)
 
 
-def _refuse_neural(config: Config) -> None:
-    """
+def refuse_neural(config: Config) -> None:
+    """Check settings of training alone: a model whose ``config.toml`` has them can still be read.
+
     Raises:
         ConfigError: a setting has an effect on neural taggers alone.
     """

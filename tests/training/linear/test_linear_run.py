@@ -1,5 +1,6 @@
 """Training a linear tagger: the folder it leaves, the effect of its settings, and errors of one line."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import hanlattice
 import tiny
 from hanlattice import api, corpus
 from hanlattice.cli import main
-from hanlattice.config.files import load_config
+from hanlattice.config.files import load_config, save_config
 from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
@@ -23,7 +24,8 @@ from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels import library
 from hanlattice.lexicon import Lexicon
-from hanlattice.model.digests import faults
+from hanlattice.model.digests import faults, record
+from hanlattice.model.folder import CONFIG
 from hanlattice.spans import Span
 from hanlattice.training.linear.learner import Corpus, LinearLearner
 from hanlattice.training.linear.run import train_linear
@@ -240,6 +242,16 @@ def test_auxiliary_corpora_of_the_same_convention_are_learnt(tmp_path: Path) -> 
     corpus.write([Document(text, (Entity("铁岭", "GPE", 1, 3),))] * 4, tmp_path / "more.jsonl", "jsonl")
     with pytest.raises(ConfigError, match=r"labels GPE, which data[.]train lacks"):
         train_linear(settings(auxiliary=more), tmp_path / "other")
+
+
+def test_a_model_whose_settings_would_be_refused_in_training_is_loaded(trained: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "old"
+    shutil.copytree(trained, folder)
+    more = {"more": {"corpus": "more.jsonl", "same_convention": True, "weight": 0.5}}
+    save_config(load_config(folder / CONFIG).with_settings({"auxiliary": more}), folder / CONFIG)
+    record(folder)
+    text = "我在北京工作"
+    assert hanlattice.load(folder)(text) == hanlattice.load(trained)(text)
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

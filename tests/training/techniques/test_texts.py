@@ -249,10 +249,13 @@ class TestOrder:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_linear_taggers_refuse_what_they_do_not_have(settings: dict[str, Any], named: str) -> None:
+def test_linear_taggers_refuse_what_they_do_not_have(settings: dict[str, Any], named: str, tmp_path: Path) -> None:
     from hanlattice.config.linear import linear_settings
+    from hanlattice.training.linear.run import train_linear
 
     linear = Config().with_settings({"embedding": {"name": "ngrams"}, "encoder": {"name": "linear"}})
-    assert linear_settings(linear) is not None
+    linear = linear.with_settings(settings)
+    assert linear_settings(linear) is not None, "a model that has the setting is read"
     with pytest.raises(ConfigError, match=f"the encoder 'linear' has no {named}; remove this setting"):
-        linear_settings(linear.with_settings(settings))
+        train_linear(linear, tmp_path / "model")
+    assert not (tmp_path / "model").exists()

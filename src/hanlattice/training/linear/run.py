@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hanlattice.config.linear import LinearSettings, linear_settings
+from hanlattice.config.linear import LinearSettings, linear_settings, refuse_neural
 from hanlattice.config.settings import Config
 from hanlattice.document import Document
 from hanlattice.engines.linear.folder import save_linear
@@ -54,6 +54,7 @@ def train_linear(config: Config, output: str | Path, *, watcher: Watcher | None 
     settings, output, watcher = linear_settings(config), Path(output), watcher or Silent()
     if settings is None:
         raise ConfigError(f"the encoder {config.encoder.name!r} is not trained by train_linear")
+    refuse_neural(config)
     needed()
     _refuse_used(output)
     start = time.monotonic()
