@@ -6,6 +6,8 @@ Documents that share 13 consecutive characters with a held-out text are left out
 ``$HANLATTICE_DATA/held_out.py`` decides this with hashes. A fixed part of the corpus ``wild``, chosen by a hash of
 each text, is written to ``aside.jsonl``. It is used for calibration and robustness tests, and no model is trained
 on it. ``names.jsonl`` has the names of all corpora with the six labels of ``wild``, for the gazetteer only.
+``annotated.jsonl`` has the sentences of raw text and of these corpora that annotations/open.tsv annotates with the
+six labels.
 
 Corpora named by ``--without`` are left out, and so are texts of ``wild`` that are also in one of them. A model made
 without a corpus shows what fine-tuning on that corpus brings.
@@ -14,16 +16,19 @@ without a corpus shows what fine-tuning on that corpus brings.
 import argparse
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import annotations
 from hanlattice import corpus
 from hanlattice.document import Document
-from hanlattice.training.held_out import load_held_out
+from hanlattice.training.distillation import raw_sentences
+from hanlattice.training.held_out import IsHeldOut, load_held_out
 from tag_words import tagged
 
 ASIDE = 108  # in a thousand documents of wild
+ANNOTATED_CHARACTERS = 900_000  # of each file of raw text, from which the annotated sentences were chosen
 
 SOURCES = {
     "msra": "msra/train_data",
@@ -67,6 +72,31 @@ def relabelled(documents: Iterable[Document], labels: Mapping[str, str]) -> Iter
         yield replace(d, entities=entities, id=None)
 
 
+def annotated(
+    rawtext: Path, corpora: Mapping[str, Iterable[Document]], left_out: Container[str], is_held_out: IsHeldOut
+) -> Iterator[Document]:
+    """The sentences that annotations/open.tsv annotates.
+
+    Args:
+        rawtext: folder of the raw text
+        corpora: the corpora of ``SOURCES``
+        left_out: sources that are not used
+        is_held_out: whether a sentence of raw text is left out
+
+    Raises:
+        DataError: a sentence is not in its source.
+    """
+    for source, wanted in annotations.read().items():
+        if source in left_out:
+            continue
+        texts = (
+            (d.text for d in corpora[source])
+            if source in corpora
+            else raw_sentences([rawtext / source], ANNOTATED_CHARACTERS, is_held_out)
+        )
+        yield from annotations.annotated(texts, wanted, source)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
@@ -96,6 +126,7 @@ def main() -> None:
     kept["names"] = [
         d for name, labels in SIX_LABELS.items() if name in kept for d in relabelled(kept[name], labels)
     ]
+    kept["annotated"] = list(annotated(data / "rawtext", kept, arguments.without, is_held_out))
     for name, documents in kept.items():
         plain = (replace(d, meta={k: v for k, v in d.meta.items() if k == "genre"}) for d in documents)
         corpus.write(plain, output / f"{name}.jsonl", "jsonl")
