@@ -2,10 +2,11 @@
 
     HANLATTICE_DATA=… python scripts/make_lite_model.py [--work runs/default] [--calibrate-only]
 
-``HANLATTICE_DATA`` is the folder that scripts/make_default_model.py describes. Its steps that prepare
-corpora, gazetteer and silver annotations run first, unless their results are in the working folder. The settings
-are those of papers/linear/open.toml. ``--calibrate-only`` keeps the weights that are there, and fits the
-temperature of their scores again, which takes a minute.
+``HANLATTICE_DATA`` is the folder that scripts/make_default_model.py describes; run that script first. A first model
+learns from the annotated corpora and the silver annotations of the packaged model. An ensemble of the packaged
+model and this first model annotates more raw text, from which the lite model learns. The settings are those of
+papers/linear/open.toml. ``--calibrate-only`` keeps the weights that are there, and fits the temperature of their
+scores again, which takes a minute.
 """
 
 import argparse
@@ -20,14 +21,23 @@ from hanlattice import corpus
 from hanlattice.api import run_training
 from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config
+from hanlattice.config.settings import Config
+from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
 from hanlattice.evaluation.temperature import calibrate, confidences
 from hanlattice.files import atomic_write
+from hanlattice.kernels.library import supports_int8
 from hanlattice.model.digests import record
-from hanlattice.model.folder import CARD, CONFIG, LEXICON, LITE, VOCABULARY, WEIGHTS
-from make_default_model import FOR_TEMPERATURE, about_calibration, output_of, prepare
+from hanlattice.model.folder import CARD, CONFIG, DEFAULT, LEXICON, LITE, VOCABULARY, WEIGHTS, ModelFolder
+from hanlattice.pipeline import NER
+from hanlattice.training.distillation import annotate, raw_sentences
+from hanlattice.training.held_out import load_held_out
+from make_default_model import FOR_TEMPERATURE, about_calibration, count_documents, output_of, prepare
 
 SETTINGS = Path(hanlattice.__file__).parent / "papers" / "linear" / "open.toml"
-NEEDED = ("open.jsonl", "silver.jsonl", "gazetteer.txt")
+CHARACTERS = 3_000_000  # of each file of raw text, read by the ensemble
+LITE_WEIGHT = 0.4  # of the first model in this ensemble
+LEAST_SCORE = 0.5  # sentences with a less certain entity are left out
+NEEDED = ("open.jsonl", "annotated.jsonl", "silver.jsonl", "gazetteer.txt")
 
 CARD_TEXT = """# The packaged lite model: named entities in contemporary Chinese text, fast
 
@@ -37,9 +47,10 @@ It is much faster than the packaged model and finds fewer entities.
 
 ## Data
 
-- `wild`, the sentences of 2012 to 2026 in ten genres that the packaged model was trained on. **They were annotated
-  by large language models** with a written guideline, not by people.
-- {n_silver:,} sentences of raw text, annotated by a vote of three models (`scripts/silver.py`).
+- `wild`, the sentences of 2012 to 2026 in ten genres that the packaged model was trained on, and {n_annotated:,}
+  sentences of raw text and of other corpora (`annotations/` in the repository). **They were annotated by large
+  language models** with a written guideline, not by people.
+- {n_silver:,} sentences of raw text, annotated by an ensemble of the packaged model and a first lite model.
 - Documents that share 13 consecutive characters with a dev or test text of any corpus were left out.
 - Lexicon: {n_words:,} words with a label
   ({kinds}):
@@ -66,6 +77,35 @@ Micro precision, recall and F1 in percent over exact spans and labels, printed b
 
 The settings are in `config.toml` in this folder.
 """
+
+
+def trained(config: Config, output: Path) -> Path:
+    """Train a linear tagger, unless it exists, and return its folder."""
+    if not (output / CARD).exists():
+        run_training(config, output, watcher=TrainingLines(config.training.epochs))
+    return output
+
+
+def teacher(lite: Path) -> NER:
+    """The ensemble of the packaged model and a lite model."""
+    folder = ModelFolder.open(DEFAULT)
+    flat = hanlattice.load(DEFAULT, engine="native", int8=supports_int8())
+    second = os.path.relpath(lite, folder.path)
+    return Ensemble.open(folder, flat.engine, settings=EnsembleSettings(second, LITE_WEIGHT, 1.0))
+
+
+def distilled(work: Path, corpora: Path) -> Path:
+    """Train the lite model from the annotations of an ensemble, and return its folder."""
+    config = load_config(SETTINGS)
+    if not (corpora / "lite.jsonl").exists():
+        silver = {"corpus": str(corpora / "silver.jsonl"), "share": 1.0}
+        first = trained(config.with_settings({"auxiliary": {"silver": silver}}), work / "lite-first")
+        data = Path(os.environ["HANLATTICE_DATA"])
+        texts = raw_sentences(
+            sorted((data / "rawtext").glob("*.xz")), CHARACTERS, load_held_out(data / "held_out.py")
+        )
+        print(annotate([teacher(first)], texts, corpora / "lite.jsonl", min_score=LEAST_SCORE), flush=True)
+    return trained(config, work / "lite")
 
 
 def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
@@ -99,11 +139,10 @@ def card(folder: Path, corpora: Path, scores: str, calibration: str) -> str:
     """
     ner = hanlattice.load(folder)
     labels = Counter(entry.label for entry in ner.lexicon.entries() if entry.label)
-    with (corpora / "silver.jsonl").open("rb") as lines:
-        n_silver = sum(1 for _ in lines)
     return CARD_TEXT.format(
         labels=", ".join(ner.labels),
-        n_silver=n_silver,
+        n_annotated=count_documents(corpora / "annotated.jsonl"),
+        n_silver=count_documents(corpora / "lite.jsonl"),
         n_words=labels.total(),
         kinds=", ".join(f"{n:,} {label}" for label, n in sorted(labels.items())),
         scores=scores,
@@ -122,10 +161,7 @@ def main() -> None:
     if not all((corpora / name).exists() for name in NEEDED):
         corpora = prepare(work)
     os.environ["OPEN_CORPORA"] = str(corpora)
-    run = output if a.calibrate_only else work / "lite"
-    if not (run / CARD).exists():
-        config = load_config(SETTINGS)
-        run_training(config, run, watcher=TrainingLines(config.training.epochs))
+    run = output if a.calibrate_only else distilled(work, corpora)
     output.mkdir(parents=True, exist_ok=True)
     made, calibration = calibrated(work, run, corpora)
     for name in (CONFIG, LEXICON, VOCABULARY, WEIGHTS):

@@ -274,6 +274,26 @@ def train(
     return run_training(base.with_settings(settings or {}), output, resume=resume, watcher=watcher)
 
 
+def check_training(config: Config, output: str | Path) -> None:
+    """Check the settings and the folder of a new run before anything is read.
+
+    Raises:
+        ConfigError: a setting does not fit, or the folder already holds a run.
+        EngineError: the model needs torch, which is not installed, or the kernels, which are not compiled.
+    """
+    if linear_settings(config) is not None:
+        from hanlattice.training.linear.run import check_linear
+
+        check_linear(config, Path(output))
+        return
+    need_torch("training")
+    from hanlattice.build import check
+    from hanlattice.training.resume import check_output
+
+    check_output(Path(output), config, resume=False)
+    check(config)
+
+
 def run_training(
     config: Config, output: str | Path, *, resume: bool = False, watcher: "Watcher | None" = None
 ) -> "Run":

@@ -177,3 +177,30 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (tmp_path / "teacher.jsonl").read_bytes() == before
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("student", "again")]
     assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "already holds a run"),
+        (["--paper", "flat/weibo"], "already holds a run"),
+        (["--output", "{new}", "--decoder.name", "biaffine"], "decoder"),
+        (["--output", "{new}", "--paper", "flat/weibo", "--encoder.name", "flatter"], "flatter"),
+    ],
+)
+def test_settings_are_checked_before_teachers_are_opened(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Annotating takes long: what the student would refuse is refused before it. There is no teacher here."""
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "config.toml").write_text("")
+    (tmp_path / "raw.txt").write_text("他在北京工作。", encoding="utf-8")
+    options = [option.format(new=tmp_path / "new") for option in options]
+    if "--output" not in options:
+        options += ["--output", str(tmp_path / "used")]
+    with pytest.raises(SystemExit) as ended:
+        main(["distill", str(tmp_path / "raw.txt"), "--teacher", str(tmp_path / "none"), *options])
+    assert ended.value.code == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert str(tmp_path / "none") not in error

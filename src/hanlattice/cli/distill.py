@@ -68,7 +68,7 @@ def distill(
     annotated; if the training after that stops, the same command uses this file again. Any setting of the student
     can be given as a dotted option, such as --training.epochs 10.
     """
-    from hanlattice.api import load, run_training
+    from hanlattice.api import check_training, load, run_training
     from hanlattice.cli.train import print_scores, progress
     from hanlattice.config.files import load_config
     from hanlattice.training import distillation
@@ -81,6 +81,7 @@ def distill(
         "lexicon": {"files": lexicon},
     }
     settings = distillation.with_annotated(base.with_settings(without_unset(named)), file)
+    check_training(settings, output)
     if file.exists():
         typer.echo(f"note: the sentences in {file} are used as they are", err=True)
     else:

@@ -51,12 +51,8 @@ def train_linear(config: Config, output: str | Path, *, watcher: Watcher | None 
         DataError: a corpus or lexicon cannot be read, or entities of a training corpus overlap.
         EngineError: the kernels are not compiled.
     """
-    settings, output, watcher = linear_settings(config), Path(output), watcher or Silent()
-    if settings is None:
-        raise ConfigError(f"the encoder {config.encoder.name!r} is not trained by train_linear")
-    refuse_neural(config)
-    needed()
-    _refuse_used(output)
+    output, watcher = Path(output), watcher or Silent()
+    settings = check_linear(config, output)
     start = time.monotonic()
     corpora = load_corpora(config)
     for documents in (corpora.train, *corpora.further.values()):
@@ -70,6 +66,22 @@ def train_linear(config: Config, output: str | Path, *, watcher: Watcher | None 
     text = card(config, ner, progress, dev, test)
     save_linear(output, best, data.vocabulary, data.lexicon, config, card=text)
     return Run(output, progress, dev, test)
+
+
+def check_linear(config: Config, output: Path) -> LinearSettings:
+    """Check the settings and the folder of a run before anything is read.
+
+    Raises:
+        ConfigError: a setting does not fit, or the folder already holds a run.
+        EngineError: the kernels are not compiled.
+    """
+    settings = linear_settings(config)
+    if settings is None:
+        raise ConfigError(f"the encoder {config.encoder.name!r} is not trained by train_linear")
+    refuse_neural(config)
+    needed()
+    _refuse_used(output)
+    return settings
 
 
 def _refuse_used(output: Path) -> None:
