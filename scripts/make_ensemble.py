@@ -3,7 +3,7 @@
     python scripts/make_ensemble.py HELD_OUT... [--model default] [--second lite]
 
 ``HELD_OUT`` are corpora that neither model was trained on. The weight is the one, of 0.1 to 1.5, with the largest
-mean of the F1 on them. Then the temperature is fitted to all of them, as ``hanlattice calibrate`` does. For the
+F1 on all their documents together. Then the temperature is fitted to them, as ``hanlattice calibrate`` does. For the
 packaged models these are ``temperature.jsonl`` in the working folder of make_default_model.py, a part of
 ``corpora/aside.jsonl``, and ``$HANLATTICE_DATA/labelled/wild/dev.jsonl``. Run it again when one of the two models
 changes, and scripts/make_cascade.py after it. It reads the corpora some twenty times.
@@ -47,17 +47,19 @@ def main() -> None:
     ner = Ensemble.open(folder, first.engine, settings=EnsembleSettings(name, 1.0, 1.0))
     flat, linear = cast(NativeTagger, first.engine), cast(Ensemble, ner.engine).second
 
-    def mean(weight: float) -> float:
-        ner.engine = Ensemble(flat, linear, weight, 1.0)
-        scores = [f1(ner, documents) for documents in corpora]
-        print(f"weight {weight}: F1", *(f"{score:.2f}" for score in scores), flush=True)
-        return sum(scores) / len(scores)
+    everything = list(chain.from_iterable(corpora))
 
-    weight = max(WEIGHTS, key=mean)
+    def score(weight: float) -> float:
+        ner.engine = Ensemble(flat, linear, weight, 1.0)
+        score = f1(ner, everything)
+        print(f"weight {weight}: F1 {score:.2f}", flush=True)
+        return score
+
+    weight = max(WEIGHTS, key=score)
 
     def loss(power: float) -> float:
         ner.engine = Ensemble(flat, linear, weight, 2**power)
-        return confidences(ner, list(chain.from_iterable(corpora))).loss
+        return confidences(ner, everything).loss
 
     temperature = round(2 ** minimum(loss, LOWEST, HIGHEST, PRECISION), 3)
     lines = ["# Written by scripts/make_ensemble.py."]
