@@ -3,8 +3,8 @@
     python scripts/make_ensemble.py HELD_OUT... [--model default] [--second lite]
 
 ``HELD_OUT`` are corpora that neither model was trained on. The weight is the one, of 0.1 to 1.5, with the largest
-F1 on all their documents together. Then the temperature is fitted to them, as ``hanlattice calibrate`` does. For the
-packaged models these are ``temperature.jsonl`` in the working folder of make_default_model.py, a part of
+F1 on all their documents together. Then the temperature is fitted to them, as ``hanlattice calibrate`` does. For
+the packaged models these are ``temperature.jsonl`` in the working folder of make_default_model.py, a part of
 ``corpora/aside.jsonl``, and ``$HANLATTICE_DATA/labelled/wild/dev.jsonl``. Run it again when one of the two models
 changes, and scripts/make_cascade.py after it. It reads the corpora some twenty times.
 """
