@@ -9,7 +9,8 @@ label, and if it is an entity in at least ``MIN_SHARE`` of its occurrences. A wo
 of its list unless the texts contradict it.
 
 ``--held-out`` is a Python file with a class ``HeldOut``. An instance of it, called with a text, returns whether the
-text is held out. Lines that are held out are not used. The output, ``word<TAB>label``, is a lexicon file.
+text is held out. Lines that are held out are not used, nor are those that share 13 consecutive characters with a
+corpus of ``--aside``. The output, ``word<TAB>label``, is a lexicon file.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.training.distillation import read_lines, sample
-from hanlattice.training.held_out import load_held_out
+from left_out import left_out
 
 MIN_COUNT, MIN_PURITY, MIN_SHARE = 3, 0.75, 0.45
 MIN_LISTED_SHARE = 0.2  # a listed word that is an entity in fewer of its occurrences loses its label
@@ -114,12 +115,13 @@ def main() -> None:
         "--characters", type=int, default=5_000_000, help="how many characters of each file the model reads"
     )
     parser.add_argument("--held-out", type=Path, help="Python file with a class HeldOut")
+    parser.add_argument("--aside", nargs="*", type=Path, default=[], help="corpora for evaluation")
     a = parser.parse_args()
 
     ner = hanlattice.load(a.model, engine="native", threads=1, int8=supports_int8())
     found = defaultdict[str, Counter[str]](Counter)
     text_batches: list[list[str]] = []
-    is_held_out = load_held_out(a.held_out) if a.held_out else lambda text: False
+    is_held_out = left_out(a.held_out, a.aside)
     for path in a.texts:
         for batch in batches(distinct_lines(path, a.characters, is_held_out)):
             count_predicted(ner, batch, found)

@@ -108,18 +108,19 @@ def gazetteer(output: Path, model_folder: Path, corpora: Path, characters: int) 
             *(sys.executable, "scripts/gazetteer.py", *sorted((data / "rawtext").glob("*.xz"))),
             *("--model", model_folder, "--corpus", corpora / "open.jsonl", corpora / "names.jsonl"),
             *("--list", *(f"{data}/lexicons/{name}" for name in LISTS)),
-            *("--held-out", data / "held_out.py", "--characters", str(characters), "--output", output),
+            *("--held-out", data / "held_out.py", "--aside", corpora / "aside.jsonl"),
+            *("--characters", str(characters), "--output", output),
         )
     return output
 
 
-def silver(output: Path, models: Sequence[Path]) -> None:
-    """Let models annotate sentences of raw text by vote."""
+def silver(output: Path, models: Sequence[Path], corpora: Path) -> None:
+    """Let models annotate sentences of raw text by vote; texts of ``aside.jsonl`` are left out."""
     data = Path(os.environ["HANLATTICE_DATA"])
     if not output.exists():
         run(
             *(sys.executable, "scripts/silver.py", *sorted((data / "rawtext").glob("*.xz")), "--models", *models),
-            *("--held-out", data / "held_out.py", "--output", output),
+            *("--held-out", data / "held_out.py", "--aside", corpora / "aside.jsonl", "--output", output),
         )
 
 
@@ -134,7 +135,7 @@ def prepare(work: Path, without: Sequence[str] = ()) -> Path:
     names = gazetteer(work / "names.txt", first, corpora, 4_000_000)
     second, third = teacher(work / "second", names, 0.0), teacher(work / "third", names, 0.25)
     gazetteer(corpora / "gazetteer.txt", second, corpora, 10_000_000)
-    silver(corpora / "silver.jsonl", [first, second, third])
+    silver(corpora / "silver.jsonl", [first, second, third], corpora)
     return corpora
 
 

@@ -30,7 +30,7 @@ from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, CONFIG, DEFAULT, LEXICON, LITE, VOCABULARY, WEIGHTS, ModelFolder
 from hanlattice.pipeline import NER
 from hanlattice.training.distillation import annotate, raw_sentences
-from hanlattice.training.held_out import load_held_out
+from left_out import left_out
 from make_default_model import FOR_TEMPERATURE, about_calibration, count_documents, output_of, prepare
 
 SETTINGS = Path(hanlattice.__file__).parent / "papers" / "linear" / "open.toml"
@@ -101,9 +101,8 @@ def distilled(work: Path, corpora: Path) -> Path:
         silver = {"corpus": str(corpora / "silver.jsonl"), "share": 1.0}
         first = trained(config.with_settings({"auxiliary": {"silver": silver}}), work / "lite-first")
         data = Path(os.environ["HANLATTICE_DATA"])
-        texts = raw_sentences(
-            sorted((data / "rawtext").glob("*.xz")), CHARACTERS, load_held_out(data / "held_out.py")
-        )
+        is_left_out = left_out(data / "held_out.py", [corpora / "aside.jsonl"])
+        texts = raw_sentences(sorted((data / "rawtext").glob("*.xz")), CHARACTERS, is_left_out)
         print(annotate([teacher(first)], texts, corpora / "lite.jsonl", min_score=LEAST_SCORE), flush=True)
     return trained(config, work / "lite")
 

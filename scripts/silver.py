@@ -4,7 +4,8 @@
 
 The models read ``--characters`` of each file. An entity is accepted if more than half of the models predict it with
 the same label. A sentence is kept if it has an accepted entity, and if at most ``--contested`` of its entities were
-predicted by some models but not by all. ``--held-out`` works as in scripts/gazetteer.py.
+predicted by some models but not by all. ``--held-out`` and ``--aside`` work as in
+scripts/gazetteer.py.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from hanlattice import corpus
 from hanlattice.document import Document, Entity
 from hanlattice.kernels.library import supports_int8
 from hanlattice.training.distillation import sentences_of, voted
-from hanlattice.training.held_out import load_held_out
+from left_out import left_out
 
 
 def annotated(texts: list[str], models: Sequence[hanlattice.NER], contested: int) -> Iterator[Document]:
@@ -38,10 +39,11 @@ def main() -> None:
     parser.add_argument("--characters", type=int, default=600_000, help="how many characters of each file are read")
     parser.add_argument("--contested", type=int, default=1, help="how many entities of a sentence may be contested")
     parser.add_argument("--held-out", type=Path, help="Python file with a class HeldOut")
+    parser.add_argument("--aside", nargs="*", type=Path, default=[], help="corpora for evaluation")
     a = parser.parse_args()
     int8 = supports_int8()
     models = [hanlattice.load(model, engine="native", threads=1, int8=int8) for model in a.models]
-    is_held_out = load_held_out(a.held_out) if a.held_out else lambda text: False
+    is_held_out = left_out(a.held_out, a.aside)
     kept: list[Document] = []
     for path in a.texts:
         for batch in batches(distinct_lines(path, a.characters, is_held_out)):

@@ -53,3 +53,22 @@ def test_the_gazetteer_reads_distinct_lines_spread_over_a_file(tmp_path: Path) -
     assert sampled[0] < 20
     assert sampled[-1] > 980
     assert max(b - a for a, b in pairwise(sampled)) < 40
+
+
+def test_texts_of_corpora_for_evaluation_are_left_out(tmp_path: Path) -> None:
+    from left_out import left_out
+
+    (tmp_path / "held_out.py").write_text(
+        "class HeldOut:\n    def __call__(self, text):\n        return text == '留出'\n", "utf-8"
+    )
+    document = "王小红昨天在南京长江大桥上散步。"
+    (tmp_path / "aside.txt").write_text(
+        "\n".join(f"{character}\tO" for character in document) + "\n\n短\tO\n", "utf-8"
+    )
+    is_left_out = left_out(tmp_path / "held_out.py", [tmp_path / "aside.txt"])
+    found = {
+        text: is_left_out(text) for text in ("留出", document[2:15] + "后", document[2:14] + "后", "短", "", "别的")
+    }
+    assert list(found.values()) == [True, True, False, True, False, False]
+    assert is_left_out("他说：" + document[:8] + " \n" + document[8:])
+    assert not left_out(None)(document)

@@ -1,0 +1,32 @@
+"""Texts that no step of the recipes reads: held-out texts, and texts that a corpus for evaluation shares."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from hanlattice import corpus
+from hanlattice.training.held_out import IsHeldOut, load_held_out
+
+LENGTH = 13  # characters that two texts share, without white space
+
+
+def runs(text: str) -> set[str]:
+    """All substrings of ``LENGTH`` characters, or the whole text if it is shorter; without white space."""
+    plain = re.sub(r"\s", "", text)
+    return {plain[i : i + LENGTH] for i in range(len(plain) - LENGTH + 1)} or {plain}
+
+
+def left_out(held_out: Path | None, aside: Iterable[Path] = ()) -> IsHeldOut:
+    """Whether a text is left out.
+
+    Args:
+        held_out: Python file with a class ``HeldOut``.
+        aside: corpora; a text that shares 13 consecutive characters with one of their documents is left out.
+
+    Raises:
+        ConfigError: see :func:`hanlattice.training.held_out.load_held_out`.
+        DataError: a corpus cannot be read.
+    """
+    is_held_out = load_held_out(held_out) if held_out else lambda text: False
+    shared = {run for path in aside for document in corpus.read(path) for run in runs(document.text)} - {""}
+    return lambda text: is_held_out(text) or not shared.isdisjoint(runs(text))
