@@ -1,5 +1,10 @@
-"""Texts that no step of the recipes reads: held-out texts, and texts that a corpus for evaluation shares."""
+"""Texts that no step of the recipes reads: held-out texts, and texts that a corpus for evaluation shares.
 
+`hanlattice pretrain --held-out` reads this file too: its class ``HeldOut`` finds the data by ``HANLATTICE_DATA``
+and the corpora by ``OPEN_CORPORA``.
+"""
+
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,3 +35,14 @@ def left_out(held_out: Path | None, aside: Iterable[Path] = ()) -> IsHeldOut:
     is_held_out = load_held_out(held_out) if held_out else lambda text: False
     shared = {run for path in aside for document in corpus.read(path) for run in runs(document.text)} - {""}
     return lambda text: is_held_out(text) or not shared.isdisjoint(runs(text))
+
+
+class HeldOut:
+    """Whether a text is held out, or shares text with ``aside.jsonl``, which chooses the packaged models."""
+
+    def __init__(self) -> None:
+        data, corpora = Path(os.environ["HANLATTICE_DATA"]), Path(os.environ["OPEN_CORPORA"])
+        self.left_out = left_out(data / "held_out.py", [corpora / "aside.jsonl"])
+
+    def __call__(self, text: str) -> bool:
+        return self.left_out(text)

@@ -10,7 +10,8 @@ import pytest
 import tiny
 from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.errors import DataError
-from hanlattice.inputs.reader import FIRST_ROW, MANY, Reader
+from hanlattice.inputs.characters import FIRST_ROW, MANY
+from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import END, UNKNOWN, Vocabulary, bigrams_of
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import ModelFolder

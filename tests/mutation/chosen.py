@@ -13,6 +13,7 @@ class Fault(NamedTuple):
 
 
 FLAT, CRF, READER = (f"tests/oracles/test_{name}.py" for name in ("flat", "linear_chain", "reader_oracle"))
+CHARACTERS = "tests/inputs/test_characters.py"
 LATTICE_LSTM = "tests/oracles/test_lattice_lstm.py"
 LATTICE_ROWS, LATTICE_FORWARD, LATTICE_GRADIENT = (
     f"layers/lattice_{name}.py" for name in ("rows", "forward", "gradient")
@@ -416,7 +417,10 @@ FAULTS = {
         "tests/text/test_text.py",
     ),
     "the last bigram of a text with the next text": Fault(
-        "inputs/reader.py", "codes[1:][is_character[:-1]]", "np.append(first[1:], np.uint32(0))", READER
+        "inputs/characters.py", "codes[1:][is_character[:-1]]", "np.append(first[1:], np.uint32(0))", CHARACTERS
+    ),
+    "kernels: lower case of a bigram only where both characters have one": Fault(
+        "kernels/characters.c", "lower == first && next == second", "lower == first || next == second", CHARACTERS
     ),
     "kernels: a word ends one character late": Fault(
         "kernels/trie.c",

@@ -17,7 +17,7 @@ from hanlattice.config.parts import settings_of as part_settings
 from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.engines.folding import Settings, Weights
 from hanlattice.errors import ConfigError, EngineError, HanlatticeError, ModelError
-from hanlattice.inputs.reader import FIRST_ROW
+from hanlattice.inputs.characters import FIRST_ROW
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.model.folder import MISFIT, SCALE, TAGS, ModelFolder, decoder_prefix, is_finite
 

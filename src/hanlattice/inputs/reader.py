@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hanlattice.inputs.characters import CharacterRows
 from hanlattice.inputs.encoded import Sentences
-from hanlattice.inputs.vocabulary import END, UNKNOWN, Vocabulary
+from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
-from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, concatenated
+from hanlattice.text.code_points import concatenated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-assert END == BOUNDARY  # the last bigram of a text ends in the boundary that follows the text
-
 _NOT_SEEN = 0
-MANY = 512  # bigrams; so many are sorted before they are looked up
-FIRST_ROW = 2  # rows of characters and bigrams begin after padding and unknown
+
+
+class _Known(NamedTuple):
+    """What is known of the words of a lexicon in one state.
+
+    ``rows`` has, for each set of labels that count, ``[2 ids]``: the row of a word plus 1, and the row of its kind.
+    The first is 0 for words that have not been seen; zeros need no memory until they are overwritten.
+    """
+
+    state: object
+    rows: dict[tuple[str, ...] | None, NDArray[np.int64]]
 
 
 class Reader:
@@ -43,20 +51,10 @@ class Reader:
         # The label id of each word of the base, which is never edited, and a last -1 for the word id -1.
         self._base_label_ids = np.append(np.zeros(0, np.int32) if self._base is None else self._base.label_ids, -1)
         self._base_ids_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
-        codes = code_points("".join(vocabulary.chars))
-        rows = np.arange(len(codes), dtype=np.int64) + FIRST_ROW
-        # Rows minus UNKNOWN: most code points are unknown, and zeros need no memory until they are overwritten.
-        self._char_rows = np.zeros(COUNT, np.int64)
-        self._char_rows[codes] = rows - UNKNOWN
-        changed, lower = _lower_codes()
-        unknown = np.flatnonzero(self._char_rows[changed] == 0)
-        self._char_rows[changed[unknown]] = self._char_rows[lower[unknown]]
-        pairs = code_points("".join(vocabulary.bigrams)).reshape(-1, 2)
-        keys = _keys(pairs[:, 0], pairs[:, 1])
-        order = np.argsort(keys)
-        self._bigram_keys, self._bigram_rows = keys[order], order + FIRST_ROW
+        self._characters = CharacterRows.of(vocabulary.chars, vocabulary.bigrams)
         self._row_of_word = {word: row for row, word in enumerate(vocabulary.words, 1)}
         self._rows_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
+        self._known_of: WeakKeyDictionary[Lexicon, _Known] = WeakKeyDictionary()
 
     def read(self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None) -> Sentences:
         """Convert texts, with all matched words in the order of (start, end).
@@ -68,52 +66,42 @@ class Reader:
                 labels count.
         """
         codes, starts = concatenated(texts)
+        chars, bigrams = self._characters.read(codes, starts)
         matches = lexicon.match_codes(codes, starts, self.min_word_length)
-        if len(texts) == 1:
-            is_character: slice | NDArray[np.bool_] = slice(0, -1)
-        else:
-            is_character = np.ones(len(codes), np.bool_)
-            is_character[starts[1:] - 1] = False  # a boundary
+        rows, kinds = self._words(lexicon, matches.word, user_labels)
         return Sentences(
-            chars=self._char_rows[codes[is_character]] + UNKNOWN,
-            bigrams=self._bigrams(codes, is_character),
+            chars=chars,
+            bigrams=bigrams,
             first_char=starts - np.arange(len(starts)),
-            words=self._word_rows(lexicon, matches.word),
+            words=rows,
             start=matches.start.astype(np.int64),
             end=matches.end.astype(np.int64),
-            word_labels=self._kinds(lexicon, matches.word, user_labels),
+            word_labels=kinds,
             first_word=matches.offsets,
             texts=texts,
         )
 
-    def _bigrams(self, codes: NDArray[np.uint32], is_character: slice | NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Rows of the bigrams that begin at each character; the last one of a text ends in its boundary."""
-        first = codes[is_character]
-        if not len(self._bigram_keys):
-            return np.full(len(first), UNKNOWN, np.int64)
-        second = codes[1:] if isinstance(is_character, slice) else codes[1:][is_character[:-1]]
-        found = self._look_up(_keys(first, second))
-        unknown = np.flatnonzero(found == UNKNOWN)
-        if not len(unknown):
-            return found
-        first, second = first[unknown], second[unknown]
-        lower, lower_next = _lower_table()[first], _lower_table()[second]
-        has_case = (lower != first) | (lower_next != second)
-        found[unknown[has_case]] = self._look_up(_keys(lower[has_case], lower_next[has_case]))
-        return found
+    def _words(
+        self, lexicon: Lexicon, words: NDArray[np.int32], user_labels: Collection[str] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of the tables of words and of word kinds for word ids of a lexicon.
 
-    def _look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        if len(keys) < MANY:
-            return self._found(keys)
-        order = np.argsort(keys)  # sorted keys are looked up in nearby memory, which is already in the cache
-        rows = np.empty(len(keys), np.int64)
-        rows[order] = self._found(keys[order])
-        return rows
-
-    def _found(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        at = np.minimum(np.searchsorted(self._bigram_keys, keys), len(self._bigram_keys) - 1)
-        rows: NDArray[np.int64] = np.where(self._bigram_keys[at] == keys, self._bigram_rows[at], UNKNOWN)
-        return rows
+        Both are cached for the current state of the lexicon, in which neither can change.
+        """
+        state, counted = lexicon.state, None if user_labels is None else tuple(user_labels)
+        known = self._known_of.get(lexicon)
+        if known is None or known.state is not state:
+            self._known_of[lexicon] = known = _Known(state, {})
+        found = known.rows.get(counted)
+        if found is None:
+            found = known.rows[counted] = np.zeros((2, lexicon.id_count), np.int64)
+        rows = found[0].take(words)
+        if not rows.all():
+            new = np.unique(words[rows == _NOT_SEEN])
+            found[1, new] = self._kinds(lexicon, new, user_labels)
+            found[0, new] = self._word_rows(lexicon, new) + 1  # last, because it marks the words as seen
+            rows = found[0].take(words)
+        return rows - 1, found[1].take(words)
 
     def _word_rows(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
         """Rows of the word table for word ids of a lexicon; 0 for words without a row."""
@@ -195,29 +183,3 @@ def _looked_up(
     if new:
         seen[new] = np.fromiter(look_up(new), np.int64, len(new)) + 2
     return seen[words] - 2
-
-
-def _keys(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """One number for each bigram."""
-    return first.astype(np.int64) << 21 | second.astype(np.int64)
-
-
-@cache
-def _lower_codes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Code points that have another lower case, and these: Latin (also full-width), Greek, Cyrillic and Armenian.
-
-    All readers share both arrays; they are not modified.
-    """
-    codes = (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B))
-    pairs = [(code, ord(lower)) for code in codes if len(lower := chr(code).lower()) == 1 and lower != chr(code)]
-    changed, lowered = np.array(pairs, np.int64).T.copy()
-    return changed, lowered
-
-
-@cache
-def _lower_table() -> NDArray[np.uint32]:
-    """The lower case of each code point; all readers share it."""
-    table = np.arange(COUNT, dtype=np.uint32)
-    changed, lowered = _lower_codes()
-    table[changed] = lowered
-    return table

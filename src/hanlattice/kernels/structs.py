@@ -74,4 +74,21 @@ TRIE = _struct(
 )
 MATCHES = _struct("Matches", **_all(c_void_p, "start", "end", "word"))
 
-STRUCTS = (TABLE, LINEAR, FLAT, SENTENCES, CHAIN, FOUND, TRIE, MATCHES, LINEAR_MODEL, LINES, NAMES, LEARNER)
+# characters.c
+CHARACTERS = _struct("Characters", **_all(c_void_p, "chars", "lower", "bigrams"), bits=c_int64)
+
+STRUCTS = (
+    TABLE,
+    LINEAR,
+    FLAT,
+    SENTENCES,
+    CHAIN,
+    FOUND,
+    TRIE,
+    MATCHES,
+    LINEAR_MODEL,
+    LINES,
+    NAMES,
+    LEARNER,
+    CHARACTERS,
+)

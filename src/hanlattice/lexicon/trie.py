@@ -20,9 +20,10 @@ kernel, numpy advances all of them; for short texts plain Python (`Trie.walk`) i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ctypes import CDLL, byref
+from ctypes import CDLL, Structure, byref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -59,7 +60,7 @@ class MatchesOfLength(NamedTuple):
     words: Int32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Trie:
     """An immutable trie; its arrays may be memory-mapped from a file that is damaged or malicious.
 
@@ -163,9 +164,10 @@ class Trie:
         )
 
     def _by_kernel(self, library: CDLL, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
-        trie = TRIE(
-            pointer(self.cells), len(self.cells), pointer(self.first), len(self.first), self.n_ids, self.longest
-        )
+        trie = _STRUCTS.get(self)
+        if trie is None:
+            table, first = (pointer(self.cells), len(self.cells)), (pointer(self.first), len(self.first))
+            trie = _STRUCTS[self] = TRIE(*table, *first, self.n_ids, self.longest)
         capacity, count = -1, 2 * (high - low)
         while capacity < count:  # if there are more matches than expected, search again with memory for all
             if capacity >= 0 and count > most:
@@ -295,6 +297,10 @@ class Trie:
             open_ = open_[~found & (seen != 0)]
         hits = np.flatnonzero(hit)
         return hits, slots[hits], cells.view(np.uint64)[1::2].take(hits)
+
+
+_STRUCTS: WeakKeyDictionary[Trie, Structure] = WeakKeyDictionary()
+"""What ``trie.c`` reads of each trie, made by the first search."""
 
 
 def in_order(pieces: Sequence[MatchesOfLength], low: int) -> Matches:
