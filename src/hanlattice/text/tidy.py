@@ -49,6 +49,17 @@ LISTED, LISTED_LENGTH = 3, 10  # for a list of names: smallest number of parts, 
 SINGLE, SEGMENTED_LENGTH = 0.2, 2.5
 
 _SPACES = re.compile("[ \n]")  # blanks and line ends of tidied text
+_WIDE_FROM = 0x2E80  # East Asian characters
+_WIDE_PUNCTUATION = "“”‘’…—·"
+_WIDE = f"[{chr(_WIDE_FROM)}-\U0010ffff{_WIDE_PUNCTUATION}]"
+_MARK = f"[{re.escape(''.join(sorted(_PUNCTUATION)))}]"
+_CHINESE = f"(?!{_MARK}){_WIDE}"  # also kana, Hangul and full-width letters
+# All of these patterns begin with a blank, so that a search skips all other characters.
+_IDLE = f"[ \n](?:\\Z|(?=[ \n])|(?<={_MARK} )(?={_WIDE})|(?<={_WIDE} )(?={_MARK}))"
+_SPACED = f"[ \n](?:[^ \n]{{1,3}}[ \n]){{{ALONE - 2}}}"
+# A blank or line end between one or two Chinese characters on each side.
+_BETWEEN_ONE = f"[ \n](?<={_WIDE}[ \n])(?<!{_MARK}[ \n])(?={_CHINESE})"
+_BETWEEN_TWO = f"[ \n](?<={_WIDE}{_WIDE}[ \n])(?<!{_MARK}.[ \n])(?<!{_MARK}[ \n])(?={_CHINESE}{_CHINESE})"
 
 
 class Tidied(NamedTuple):
@@ -92,6 +103,9 @@ def tidy(text: str, places: Iterable[int] | None = None) -> Tidied:
 
 def _units(text: str, places: Iterable[int]) -> Tidied:
     """The text without invisible characters, and with one character for each run of white space or emoji."""
+    places = list(places)
+    if len(places) == text.count(" ") and "  " not in text:  # single blanks, and nothing else to replace
+        return Tidied(text, range(len(text)), range(1, len(text) + 1))
     unit = re.compile(_UNIT)
     parts: list[str] = []
     ranges: list[tuple[int, int]] = []  # those of the replaced runs
@@ -148,9 +162,9 @@ def _joined_lines(found: Tidied, original: str) -> Tidied:
     The line before such an end is about as long as the longest line and does not end a sentence.
     """
     text = found.text
-    breaks = [i for i in _spaces(text) if text[i] == "\n"]
-    if not breaks:
+    if "\n" not in text:
         return found
+    breaks = [i for i in _spaces(text) if text[i] == "\n"]
     lengths = [b - a - 1 for a, b in pairwise([-1, *breaks, len(text)])]
     least, one_line_end = max(WRAPPED, max(lengths) - SLACK), re.compile(_ONE_LINE_END)
     return _without(
@@ -167,9 +181,9 @@ def _joined_lines(found: Tidied, original: str) -> Tidied:
 
 def _without_spacing(found: Tidied) -> Tidied:
     """The text without the blanks in runs of at least `ALONE` single characters, at least half of them Chinese."""
-    blanks = _spaces(found.text)
-    if len(blanks) < ALONE - 1:
+    if not re.search(_SPACED, found.text):
         return found
+    blanks = _spaces(found.text)
     gone: list[int] = []
     run: list[int] = []  # the blanks between tokens of a run
     tokens = 0
@@ -202,6 +216,8 @@ def _without_idle_blanks(found: Tidied) -> Tidied:
     Chinese character are dropped too.
     """
     text = found.text
+    if text[:1] not in (" ", "\n") and not re.search(_IDLE, text):
+        return found
     last = len(text) - 1
     gone: set[int] = set()
     for i in _spaces(text):
@@ -227,20 +243,16 @@ def _with_commas(found: Tidied) -> Tidied:
     In segmented text, blanks and line ends are dropped if it has at least `ALONE` words; otherwise they stay.
     """
     text = found.text
-    blanks = _spaces(text)
-    if not blanks:
+    lengths = list(map(len, _SPACES.split(text)))
+    if len(lengths) == 1:
         return found
-    lengths = [end - start - 1 for start, end in pairwise([-1, *blanks, len(text)])]
     if _is_segmented(lengths):
-        return _without(found, [i for i in blanks if _between(text, i, 1)] if len(lengths) >= ALONE else ())
-    is_list = _is_list(text, lengths)
+        return _without(
+            found, [m.start() for m in re.finditer(_BETWEEN_ONE, text)] if len(lengths) >= ALONE else ()
+        )
     # Outside a list, a word of one character may be part of a name with a blank in it, which gets no comma.
-    comma, reach = (LIST_COMMA, 1) if is_list else (COMMA, 2)
-    characters = list(text)
-    for i in blanks:
-        if _between(text, i, reach):
-            characters[i] = comma
-    return found._replace(text="".join(characters))
+    comma, between = (LIST_COMMA, _BETWEEN_ONE) if _is_list(text, lengths) else (COMMA, _BETWEEN_TWO)
+    return found._replace(text=re.sub(between, comma, text))
 
 
 def _is_segmented(lengths: list[int]) -> bool:
@@ -253,17 +265,6 @@ def _is_list(text: str, lengths: list[int]) -> bool:
     return len(lengths) >= LISTED and sum(lengths) <= LISTED_LENGTH * len(lengths) and _PUNCTUATION.isdisjoint(text)
 
 
-def _between(text: str, at: int, reach: int) -> bool:
-    """Whether the ``reach`` characters before ``at`` and the ``reach`` characters after it are all Chinese."""
-    around = text[max(at - reach, 0) : at] + text[at + 1 : at + 1 + reach]
-    return len(around) == 2 * reach and all(map(_is_chinese, around))
-
-
-def _is_chinese(character: str) -> bool:
-    """Whether a character is wide and not punctuation. This includes kana, Hangul and full-width letters."""
-    return _is_wide(character) and character not in _PUNCTUATION
-
-
 def _is_wide(character: str) -> bool:
     """Whether a character is East Asian (any code point from U+2E80 on) or punctuation of Chinese texts."""
-    return character >= "\u2e80" or character in "“”‘’…—·"
+    return ord(character) >= _WIDE_FROM or character in _WIDE_PUNCTUATION
