@@ -45,12 +45,12 @@ class Shape:
 
 
 class Linear(nn.Linear):
-    """A linear layer that multiplies in bfloat16 if ``in_bfloat16`` is set; its weights stay in float32."""
+    """A linear layer that, if ``in_bfloat16`` is set, multiplies in bfloat16 in training; weights are float32."""
 
     in_bfloat16 = False
 
     def forward(self, x: Float[Tensor, "*S d"]) -> Float[Tensor, "*S e"]:
-        if not self.in_bfloat16:
+        if not (self.in_bfloat16 and self.training):
             return super().forward(x)
         kind = torch.bfloat16
         bias = None if self.bias is None else self.bias.to(kind)
@@ -147,7 +147,7 @@ class Body(nn.Module):
 
 
 def multiply_in_bfloat16(part: nn.Module) -> None:
-    """Set every :class:`Linear` of a module to multiply in bfloat16."""
+    """Set every :class:`Linear` of a module to multiply in bfloat16 in training."""
     for module in part.modules():
         if isinstance(module, Linear):
             module.in_bfloat16 = True

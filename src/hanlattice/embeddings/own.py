@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from hanlattice.embeddings.base import Embedding
-from hanlattice.embeddings.body import Body
+from hanlattice.embeddings.body import Body, multiply_in_bfloat16
 from hanlattice.embeddings.body_folder import BOUNDARY, save_files
 from hanlattice.embeddings.body_folder import Characters as KnownCharacters
 from hanlattice.embeddings.characters import Characters
@@ -31,6 +31,7 @@ class Own(Embedding):
         beside: An embedding whose vectors are concatenated, if any.
         mode: Whether the Transformer is fine-tuned (``tuned``) or not (``frozen``).
         body_dropout: Applied to the Transformer's output.
+        precision: Number type of the products of the Transformer's linear layers in training; float32 otherwise.
 
     Attributes:
         held: Set by the training loop while the Transformer is temporarily frozen.
@@ -44,6 +45,7 @@ class Own(Embedding):
         *,
         mode: Literal["frozen", "tuned"] = "frozen",
         body_dropout: float = 0.1,
+        precision: Literal["float32", "bfloat16"] = "float32",
     ):
         super().__init__()
         self.language_model, self.known, self.beside = body, known, beside
@@ -51,6 +53,8 @@ class Own(Embedding):
         self.d_out = body.shape.width + (0 if beside is None else beside.d_out)
         self.held = False
         body.requires_grad_(mode == "tuned")
+        if precision == "bfloat16":
+            multiply_in_bfloat16(body)
 
     def depths(self) -> list[tuple[nn.Parameter, int]]:
         """The trained parameters of the Transformer, each with the number of layers above it."""

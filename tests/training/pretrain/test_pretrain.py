@@ -49,6 +49,7 @@ from hanlattice.training.pretrain.start import HEAD
 SHAPE = Shape(layers=1, width=16, heads=2, window=16)
 HELD_OUT = "class HeldOut:\n    def __call__(self, text):\n        return '秘密' in text\n"
 EVERY_STEP = RunOptions(save_every=0.0)
+PRECISIONS = ("float32", "bfloat16")
 
 
 @pytest.fixture
@@ -297,6 +298,7 @@ class TestBody:
         multiply_in_bfloat16(body)
         assert body(ids).dtype == torch.float32
         assert 0 < (body(ids) - exact).abs().max() < 0.05
+        assert torch.equal(body.eval()(ids), exact)
 
     @pytest.mark.parametrize("wrong", [{"layers": 0}, {"heads": 5}, {"width": 10}, {"window": 3}])
     def test_shapes_that_do_not_fit(self, wrong: dict[str, int]) -> None:
@@ -326,7 +328,7 @@ class TestRun:
         assert "nats a masked character" in (folder / "README.md").read_text(encoding="utf-8")
 
     @pytest.mark.parametrize("mask", ["words", "spans"])
-    @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+    @pytest.mark.parametrize("precision", PRECISIONS)
     def test_other_masks_and_precisions(self, text: Path, tmp_path: Path, mask: Any, precision: Any) -> None:
         open_body(pretrain(settings(text, mask=mask, precision=precision), tmp_path / "run"))
 
@@ -535,6 +537,13 @@ class TestOwn:
         assert rates[f"{model}layers.0.output.weight"] == pytest.approx(0.02)
         assert rates[f"{model}embedding.weight"] == pytest.approx(0.002)
 
+    def test_precision_is_that_of_training(self) -> None:
+        batch = collate(Reader(tiny.ner().vocabulary).read(["李明在北京"], Lexicon()))
+        settings = {"mode": "tuned", "body_dropout": 0.0, "bigrams": False}
+        exact, fast = (blank(own(**settings, precision=kind)).embedding for kind in PRECISIONS)
+        assert torch.equal(exact.eval()(batch), fast.eval()(batch))
+        assert 0 < (exact.train()(batch) - fast.train()(batch)).abs().max() < 0.05
+
     def test_a_held_body_does_not_learn(self) -> None:
         chosen = own(mode="tuned").with_settings({"training": {"pretrained_from": 2}})
         tagger = blank(chosen)
@@ -561,6 +570,7 @@ class TestOwn:
             ({"path": ""}, "set path to the folder of a pretrained body"),
             ({"path": "nowhere"}, "nowhere: no such folder"),
             ({"mode": "thawed"}, "must be one of 'frozen', 'tuned'"),
+            ({"precision": "float16"}, "must be one of 'float32', 'bfloat16'"),
         ],
     )
     def test_a_setting_that_does_not_fit(self, embedding: dict[str, Any], message: str) -> None:
