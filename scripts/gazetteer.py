@@ -6,7 +6,8 @@ TEXT are files of running text, plain or compressed with xz, with one paragraph 
 ``--characters`` of each file. ANNOTATED are corpora with the labels of the gazetteer. A string gets a label if it
 was predicted or annotated at least ``MIN_COUNT`` times, if at least ``MIN_PURITY`` of these entities have that
 label, and if it is an entity in at least ``MIN_SHARE`` of its occurrences. A word of a typed list keeps the label
-of its list unless the texts contradict it.
+of its list unless the texts contradict it. A name of ``--names`` keeps its label unless the texts give it another
+one, or have it often and hardly ever as an entity.
 
 ``--held-out`` is a Python file with a class ``HeldOut``. An instance of it, called with a text, returns whether the
 text is held out. Lines that are held out are not used, nor are those that share 13 consecutive characters with a
@@ -33,6 +34,8 @@ from left_out import left_out
 MIN_COUNT, MIN_PURITY, MIN_SHARE = 3, 0.75, 0.45
 MIN_LISTED_SHARE = 0.2  # a listed word that is an entity in fewer of its occurrences loses its label
 MIN_OCCURRENCES = 5  # with fewer occurrences, a listed word keeps its label
+MIN_NAMED_SHARE = 0.05  # a name that is an entity in fewer of its occurrences loses its label
+MIN_NAMED_OCCURRENCES = 50  # with fewer occurrences, a name keeps its label
 NAME_LENGTHS = range(2, 17)  # characters
 LINE_LENGTHS = range(5, 301)  # characters; the model reads only such lines
 BATCH = 4_000  # lines
@@ -81,7 +84,9 @@ def count_occurrences(words: Iterable[str], batches: Iterable[list[str]]) -> Cou
     return counts
 
 
-def label_of(word: str, found: LabelCounts, occurrences: Counter[str], listed: dict[str, str]) -> str:
+def label_of(
+    word: str, found: LabelCounts, occurrences: Counter[str], listed: dict[str, str], names: dict[str, str]
+) -> str:
     """The label of a word; empty if it has none.
 
     Args:
@@ -89,11 +94,16 @@ def label_of(word: str, found: LabelCounts, occurrences: Counter[str], listed: d
         found: how often each string is an entity with each label
         occurrences: how often each candidate occurs in the texts
         listed: labels of the words of typed lists
+        names: labels of names, which count more
     """
     if word in found:
         (label, n), total = found[word].most_common(1)[0], found[word].total()
         if n >= MIN_COUNT and n >= MIN_PURITY * total and total >= MIN_SHARE * occurrences[word]:
             return label
+    if word in names:
+        total, n_occurrences = found[word].total() if word in found else 0, occurrences[word]
+        is_rare = total < MIN_NAMED_SHARE * n_occurrences
+        return "" if n_occurrences >= MIN_NAMED_OCCURRENCES and is_rare else names[word]
     if word not in listed:
         return ""
     as_listed = found[word][listed[word]] if word in found else 0
@@ -110,6 +120,9 @@ def main() -> None:
     parser.add_argument("--corpus", nargs="*", type=Path, default=[])
     parser.add_argument(
         "--list", nargs="*", default=[], help="FILE=LABEL, or FILE=LABEL:N for words with at least N characters"
+    )
+    parser.add_argument(
+        "--names", nargs="*", type=Path, default=[], help="lexicon files with a label for each name"
     )
     parser.add_argument(
         "--characters", type=int, default=5_000_000, help="how many characters of each file the model reads"
@@ -134,10 +147,16 @@ def main() -> None:
         label, _, least = rest.partition(":")
         words = (ner.normaliser(word.text).text for word in Lexicon.open(path).entries())
         listed.update((word, label) for word in words if len(word) >= int(least or 2))
+    names = {
+        ner.normaliser(word.text).text: word.label
+        for path in a.names
+        for word in Lexicon.open(path).entries()
+        if word.label
+    }
     candidates = [w for w, counts in found.items() if counts.total() >= MIN_COUNT and len(w) in NAME_LENGTHS]
-    candidates = list(dict.fromkeys([*candidates, *(w for w in listed if len(w) in NAME_LENGTHS)]))
+    candidates = list(dict.fromkeys([*candidates, *(w for w in [*listed, *names] if len(w) in NAME_LENGTHS)]))
     occurrences = count_occurrences(candidates, text_batches)
-    labels = {word: label for word in candidates if (label := label_of(word, found, occurrences, listed))}
+    labels = {word: label for word in candidates if (label := label_of(word, found, occurrences, listed, names))}
     with atomic_write(a.output) as stream:
         stream.writelines(f"{word}\t{label}\n" for word, label in labels.items())
     print(f"{len(labels):,} of {len(candidates):,} candidates have a label: {dict(Counter(labels.values()))}")

@@ -1,7 +1,9 @@
 """scripts/make_default_model.py and its steps: the commands exist; lines are sampled from whole files."""
 
 import importlib.util
+import json
 import sys
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -53,6 +55,44 @@ def test_the_gazetteer_reads_distinct_lines_spread_over_a_file(tmp_path: Path) -
     assert sampled[0] < 20
     assert sampled[-1] > 980
     assert max(b - a for a, b in pairwise(sampled)) < 40
+
+
+@pytest.mark.parametrize(
+    ("as_label", "occurrences", "expected"),
+    [
+        ({}, 0, "PER"),  # unknown to the texts
+        ({}, 49, "PER"),
+        ({}, 50, ""),  # often there, never an entity
+        ({"PER": 2}, 50, ""),
+        ({"PER": 3}, 60, "PER"),
+        ({"LOC": 3}, 6, "LOC"),  # the texts give it another label
+        ({"LOC": 2}, 4, "PER"),
+        ({"LOC": 3, "ORG": 2}, 6, "PER"),
+    ],
+)
+def test_a_name_keeps_its_label_unless_the_texts_contradict_it(
+    as_label: dict[str, int], occurrences: int, expected: str
+) -> None:
+    from gazetteer import label_of
+
+    found = {"李明": Counter(as_label)} if as_label else {}
+    counted = Counter({"李明": occurrences})
+    assert label_of("李明", found, counted, {}, {"李明": "PER"}) == expected
+    assert label_of("李明", found, counted, {"李明": "ORG"}, {"李明": "PER"}) == expected
+
+
+def test_pretraining_leaves_out_what_chooses_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hanlattice.training.held_out import load_held_out
+
+    (tmp_path / "held_out.py").write_text(
+        "class HeldOut:\n    def __call__(self, text):\n        return text == '留出'\n", "utf-8"
+    )
+    document = "王小红昨天在南京长江大桥上散步。"
+    (tmp_path / "aside.jsonl").write_text(json.dumps({"text": document, "entities": []}) + "\n", "utf-8")
+    monkeypatch.setenv("HANLATTICE_DATA", str(tmp_path))
+    monkeypatch.setenv("OPEN_CORPORA", str(tmp_path))
+    is_held_out = load_held_out(SCRIPT.with_name("left_out.py"))
+    assert [is_held_out(text) for text in ("留出", "他说：" + document, "别的")] == [True, True, False]
 
 
 def test_texts_of_corpora_for_evaluation_are_left_out(tmp_path: Path) -> None:
