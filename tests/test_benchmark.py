@@ -11,6 +11,7 @@ import pytest
 import tiny
 from hanlattice.benchmark import (
     OTHER_TAGGERS,
+    _processor_time,
     measure_latency,
     measure_ratios,
     measure_start_ratio,
@@ -92,6 +93,11 @@ def test_start_ratio() -> None:
     assert 1 < start.min == start.median == start.max < 20
     with pytest.raises(ModelError, match="no such folder"):
         measure_start_ratio({"model_folder": "nowhere"}, "一", rounds=1)
+
+
+def test_a_process_without_a_message_is_named_by_its_exit_status() -> None:
+    with pytest.raises(ModelError, match="start-up failed: exit status -9"):
+        _processor_time("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
 
 
 def busy(seconds: float) -> None:
@@ -185,6 +191,18 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch
     assert [row["length"] for row in rows[4:6]] == [8, 20]
     assert rows[6].keys() == {"first_answer", "memory", "memory_in_use"}
     assert rows[7].keys() == {"seconds", "min", "median", "max"}
+
+
+def test_start_up_is_left_out_where_it_cannot_be_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmark, "CHARACTERS", 320)
+    monkeypatch.setattr("hanlattice.benchmark.measures_processes", lambda: False)
+    assert status("--lengths=8", "--batch-sizes=1", "--seconds=0.01") == 0
+    shown = capsys.readouterr()
+    assert "p99 ms" in shown.out
+    assert "first answer" not in shown.out
+    assert "start-up time and memory cannot be measured on this system" in shown.err
 
 
 @pytest.mark.parametrize(

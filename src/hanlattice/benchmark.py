@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.util import find_spec
 from itertools import cycle
 from statistics import median
 from typing import Any
@@ -54,8 +55,8 @@ class Startup:
 
     Attributes:
         first_answer: seconds from the start of the process to the entities of the first text.
-        memory: peak memory in MB when the first text is done.
-        memory_in_use: peak memory in MB when all texts are done.
+        memory: peak memory in MiB when the first text is done.
+        memory_in_use: peak memory in MiB when all texts are done.
     """
 
     first_answer: float
@@ -246,11 +247,16 @@ def measure_ratios(
     return found
 
 
+def measures_processes() -> bool:
+    """Whether the processor time and memory of a process can be measured; not on Windows."""
+    return find_spec("resource") is not None
+
+
 def measure_startup(settings: dict[str, Any], texts: Iterable[str]) -> Startup:
     """Load a model in a new process, and measure its start-up time and memory.
 
     Args:
-        settings: arguments of :func:`hanlattice.load`.
+        settings: arguments of :func:`hanlattice.load`, as values that JSON can express.
         texts: the texts that the process reads, at least one.
 
     Raises:
@@ -263,8 +269,7 @@ def measure_startup(settings: dict[str, Any], texts: Iterable[str]) -> Startup:
         text=True,
         check=False,
     )
-    if done.returncode:
-        raise ModelError(f"the process that measures start-up failed: {done.stderr.strip().splitlines()[-1]}")
+    _refuse_failure(done)
     return Startup(**json.loads(done.stdout))
 
 
@@ -274,7 +279,7 @@ def measure_start_ratio(settings: dict[str, Any], text: str, rounds: int) -> Sta
     Both run in each round, one after the other, and times are processor time, as in :func:`measure_ratios`.
 
     Args:
-        settings: arguments of :func:`hanlattice.load`.
+        settings: arguments of :func:`hanlattice.load`, as values that JSON can express.
 
     Raises:
         ModelError: the process failed.
@@ -300,9 +305,19 @@ def _processor_time(code: str) -> float:
 
     before = used()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ModelError(f"the process that measures start-up failed: {done.stderr.strip().splitlines()[-1]}")
+    _refuse_failure(done)
     return used() - before
+
+
+def _refuse_failure(done: "subprocess.CompletedProcess[str]") -> None:
+    """Check that a process succeeded.
+
+    Raises:
+        ModelError: the process failed.
+    """
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise ModelError(f"the process that measures start-up failed: {reason}")
 
 
 def report_startup() -> None:
@@ -319,7 +334,7 @@ def report_startup() -> None:
 
 
 def _peak_memory() -> float:
-    """The peak memory of this process in MB."""
+    """The peak memory of this process in MiB."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)

@@ -56,6 +56,7 @@ def test_warnings_about_documents(tmp_path: Path) -> None:
             {"text": "我\ufeff在\x00"},
             {"text": "我们在这 里", "entities": spans},
             {"text": "我\r\n\t"},
+            {"text": "我们👨\u200d👩\u200d👧"},
         ],
     )
     assert lines_by_kind(path) == {

@@ -1,6 +1,7 @@
 """Formats with offsets beside the text: brat, CMeEE and spaCy's DocBin."""
 
 import io
+import re
 import zlib
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ from corpus_examples import (
 from hanlattice import corpus
 from hanlattice.corpus.defects import Defect
 from hanlattice.corpus.standoff import brat, cmeee
+from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
 
 
@@ -36,6 +38,21 @@ def test_cmeee_reads_nested_entities_and_reports_bad_ones() -> None:
     cmeee.write([first, second], stream)
     again = list(cmeee.read(stream.getvalue().split("\n")))
     assert [(d.text, d.spans) for d in again] == [(d.text, d.spans) for d in (first, second)]
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "message"),
+    [
+        ("李明|", "PER", "ends with |"),
+        ("李|||明", "PER", "contains ||| or a line break"),
+        ("李明", "P|R", "contains whitespace or |"),
+        ("李明", "P R", "contains whitespace or |"),
+    ],
+)
+def test_cmeee_refuses_what_it_could_not_read_back(text: str, label: str, message: str) -> None:
+    given = Document(text, (Entity(text[:1], label, 0, 1),))
+    with pytest.raises(HanlatticeError, match=re.escape(message)):
+        cmeee.write([given], io.StringIO())
 
 
 def test_brat_keeps_everything_in_its_pairs(tmp_path: Path) -> None:

@@ -69,6 +69,14 @@ def test_every_character_is_marked_by_the_entities_over_it(spans: list[tuple[int
     assert sorted(found.labels) == sorted(label for _, _, label in spans), "each label appears once"
 
 
+def test_gaps_of_a_discontinuous_entity_are_not_marked() -> None:
+    text = "左膝和右膝关节"
+    marks = [Mark(0, 7, "BODY", text, None, ((0, 2), (5, 7))), Mark(3, 7, "BODY", text[3:])]
+    found = read(Paragraph(text, marks))
+    assert [len(labels) for labels in found.over] == [1, 1, 0, 1, 1, 2, 2]
+    assert found.labels == ["BODY", "BODY"]
+
+
 @pytest.mark.parametrize(
     "spans",
     [

@@ -39,7 +39,7 @@ def test_other_gold_spans_and_threshold() -> None:
 
 def test_lattices_are_kept_on_request_only() -> None:
     ner, documents = tiny.ner(), tiny.documents()[:3]
-    assert all(d.lattice is None for d in Evaluation.run(ner, documents).predicted)
+    assert all(d.lattice is None and d.read_words is None for d in Evaluation.run(ner, documents).predicted)
     assert all(d.lattice is not None for d in Evaluation.run(ner, documents, keep_lattices=True).predicted)
 
 

@@ -13,7 +13,7 @@ import tiny
 from hanlattice import api
 from hanlattice.errors import ConfigError, HanlatticeError, ModelError
 from hanlattice.inputs.batch import collate
-from hanlattice.model.weights import load_weights, save_model, save_weights
+from hanlattice.model.weights import load_model, load_weights, save_model, save_weights
 from hanlattice.pipeline import NER
 
 
@@ -34,6 +34,7 @@ def test_a_saved_model_scores_the_same(tmp_path: Path) -> None:
     assert torch.equal(scores(again), scores(ner))
     assert again.config == ner.config
     assert again.vocabulary == ner.vocabulary
+    assert load_model(tmp_path).folder == tmp_path
     assert list(again.lexicon.entries()) == list(ner.lexicon.entries())
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == "# A card\n"
     assert not [file.name for file in tmp_path.iterdir() if file.name.startswith(".")]

@@ -72,6 +72,8 @@ def benchmark(
     With --against, compare the speed of the model with that of other taggers: texts of each length in --lengths,
     the model in batches of the last of --batch-sizes, the other taggers one text per call.
 
+    Start-up is measured without --lexicon, --force, --block and --threshold, and not on Windows.
+
     Results depend on the machine and its load: compare only results measured at the same time.
     """
     from hanlattice.benchmark import (
@@ -80,6 +82,7 @@ def benchmark(
         measure_start_ratio,
         measure_startup,
         measure_throughput,
+        measures_processes,
         other_taggers,
         random_text,
         split_text,
@@ -126,13 +129,19 @@ def benchmark(
     with following(ner, force, block, threshold, regular):
         speeds = [measure_throughput(ner, texts[n], size, seconds) for n in sizes for size in batches]
         latencies = [measure_latency(ner, texts[n][:200], seconds) for n in sizes]
-    startup = measure_startup(settings, texts[sizes[0]][:500])
-    start = measure_start_ratio(settings, texts[sizes[0]][0], rounds)
+    started: tuple[Startup, StartRatio] | tuple[()] = ()
+    if measures_processes():
+        startup = measure_startup(settings, texts[sizes[0]][:500])
+        started = startup, measure_start_ratio(settings, texts[sizes[0]][0], rounds)
+    elif not quiet:
+        typer.echo("start-up time and memory cannot be measured on this system", err=True)
     if format == "jsonl":
-        rows = [*map(asdict, speeds), *map(asdict, latencies), asdict(startup), asdict(start)]
+        rows = [asdict(row) for row in (*speeds, *latencies, *started)]
         typer.echo("\n".join(map(json.dumps, rows)))
-    else:
-        _print(speeds, latencies, startup, start)
+        return
+    _print(speeds, latencies)
+    if started:
+        _print_start(*started)
 
 
 def _numbers(given: str, option: str) -> list[int]:
@@ -159,7 +168,7 @@ def _print_ratios(name: str, ratios: "list[SpeedRatio]", format: str) -> None:  
     if format == "jsonl":
         typer.echo("\n".join(json.dumps({"text": name, **asdict(ratio)}) for ratio in ratios))
         return
-    numbers = ("characters", "characters/s", "its characters/s", "ratio: min", "median", "max")
+    numbers = ("characters", "characters/s", "other's characters/s", "ratio: min", "median", "max")
     print_table(
         [Column("text", False), Column("compared with", False), *(Column(title, True) for title in numbers)],
         [
@@ -176,7 +185,7 @@ def _print_ratios(name: str, ratios: "list[SpeedRatio]", format: str) -> None:  
     )
 
 
-def _print(speeds: "list[Throughput]", latencies: "list[Latency]", startup: "Startup", start: "StartRatio") -> None:
+def _print(speeds: "list[Throughput]", latencies: "list[Latency]") -> None:
     print_table(
         [Column(title, True) for title in ("characters", "batch", "characters/s", "sentences/s")],
         [
@@ -191,9 +200,12 @@ def _print(speeds: "list[Throughput]", latencies: "list[Latency]", startup: "Sta
         [(str(x.length), f"{x.p50:.2f}", f"{x.p95:.2f}", f"{x.p99:.2f}") for x in latencies],
         sys.stdout,
     )
+
+
+def _print_start(startup: "Startup", start: "StartRatio") -> None:
     typer.echo(f"\nfirst answer {startup.first_answer:.2f} s after the start of the process")
     typer.echo(
         f"start        {start.seconds:.2f} s of processor time, {start.median:.2f} times as long as"
         f" python -c 'import numpy' ({start.min:.2f} to {start.max:.2f})"
     )
-    typer.echo(f"memory       {startup.memory:.0f} MB then, {startup.memory_in_use:.0f} MB after all texts")
+    typer.echo(f"memory       {startup.memory:.0f} MiB then, {startup.memory_in_use:.0f} MiB after all texts")

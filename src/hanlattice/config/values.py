@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from hanlattice.errors import ConfigError
 
@@ -31,23 +31,29 @@ def coerced(value: Any, hint: Any, where: str) -> Any:
         where: the name of the setting in an error.
 
     Raises:
-        ConfigError: it is of another type, not one of the allowed strings, or not a finite number.
+        ConfigError: it is of another type, not one of the allowed values, or not a finite number; or it is a type
+            that settings cannot have.
     """
-    if get_origin(hint) in (Union, types.UnionType):
-        if value in (None, "none") and type(None) in get_args(hint):
-            return None
-        hint = next(h for h in get_args(hint) if h is not type(None))
-    if get_origin(hint) is tuple:
+    kind, arguments = get_origin(hint), get_args(hint)
+    if kind in (Union, types.UnionType):
+        return _coerced_to_any(value, arguments, where)
+    if kind in (tuple, list, Sequence):
         items = value if isinstance(value, list | tuple) else [value]
-        return tuple(coerced(item, get_args(hint)[0], where) for item in items)
-    if get_origin(hint) is Mapping:
+        converted = (coerced(item, arguments[0], where) for item in items)
+        return list(converted) if kind is list else tuple(converted)
+    if kind in (Mapping, dict):
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where} must be a table of settings, not {value!r}")
-        return {name: coerced(item, get_args(hint)[1], f"{where}.{name}") for name, item in value.items()}
-    if get_origin(hint) is not None and str in map(type, get_args(hint)):  # Literal of strings
-        if value not in get_args(hint):
-            raise ConfigError(f"{where} must be one of {', '.join(map(repr, get_args(hint)))}, not {value!r}")
+        return {name: coerced(item, arguments[1], f"{where}.{name}") for name, item in value.items()}
+    if kind is Literal:
+        if value not in arguments:
+            raise ConfigError(f"{where} must be one of {', '.join(map(repr, arguments))}, not {value!r}")
         return value
+    if kind is not None:
+        raise ConfigError(
+            f"{where} has the type {hint}, which settings cannot have; declare bool, int, float, str, a Literal,"
+            " tuple[X, ...], list[X], Mapping[str, X] or a union of these"
+        )
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         value = _as_float(value)
     if hint is float and isinstance(value, float) and not math.isfinite(value):
@@ -57,6 +63,24 @@ def coerced(value: Any, hint: Any, where: str) -> Any:
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise ConfigError(f"{where} must be of type {hint.__name__}, not {value!r}")
     return value
+
+
+def _coerced_to_any(value: Any, hints: tuple[Any, ...], where: str) -> Any:
+    """``value`` converted to one of several types: its own, or else the first that it fits.
+
+    Raises:
+        ConfigError: it fits none.
+    """
+    if value in (None, "none") and type(None) in hints:
+        return None
+    others = sorted((hint for hint in hints if hint is not type(None)), key=lambda hint: type(value) is not hint)
+    errors: list[ConfigError] = []
+    for hint in others:
+        try:
+            return coerced(value, hint, where)
+        except ConfigError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def _as_float(value: int) -> float:

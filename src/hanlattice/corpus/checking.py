@@ -14,7 +14,9 @@ from hanlattice.corpus.plausibility import Plausibility
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError
 
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\ufffd]")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u2064\ufeff\ufffd]"
+)
 
 
 @dataclass(slots=True)

@@ -88,7 +88,7 @@ def table(rows: Sequence[Sequence[str]], *, heading: bool = True) -> str:
 
 
 def _marked(text: str, marks: Sequence[Mark]) -> str:
-    """The text as HTML, cut at every start and end of a mark. Each piece is nested in all marks over it.
+    """The text as HTML, cut where a part of a mark starts or ends. Each piece is nested in all marks over it.
 
     The mark that starts first is outermost; of several, the longest.
 
@@ -99,7 +99,7 @@ def _marked(text: str, marks: Sequence[Mark]) -> str:
         text       重 庆 大 学
     """
     ordered = sorted(marks, key=lambda mark: (mark.start, -mark.end))
-    borders = sorted({0, len(text), *(at for mark in ordered for at in (mark.start, mark.end))})
+    borders = sorted({0, len(text), *(at for mark in ordered for part in mark.parts for at in part)})
     pieces = []
     first = 0  # all marks before this index end before the piece
     for start, end in pairwise(borders):
@@ -109,7 +109,7 @@ def _marked(text: str, marks: Sequence[Mark]) -> str:
         for mark in ordered[first:]:
             if mark.start > start:
                 break
-            if mark.end > start:
+            if any(first_of_part <= start < end_of_part for first_of_part, end_of_part in mark.parts):
                 over.append(mark)
         pieces.append(_piece(text[start:end], start, end, over))
     return "".join(pieces)

@@ -52,7 +52,8 @@ class Evaluation:
             gold: the gold spans of each document, if they are not those of ``documents``.
             upper_bound: find the gold spans that neither the model nor its patterns can predict; takes about as
                 long as predicting.
-            keep_lattices: keep the lattice of each predicted document, which takes memory.
+            keep_lattices: keep what the lattice and the words of each predicted document are computed from, which
+                takes memory.
             progress: wraps the stream of predicted documents, for instance in a progress bar.
         """
         texts = [document.text for document in documents]
@@ -61,7 +62,7 @@ class Evaluation:
         if ner.active_patterns and any(lost):
             lost = [_not_found_by(ner.active_patterns, *row) for row in zip(texts, lost, strict=True)]
         found = progress(ner.pipe(texts, batch_size=batch_size))
-        predicted = [d if keep_lattices else replace(d, read_lattice=None) for d in found]
+        predicted = [d if keep_lattices else replace(d, read_lattice=None, read_words=None) for d in found]
         return cls(gold, predicted, lost)
 
     def spans(self, threshold: float = 0.0) -> list[list[Span]]:

@@ -169,7 +169,7 @@ def load_model(
         raise ModelError(f"{path}: the device {device!r} cannot be used here ({reason}); try 'cpu'") from None
     place = None if folder is None else path.resolve()
     reopen = partial(load_model, place, device=device, convention=convention, trust=trust)
-    return opened.read_by(tagger, convention).opened_by(reopen)
+    return opened.read_by(tagger, convention).opened_by(reopen, path)
 
 
 def _dimensions(state: Mapping[str, Tensor]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from hanlattice.errors import ConfigError
 
 Value: TypeAlias = bool | int | float | str
 
-_NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_NUMBER = r"[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(?::(log|{_NUMBER}))?")
 
 # What decides the score of a trial must be the same for all trials.

@@ -136,7 +136,9 @@ def _header(source: Input, records: Iterator[Record]) -> list[str]:
         DataError: there is no header, or two columns have the same name.
     """
     _, header = next(records, (1, "the file is empty"))
-    if isinstance(header, str) or not header or any(map(has_lone_surrogates, header)):
+    if not header:
+        raise DataError("the first line is empty; the first row has to name the columns", source.path, 1)
+    if isinstance(header, str) or any(map(has_lone_surrogates, header)):
         reason = header if isinstance(header, str) else "the header is not UTF-8"
         raise DataError(f"{reason}; the first row has to name the columns", source.path, 1)
     if len(set(header)) < len(header):

@@ -58,16 +58,18 @@ def write(documents: Iterable[Document], stream: IO[str]) -> None:
     """Write one line per document.
 
     Raises:
-        HanlatticeError: a text contains ``|||`` or a line break, or a label contains whitespace.
+        HanlatticeError: a text contains ``|||`` or a line break, or ends with ``|``; or a label contains whitespace
+            or ``|``.
     """
     for document in documents:
         fields = [f"{entity.start}    {entity.end - 1}    {entity.label}" for entity in document.entities]
-        unreadable = next((entity.label for entity in document.entities if len(entity.label.split()) != 1), None)
+        labels = (entity.label for entity in document.entities)
+        unreadable = next((label for label in labels if len(label.split()) != 1 or "|" in label), None)
         if unreadable is not None:
             raise HanlatticeError(
-                f"label {unreadable!r} contains whitespace, which CMeEE does not allow; rename the label"
+                f"label {unreadable!r} contains whitespace or |, which CMeEE does not allow; rename the label"
             )
-        if _BAR in document.text or "\n" in document.text:
-            message = f"{document.text[:40]!r} contains {_BAR} or a line break, which CMeEE does not allow"
-            raise HanlatticeError(f"{message}; write jsonl instead")
+        if _BAR in document.text or document.text.endswith("|") or "\n" in document.text:
+            message = f"{document.text[:40]!r} contains {_BAR} or a line break, or ends with |"
+            raise HanlatticeError(f"{message}, which CMeEE does not allow; write jsonl instead")
         stream.write(_BAR.join([document.text, *fields, ""]) + "\n")
