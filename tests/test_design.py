@@ -2,10 +2,16 @@
 
 import ast
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
+import hanlattice
+from hanlattice.api import EngineName
+from hanlattice.kernels.library import kernels
 from test_architecture import HEIGHT, MODULES, PACKAGE, ROWS
 
 ROOT = Path(__file__).parents[1]
@@ -47,8 +53,42 @@ def test_step_names_what_exists(file: str, name: str) -> None:
         node = defined[part]
 
 
-def test_steps_were_found() -> None:
-    assert len(STEPS) >= 12
+def called(predict: Callable[[], object]) -> set[tuple[str, str]]:
+    """The functions of the package that are called, as (file, qualified name)."""
+    found: set[tuple[str, str]] = set()
+
+    def record(frame: FrameType, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(PACKAGE):
+            found.add((path.relative_to(PACKAGE).as_posix(), frame.f_code.co_qualname))
+
+    sys.setprofile(record)
+    try:
+        predict()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_every_step_is_called() -> None:
+    """By the packaged model and by other engines, with rules, patterns and entities at brackets."""
+    if kernels() is None:
+        pytest.skip("the kernels are not compiled")
+    text = "马云在杭州创办了阿里巴巴。"
+
+    def predicted(ner: hanlattice.NER) -> set[tuple[str, str]]:
+        return called(lambda: ner(text))
+
+    packaged = hanlattice.load(patterns=True)
+    steps = predicted(packaged)
+    assert {("pipeline/ner.py", "NER._predict"), ("engines/ensemble.py", "Ensemble.find")} <= steps
+    with packaged.using(force={"创办了": "ORG"}, threshold=0.1):
+        steps |= predicted(packaged)
+    engines: tuple[EngineName, ...] = ("native", "numpy", "torch", "cascade")
+    for engine in engines:
+        steps |= predicted(hanlattice.load(engine=engine))
+    steps |= called(lambda: hanlattice.load("lite")(text))
+    assert [step for step in STEPS if step not in steps] == [("engines/onnx.py", "ExportedTagger.find")]
 
 
 def test_every_decision_is_linked_and_short() -> None:

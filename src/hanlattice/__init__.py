@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hanlattice.tagger import Tagger
     from hanlattice.tuning import tune
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # The module of each public name, imported when the name is first used.
 _MODULES = {

@@ -15,7 +15,7 @@ from hanlattice.document import Document
 from hanlattice.errors import ConfigError, DataError, EngineError
 from hanlattice.kernels.library import NO_INT8, supports_int8
 from hanlattice.model.folder import ENSEMBLE, ModelFolder
-from hanlattice.pipeline import NER, Engine, regular_entities
+from hanlattice.pipeline import NER, Engine, patterns_or_none
 
 # Engines and scores are imported where they are used: a process that needs one engine starts faster.
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def load(
             and is not trusted; or torch cannot use the device.
         EngineError: the engine cannot run this model, or is not installed.
     """
-    regular = regular_entities(patterns)  # reports a broken file before the model is loaded
+    regular = patterns_or_none(patterns)  # reports a broken file before the model is loaded
     options = {"device": device, "engine": engine, "threads": threads, "int8": int8}
     ner = open_model(model_folder, convention=convention, trust=trust, **options).ner  # type: ignore[arg-type]
     ner.patterns = regular

@@ -112,7 +112,7 @@ MOVED = {
     "training.variation": "training.augmentation",
     "vocab": "inputs.vocabulary",
 }
-# Old modules whose names several modules hold now, and old packages that are a module now.
+# Old modules whose contents are now in several modules, and old packages that are now one module.
 SPLIT = {
     "export": ("engines.export",),
     "training.data": ("training.corpora", "training.examples", "training.vocabularies"),

@@ -8,7 +8,7 @@ import pytest
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, own_parts
 from hanlattice.build.embeddings import characters
 from hanlattice.build.encoders import transformer
-from hanlattice.build.settings import choose, parameters_of, select, settings_of, trusting, with_settings_of
+from hanlattice.build.settings import choose, parameters_of, select, setting_types, trusting, with_settings_of
 from hanlattice.config.parts import Part
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
@@ -103,7 +103,7 @@ def test_settings_that_are_passed_on_are_listed() -> None:
     def outer(d_in: int, *, width: int = 4, **settings: object) -> None: ...
 
     listed = with_settings_of(outer, inner)
-    assert settings_of(listed) == {"width": int, "rate": float}
+    assert setting_types(listed) == {"width": int, "rate": float}
     assert parameters_of(listed)["width"].default == 4  # its own comes first
     assert select(inner, {"rate": 0.1, "depth": 2}) == {"rate": 0.1}
 

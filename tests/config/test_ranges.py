@@ -8,9 +8,9 @@ import pytest
 
 import hanlattice
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, check
-from hanlattice.build.settings import settings_of
+from hanlattice.build.settings import setting_types
 from hanlattice.config.files import load_config
-from hanlattice.config.ranges import OF_PARTS, Range
+from hanlattice.config.ranges import PART_RANGES, Range
 from hanlattice.config.settings import Config, TextConfig
 from hanlattice.errors import ConfigError
 from hanlattice.text.windows import windows
@@ -155,8 +155,8 @@ def test_every_number_of_a_part_has_a_range() -> None:
         f"{name}.{key}"
         for parts in (EMBEDDINGS, ENCODERS, DECODERS)
         for name, builder in parts.items()
-        for key, kind in settings_of(builder).items()
-        if kind in (int, float, tuple[int, ...]) and key not in OF_PARTS
+        for key, kind in setting_types(builder).items()
+        if kind in (int, float, tuple[int, ...]) and key not in PART_RANGES
     }
     assert not without
 

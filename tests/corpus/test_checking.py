@@ -61,7 +61,7 @@ def test_warnings_about_documents(tmp_path: Path) -> None:
     )
     assert lines_by_kind(path) == {
         "empty text": [1], "control character": [2], "repeated entity": [3], "two labels on one span": [3],
-        "empty label": [3], "blank at the edge": [3],
+        "empty label": [3], "whitespace at the edge": [3],
     }  # fmt: skip
 
 

@@ -88,7 +88,7 @@ def test_standard_input_is_read_without_torch() -> None:
 def test_detection_gives_its_reason(tmp_path: Path) -> None:
     path = put(tmp_path / "file", [{"text": TEXT, "entities": CBLUE}])
     assert corpus.detected(path) == ("cmeee-json", "entities with 'start_idx' and 'end_idx'")
-    assert "known by\tentities with 'start_idx' and 'end_idx'" in run("check", path).stdout
+    assert "detected by\tentities with 'start_idx' and 'end_idx'" in run("check", path).stdout
     assert check([path]).files[0].reason == "entities with 'start_idx' and 'end_idx'"
 
 

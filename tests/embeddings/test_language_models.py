@@ -291,7 +291,10 @@ class TestRefused:
         ("settings", "message"),
         [
             ({"path": ""}, "set path to the folder"),
-            ({"path": "$NO_SUCH_VARIABLE/bert"}, "set the variable of the environment"),
+            (
+                {"path": "$NO_SUCH_VARIABLE/bert"},
+                "set the environment variable NO_SUCH_VARIABLE",
+            ),
             (
                 {"path": "$ONTONOTES4/dev.bmes"},
                 "or name another file .ONTONOTES4 is a folder with .* made from LDC2011T03",

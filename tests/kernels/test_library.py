@@ -36,7 +36,7 @@ def test_a_library_with_another_structure_is_refused_in_one_line(
     library.kernels.cache_clear()
     try:
         with pytest.raises(HanlatticeError, match=rf"[.]so is from another version \({reason}\); run: ") as error:
-            library.needed()
+            library.require_kernels()
         assert "\n" not in str(error.value)
         assert not isinstance(error.value, EngineError)  # another engine would not help: the lexicon needs it too
     finally:
@@ -51,7 +51,7 @@ def test_without_a_library_the_error_says_how_to_compile(monkeypatch: pytest.Mon
         assert library.levels() == []
         assert library.kernels() is None
         with pytest.raises(EngineError, match=r"python -m hanlattice[.]kernels[.]compiling"):
-            library.needed()
+            library.require_kernels()
     finally:
         library.kernels.cache_clear()
 

@@ -21,7 +21,7 @@ import hanlattice
 import tiny
 from hanlattice.api import EngineName, open_model
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, own_parts
-from hanlattice.build.settings import parameters_of, settings_of
+from hanlattice.build.settings import parameters_of, setting_types
 from hanlattice.cli import _command, main
 from hanlattice.config.files import load_config
 from hanlattice.embeddings.words import LONGEST
@@ -193,7 +193,7 @@ def test_models_at_and_beyond_the_largest_size(vectors: int, tmp_path: Path) -> 
     """The kernels run the largest, and numpy larger ones, without a crash. Both compute the emissions of torch."""
     torch.manual_seed(0)
     given = tiny.settings(epochs=1)
-    given["encoder"] |= {"d_model": vectors * library.needed().lanes(), "heads": 4}
+    given["encoder"] |= {"d_model": vectors * library.require_kernels().lanes(), "heads": 4}
     place = hanlattice.train(output=tmp_path / "model", settings=given).folder
     if vectors > flat.PARTS:
         with pytest.raises(EngineError, match="the C kernels need heads that divide"):
@@ -309,7 +309,7 @@ def test_a_convention_name_that_torch_reserves_is_refused(folder: Path) -> None:
 def test_settings_known_without_torch_equal_those_of_the_modules() -> None:
     for kinds, builders in ((checking.EMBEDDINGS, EMBEDDINGS), (checking.ENCODERS, ENCODERS), (TAGS, DECODERS)):
         for name, known in kinds.items():
-            hints, keywords = settings_of(builders[name]), parameters_of(builders[name])
+            hints, keywords = setting_types(builders[name]), parameters_of(builders[name])
             assert {key: kind for key, (kind, _) in known.items()} == hints
             assert {key: value for key, (_, value) in known.items()} == {k: a.default for k, a in keywords.items()}
     assert checking.LONGEST == LONGEST

@@ -31,7 +31,7 @@ NAMES = sorted(
     for path in FOLDER.rglob("*.toml")
     if not any(fnmatchcase(name := path.relative_to(FOLDER).with_suffix("").as_posix(), own) for own in OURS)
 )
-OF_PARTS: dict[str, Mapping[str, Callable[..., Any]]] = {
+PART_RANGES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "embedding": EMBEDDINGS,
     "encoder": ENCODERS,
     "decoder": DECODERS,
@@ -66,7 +66,7 @@ def value_of(config: Config, dotted: str) -> Any:
     section: Any = getattr(config, table)
     if not isinstance(section, Part):
         return getattr(section, path[0])
-    builders = OF_PARTS[table]
+    builders = PART_RANGES[table]
     settings: dict[str, Any] = {"name": section.name, **section.settings}
     if section.name == "stack":  # the published settings are those of its first part
         settings = dict(next(iter(section.settings["parts"].values())))

@@ -83,7 +83,7 @@ def augmented(
         neighbours: number of neighbours, found by the pretrained vectors.
         of: whether neighbours are characters or bigrams; or words, which are neighbours of characters.
         vectors: file of the vectors of characters and words in one space, by which words are found; in the text
-            format of word2vec, or made by ``hanlattice vectors``, of which the table of words is taken.
+            format of word2vec, or made by ``hanlattice vectors``, whose word vectors are used.
         vector_words: number of the most frequent names of this file that can be neighbours; 0 for all.
         values: initial vectors of the neighbours.
         settings: settings of :class:`~hanlattice.encoders.augmented.Augmented`.
@@ -94,7 +94,10 @@ def augmented(
     """
     encoder: Encoder = construct("encoder.inner", inner, ENCODERS, d_in, tables.within("inner"))
     if isinstance(encoder, WordEncoder):
-        raise ValueError(f"encoder.inner {inner.name!r} gives a vector a word, not a character; name another")
+        raise ValueError(
+            f"encoder.inner {inner.name!r} gives one vector per word, but one per character is needed; name another"
+            " encoder"
+        )
     if of == "words":
         found = _word_neighbours(tables, vectors, neighbours, vector_words)
         table = Table(found.values if values == "pretrained" else _random_rows(found.values, encoder.d_out))

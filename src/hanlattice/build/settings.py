@@ -46,7 +46,7 @@ def parameters_of(builder: Builder) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def settings_of(builder: Builder) -> dict[str, Any]:
+def setting_types(builder: Builder) -> dict[str, Any]:
     """The names and types of the settings of a class or function; None for a setting without a type."""
     hints = get_type_hints(vars(builder).get("__init__", builder) if isinstance(builder, type) else builder)
     return {name: hints.get(name) for name in parameters_of(builder)}
@@ -64,7 +64,7 @@ def with_settings_of(builder: _Builder, *others: Builder) -> _Builder:
     passed_on: dict[str, inspect.Parameter] = {}
     for other in others:
         passed_on |= parameters_of(other)
-        builder.__annotations__ |= settings_of(other)
+        builder.__annotations__ |= setting_types(other)
     listed += [p for name, p in passed_on.items() if name not in parameters]
     builder.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     return builder
@@ -98,7 +98,7 @@ def choose(where: str, part: Part, builders: Mapping[str, Builder]) -> tuple[Bui
     builder = _imported(where, part.name, builders) if ":" in part.name else builders.get(part.name)
     if builder is None:
         raise ConfigError(f"there is no {where} {part.name!r}{suggestion(part.name, builders)}")
-    types = settings_of(builder)
+    types = setting_types(builder)
     settings: dict[str, Any] = {}
     for key, value in part.settings.items():
         if key not in types:

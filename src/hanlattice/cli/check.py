@@ -60,7 +60,7 @@ def _print(report: "Report", limit: int) -> None:
 
 
 _COLUMNS = [
-    "file", "format", "known by", "documents", "characters", "longest text", "entities", "mean length",
+    "file", "format", "detected by", "documents", "characters", "longest text", "entities", "mean length",
     "longest entity", "overlapping", "discontinuous", "Latin", "digits", "spaces",
 ]  # fmt: skip
 

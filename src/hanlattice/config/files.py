@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict
@@ -77,11 +78,10 @@ def located(path: str) -> str:
     """
     filled = os.path.expandvars(path)
     if "$" in filled and not os.path.exists(filled):
-        variable = filled.partition("$")[2].partition("/")[0]
+        found = re.search(r"\$\{?(\w+)", filled)
+        variable = found[1] if found else ""
         source = f" ({variable} is {SOURCES[variable]})" if variable in SOURCES else ""
-        raise ConfigError(
-            f"{path}: set the variable of the environment that it begins with, or name another file{source}"
-        )
+        raise ConfigError(f"{path}: set the environment variable {variable}, or name another file{source}")
     return filled
 
 

@@ -90,12 +90,14 @@ def linear_settings(config: Config) -> LinearSettings | None:
         for key, value in settings_of(part, getattr(config, part), kinds).items():
             refuse_outside(value, RANGES.get(key), f"{part}.{key}")
             found[key] = value
-    del found["scheme"]  # which has one value
+    del found["scheme"]  # it can only be BMES
     return LinearSettings(**found)
 
 
 def refuse_neural(config: Config) -> None:
-    """Check settings of training alone: a model whose ``config.toml`` has them can still be read.
+    """Refuse settings that only the training of neural taggers uses.
+
+    A model whose ``config.toml`` has them can still be read.
 
     Raises:
         ConfigError: a setting has an effect on neural taggers alone.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hanlattice.config.ranges import OF_PARTS, refuse_outside
+from hanlattice.config.ranges import PART_RANGES, refuse_outside
 from hanlattice.config.values import coerced, suggestion
 from hanlattice.errors import ConfigError
 
@@ -69,7 +69,7 @@ def part_setting(part: Part, key: str, value: Any, hint: Any, where: str) -> Any
     """
     found = coerced(value, hint, where)
     if ":" not in part.name:
-        refuse_outside(found, OF_PARTS.get(key), where)
+        refuse_outside(found, PART_RANGES.get(key), where)
     return found
 
 

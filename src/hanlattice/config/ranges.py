@@ -1,7 +1,8 @@
 """Ranges of numbers in settings, and the error for a number outside its range.
 
-``OF_PARTS`` has the ranges of the settings of embeddings, encoders and decoders, by name; a name has the same range
-in every part. The ranges of all other settings are next to their defaults in :mod:`hanlattice.config.settings`.
+``PART_RANGES`` has the ranges of the settings of embeddings, encoders and decoders, by name; a name has the same
+range in every part. The ranges of all other settings are next to their defaults in
+:mod:`hanlattice.config.settings`.
 """
 
 import math
@@ -43,7 +44,7 @@ RATE = Range(0, 1, without_most=True)  # dropout, averages and momentum: 1 would
 WEIGHT = Range(0)
 POSITIVE = Range(0, without_least=True)
 
-OF_PARTS: dict[str, Range] = {
+PART_RANGES: dict[str, Range] = {
     **dict.fromkeys(
         (
             *("d_model", "d_hidden", "d_feed_forward", "d_head", "d_graph", "d_place", "d_characters", "d_letter"),

@@ -26,7 +26,7 @@ class Statistics:
     Args:
         file: path of the file.
         format: name of its format.
-        reason: what showed the format, if it was detected.
+        reason: how the format was detected; empty if it was given.
         documents: number of documents.
         characters: number of characters of all texts.
         longest_text: length of the longest text.
@@ -194,7 +194,7 @@ def _warnings(document: Document) -> Iterator[tuple[str, str, str]]:
     for entity in document.entities:
         if entity.text != entity.text.strip():
             message = f"{_name(entity)} starts or ends with whitespace"
-            yield "blank at the edge", message, "shorten the span"
+            yield "whitespace at the edge", message, "shorten the span"
         if not entity.label.strip():
             yield "empty label", f"{_name(entity)} has no label", "write its label"
     spans = Counter((entity.label, entity.fragments) for entity in document.entities)

@@ -47,7 +47,7 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def scores(self, h: Float[Tensor, "B N D"]) -> Tensor:
-        """Compute scores. Only tensor operations are allowed here, because this part is exported.
+        """Compute scores. Only tensor operations are allowed here: this part of `crf` and `softmax` is exported.
 
         Args:
             h: Vectors of the characters from the encoder, shape ``[B, N, D]``.

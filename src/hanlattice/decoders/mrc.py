@@ -80,7 +80,8 @@ class StartsEndsMatches(Decoder):
         labels: The T entity labels.
         d_hidden: Width of the hidden layer of matches.
         weights: Weights of the parts of the loss.
-        threshold: A probability that start, end and match of an entity exceed.
+        threshold: An entity is predicted if the probabilities of its start, its end and their match are all
+            above it.
         nested: Whether overlapping spans may be predicted.
 
     Raises:
@@ -243,7 +244,8 @@ class MRC(StartsEndsMatches):
         queries: Reads the queries. Each label is its own query until :meth:`set_queries` is called.
         d_hidden: Width of the hidden layer of matches.
         weights: Weights of the parts of the loss.
-        threshold: A probability that start, end and match of an entity exceed.
+        threshold: An entity is predicted if the probabilities of its start, its end and their match are all
+            above it.
         nested: Whether overlapping spans may be predicted.
 
     Raises:

@@ -106,7 +106,8 @@ class WordPairGrid(Decoder):
 
     nested = True
     discontinuous = True
-    # Conditional layer normalisation starts without a condition.
+    # Their initial values make the conditional layer normalisation start as an ordinary one, so
+    # training.initialisation must not change them.
     own_initialisation = ("gain.weight", "shift.weight", "distance.weight", "region.weight", "products")
 
     def __init__(

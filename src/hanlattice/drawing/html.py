@@ -22,7 +22,7 @@ table { border-collapse: collapse; line-height: 1.5; }
 th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px solid #eee; }
 """
 FOOT = "</body>\n</html>\n"
-# Of a fragment inside a foreign page, which may be dark.
+# The style of a fragment inside another page, such as a notebook, which may have a dark background.
 FRAGMENT_STYLE = """\
 .hanlattice { color: #111; background: #fff; line-height: 2.2; padding: .5rem; max-width: 60rem; }
 .hanlattice p { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; }

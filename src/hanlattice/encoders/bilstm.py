@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from hanlattice.encoders.base import Encoder
 from hanlattice.inputs.batch import Batch
 from hanlattice.layers.dropout import Dropout
-from hanlattice.layers.recurrent import TwoWayLSTM
+from hanlattice.layers.recurrent import BidirectionalLSTM
 
 
 class StackedLSTM(nn.Module):
@@ -37,7 +37,7 @@ class StackedLSTM(nn.Module):
         if layers < 1:
             raise ValueError(f"layers must be at least 1, not {layers}")
         self.d_out = 2 * d_hidden
-        self.layers = nn.ModuleList(TwoWayLSTM(self.d_out if i else d_in, self.d_out) for i in range(layers))
+        self.layers = nn.ModuleList(BidirectionalLSTM(self.d_out if i else d_in, self.d_out) for i in range(layers))
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B S D_in"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D_out"]:

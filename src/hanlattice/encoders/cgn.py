@@ -40,7 +40,7 @@ from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
 from hanlattice.inputs.batch import Batch, Words
 from hanlattice.layers.dropout import Dropout
-from hanlattice.layers.recurrent import TwoWayLSTM
+from hanlattice.layers.recurrent import BidirectionalLSTM
 
 GRAPHS = ("containing", "transition", "lattice")
 
@@ -153,7 +153,7 @@ class CGN(Encoder):
     def __init__(
         self,
         words: WordEmbedding,
-        lstm: TwoWayLSTM,
+        lstm: BidirectionalLSTM,
         word_projection: nn.Module,
         networks: Sequence[GraphNetwork],
         fusion: Fusion,
@@ -213,7 +213,7 @@ def build_cgn(
     if fusion not in ("matrix", "vector", "scalar"):
         raise ValueError(f"fusion must be 'matrix', 'vector' or 'scalar', not {fusion!r}")
     # Weights are drawn in the order of construction: changing it changes what a seed gives.
-    lstm = TwoWayLSTM(d_in, d_model)
+    lstm = BidirectionalLSTM(d_in, d_model)
     word_projection = nn.Identity() if words.d_out == d_model else nn.Linear(words.d_out, d_model)
     networks = [
         GraphNetwork(d_model, d_head, heads, d_graph, last_heads, graph_layers, graph_dropout) for _ in GRAPHS

@@ -57,7 +57,7 @@ from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.encoders.base import Encoder
 from hanlattice.inputs.batch import Batch, Words
 from hanlattice.layers.dropout import Dropout
-from hanlattice.layers.recurrent import TwoWayLSTM
+from hanlattice.layers.recurrent import BidirectionalLSTM
 
 # Words of this length and longer share one vector; the value of the code.
 LONGEST = 5
@@ -345,7 +345,7 @@ class LGN(Encoder):
             raise ValueError(f"steps must be at least 1, not {steps}")
         self.d_out = 2 * d_model
         self.words = words
-        self.lstm = TwoWayLSTM(d_in, 2 * d_model)
+        self.lstm = BidirectionalLSTM(d_in, 2 * d_model)
         self.word_projection = nn.Identity() if words.d_out == d_model else nn.Linear(words.d_out, d_model)
         self.no_word = nn.Parameter(torch.empty(1, d_model).uniform_(-1, 1) * (3 / d_model) ** 0.5)
         self.lengths = nn.Embedding(LONGEST + 1, d_place)

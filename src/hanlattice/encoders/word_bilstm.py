@@ -17,7 +17,7 @@ from hanlattice.encoders.bilstm import StackedLSTM
 from hanlattice.inputs.batch import Batch
 from hanlattice.inputs.segmentation import Segments
 from hanlattice.layers.dropout import Dropout
-from hanlattice.layers.recurrent import TwoWayLSTM
+from hanlattice.layers.recurrent import BidirectionalLSTM
 
 
 class WordBiLSTM(WordEncoder):
@@ -85,7 +85,7 @@ class OfWord(nn.Module):
 
     def __init__(self, d_in: int, d_out: int):
         super().__init__()
-        self.recurrence = TwoWayLSTM(d_in, 2 * d_out)
+        self.recurrence = BidirectionalLSTM(d_in, 2 * d_out)
 
     def forward(self, x: Float[Tensor, "B N D"], segments: Segments, batch: Batch) -> Float[Tensor, "B W D_out"]:
         chars, real = _characters(x, segments)
@@ -100,7 +100,7 @@ class OfSentence(nn.Module):
 
     def __init__(self, d_in: int, d_out: int):
         super().__init__()
-        self.recurrence = TwoWayLSTM(d_in, 2 * d_out)
+        self.recurrence = BidirectionalLSTM(d_in, 2 * d_out)
 
     def forward(self, x: Float[Tensor, "B N D"], segments: Segments, batch: Batch) -> Float[Tensor, "B W D_out"]:
         forward, backward = self.recurrence(x, batch.mask).chunk(2, -1)

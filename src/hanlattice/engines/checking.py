@@ -98,7 +98,7 @@ class FlatModel(NamedTuple):
             ModelError: the settings or the weights are broken, or do not fit each other.
         """
         with naming(folder):
-            settings = settings_of(folder)["encoder"]
+            settings = folder_settings(folder)["encoder"]
             weights = folder.weights()
             tags = {convention: folder.tags(weights, convention) for convention in folder.conventions}
             chosen = Settings(
@@ -124,7 +124,7 @@ def naming(folder: ModelFolder) -> Iterator[None]:
         raise kind(f"{where}{error}") from None
 
 
-def settings_of(folder: ModelFolder) -> dict[str, dict[str, Any]]:
+def folder_settings(folder: ModelFolder) -> dict[str, dict[str, Any]]:
     """The settings of each part of a model, with defaults filled in.
 
     The keys are ``embedding``, ``encoder``, ``decoder`` and, for each further convention,
@@ -171,7 +171,7 @@ def checked(
     Raises:
         ModelError: a weight is missing or unknown, has another shape or type, or is not finite.
     """
-    settings = settings_of(folder)
+    settings = folder_settings(folder)
     shapes = _shapes(weights, folder, settings, n_tags)
     for name in (*shapes, *weights):
         base = name.removesuffix(SCALE)
@@ -203,7 +203,8 @@ def _refuse_misfit(name: str, array: np.ndarray, shape: Shape, kind: type | None
     """
     if array.shape != shape:
         raise ModelError(f"{MISFIT} ({name} has the shape {array.shape}, not {shape})")
-    if array.dtype != kind if kind is not None else array.dtype.kind != "f":
+    is_right = array.dtype.kind == "f" if kind is None else array.dtype == kind
+    if not is_right:
         raise ModelError(f"weights are broken ({name} has the type {array.dtype})")
     if kind is None and not is_finite(array):
         raise ModelError(f"weights are broken ({name} has numbers that are not finite)")

@@ -106,7 +106,6 @@ class FlatArrays:
     def read(self, sentences: Sentences, convention: str = "") -> Float[np.ndarray, "N Y"]:
         """Emissions ``[N Y]`` of the N characters of all sentences. No sentence may be longer than the window."""
         folded, d = self._folded, self._folded.d_model
-        assert self._chars is not None
         x = self._chars.rows(sentences.chars)
         if self._bigrams:
             x = np.concatenate([x, self._bigrams.rows(sentences.bigrams)], 1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def unreachable(ner: NER, texts: Sequence[str], gold: Sequence[Collection[Span]]) -> Iterator[list[Span]]:
-    """For each text, the gold spans that no prediction of the model can contain beside the other gold spans.
+    """For each text, the gold spans that no prediction of the model can contain together with the other gold spans.
 
     A span is unreachable if the decoder cannot express its form, if it begins or ends inside a word that the
     encoder reads as one unit, if normalisation removes its characters, or if the model does not have its label.

@@ -15,7 +15,7 @@ from hanlattice.tagger import Tagger
 
 @torch.inference_mode()
 def attention_weights(tagger: Tagger, batch: Batch, convention: str = "") -> list[Float[np.ndarray, "A N L"]]:
-    """The attention weights of each layer of the encoder, in order; none if the encoder has no attention.
+    """The attention weights of each layer of the encoder, in order; an empty list if the encoder has no attention.
 
     Queries are the N characters. Keys are the L nodes of a lattice, or the characters in an encoder without words.
 

@@ -122,7 +122,7 @@ class Reader:
         labels = self._label_rows(names)[label_ids]  # the id -1, no label, selects the last row, which is 0
         if self._base is None:
             return labels
-        base_ids = self._base_ids(lexicon, words)  # likewise
+        base_ids = self._base_ids(lexicon, words)  # read before the labels of the base, for the same reason
         base_labels = self._label_rows(self._base.labels)[self._base_label_ids[base_ids]]
         is_user = (base_ids < 0) | ((label_ids >= 0) & (labels != base_labels))
         counted = labels if user_labels is None else self._label_rows(names, user_labels)[label_ids]

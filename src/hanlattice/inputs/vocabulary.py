@@ -138,7 +138,7 @@ def _refuse_invalid_names(found: Vocabulary) -> None:
         raise TypeError("user_words is neither true nor false")
     for name in (found.convention, *found.all_labels):
         if not isinstance(name, str):
-            raise TypeError(f"{name!r:.60} is no name")
+            raise TypeError(f"{name!r:.60} is not a string")
     if found.convention in found.conventions:
         raise ValueError(f"the convention {found.convention!r} is there twice")
 

@@ -25,7 +25,7 @@ def save_copy(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
     folder = Path(folder)
     if ner.folder is None:
         raise HanlatticeError(
-            "this NER was not loaded from a folder; save its tagger with hanlattice.model.weights"
+            "this NER was not loaded from a folder; save its tagger with hanlattice.model.save_model"
         )
     if folder.exists():
         raise ModelError(f"{folder} exists already; name a new folder for the model")

@@ -165,7 +165,7 @@ class HanlatticeComponent:
         self._warned = True
         done = {"expand": "extended to whole tokens", "contract": "shrunk to whole tokens", "strict": "left out"}
         warnings.warn(
-            f"the docs are tokenised otherwise: {entity.text!r} at characters {entity.start} to {entity.end} does"
+            f"the docs are tokenised differently: {entity.text!r} at characters {entity.start} to {entity.end} does"
             f" not fit the tokens; such entities are {done[mode]} (alignment_mode={mode!r}). Tokens of single"
             " characters, as in spacy.blank('zh'), fit every entity",
             stacklevel=2,

@@ -109,7 +109,7 @@ def supports_int8() -> bool:
     return (found := kernels()) is None or bool(found.int8_step())
 
 
-def needed() -> CDLL:
+def require_kernels() -> CDLL:
     """The best library for this processor.
 
     Raises:

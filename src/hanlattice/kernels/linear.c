@@ -183,7 +183,7 @@ typedef struct { /* an n-gram that may have rows: its key, where it starts, and 
     const Entry *home;
 } Gram;
 
-/* Visit the n-grams of a sentence from the shortest on, at each position until one is visited in vain. */
+/* Visit the n-grams of a sentence from the shortest on, at each position until a visit returns 0. */
 #define N_GRAMS(visit)                                                                                                 \
     static void visit##_n_grams(Visit *v, const uint64_t *ids, int64_t n, Gram *grams) {                               \
         (void)grams;                                                                                                   \

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 
-class TwoWayLSTM(nn.Module):
+class BidirectionalLSTM(nn.Module):
     """One LSTM from the first character to the last and one from the last to the first, concatenated.
 
     The second LSTM reads each sentence reversed within its own length, so it begins with the last real character.

@@ -1,4 +1,7 @@
-"""The immutable state of a lexicon: layers of tries. Readers share it while a writer creates the next state."""
+"""The immutable state of a lexicon, which readers share while a writer creates the next state.
+
+It has layers: tries of decreasing size that are merged as in a log-structured merge tree (LSM tree).
+"""
 
 from __future__ import annotations
 

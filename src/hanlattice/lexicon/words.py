@@ -30,7 +30,7 @@ Traits = tuple[str | None, float | None]  # label and weight
 PLAIN: Traits = (None, None)
 LONGEST = 1000  # characters in a word
 LAST_CODE = 0x10FFFF
-NO_CHARACTER = "a compiled lexicon is broken (a number that is no character); build it again from its words"
+NO_CHARACTER = "a compiled lexicon is broken (a number that is not a character); build it again from its words"
 
 
 def _text(codes: UInt32) -> str:
@@ -68,10 +68,10 @@ class WordTable:
 
     def __iter__(self) -> Iterator[str]:
         text = _text(self.codes)
-        offsets = self.in_order().offsets.tolist()
+        offsets = self.checked().offsets.tolist()
         return (text[start:end] for start, end in pairwise(offsets))
 
-    def in_order(self) -> WordTable:
+    def checked(self) -> WordTable:
         """This table, after checking that its offsets never decrease and all its code points exist.
 
         Raises:
@@ -86,7 +86,7 @@ class WordTable:
 
     def __add__(self, other: WordTable) -> WordTable:
         """The words of both tables, in order."""
-        self.in_order()
+        self.checked()
         return WordTable(
             np.concatenate([self.codes, other.codes]),
             np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]]),

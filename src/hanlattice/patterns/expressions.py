@@ -43,7 +43,9 @@ def compiled(source: str) -> Any:
             " because they would have to backtrack"
         ) from None
     if expression.match("") is not None:
-        raise ConfigError(f"the regular expression {source!r} also matches nothing; make one part of it required")
+        raise ConfigError(
+            f"the regular expression {source!r} also matches an empty text; make one part of it required"
+        )
     return expression
 
 

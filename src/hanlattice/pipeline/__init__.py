@@ -6,6 +6,6 @@ become ids in :mod:`hanlattice.inputs.reader`; spans become entities in :mod:`ha
 
 from hanlattice.pipeline.engine import BATCH, Engine, WindowReader
 from hanlattice.pipeline.ner import LOOK_AHEAD, NER
-from hanlattice.pipeline.overrides import Overrides, regular_entities
+from hanlattice.pipeline.overrides import Overrides, patterns_or_none
 
-__all__ = ["BATCH", "LOOK_AHEAD", "NER", "Engine", "Overrides", "WindowReader", "regular_entities"]
+__all__ = ["BATCH", "LOOK_AHEAD", "NER", "Engine", "Overrides", "WindowReader", "patterns_or_none"]

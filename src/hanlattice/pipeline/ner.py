@@ -19,7 +19,7 @@ from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline.engine import BATCH, Engine, WindowReader
 from hanlattice.pipeline.entities import entities_of_texts, with_patterns
-from hanlattice.pipeline.overrides import Overrides, refuse_unknown_labels, regular_entities
+from hanlattice.pipeline.overrides import Overrides, patterns_or_none, refuse_unknown_labels
 from hanlattice.pipeline.reading import Reading
 from hanlattice.text.edges import Edges
 from hanlattice.text.normalise import Normaliser
@@ -244,7 +244,7 @@ class NER:
         forced = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
         blocked = None if block is None else {self._plain(text): labels for text, labels in block.items()}
         regular: Patterns | Literal[False] | None = (
-            None if patterns is None else regular_entities(patterns) or False
+            None if patterns is None else patterns_or_none(patterns) or False
         )
         given: dict[str, Any] = {
             "lexicon": lexicon, "force": forced, "block": blocked, "threshold": threshold,

@@ -30,7 +30,7 @@ class Overrides:
         return self.force is not None or self.block is not None or self.threshold != 0.0
 
 
-def regular_entities(wanted: "Patterns | bool | str | Path | Iterable[str] | None") -> "Patterns | None":
+def patterns_or_none(wanted: "Patterns | bool | str | Path | Iterable[str] | None") -> "Patterns | None":
     """The patterns of a setting; see :func:`hanlattice.patterns.patterns_of`, which is imported only if needed.
 
     Raises:

@@ -28,7 +28,7 @@ class Reading:
     Attributes:
         normalised: the normalised forms of the texts.
         windows: the windows of these.
-        sentences: the windows as ids.
+        sentences: the windows as ids; the pipeline sets it after it has read them.
     """
 
     __slots__ = ("_batch_size", "_words", "lexicon", "normalised", "sentences", "texts", "windows")

@@ -196,7 +196,7 @@ def _words(lexicon: Lexicon, texts: Path, counts: Counts, progress: Progress) ->
     """The words of each line in its most probable segmentation, separated by spaces."""
     counting, cutting = (
         _followed(read_lines(texts), counts.characters, stage, progress)
-        for stage in ("counting words", "cutting words")
+        for stage in ("counting words", "segmenting")
     )
     occurrences = count_matches(lexicon, counting)
     with np.errstate(divide="ignore"):

@@ -35,7 +35,7 @@ class JsonRows(Rows):
     parsed: Sequence[dict[str, Any]]
 
     def objects(self) -> Iterator[str]:
-        """The objects as written in the file, so that no number and no space changes."""
+        """The objects as written in the file, without the closing brace, so that no number and no space changes."""
         return (raw[:-1].rstrip() for raw in self.raw)
 
     def table(self) -> "pa.Table":

@@ -242,7 +242,7 @@ class WeightedDistances(nn.Module):
 
 
 class SelfMatched(nn.Module):
-    """Hides the words that contain a character from it: the ablation ``msm`` of FLAT's paper."""
+    """For each character, hides the words that contain it: the ablation ``msm`` of FLAT's paper."""
 
     def forward(self, nodes: Nodes, queries: slice) -> Bool[Tensor, "B Q L"]:
         """True where a query must not see a key."""

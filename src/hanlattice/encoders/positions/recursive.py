@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from hanlattice.encoders.positions.base import Position
-from hanlattice.layers.recurrent import TwoWayLSTM
+from hanlattice.layers.recurrent import BidirectionalLSTM
 
 # Prediction solves the equation for a multiple of this many positions.
 SOLVED = 64
@@ -85,7 +85,7 @@ class RecurrentFront(Position):
 
     def __init__(self, d_model: int, heads: int, layers: int):
         super().__init__(d_model, heads, layers)
-        self.lstm = TwoWayLSTM(d_model, d_model)
+        self.lstm = BidirectionalLSTM(d_model, d_model)
 
     def encode(self, x: Float[Tensor, "B N D"], mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
         return self.lstm(x, mask)

@@ -16,7 +16,7 @@ import numpy as np
 
 from hanlattice.errors import ModelError
 from hanlattice.inputs.encoded import Sentences
-from hanlattice.kernels.library import needed, pointer
+from hanlattice.kernels.library import pointer, require_kernels
 from hanlattice.kernels.structs import LINEAR_MODEL, LINES
 from hanlattice.text.tidy import is_blank
 
@@ -172,7 +172,7 @@ def restored(weights: Weights, n_labels: int) -> Tables:
         raise ModelError("the weights of the linear tagger are broken (linear.masks do not fit linear.columns)")
     rows = _aligned(n_rows, GROUPS * lanes)
     columns, kept = (np.ascontiguousarray(found[name]) for name in ("columns", "weights"))
-    n = needed().linear_rows(pointer(columns), columns.size, pointer(kept), len(kept), pointer(rows))
+    n = require_kernels().linear_rows(pointer(columns), columns.size, pointer(kept), len(kept), pointer(rows))
     if n != len(kept):
         raise ModelError("the weights of the linear tagger are broken (linear.columns do not fit linear.weights)")
     return Tables(window, longest, keys, masks, rows, _limited(found, lanes, n_labels), scale)

@@ -12,7 +12,7 @@ from hanlattice.engines.linear.tables import Native, Tables, lines_of, restored,
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.vocabulary import Vocabulary
-from hanlattice.kernels.library import needed, pointer, pointers
+from hanlattice.kernels.library import pointer, pointers, require_kernels
 from hanlattice.kernels.structs import NAMES
 from hanlattice.model.folder import ModelFolder
 from hanlattice.spans import FoundSpans
@@ -34,7 +34,7 @@ class LinearTagger:
     nested = False
 
     def __init__(self, tables: Tables, vocabulary: Vocabulary, *, temperature: float = 1.0):
-        self._library, self.labels = needed(), vocabulary.labels
+        self._library, self.labels = require_kernels(), vocabulary.labels
         self.tables = tables
         types = types_of(vocabulary.chars)
         self._native = Native(tables, types, vocabulary.n_word_kinds, len(self.labels), self._library)
@@ -51,7 +51,7 @@ class LinearTagger:
         settings = linear_settings(folder.config)
         if settings is None:
             raise EngineError(f"{folder.path} is no linear tagger; use another engine")
-        needed()  # before the files are read
+        require_kernels()  # before the files are read
         try:
             tables = restored(folder.weights(), len(folder.vocabulary.labels))
         except ModelError as error:

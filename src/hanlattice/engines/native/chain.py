@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hanlattice.decoders.tag_rules import TagRules, TagScores
-from hanlattice.kernels.library import needed, pointer
+from hanlattice.kernels.library import pointer, require_kernels
 from hanlattice.kernels.structs import CHAIN, FOUND
 from hanlattice.spans import ScoredSpan
 
@@ -28,7 +28,7 @@ class ChainKernel:
     """
 
     def __init__(self, rules: TagRules, scores: TagScores, *, library: CDLL | None = None):
-        self._library, self._kept, self._labels = library or needed(), list[Any](), rules.labels
+        self._library, self._kept, self._labels = library or require_kernels(), list[Any](), rules.labels
         n = len(rules.names)
         padding = -n % LANES
         start, end = (_padded(x, padding) for x in (scores.start, scores.end))

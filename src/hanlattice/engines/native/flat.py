@@ -20,7 +20,7 @@ from jaxtyping import Float, Int, Int8, Int32, Shaped, UInt8
 from hanlattice.engines.folding import Affine, FoldedFlat, Matrix, Settings, Weights, refuse_infinite, stacked
 from hanlattice.errors import EngineError
 from hanlattice.inputs.encoded import Sentences
-from hanlattice.kernels.library import NO_INT8, needed, pointer
+from hanlattice.kernels.library import NO_INT8, pointer, require_kernels
 from hanlattice.kernels.structs import FLAT, LINEAR, SENTENCES, TABLE
 
 # As in flat.c:
@@ -89,7 +89,7 @@ class FlatKernel:
         library: CDLL | None = None,
         conventions: Sequence[str] = ("",),
     ):
-        self._library, self._kept, self._scratch = library or needed(), list[Any](), _Scratch()
+        self._library, self._kept, self._scratch = library or require_kernels(), list[Any](), _Scratch()
         self.int8, self._lanes = int8, self._library.lanes()
         self._int8_layout = Int8Layout.of(self._library) if int8 else None
         self._folded = folded = FoldedFlat(weights, settings, conventions)

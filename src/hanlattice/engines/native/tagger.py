@@ -12,7 +12,7 @@ from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.flat import FlatKernel
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.kernels.forking import renew_after_fork
-from hanlattice.kernels.library import needed
+from hanlattice.kernels.library import require_kernels
 from hanlattice.model.folder import SCALE, ModelFolder
 from hanlattice.spans import ScoredSpan
 
@@ -37,7 +37,7 @@ class NativeTagger:
     nested = False
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0, int8: bool = False):
-        needed()
+        require_kernels()
         model = FlatModel.read(folder)
         with naming(folder):
             self.flat = FlatKernel(

@@ -19,7 +19,7 @@ _PLATE = re.compile(
 
 
 def parse(scan: Scan, i: int) -> Found | None:
-    """The licence plate at ``i``; it has a digit behind the first letter."""
+    """The licence plate at ``i``; at least one character after the first letter is a digit."""
     match = _PLATE.match(scan.text, i)
     if match is None or not any(character.isdigit() for character in match[0]):
         return None

@@ -99,7 +99,7 @@ def _dated(scan: Scan, when: When | None, clock: str) -> str | None:
 def _clock(scan: Scan, i: int, part: str, *, dated: bool) -> Clock | None:
     """A time of the day. Without a part of its own it takes ``part``."""
     of_day = _OF_DAYS.at(scan, i)
-    named = of_day if of_day is not None and i >= 0 else _PARTS.at(scan, i)
+    named = of_day if of_day is not None else _PARTS.at(scan, i)
     start = i if named is None else scan.gap(named[0])
     own = part if named is None else scan.text[i : named[0]]
     found = _digital(scan, start, own) or _spoken(scan, start, own, dated=dated or named is not None)

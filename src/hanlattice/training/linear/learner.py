@@ -14,7 +14,7 @@ from jaxtyping import Int
 from hanlattice.engines.linear.tables import GROUPS, HASH, Tables, allowed, lanes_of, lines_of, quantised, types_of
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.inputs.vocabulary import Vocabulary
-from hanlattice.kernels.library import needed, pointer
+from hanlattice.kernels.library import pointer, require_kernels
 from hanlattice.kernels.structs import LEARNER, LINEAR_MODEL
 
 LEAST_COUNTERS, COUNTERS_OF_A_CHARACTER = 1 << 20, 32  # of the sketch
@@ -59,7 +59,7 @@ class LinearLearner:
         dropout: float,
         seed: int,
     ):
-        self._library, self.window, self.longest = needed(), window, longest
+        self._library, self.window, self.longest = require_kernels(), window, longest
         self.n_labels, self._types = len(vocabulary.labels), types_of(vocabulary.chars)
         self.lanes, self._n_kinds = lanes_of(self.n_labels), vocabulary.n_word_kinds
         self._dropout, self._seed = dropout, seed

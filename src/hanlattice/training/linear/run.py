@@ -20,7 +20,7 @@ from hanlattice.errors import ConfigError
 from hanlattice.evaluation.evaluate import evaluate
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary, merged
-from hanlattice.kernels.library import needed
+from hanlattice.kernels.library import require_kernels
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import CONFIG
 from hanlattice.pipeline import NER
@@ -79,7 +79,7 @@ def check_linear(config: Config, output: Path) -> LinearSettings:
     if settings is None:
         raise ConfigError(f"the encoder {config.encoder.name!r} is not trained by train_linear")
     refuse_neural(config)
-    needed()
+    require_kernels()
     _refuse_used(output)
     return settings
 

@@ -3,7 +3,7 @@
 from hanlattice.batch import Batch
 from hanlattice.dropout import Dropout
 from hanlattice.encoders.feed_forward import FeedForward
-from hanlattice.encoders.recurrent import TwoWayLSTM
+from hanlattice.encoders.recurrent import BidirectionalLSTM
 from hanlattice.structs.segmentation import word_starts
 from torch import Tensor, nn
 
@@ -16,7 +16,7 @@ class WordStarts(Encoder):
     def __init__(self, d_in: int, tables: object, *, d_hidden: int = 6):
         super().__init__()
         self.start = nn.Embedding(2, d_in)
-        self.recurrence = TwoWayLSTM(d_in, 2 * d_hidden)
+        self.recurrence = BidirectionalLSTM(d_in, 2 * d_hidden)
         self.feed_forward = FeedForward(2 * d_hidden, 3 * d_hidden, 0.0)
         self.dropout = Dropout(0.1)
         self.d_out = 2 * d_hidden
