@@ -16,6 +16,7 @@ without a corpus shows what fine-tuning on that corpus brings.
 import argparse
 import hashlib
 import os
+import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,6 @@ from hanlattice.training.held_out import IsHeldOut, load_held_out
 from tag_words import tagged
 
 ASIDE = 108  # in a thousand documents of wild
-ANNOTATED_CHARACTERS = 900_000  # of each file of raw text, from which the annotated sentences were chosen
 
 SOURCES = {
     "msra": "msra/train_data",
@@ -81,7 +81,7 @@ def annotated(
         rawtext: folder of the raw text
         corpora: the corpora of ``SOURCES``
         left_out: sources that are not used
-        is_held_out: whether a sentence of raw text is left out
+        is_held_out: whether a sentence is left out
 
     Raises:
         DataError: a sentence is not in its source.
@@ -92,9 +92,11 @@ def annotated(
         texts = (
             (d.text for d in corpora[source])
             if source in corpora
-            else raw_sentences([rawtext / source], ANNOTATED_CHARACTERS, is_held_out)
+            else raw_sentences([rawtext / source], sys.maxsize)
         )
-        yield from annotations.annotated(texts, wanted, source)
+        for document in annotations.annotated(texts, wanted, source):
+            if not is_held_out(document.text):
+                yield document
 
 
 def main() -> None:
