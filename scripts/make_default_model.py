@@ -108,6 +108,7 @@ def gazetteer(output: Path, model_folder: Path, corpora: Path, characters: int) 
             *(sys.executable, "scripts/gazetteer.py", *sorted((data / "rawtext").glob("*.xz"))),
             *("--model", model_folder, "--corpus", corpora / "open.jsonl", corpora / "names.jsonl"),
             *("--list", *(f"{data}/lexicons/{name}" for name in LISTS)),
+            *("--names", ROOT / "annotations" / "names.tsv"),
             *("--held-out", data / "held_out.py", "--aside", corpora / "aside.jsonl"),
             *("--characters", str(characters), "--output", output),
         )

@@ -72,3 +72,12 @@ def test_our_annotations_have_the_labels_of_the_packaged_model_and_do_not_overla
         for spans in wanted.values():
             assert {s.label for s in spans} <= {"PER", "LOC", "ORG", "WORK", "PRODUCT", "EVENT"}
             assert all(a.end <= b.start for a, b in pairwise(spans))
+
+
+def test_the_gazetteer_has_each_name_once_with_a_label() -> None:
+    lines = annotations.OPEN.with_name("names.tsv").read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines]
+    names = [name for name, _ in rows]
+    assert names == sorted(set(names))
+    assert {label for _, label in rows} == {"PER", "LOC", "ORG", "WORK", "PRODUCT", "EVENT"}
+    assert all(2 <= len(name) <= 16 and name == name.strip() for name in names)
