@@ -177,6 +177,17 @@ def test_no_function_is_long() -> None:
     assert not [name for name, f in library_functions() if (f.end_lineno or 0) - f.lineno >= LONGEST]
 
 
+def test_no_c_function_is_long() -> None:
+    """A function begins in the first column, and ends with a brace there."""
+    long = []
+    for path in sorted((PACKAGE / "kernels").glob("*.c")):
+        text = path.read_text("utf-8")
+        for found in re.finditer(r"^(?!typedef)\w[^;{}]*\) \{\n.*?^\}$", text, re.MULTILINE | re.DOTALL):
+            if found[0].count("\n") >= LONGEST:
+                long.append((path.name, found[0].partition("(")[0]))
+    assert not long
+
+
 def test_no_class_takes_many_parameters() -> None:
     many = []
     for name, function in library_functions():

@@ -55,12 +55,13 @@ def test_step_names_what_exists(file: str, name: str) -> None:
 
 def called(predict: Callable[[], object]) -> set[tuple[str, str]]:
     """The functions of the package that are called, as (file, qualified name)."""
+    package = Path(hanlattice.__file__).parent
     found: set[tuple[str, str]] = set()
 
     def record(frame: FrameType, event: str, _: object) -> None:
         path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(PACKAGE):
-            found.add((path.relative_to(PACKAGE).as_posix(), frame.f_code.co_qualname))
+        if event == "call" and path.is_relative_to(package):
+            found.add((path.relative_to(package).as_posix(), frame.f_code.co_qualname))
 
     sys.setprofile(record)
     try:

@@ -391,5 +391,5 @@ class TestEntries:
         magic, header, arrays = parts(path)
         arrays["codes"][:] = 0x110000
         put_together(path, magic, header, arrays)
-        with pytest.raises(HanlatticeError, match="a number that is no character"):
+        with pytest.raises(HanlatticeError, match="a number that is not a character"):
             list(Lexicon.load(path).entries())

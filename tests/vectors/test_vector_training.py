@@ -105,7 +105,7 @@ def test_progress_of_each_stage_rises_to_one(texts: Path) -> None:
         "training chars",
         "training bigrams",
         "counting words",
-        "cutting words",
+        "segmenting",
         "training words",
     ]
     for done in told.values():

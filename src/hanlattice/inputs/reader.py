@@ -97,7 +97,7 @@ class Reader:
             found = known.rows[counted] = np.zeros((2, lexicon.id_count), np.int64)
         rows = found[0].take(words)
         if not rows.all():
-            new = np.unique(words[rows == _NOT_SEEN])
+            new = np.array(sorted(set(words[rows == _NOT_SEEN].tolist())), np.int32)
             found[1, new] = self._kinds(lexicon, new, user_labels)
             found[0, new] = self._word_rows(lexicon, new) + 1  # last, because it marks the words as seen
             rows = found[0].take(words)

@@ -515,6 +515,30 @@ static inline void best_fresh(const LinearModel *m, const int32_t *behind, const
     }
 }
 
+/* The best tags of n characters, from the last one, which is known, to the first. */
+static void trace_back(const LinearModel *m, const Scratch *s, int64_t n) {
+    const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes;
+    for (int64_t t = n - 1; t > 0; t--) {
+        const int64_t tag = s->tags[t], lane = tag % lanes;
+        const int32_t *before = s->best + (t - 1) * columns;
+        if (tag >= open) {
+            const int32_t *inner = m->inner + (tag / lanes - 2) * open;
+            s->tags[t - 1] = before[lanes + lane] + inner[lane] > before[2 * lanes + lane] + inner[lanes + lane]
+                                 ? lanes + lane
+                                 : 2 * lanes + lane;
+            continue;
+        }
+        int32_t highest = 4 * NEVER;
+        /* The search ends at the first tag that leads to the score that is known, unless that was shifted. */
+        const int32_t reached = t % SHIFTED ? before[columns + tag] - s->scores[t * columns + tag] : 4 * NEVER - 1;
+        for (int64_t l = 0; l < s->n_live && highest != reached; l++) {
+            const int64_t p = s->live[l], from = p < lanes ? p : p + open;
+            const int32_t x = before[from] + m->fresh[p * open + tag];
+            if (x > highest) highest = x, s->tags[t - 1] = from;
+        }
+    }
+}
+
 /* The best tags of n characters; returns their score. `best` is n x columns. */
 static int64_t best_tags(const LinearModel *m, const Scratch *s, int64_t n) {
     const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes;
@@ -548,25 +572,7 @@ static int64_t best_tags(const LinearModel *m, const Scratch *s, int64_t n) {
         int64_t tag = p < lanes ? p : p + open;
         if (v[tag] + m->last[p] > most) most = v[tag] + m->last[p], s->tags[n - 1] = tag;
     }
-    for (int64_t t = n - 1; t > 0; t--) {
-        const int64_t tag = s->tags[t], lane = tag % lanes;
-        const int32_t *before = s->best + (t - 1) * columns;
-        if (tag >= open) {
-            const int32_t *inner = m->inner + (tag / lanes - 2) * open;
-            s->tags[t - 1] = before[lanes + lane] + inner[lane] > before[2 * lanes + lane] + inner[lanes + lane]
-                                 ? lanes + lane
-                                 : 2 * lanes + lane;
-            continue;
-        }
-        int32_t highest = 4 * NEVER;
-        /* The search ends at the first tag that leads to the score that is known, unless that was shifted. */
-        const int32_t reached = t % SHIFTED ? before[columns + tag] - s->scores[t * columns + tag] : 4 * NEVER - 1;
-        for (int64_t l = 0; l < s->n_live && highest != reached; l++) {
-            const int64_t p = s->live[l], from = p < lanes ? p : p + open;
-            const int32_t x = before[from] + m->fresh[p * open + tag];
-            if (x > highest) highest = x, s->tags[t - 1] = from;
-        }
-    }
+    trace_back(m, s, n);
     return most + shifted;
 }
 
@@ -726,6 +732,22 @@ static void moves_of(const LinearModel *m, const float *small, float *out, Moves
     *x = (Moves){fresh, back, rest, rest + 2 * open, rest + 3 * open};
 }
 
+/* Write the entities of the tags of sentence i behind the `count` entities before them, and return the new number. */
+static int64_t names_of_tags(const int64_t *tags, int64_t n, int64_t lanes, int64_t i, const Names *names, int64_t count) {
+    const int64_t first = count;
+    for (int64_t t = 0; t < n; t++) {
+        if (tags[t] >= 2 * lanes && count > first) {
+            names->end[count - 1] = t + 1;
+        } else if (tags[t]) {
+            names->sentence[count] = i;
+            names->start[count] = t;
+            names->end[count] = t + 1;
+            names->label[count++] = tags[t] % lanes - 1;
+        }
+    }
+    return count;
+}
+
 /* Write the entities of all sentences in order, and return their number, or -1 if memory is short. */
 int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names) {
     const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes, n_small = open * open + 4 * open;
@@ -752,17 +774,7 @@ int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names
         const int64_t n = use_all(&v, lines, i, s.ids, s.bytes, s.grams), first = count;
         score(m, &s, n, v.n_uses);
         const int64_t best = best_tags(m, &s, n);
-        for (int64_t t = 0; t < n; t++) {
-            const int64_t tag = s.tags[t];
-            if (tag >= open && count > first) {
-                names->end[count - 1] = t + 1;
-            } else if (tag) {
-                names->sentence[count] = i;
-                names->start[count] = t;
-                names->end[count] = t + 1;
-                names->label[count++] = tag % lanes - 1;
-            }
-        }
+        count = names_of_tags(s.tags, n, lanes, i, names, count);
         if (count == first && !names->certainty) continue;
         const float scale = (float)m->scale;
         for (int64_t k = 0; k < n * columns; k++) s.emissions[k] = (float)s.scores[k] * scale;
@@ -897,8 +909,32 @@ static double transition_score(const LinearModel *m, const float *small, const i
     return sum;
 }
 
+/* The emissions of n characters: the sums of the rows of the `kept` uses, scaled as dropout requires. */
+static void sum_rows(const Learner *l, const Scratch *s, int64_t columns, int64_t n, int64_t kept) {
+    const float grow = (float)(1 / (1 - l->dropout));
+    memset(s->emissions, 0, sizeof(float) * n * columns);
+    for (int64_t u = 0; u < kept; u++) {
+        if (u + 8 < kept) __builtin_prefetch(l->rows + s->uses[u + 8].row * columns);
+        const float *row = l->rows + s->uses[u].row * columns;
+        float *to = s->emissions + s->uses[u].position * columns;
+        for (int64_t k = 0; k < columns; k += 8)
+            for (int j = 0; j < 8; j++) to[k + j] += row[k + j] * grow;
+    }
+}
+
+/* Replace alpha by the gradients of the emissions, and tags by whether those of a character are large enough to count. */
+static void emission_gradient(const Scratch *s, const int64_t *gold, int64_t columns, int64_t n) {
+    for (int64_t t = 0; t < n; t++) {
+        float *a = s->alpha + t * columns, most = 0;
+        for (int64_t k = 0; k < columns; k++) a[k] *= s->beta[t * columns + k];
+        a[gold[t]] -= 1;
+        for (int64_t k = 0; k < columns; k++) most = __builtin_fabsf(a[k]) > most ? __builtin_fabsf(a[k]) : most;
+        s->tags[t] = most > UNDER_THRESHOLD;
+    }
+}
+
 /* Learn from the sentences in this order, one step each. Returns the sum of their losses, or -1 if memory is short. Gold
- * tags have to follow each other as the head of this file has it. */
+ * tags must follow the transitions described at the top of this file. */
 double linear_learn(const LinearModel *m, const Lines *lines, const int64_t *order, int64_t n_order, Learner *l) {
     const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes, n_small = open * open + 4 * open;
     Scratch s;
@@ -909,7 +945,6 @@ double linear_learn(const LinearModel *m, const Lines *lines, const int64_t *ord
         return -1;
     }
     const float rate = (float)l->rate;
-    const float grow = (float)(1 / (1 - l->dropout));
     const uint64_t dropped = (uint64_t)(l->dropout * 4294967296.0);
     float *gradient = small + 2 * n_small;
     double loss = 0;
@@ -923,14 +958,7 @@ double linear_learn(const LinearModel *m, const Lines *lines, const int64_t *ord
             if (next_random(&l->seed) >> 32 >= dropped) s.uses[kept++] = s.uses[u];
         Moves x;
         moves_of(m, l->small, small, &x);
-        memset(s.emissions, 0, sizeof(float) * n * columns);
-        for (int64_t u = 0; u < kept; u++) {
-            if (u + 8 < kept) __builtin_prefetch(l->rows + s.uses[u + 8].row * columns);
-            const float *row = l->rows + s.uses[u].row * columns;
-            float *to = s.emissions + s.uses[u].position * columns;
-            for (int64_t k = 0; k < columns; k += 8)
-                for (int j = 0; j < 8; j++) to[k + j] += row[k + j] * grow;
-        }
+        sum_rows(l, &s, columns, n, kept);
         double gold_score = transition_score(m, l->small, gold, n);
         for (int64_t t = 0; t < n; t++) gold_score += s.emissions[t * columns + gold[t]];
         loss += exponentials(m, s.emissions, n) - gold_score;
@@ -938,13 +966,7 @@ double linear_learn(const LinearModel *m, const Lines *lines, const int64_t *ord
         backward(m, &x, &s, n);
         memset(gradient, 0, sizeof(float) * n_small);
         transition_gradient(m, &x, &s, gold, n, gradient);
-        for (int64_t t = 0; t < n; t++) { /* gradients of the emissions take the place of alpha */
-            float *a = s.alpha + t * columns, most = 0;
-            for (int64_t k = 0; k < columns; k++) a[k] *= s.beta[t * columns + k];
-            a[gold[t]] -= 1;
-            for (int64_t k = 0; k < columns; k++) most = __builtin_fabsf(a[k]) > most ? __builtin_fabsf(a[k]) : most;
-            s.tags[t] = most > UNDER_THRESHOLD;
-        }
+        emission_gradient(&s, gold, columns, n);
         for (int64_t u = 0; u < kept; u++) {
             const Use one = s.uses[u];
             if (!s.tags[one.position]) continue;

@@ -50,16 +50,41 @@ static void sort(const Matches *unsorted, int64_t n, int64_t low, int32_t *at_ea
     }
 }
 
+/* Look for the key of each walker in `searching` in one cache line. Those whose key is there are written to `reached`;
+ * those whose key may be in the next line stay in `searching`, and their number is returned.
+ *
+ * There is no branch on whether a key was found, because the processor could not predict it. Instead a walker is always
+ * written to `reached`, and the counter advances only if its key was found. */
+static inline int64_t look_up(const Cell *cells, int64_t slots, Walker *searching, int64_t n_searching, Walker *reached,
+                              int64_t *n_reached) {
+    int64_t still = 0, n = 0;
+    for (int64_t w = 0; w < n_searching; w++) {
+        Walker one = searching[w];
+        int64_t line = one.slot & -LINE;
+        unsigned hit = 0, free = 0;
+        for (int i = 0; i < LINE; i++) {
+            hit |= (unsigned)(cells[line + i].key == one.key) << i;
+            free |= cells[line + i].key == 0;
+        }
+        one.slot = line + __builtin_ctz(hit | 1 << LINE);
+        reached[n] = one;
+        n += hit != 0;
+        if (hit | free || ++one.lines == LINES) continue;
+        one.slot = line + LINE < slots ? line + LINE : 0;
+        __builtin_prefetch(cells + one.slot);
+        searching[still++] = one;
+    }
+    *n_reached = n;
+    return still;
+}
+
 /* Return the number of words with at least `shortest` characters that start in codes[low:high]. They are written in the
  * order of (start, end) if `capacity` is enough for all. Counting stops some time after `most`. The last code has to be 0,
  * which no word contains.
  *
  * Cells may come from a damaged or malicious file. Whatever they contain, slots stay inside the table and positions
  * inside the text, word ids are less than `n_words`, a walk ends after `longest` characters, and a search for a key ends
- * after LINES lines.
- *
- * There is no branch on whether a key was found, because the processor could not predict it. Instead a walker is always
- * written to `reached`, and the counter advances only if its key was found. */
+ * after LINES lines. */
 int64_t trie_search(const Trie *trie, const uint32_t *codes, int64_t low, int64_t high, int64_t shortest, int64_t most,
                     int64_t capacity, const Matches *unsorted, const Matches *found) {
     const Cell *cells = trie->cells;
@@ -99,24 +124,7 @@ int64_t trie_search(const Trie *trie, const uint32_t *codes, int64_t low, int64_
                 __builtin_prefetch(cells + one.slot);
                 searching[n_searching++] = one;
             }
-            int64_t still = n_reached = 0;
-            for (int64_t w = 0; w < n_searching; w++) {
-                Walker one = searching[w];
-                int64_t line = one.slot & -LINE;
-                unsigned hit = 0, free = 0;
-                for (int i = 0; i < LINE; i++) {
-                    hit |= (unsigned)(cells[line + i].key == one.key) << i;
-                    free |= cells[line + i].key == 0;
-                }
-                one.slot = line + __builtin_ctz(hit | 1 << LINE);
-                reached[n_reached] = one;
-                n_reached += hit != 0;
-                if (hit | free || ++one.lines == LINES) continue;
-                one.slot = line + LINE < slots ? line + LINE : 0;
-                __builtin_prefetch(cells + one.slot);
-                searching[still++] = one;
-            }
-            n_searching = still;
+            n_searching = look_up(cells, slots, searching, n_searching, reached, &n_reached);
         }
         if (count + n_unsorted <= capacity)
             sort(unsorted, n_unsorted, low, at_each, places,

@@ -194,14 +194,14 @@ def _bigrams(text: str) -> str:
 
 def _words(lexicon: Lexicon, texts: Path, counts: Counts, progress: Progress) -> Iterator[str]:
     """The words of each line in its most probable segmentation, separated by spaces."""
-    counting, cutting = (
+    counting, segmenting = (
         _followed(read_lines(texts), counts.characters, stage, progress)
         for stage in ("counting words", "segmenting")
     )
     occurrences = count_matches(lexicon, counting)
     with np.errstate(divide="ignore"):
         log_probability = np.log(occurrences / counts.characters)
-    return map(" ".join, segment(lexicon, cutting, log_probability, UNKNOWN))
+    return map(" ".join, segment(lexicon, segmenting, log_probability, UNKNOWN))
 
 
 def _without_single_characters(words: Vectors) -> Vectors:

@@ -50,6 +50,25 @@ class RunOptions:
     save_every: float = SAVE_EVERY
 
 
+@dataclass(frozen=True)
+class Data:
+    """What a run learns from.
+
+    Attributes:
+        batches: windows of the text.
+        cut: divides windows into the units that are masked as a whole.
+        held_out: masked windows for the held-out loss.
+        identity: what a checkpoint has to have been made with.
+        summary: counts over the text.
+    """
+
+    batches: Batches
+    cut: Cut
+    held_out: list[Masked]
+    identity: dict[str, Any]
+    summary: prepare.Summary
+
+
 @dataclass
 class Run:
     """A run whose text is prepared: its weights, its optimiser and its state.
@@ -64,11 +83,7 @@ class Run:
     watcher: Watcher
     stop: Stop
     learner: Learner
-    batches: Batches
-    cut: Cut
-    held_out: list[Masked]
-    identity: dict[str, Any]
-    summary: prepare.Summary
+    data: Data
     group: Group = ALONE
     state: State = field(default_factory=State)
     option: str = "--resume"  # continues the run if it is stopped
@@ -85,7 +100,7 @@ class Run:
     @property
     def total(self) -> int:
         """Steps of all epochs."""
-        return self.settings.epochs * self.batches.steps
+        return self.settings.epochs * self.data.batches.steps
 
     def go(self) -> Path:
         """Run the constant phase and the decay."""
@@ -110,7 +125,7 @@ class Run:
         state, path = self.state, self.output / FINISH
         earlier = state_of(path)
         if earlier is not None and (earlier.decay_from, earlier.end) == (state.step, state.step + steps):
-            self.state = load_checkpoint(path, self.learner, self.optimiser, self.identity)
+            self.state = load_checkpoint(path, self.learner, self.optimiser, self.data.identity)
         elif finished_steps(self.output / WEIGHTS) == state.step + steps:
             raise ConfigError(f"{self.output}: is finished; resume it with more --epochs or --hours")
         else:
@@ -121,7 +136,7 @@ class Run:
             save_weights(self.output, self.learner, half=self.options.half, steps=end)
             with atomic_write(self.output / CARD) as stream:
                 held_out = self._held_out_loss()
-                stream.write(card(self.settings, self.summary, self.state, held_out, len(self.learner.bias)))
+                stream.write(card(self.settings, self.data.summary, self.state, held_out, len(self.learner.bias)))
             path.unlink(missing_ok=True)
         return self.output
 
@@ -167,10 +182,10 @@ class Run:
 
     def _step(self) -> None:
         """Train on one batch; what is masked depends only on the seed, the epoch and the step."""
-        epoch, at = divmod(self.state.step, self.batches.steps)
+        epoch, at = divmod(self.state.step, self.data.batches.steps)
         draw = np.random.default_rng((self.settings.seed, epoch, at))
-        ids = self.batches.batch(epoch, at)
-        batch = masked(ids, self.cut, self.settings.share, len(self.learner.bias), draw)
+        ids = self.data.batches.batch(epoch, at)
+        batch = masked(ids, self.data.cut, self.settings.share, len(self.learner.bias), draw)
         own = share(batch, self.group)
         self.optimiser.zero_grad()
         loss = torch.zeros((), device=self.options.device)
@@ -193,8 +208,8 @@ class Run:
     @torch.no_grad()
     def _held_out_loss(self) -> float | None:
         """The mean loss per masked character of the held-out lines; None if there are no such lines."""
-        n = sum(len(batch.targets) for batch in self.held_out)
-        summed = sum(self._loss(batch).item() * len(batch.targets) for batch in self.held_out)
+        n = sum(len(batch.targets) for batch in self.data.held_out)
+        summed = sum(self._loss(batch).item() * len(batch.targets) for batch in self.data.held_out)
         return summed / n if n else None
 
     def _mark(self) -> None:
@@ -228,7 +243,7 @@ class Run:
         end = total(steps / seconds)
         row: dict[str, Any] = {
             "step": self.state.step,
-            "epoch": round(self.state.step / self.batches.steps, 3),
+            "epoch": round(self.state.step / self.data.batches.steps, 3),
             "characters": self.state.step * characters,
             "loss": round(loss, 4),
             "rate": round(self.settings.learning_rate * rate(self.state, self.settings.warmup), 8),
@@ -250,7 +265,7 @@ class Run:
 
     def _save(self, file: str) -> None:
         if self.group.is_writer:
-            save_checkpoint(self.output / file, self.learner, self.optimiser, self.state, self.identity)
+            save_checkpoint(self.output / file, self.learner, self.optimiser, self.state, self.data.identity)
 
     def _try_to_save(self, file: str) -> None:
         """Write a checkpoint; if that fails, the run continues and tries again later."""

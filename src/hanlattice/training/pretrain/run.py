@@ -20,7 +20,7 @@ from hanlattice.training.pretrain import prepare
 from hanlattice.training.pretrain.batches import Batches, in_order
 from hanlattice.training.pretrain.checkpoint import load_checkpoint, state_of
 from hanlattice.training.pretrain.interrupt import Stop, Stopped
-from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, Run, RunOptions
+from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, Data, Run, RunOptions
 from hanlattice.training.pretrain.objective import Cut, Learner, Masked, cut_of, masked
 from hanlattice.training.pretrain.precision import warn_of_slow_bfloat16
 from hanlattice.training.pretrain.settings import Settings
@@ -131,7 +131,8 @@ def _opened(
         in_order(ids["held_out"], settings.shape.window, HELD_OUT_ROWS), settings, cut, characters
     )
     identity = {**settings.fixed(), "text": summary.digest, "characters": len(characters)}
-    return Run(settings, output, options, watcher, stop, learner, batches, cut, held_out, identity, summary, group)
+    data = Data(batches, cut, held_out, identity, summary)
+    return Run(settings, output, options, watcher, stop, learner, data, group)
 
 
 def _check_device(device: str) -> None:
@@ -197,7 +198,7 @@ def _resume(run: Run) -> None:
     path = run.output / CHECKPOINT
     if not path.exists():
         return
-    run.state = load_checkpoint(path, run.learner, run.optimiser, run.identity)
+    run.state = load_checkpoint(path, run.learner, run.optimiser, run.data.identity)
     earlier = state_of(run.output / FINISH)
     last = earlier.step if earlier is not None and earlier.decay_from == run.state.step else run.state.step
     if run.group.is_writer:
