@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import hanlattice
-from hanlattice import corpus, pipeline
+from hanlattice import corpus
 from hanlattice.benchmark import random_text, split_text
 from hanlattice.engines.native.tagger import NativeTagger
+from hanlattice.pipeline import reading
 from hanlattice.text.normalise import Normaliser
 
 
@@ -52,7 +53,7 @@ class Stages:
         assert isinstance(engine, NativeTagger)
         for owner, name, stage in (
             (Normaliser, "all", "normalise"),
-            (pipeline, "windows_of_texts", "cut into windows"),
+            (reading, "windows_of_texts", "cut into windows"),
             (ner.lexicon, "match_codes", "match the lexicon"),
             (ner.reader, "read", "read"),
             (engine.flat, "read", "encoder"),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hanlattice import corpus
 from hanlattice.files import atomic_write
-from make_default_model import corpora_in, run
+from make_default_model import corpora_in, in_processes
 
 CORPORA = (
     *("open", "msra", "cluener", "weibo", "resume", "medical", "news1998"),
@@ -44,22 +44,15 @@ def main() -> None:
     corpora = corpora_in(a.work.resolve())
     output = a.output.resolve()
     output.parent.mkdir(parents=True, exist_ok=True)
-    launch = (
-        *("-m", "torch.distributed.run", "--nproc-per-node", str(a.processes)),
-        "-m",
-        "hanlattice",
-        "pretrain",
-    )
-    common = ("--output", output, "--hours", str(a.hours), "--threads", "1")
+    common = ("--output", output, "--hours", a.hours, "--threads", 1)
     if (output / "checkpoint.safetensors").exists():
-        run(sys.executable, *launch, *common, "--resume")
+        in_processes(a.processes, "pretrain", *common, "--resume")
         return
     texts = texts_of(corpora, corpora / "texts.txt")
     raw = sorted((Path(os.environ["HANLATTICE_DATA"]) / "rawtext").glob("*.xz"))
-    held_out = Path(__file__).with_name("left_out.py")
-    run(
-        *(sys.executable, *launch, *raw, texts, *common),
-        *("--mask", "words", "--precision", "bfloat16", "--held-out", held_out),
+    held_out = ("--held-out", Path(__file__).with_name("left_out.py"))
+    in_processes(
+        a.processes, "pretrain", *raw, texts, *common, *held_out, "--mask", "words", "--precision", "bfloat16"
     )
 
 

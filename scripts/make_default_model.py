@@ -140,16 +140,21 @@ def prepare(work: Path, without: Sequence[str] = ()) -> Path:
     return corpora
 
 
+def in_processes(processes: int, *command: object) -> None:
+    """Run a command of hanlattice in several processes that train together.
+
+    Raises:
+        subprocess.CalledProcessError: the command failed.
+    """
+    together = ("torch.distributed.run", "--nproc-per-node", processes, "-m") if processes > 1 else ()
+    run(sys.executable, "-m", *together, "hanlattice", *command)
+
+
 def trained(work: Path, settings: Path, processes: int) -> Path:
     """Train the packaged model, and return the folder of the run."""
     output = work / "run"
     if not (output / CARD).exists():
-        launch = (
-            [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), "-m"]
-            if processes > 1
-            else [sys.executable, "-m"]
-        )
-        run(*launch, "hanlattice", "train", settings, "--output", output, "--resume")
+        in_processes(processes, "train", settings, "--output", output, "--resume")
     return output
 
 

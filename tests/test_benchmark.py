@@ -1,6 +1,7 @@
 """Tests of the measurements of throughput, latency, start-up and memory, and of `hanlattice benchmark`."""
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -23,6 +24,7 @@ from hanlattice.benchmark import (
 )
 from hanlattice.cli import benchmark, main
 from hanlattice.errors import HanlatticeError, ModelError
+from hanlattice.kernels.library import kernels
 from hanlattice.lexicon import Lexicon
 
 
@@ -217,3 +219,16 @@ def test_start_up_is_left_out_where_it_cannot_be_measured(
 def test_wrong_options(options: list[str], expected: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(*options) == expected
     assert message in capsys.readouterr().err
+
+
+def test_time_of_each_stage() -> None:
+    if kernels() is None:
+        pytest.skip("the kernels are not compiled")
+    script = Path(__file__).parents[1] / "benchmarks" / "stages.py"
+    command = [sys.executable, str(script), "--sentences=3", "--rounds=1"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    stages = ("normalise", "cut into windows", "match the lexicon", "ids", "encoder", "tags", "documents", "all")
+    assert [line[:18].strip() for line in shown.splitlines()[3:]] == list(stages)
+    times = [float(line[18:].split()[0]) for line in shown.splitlines()[3:]]
+    assert min(times[2:]) > 0
+    assert times[-1] == pytest.approx(sum(times[:-1]), abs=0.05)

@@ -86,7 +86,8 @@ class Reader:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of the tables of words and of word kinds for word ids of a lexicon.
 
-        Both are cached for the current state of the lexicon, in which neither can change.
+        Both are cached for the current state of the lexicon, in which neither can change. What they are computed
+        from is cached across states by `_looked_up`, so that an edit is cheap.
         """
         state, counted = lexicon.state, None if user_labels is None else tuple(user_labels)
         known = self._known_of.get(lexicon)
