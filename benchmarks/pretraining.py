@@ -25,7 +25,8 @@ from hanlattice.config.files import load_config, save_config
 from hanlattice.config.parts import Part
 from hanlattice.config.settings import Config
 from hanlattice.embeddings.body import Body
-from hanlattice.embeddings.body_folder import VOCABULARY, WEIGHTS, Characters, save_body, save_files, stored_shape
+from hanlattice.embeddings.body_files import VOCABULARY, Characters, save_files, stored_shape
+from hanlattice.embeddings.body_folder import WEIGHTS, save_body
 from hanlattice.errors import HanlatticeError
 
 SHUFFLE = 5  # seed by which the sentences are chosen

@@ -32,13 +32,12 @@ from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.engines.folding import Affine, Settings
 from hanlattice.engines.linear import tables
 from hanlattice.engines.linear import tagger as linear
-from hanlattice.engines.native import chain, flat
+from hanlattice.engines.native import chain, flat, layers
 from hanlattice.engines.numpy import FlatArrays
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels.compiling import BUILDS, TARGETS, library
 from hanlattice.lexicon import trie
 from hanlattice.lexicon.matches import joined
-from hanlattice.model.folder import SCALE
 
 DRIVER = Path(__file__).with_name("call_kernel.c")
 MOST_OF_INT8 = 0.03  # see try_flat
@@ -181,7 +180,7 @@ def try_flat(remote: Any, int8: bool) -> float:
         given = {k: v for k, v in variant.items() if k not in ("heads", "d")}
         settings = Settings(WINDOW, **given)
         weights = random_weights(draw, variant["heads"], variant["d"], variant["residual"])
-        kernel = flat.FlatKernel(weights, settings, scale_suffix=SCALE, int8=int8, library=remote)
+        kernel = flat.FlatKernel(weights, settings, int8=int8, library=remote)
         remote.tables = [kernel._encodings]
         sentences = random_sentences(draw)
         expected = FlatArrays(weights, settings).read(sentences)
@@ -205,12 +204,12 @@ def try_products(remote: Any) -> None:
         kept: list[np.ndarray] = []
 
         def keep(array: np.ndarray, kept: list[np.ndarray] = kept) -> ctypes.c_void_p:
-            kept.append(flat.aligned(array))
+            kept.append(layers.aligned(array))
             return remembered(kept[-1])
 
-        layout = flat.Int8Layout.of(remote)
-        layer = flat.linear(Affine(weight, np.zeros(37, np.float32)), 2 * remote.lanes(), layout, keep)
-        given = np.zeros((rows + flat.ROWS, layer.n_in), np.float32)
+        layout = layers.Int8Layout.of(remote)
+        layer = layers.linear(Affine(weight, np.zeros(37, np.float32)), 2 * remote.lanes(), layout, keep)
+        given = np.zeros((rows + layers.ROWS, layer.n_in), np.float32)
         given[:rows, :n_in] = x
         out = np.zeros((len(given), layer.n_out), np.float32)
         scratch = np.zeros(2 * given.size, np.uint8), np.zeros(len(given), np.float32)

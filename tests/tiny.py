@@ -138,9 +138,10 @@ def body() -> Path:
     """The folder of a pretrained body that knows the characters of this world, with random weights."""
     import torch
 
-    from hanlattice.embeddings.body import Body, Shape
-    from hanlattice.embeddings.body_folder import WEIGHTS, save_body, save_files
-    from hanlattice.embeddings.body_folder import Characters as KnownCharacters
+    from hanlattice.embeddings.body import Body
+    from hanlattice.embeddings.body_files import Characters as KnownCharacters
+    from hanlattice.embeddings.body_files import Shape, save_files
+    from hanlattice.embeddings.body_folder import WEIGHTS, save_body
 
     def make(place: Path) -> None:
         known = KnownCharacters("".join(vectors().chars.names))

@@ -21,7 +21,7 @@ from hanlattice.engines.native.flat import FlatKernel
 from hanlattice.engines.numpy import NumpyTagger
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.kernels import library
-from hanlattice.model.folder import SCALE, WEIGHTS
+from hanlattice.model.folder import WEIGHTS
 from hanlattice.model.weights import save_weights
 from hanlattice.pipeline import NER
 from hanlattice.spans import ScoredSpan
@@ -40,7 +40,7 @@ def kernel_of(ner: NER, library: CDLL, *, int8: bool = False) -> FlatKernel:
     weights = {name: tensor.numpy() for name, tensor in ner.tagger.state_dict().items()}
     given = {k: v for k, v in ner.config.encoder.settings.items() if k in ("residual", "scaled", "origin")}
     settings = Settings(ner.config.text.window, **given)
-    return FlatKernel(weights, settings, scale_suffix=SCALE, int8=int8, library=library)
+    return FlatKernel(weights, settings, int8=int8, library=library)
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hanlattice.engines.folding import Affine
-from hanlattice.engines.native.flat import Int8Layout, aligned, int8_panels, linear, packed_int16, quantised
+from hanlattice.engines.native.flat import packed_int16
+from hanlattice.engines.native.layers import Int8Layout, aligned, int8_panels, linear, quantised
 from hanlattice.kernels import library
 
 LEVELS = library.levels()

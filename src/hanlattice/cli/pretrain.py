@@ -139,8 +139,7 @@ def _plain(value: Any) -> Any:
 
 
 def _new(given: dict[str, Any], named: set[str], texts: list[Path]) -> "Settings":
-    from hanlattice.embeddings.body import Shape
-    from hanlattice.embeddings.body_folder import stored_shape
+    from hanlattice.embeddings.body_files import Shape, stored_shape
     from hanlattice.training.pretrain import Settings
 
     if not texts:

@@ -5,43 +5,13 @@ https://arxiv.org/abs/2104.09864). In messages and files this Transformer withou
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hanlattice.errors import ConfigError
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The sizes of a character Transformer.
-
-    Attributes:
-        layers: Number of layers.
-        width: Width of the vectors.
-        heads: Number of attention heads.
-        window: Number of characters, boundary tokens included, of a text in pretraining.
-
-    Raises:
-        ConfigError: A size is below 1, the window is below 4, or the width is not a multiple of twice the heads.
-    """
-
-    layers: int = 4
-    width: int = 192
-    heads: int = 6
-    window: int = 128
-
-    def __post_init__(self) -> None:
-        for name in ("layers", "width", "heads"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.window < 4:
-            raise ConfigError(f"window must be at least 4, not {self.window}")
-        if self.width % (2 * self.heads):
-            raise ConfigError(f"width ({self.width}) must be a multiple of twice the heads ({self.heads})")
+from hanlattice.embeddings.body_files import Shape
 
 
 class Linear(nn.Linear):

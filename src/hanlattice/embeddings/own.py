@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from hanlattice.embeddings.base import Embedding
 from hanlattice.embeddings.body import Body, multiply_in_bfloat16
-from hanlattice.embeddings.body_folder import BOUNDARY, save_files
-from hanlattice.embeddings.body_folder import Characters as KnownCharacters
+from hanlattice.embeddings.body_files import BOUNDARY, save_files
+from hanlattice.embeddings.body_files import Characters as KnownCharacters
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.subwords import Subwords, rows_of
 from hanlattice.inputs.batch import Batch

@@ -15,6 +15,9 @@ from jaxtyping import Shaped
 from hanlattice.config.parts import Kinds, Part
 from hanlattice.config.parts import settings_of as part_settings
 from hanlattice.decoders.tag_rules import TagRules, TagScores
+from hanlattice.embeddings.body_files import VOCABULARY as BODY_VOCABULARY
+from hanlattice.embeddings.body_files import Characters, stored_shape
+from hanlattice.embeddings.body_files import Shape as BodyShape
 from hanlattice.engines.folding import Settings, Weights
 from hanlattice.errors import ConfigError, EngineError, HanlatticeError, ModelError
 from hanlattice.inputs.characters import FIRST_ROW
@@ -23,7 +26,14 @@ from hanlattice.model.folder import MISFIT, SCALE, TAGS, ModelFolder, decoder_pr
 
 Shape = tuple[int, ...]
 
-TABLES = ("embedding.chars.weight", "embedding.bigrams.weight", "encoder.words.table.weight")
+BODY = "embedding.language_model."  # prefix of the names of the weights of a pretrained body
+PREFIX_OF_TABLES = {"characters": "embedding.", "own": "embedding.beside."}
+"""The prefix of the names of the tables of characters and bigrams, by embedding."""
+WORDS = "encoder.words.table.weight"
+TABLES = frozenset(
+    [WORDS, f"{BODY}embedding.weight"]
+    + [f"{prefix}{name}.weight" for prefix in PREFIX_OF_TABLES.values() for name in ("chars", "bigrams")]
+)
 LABELS_OF_WORDS = "encoder.words.composition.label.weight"
 LONGEST = 16  # words of this length or more share a row of the length table, as in embeddings/words.py
 
@@ -37,7 +47,16 @@ EMBEDDINGS: Mapping[str, Kinds] = {
         "trainable": (bool, True),
         "bigrams_trainable": (bool, True),
         "sparse": (bool, False),
-    }
+    },
+    "own": {
+        "path": (str, ""),
+        "mode": (Literal["frozen", "tuned"], "frozen"),
+        "bigrams": (bool, True),
+        "dropout": (float, 0.5),
+        "body_dropout": (float, 0.1),
+        "unknown_rate": (float, 0.01),
+        "precision": (Literal["float32", "bfloat16"], "float32"),
+    },
 }
 ENCODERS: Mapping[str, Kinds] = {
     "flat": {
@@ -79,15 +98,29 @@ SUPPORTED: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
 )
 
 
+class BodyFiles(NamedTuple):
+    """The sizes and the vocabulary of a pretrained body; see :mod:`hanlattice.embeddings.body_files`."""
+
+    shape: BodyShape
+    known: Characters
+
+
 class FlatModel(NamedTuple):
     """A FLAT that was read from its folder and checked.
 
-    ``weights`` are those of :func:`checked`; ``tags`` has the tags of each convention and their transition scores.
+    Attributes:
+        weights: those of :func:`checked`.
+        settings: the settings of the encoder.
+        tags: the tags of each convention and their transition scores.
+        prefix: the prefix of the names of the tables of characters and bigrams.
+        body: the pretrained body under the encoder, if it has one.
     """
 
     weights: dict[str, Shaped[np.ndarray, "*S"]]
     settings: Settings
     tags: dict[str, tuple[TagRules, TagScores]]
+    prefix: str
+    body: BodyFiles | None
 
     @classmethod
     def read(cls, folder: ModelFolder) -> "FlatModel":
@@ -105,7 +138,7 @@ class FlatModel(NamedTuple):
                 folder.config.text.window, settings["residual"], settings["scaled"], settings["origin"]
             )
             found = checked(weights, folder, {name: len(rules.names) for name, (rules, _) in tags.items()})
-        return cls(found, chosen, tags)
+        return cls(found, chosen, tags, PREFIX_OF_TABLES[folder.config.embedding.name], body_files(folder))
 
 
 @contextmanager
@@ -144,15 +177,29 @@ def folder_settings(folder: ModelFolder) -> dict[str, dict[str, Any]]:
             raise EngineError(f"neither C kernels nor numpy run the {name} {part.name!r}; use another engine")
     found = {name: part_settings(name, part, kinds) for name, (part, kinds) in parts.items()}
     for name, key, values in SUPPORTED:
-        if found[name][key] not in values:
+        if key in found[name] and found[name][key] not in values:
             only = " or ".join(map(repr, values))
             raise EngineError(
                 f"C kernels and numpy run {name}.{key} = {only} only, not {found[name][key]!r}; use another engine"
             )
+    if not found["embedding"]["bigrams"] and folder.config.embedding.name == "own":
+        raise EngineError("C kernels run a pretrained body with bigrams only; use another engine")
     heads, d_model = found["encoder"]["heads"], found["encoder"]["d_model"]
     if d_model % heads:
         raise ConfigError(f"encoder 'flat': d_model ({d_model}) must be a multiple of heads ({heads})")
     return found
+
+
+def body_files(folder: ModelFolder) -> BodyFiles | None:
+    """The sizes and the vocabulary of the pretrained body of a model; None if it has none.
+
+    Raises:
+        ConfigError: a file is missing or broken.
+    """
+    if folder.config.embedding.name != "own":
+        return None
+    files = folder.path / "embedding"
+    return BodyFiles(stored_shape(files), Characters.load(files / BODY_VOCABULARY))
 
 
 def _decoder(convention: str) -> str:
@@ -215,13 +262,17 @@ def _shapes(
 ) -> dict[str, Shape]:
     """The expected shape of every weight, by its name. Only the widths of the tables come from ``weights``."""
     vocabulary, embedding, encoder = folder.vocabulary, settings["embedding"], settings["encoder"]
-    rows = _rows_of_tables(vocabulary)
+    prefix = PREFIX_OF_TABLES[folder.config.embedding.name]
+    rows = _rows_of_tables(vocabulary, prefix)
     if not embedding["bigrams"]:
-        del rows["embedding.bigrams.weight"]
+        del rows[f"{prefix}bigrams.weight"]
     tables = {name: (n, _width(weights, name)) for name, n in rows.items()}
-    d_word = tables["encoder.words.table.weight"][1]
-    d_in = sum(width for name, (_, width) in tables.items() if name.startswith("embedding."))
+    d_word = tables[WORDS][1]
+    d_in = sum(width for name, (_, width) in tables.items() if name != WORDS)
     shapes: dict[str, Shape] = {**tables}
+    if (body := body_files(folder)) is not None:
+        shapes |= _shapes_of_body(body)
+        d_in += body.shape.width
     if encoder["composition"]:
         shapes |= _linear("encoder.words.composition.project", 3 * d_in, d_word)
         shapes["encoder.words.composition.length.weight"] = (LONGEST + 1, d_word)
@@ -235,12 +286,12 @@ def _shapes(
     return shapes
 
 
-def _rows_of_tables(vocabulary: Vocabulary) -> dict[str, int]:
-    """The number of rows of each table of `TABLES`."""
+def _rows_of_tables(vocabulary: Vocabulary, prefix: str) -> dict[str, int]:
+    """The number of rows of each table of names in the vocabulary."""
     return {
-        "embedding.chars.weight": len(vocabulary.chars) + FIRST_ROW,
-        "embedding.bigrams.weight": len(vocabulary.bigrams) + FIRST_ROW,
-        "encoder.words.table.weight": len(vocabulary.words) + 1,
+        f"{prefix}chars.weight": len(vocabulary.chars) + FIRST_ROW,
+        f"{prefix}bigrams.weight": len(vocabulary.bigrams) + FIRST_ROW,
+        WORDS: len(vocabulary.words) + 1,
     }
 
 
@@ -250,7 +301,10 @@ def check_rows(weights: Weights, vocabulary: Vocabulary) -> None:
     Raises:
         ModelError: a table has more or fewer rows.
     """
-    expected = {**_rows_of_tables(vocabulary), LABELS_OF_WORDS: vocabulary.n_word_kinds}
+    expected = {
+        **_rows_of_tables(vocabulary, PREFIX_OF_TABLES["characters"]),
+        LABELS_OF_WORDS: vocabulary.n_word_kinds,
+    }
     for name, rows in expected.items():
         if name in weights and len(weights[name]) != rows:
             raise ModelError(f"{MISFIT} ({name} has {len(weights[name])} rows, not {rows})")
@@ -268,6 +322,18 @@ def _width(weights: Weights, name: str) -> int:
     if len(shape) != 2 or not shape[1]:
         raise ModelError(f"{MISFIT} ({name} has the shape {shape}, not that of a table)")
     return shape[1]
+
+
+def _shapes_of_body(body: BodyFiles) -> dict[str, Shape]:
+    width = body.shape.width
+    shapes: dict[str, Shape] = {f"{BODY}embedding.weight": (len(body.known), width)}
+    norms = [f"{BODY}norm"]
+    for i in range(body.shape.layers):
+        layer = f"{BODY}layers.{i}."
+        shapes |= _linear(f"{layer}query_key_value", width, 3 * width) | _linear(f"{layer}output", width, width)
+        shapes |= _linear(f"{layer}inner", width, 4 * width) | _linear(f"{layer}outer", 4 * width, width)
+        norms += [f"{layer}attention_norm", f"{layer}feed_forward_norm"]
+    return shapes | {f"{norm}.{part}": (width,) for norm in norms for part in ("weight", "bias")}
 
 
 def _shapes_of_encoder(encoder: Mapping[str, Any], d_in: int, d_word: int) -> dict[str, Shape]:

@@ -180,7 +180,7 @@ class Ensemble:
 
     def _found(self, sentences: Sentences) -> list[list[ScoredSpan]]:
         assert isinstance(sentences, EnsembleSentences)
-        emissions = self.first.flat.read(sentences)
+        emissions = self.first.emissions(sentences)
         emissions *= self._by
         self.second.add_to(emissions, sentences.second, self._columns)
         return self._chain.read(emissions, sentences.first_char)

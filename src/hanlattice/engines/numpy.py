@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from hanlattice.decoders.structs.decoding import Potentials
 from hanlattice.engines.checking import FlatModel, naming
 from hanlattice.engines.folding import Affine, FoldedFlat, Settings, Weights, refuse_infinite, stacked
+from hanlattice.errors import EngineError
 from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
 from hanlattice.model.folder import SCALE, ModelFolder
 from hanlattice.spans import ScoredSpan
@@ -38,6 +39,8 @@ class NumpyTagger:
     def __init__(self, folder: ModelFolder):
         model = FlatModel.read(folder)
         with naming(folder):
+            if model.body is not None:
+                raise EngineError("numpy does not run a pretrained body; use another engine")
             self.flat = FlatArrays(model.weights, model.settings, conventions=folder.conventions)
         self._tags = model.tags
 

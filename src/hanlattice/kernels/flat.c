@@ -8,13 +8,8 @@
  * Notation: N characters and M words of all sentences together, D features, A heads.
  */
 
-#include <string.h>
+#include "layers.h"
 
-#include "vectors.h"
-
-/* A matrix product is computed in blocks of ROWS x COLUMNS outputs, whose sums fill most vector registers. */
-#define ROWS (LANES == 16 ? 12 : 6)
-#define COLUMNS (2 * LANES)
 #define QUERIES 12 /* attention works on blocks of QUERIES x KEYS */
 #define KEYS 16
 #define TILE_QUERIES 3 /* and inside on tiles, whose sums stay in registers; see EXTRA_ROWS in native/flat.py */
@@ -22,28 +17,11 @@
 #define TILE_PARTS 4
 #define GROUP 240 /* characters that go through the layer together, so that their activations stay in the cache */
 
-/* ---- inputs ----
- *
- * kernels/structs.py declares the same structures. Their sizes, exported below, are compared when the library is
- * opened. */
-
-typedef struct { /* an embedding table: rows of float32, or rows of int8 with a scale for each row */
-    const void *rows;
-    const float *scale; /* NULL: float32 */
-    int64_t width;
-} Table;
-
-typedef struct { /* a linear layer; its weights are stored in panels of COLUMNS outputs, as int8 if it has scales */
-    const void *panels;
-    const float *bias;
-    const float *scale;  /* one for each output, or NULL: float32 */
-    const int32_t *zero; /* initial sums of int8 products: they cancel the zero point of the inputs */
-    int64_t n_in, n_out;
-} Linear;
+/* ---- inputs; kernels/structs.py declares the same structures ---- */
 
 typedef struct {
     Table chars, bigrams, words;
-    Linear of_chars; /* from an embedding: query, key, value, residual, and three summands of composed words */
+    Linear of_chars; /* from given vectors, character and bigram: query, key, value, residual, and three summands of composed words */
     Linear of_words; /* from a word vector: key and value */
     Linear output, inner, outer, emission;
     const float *u, *v; /* biases of the query for content and position, D each */
@@ -53,6 +31,7 @@ typedef struct {
     const float *encoding_scale; /* of int16 encodings, by length of the key */
     int64_t d_model, heads, window;
     int64_t longest; /* the last row of word_length; longer words share it */
+    int64_t given; /* size of vectors of characters from another kernel, or 0 */
     int64_t has_bigrams, has_output;
     int64_t carries_input; /* residual connections add the input of a sublayer; otherwise its own output */
     int64_t narrow; /* attention uses the 16-bit numbers of this build; see NARROW */
@@ -64,206 +43,8 @@ typedef struct {
     const int64_t *first_char;     /* n + 1 */
     const int64_t *words, *start, *end, *label; /* M; a word covers the characters [start, end) of its sentence */
     const int64_t *first_word;     /* n + 1 */
+    const float *given;            /* N rows */
 } Sentences;
-
-/* ---- linear layers ---- */
-
-/* Each sum is a variable of its own, two for each row, so that every compiler keeps them in registers. */
-#if LANES == 16
-#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
-#else
-#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
-#endif
-#define WRITE(r) \
-    write_row(out + (row + r) * out_stride + column, FINISHED(left_##r, 0, r), FINISHED(right_##r, LANES, r), relu);
-
-INLINE void write_row(float *out, vec left, vec right, int relu) {
-    V(out) = relu ? maximum(left, (vec){0}) : left;
-    V(out + LANES) = relu ? maximum(right, (vec){0}) : right;
-}
-
-static NOINLINE void multiply_float32(const float *x, int64_t rows, int64_t stride, const Linear *w, float *out,
-                                     int64_t out_stride, int relu) {
-#define START(r) vec left_##r = {0}, right_##r = {0};
-#define ADD(r)                                            \
-    {                                                     \
-        vec value = broadcast(given[r * stride + k]);        \
-        left_##r += value * left, right_##r += value * right; \
-    }
-#define FINISHED(sum, lanes, r) sum + CV(w->bias + column + lanes)
-    for (int64_t column = 0; column < w->n_out; column += COLUMNS)
-        for (int64_t row = 0; row < rows; row += ROWS) {
-            const float *given = x + row * stride, *panel = (const float *)w->panels + column * w->n_in;
-            EACH_ROW(START)
-            for (int64_t k = 0; k < w->n_in; k++, panel += COLUMNS) {
-                vec left = CV(panel), right = CV(panel + LANES);
-                EACH_ROW(ADD)
-            }
-            EACH_ROW(WRITE)
-        }
-#undef START
-#undef ADD
-#undef FINISHED
-}
-
-/* Products of int8. Quantised is the type of the inputs in memory, of which one instruction multiplies INT8_STEP by as
- * many weights; the input 0 is stored as ZERO_POINT. The scales and the sums are the same with all. */
-#if defined(__AVX512VNNI__)
-#define INT8_STEP 4
-#define ZERO_POINT 128
-typedef uint8_t Quantised;
-typedef int8_t Weight;
-
-/* Quantise a row to uint8; returns its scale. */
-INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
-    __m512 most = _mm512_setzero_ps();
-    for (int64_t k = 0; k < n; k += LANES) {
-        __mmask16 there = n - k < LANES ? (1u << (n - k)) - 1 : 0xffff;
-        most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_maskz_loadu_ps(there, x + k)));
-    }
-    float largest = _mm512_reduce_max_ps(most);
-    float scale = largest > 0 ? largest / 127.0f : 1.0f;
-    __m512 by = _mm512_set1_ps(1.0f / scale);
-    for (int64_t k = 0; k < n; k += LANES) {
-        __mmask16 there = n - k < LANES ? (1u << (n - k)) - 1 : 0xffff;
-        __m512i whole = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(there, x + k), by));
-        __m512i byte = _mm512_add_epi32(whole, _mm512_set1_epi32(ZERO_POINT));
-        _mm512_mask_cvtepi32_storeu_epi8(out + k, there, byte);
-    }
-    return scale;
-}
-
-/* Inline assembly, because compilers copy the sums between registers when they use the intrinsic. */
-#define ADD_INT8_PRODUCTS(sum, x, y) __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
-typedef __m512i Sums;
-#define LOAD_SUMS(p) _mm512_loadu_si512(p)
-#define BROADCAST_32(x) _mm512_set1_epi32(x)
-#define INTEGERS(sums) (ivec)sums
-#elif defined(__AVX2__)
-/* AVX2 multiplies uint8 by int8 (vpmaddubsw), but adds two products in int16, where 2 * 255 * 127 saturates. It would be
- * exact with inputs of 7 bits, or with the signs of the inputs moved to the weights; then each 32 products need 3 or 4
- * instructions, because the sums in int16 have to be widened before the next product is added. vpmaddwd multiplies
- * numbers of 16 bits and adds two products in int32: exact, 2 instructions for 16 products. Both instructions run at
- * the same rate, so inputs and weights from -127 to 127 are stored in 16 bits. */
-#define INT8_STEP 2
-#define ZERO_POINT 0
-typedef int16_t Quantised;
-typedef int16_t Weight;
-
-/* The first n floats, or 8 if there are as many; the others are 0. */
-INLINE __m256 load_some(const float *x, int64_t n) {
-    if (n >= LANES) return _mm256_loadu_ps(x);
-    __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_maskload_ps(x, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
-}
-
-/* Quantise a row to -127..127; returns its scale. Up to 7 numbers after the row are overwritten. */
-INLINE float quantise(const float *x, int64_t n, int16_t *out) {
-    vec most = {0};
-    for (int64_t k = 0; k < n; k += LANES) most = maximum(most, absolute((vec)load_some(x + k, n - k)));
-    for (int64_t by = LANES / 2; by; by /= 2) most = maximum(most, swap_lanes(most, by));
-    float scale = most[0] > 0 ? most[0] / 127.0f : 1.0f;
-    __m256 by = _mm256_set1_ps(1.0f / scale);
-    for (int64_t k = 0; k < n; k += LANES) {
-        __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(load_some(x + k, n - k), by));
-        __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-        _mm_storeu_si128((__m128i *)(out + k), half);
-    }
-    return scale;
-}
-
-/* Inline assembly, because compilers move the products before the sums and then run out of registers. */
-#define ADD_INT8_PRODUCTS(sum, x, y)                                                                         \
-    {                                                                                                        \
-        __m256i product;                                                                                     \
-        __asm__("vpmaddwd %2, %3, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "x"(y), "x"(x)); \
-    }
-typedef __m256i Sums;
-#define LOAD_SUMS(p) _mm256_loadu_si256((const __m256i *)(p))
-#define BROADCAST_32(x) _mm256_set1_epi32(x)
-#define INTEGERS(sums) (ivec)sums
-#elif defined(__ARM_FEATURE_DOTPROD)
-#define INT8_STEP 4
-#define ZERO_POINT 0
-typedef int8_t Quantised;
-typedef int8_t Weight;
-
-/* Quantise a row to -127..127; returns its scale. The length is a multiple of INT8_STEP. */
-INLINE float quantise(const float *x, int64_t n, int8_t *out) {
-    float32x4_t most = vdupq_n_f32(0);
-    for (int64_t k = 0; k < n; k += 4) most = vmaxq_f32(most, vabsq_f32(vld1q_f32(x + k)));
-    float largest = vmaxvq_f32(most), scale = largest > 0 ? largest / 127.0f : 1.0f, by = 1.0f / scale;
-    for (int64_t k = 0; k < n; k += 4) {
-        int32x4_t whole = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + k), by));
-        for (int i = 0; i < 4; i++) out[k + i] = (int8_t)whole[i];
-    }
-    return scale;
-}
-
-/* LANES sums in two registers. */
-typedef struct {
-    int32x4_t low, high;
-} Sums;
-
-/* sdot: each lane adds four products of bytes. */
-#define ADD_INT8_PRODUCTS(sum, x, y)                                                                         \
-    {                                                                                                        \
-        sum.low = vdotq_s32(sum.low, vreinterpretq_s8_s32(x.low), vreinterpretq_s8_s32(y.low));              \
-        sum.high = vdotq_s32(sum.high, vreinterpretq_s8_s32(x.high), vreinterpretq_s8_s32(y.high));          \
-    }
-#define LOAD_SUMS(p) load_sums(p)
-#define BROADCAST_32(x) broadcast_32(x)
-#define INTEGERS(sums) integers(sums)
-INLINE Sums load_sums(const void *p) {
-    return (Sums){vld1q_s32((const int32_t *)p), vld1q_s32((const int32_t *)p + 4)};
-}
-INLINE Sums broadcast_32(int32_t x) { return (Sums){vdupq_n_s32(x), vdupq_n_s32(x)}; }
-INLINE ivec integers(Sums sums) {
-    ivec out;
-    vst1q_s32((int32_t *)&out, sums.low), vst1q_s32((int32_t *)&out + 4, sums.high);
-    return out;
-}
-#else
-#define INT8_STEP 0
-#define ZERO_POINT 0
-typedef uint8_t Quantised;
-#endif
-
-#if INT8_STEP
-static NOINLINE void multiply_int8(const float *x, int64_t rows, int64_t stride, const Linear *w, float *out,
-                                    int64_t out_stride, int relu, Quantised *quantised, float *scales) {
-    int64_t n_in = w->n_in;
-    for (int64_t row = 0; row < rows; row++) scales[row] = quantise(x + row * stride, n_in, quantised + row * n_in);
-#define START(r) Sums left_##r = left_zero, right_##r = right_zero;
-#define ADD(r)                                                 \
-    {                                                          \
-        int32_t step;                                          \
-        memcpy(&step, given + r * n_in + k, sizeof(step));     \
-        Sums value = BROADCAST_32(step);                       \
-        ADD_INT8_PRODUCTS(left_##r, value, left);              \
-        ADD_INT8_PRODUCTS(right_##r, value, right);            \
-    }
-#define FINISHED(sum, lanes, r)                                                          \
-    __builtin_convertvector(INTEGERS(sum), vec) * broadcast(scales[row + r]) * CV(w->scale + column + lanes) + \
-        CV(w->bias + column + lanes)
-    for (int64_t column = 0; column < w->n_out; column += COLUMNS) {
-        Sums left_zero = LOAD_SUMS(w->zero + column), right_zero = LOAD_SUMS(w->zero + column + LANES);
-        for (int64_t row = 0; row < rows; row += ROWS) {
-            const Quantised *given = quantised + row * n_in;
-            const Weight *panel = (const Weight *)w->panels + column * n_in;
-            EACH_ROW(START)
-            for (int64_t k = 0; k < n_in; k += INT8_STEP, panel += INT8_STEP * COLUMNS) {
-                Sums left = LOAD_SUMS(panel), right = LOAD_SUMS(panel + INT8_STEP * LANES);
-                EACH_ROW(ADD)
-            }
-            EACH_ROW(WRITE)
-        }
-    }
-#undef START
-#undef ADD
-#undef FINISHED
-}
-#endif
 
 /* A key in memory. In 16 bits, two numbers take the place of one float32. Keys, queries and encodings pack the
  * same lane of two neighbouring vectors. Values pack the same feature of two neighbouring keys; only the first key of
@@ -291,57 +72,13 @@ typedef struct {          /* scratch memory. For the characters of a group: */
     float *packed_keys;   /* keys and values in 16 bits */
     float *zeros;         /* D */
     float key_unit, value_unit; /* factors of keys and values in int16 */
-    /* For int8 products: */
-    void *quantised;      /* inputs, of the type Quantised */
-    float *scales;        /* of the rows of the inputs */
+    Int8Memory int8;
 } Scratch;
-
-static int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
 /* Floats in a row of scores: the last tile and the last vector reach beyond the keys. */
 static int64_t score_row(int64_t n_keys, int64_t heads) { return round_up(n_keys, TILE_KEYS) * heads + LANES; }
 
-/* out = x W^T + b, with ReLU if `relu`. Rows are read and written ROWS at a time, so both arrays need memory up to
- * the next multiple of ROWS. */
-static void multiply(const float *x, int64_t rows, int64_t stride, const Linear *w, float *out, int64_t out_stride,
-                     int relu, Scratch *s) {
-#if INT8_STEP
-    if (w->scale) {
-        multiply_int8(x, rows, stride, w, out, out_stride, relu, s->quantised, s->scales);
-        return;
-    }
-#endif
-    (void)s;
-    multiply_float32(x, rows, stride, w, out, out_stride, relu);
-}
-
 /* ---- embeddings ---- */
-
-INLINE void look_up(const Table *table, int64_t id, float *out) {
-    if (table->scale) {
-        const int8_t *row = (const int8_t *)table->rows + id * table->width;
-        float scale = table->scale[id];
-        for (int64_t k = 0; k < table->width; k++) out[k] = row[k] * scale;
-    } else {
-        memcpy(out, (const float *)table->rows + id * table->width, sizeof(float) * table->width);
-    }
-}
-
-/* Tables are larger than the caches, so rows are prefetched some steps before they are used. */
-#define AHEAD 12
-INLINE void prefetch(const Table *table, const int64_t *ids, int64_t at, int64_t end) {
-    if (at + AHEAD >= end) return;
-    int64_t id = ids[at + AHEAD], width = table->width * (table->scale ? 1 : sizeof(float));
-    const char *row = (const char *)table->rows + id * width;
-    __builtin_prefetch(row);
-    __builtin_prefetch(row + width - 1);
-    if (table->scale) __builtin_prefetch(table->scale + id);
-}
-
-/* Set row[n..end) to zero: int8 products take inputs four at a time. */
-INLINE void zero_pad(float *row, int64_t n, int64_t end) {
-    for (; n < end; n++) row[n] = 0;
-}
 
 /* Prefix sums of the summands of characters: the sum over a word is the difference of two rows. */
 static void prefix_sums(const float *summands, int64_t stride, int64_t n, int64_t width, float *sums) {
@@ -614,24 +351,12 @@ static NOINLINE void attend_to_all(const Flat *m, const float *queries, int64_t 
 
 /* out = LayerNorm(x + residual). Without a residual it is LayerNorm(x + x), as in the code of the FLAT authors. */
 static NOINLINE void add_and_norm(const float *x, const float *residual, int64_t stride, int64_t rows, int64_t d,
-                              const float *norm, float *out) {
+                                  const float *norm, float *out) {
     for (int64_t i = 0; i < rows; i++) {
         const float *a = x + i * d, *b = residual ? residual + i * stride : a;
         float *y = out + i * d;
-        vec sum = {0}, squares = {0};
-        for (int64_t k = 0; k < d; k += LANES) {
-            vec value = CV(a + k) + CV(b + k);
-            V(y + k) = value;
-            sum += value;
-        }
-        float mean = sum_lanes(sum) / d;
-        for (int64_t k = 0; k < d; k += LANES) {
-            vec off = CV(y + k) - mean;
-            squares += off * off;
-        }
-        float by = 1.0f / __builtin_sqrtf(sum_lanes(squares) / d + 1e-5f);
-        for (int64_t k = 0; k < d; k += LANES)
-            V(y + k) = (CV(y + k) - mean) * by * CV(norm + k) + CV(norm + d + k);
+        for (int64_t k = 0; k < d; k += LANES) V(y + k) = CV(a + k) + CV(b + k);
+        norm_row(y, d, norm, y);
     }
 }
 
@@ -662,7 +387,7 @@ static NOINLINE void embed_words(const Flat *m, const Sentences *b, int64_t sent
         for (int64_t k = 0; k < width; k++)
             out[k] += first[k] + last[k] + (until[k] - before[k]) * by + of_length[k] + of_label[k];
     }
-    multiply(s->word, w1 - w0, m->of_words.n_in, &m->of_words, s->projected_word, m->of_words.n_out, 0, s);
+    multiply(s->word, w1 - w0, m->of_words.n_in, &m->of_words, s->projected_word, m->of_words.n_out, 0, &s->int8);
 }
 
 INLINE Key key_at(const Flat *m, const float *key, int64_t start, int64_t end) {
@@ -671,17 +396,26 @@ INLINE Key key_at(const Flat *m, const float *key, int64_t start, int64_t end) {
         key, key + m->d_model, m->encodings[length] + (m->window - start) * width, m->encoding_scale[length]};
 }
 
+/* The vectors of character i, of which `end` are read, one after the other. */
+static void embed_char(const Flat *m, const Sentences *b, int64_t i, int64_t end, float *out) {
+    int64_t at = m->given;
+    if (at) memcpy(out, b->given + i * at, sizeof(float) * at);
+    look_up(&m->chars, b->chars[i], out + at);
+    at += m->chars.width;
+    if (m->has_bigrams) {
+        prefetch(&m->bigrams, b->bigrams, i, end);
+        look_up(&m->bigrams, b->bigrams[i], out + at);
+        at += m->bigrams.width;
+    }
+    zero_pad(out, at, m->of_chars.n_in);
+}
+
 /* Emissions of the sentences [from, to). */
 static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t to, Scratch *s, float *emissions) {
     int64_t base = b->first_char[from], rows = b->first_char[to] - base, d = m->d_model;
     int64_t n_in = m->of_chars.n_in, stride = m->of_chars.n_out;
-    for (int64_t i = 0; i < rows; i++) {
-        if (m->has_bigrams) prefetch(&m->bigrams, b->bigrams + base, i, rows);
-        look_up(&m->chars, b->chars[base + i], s->embedded + i * n_in);
-        if (m->has_bigrams) look_up(&m->bigrams, b->bigrams[base + i], s->embedded + i * n_in + m->chars.width);
-        zero_pad(s->embedded + i * n_in, m->chars.width + (m->has_bigrams ? m->bigrams.width : 0), n_in);
-    }
-    multiply(s->embedded, rows, n_in, &m->of_chars, s->projected, stride, 0, s);
+    for (int64_t i = 0; i < rows; i++) embed_char(m, b, base + i, base + rows, s->embedded + i * n_in);
+    multiply(s->embedded, rows, n_in, &m->of_chars, s->projected, stride, 0, &s->int8);
     for (int64_t sentence = from; sentence < to; sentence++) {
         int64_t start = b->first_char[sentence] - base, n = b->first_char[sentence + 1] - base - start;
         int64_t w0 = b->first_word[sentence], n_words = b->first_word[sentence + 1] - w0;
@@ -695,33 +429,15 @@ static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t 
     }
     float *attended = s->h;
     if (m->has_output) {
-        multiply(s->h, rows, d, &m->output, s->fed, d, 0, s);
+        multiply(s->h, rows, d, &m->output, s->fed, d, 0, &s->int8);
         attended = s->fed;
     }
     const float *residual = m->carries_input ? s->projected + 3 * d : NULL;
     add_and_norm(attended, residual, stride, rows, d, m->attention_norm, s->h);
-    multiply(s->h, rows, d, &m->inner, s->hidden, m->inner.n_out, 1, s);
-    multiply(s->hidden, rows, m->inner.n_out, &m->outer, s->fed, d, 0, s);
+    multiply(s->h, rows, d, &m->inner, s->hidden, m->inner.n_out, 1, &s->int8);
+    multiply(s->hidden, rows, m->inner.n_out, &m->outer, s->fed, d, 0, &s->int8);
     add_and_norm(s->fed, m->carries_input ? s->h : NULL, d, rows, d, m->feed_forward_norm, s->fed);
-    multiply(s->fed, rows, d, &m->emission, emissions + base * m->emission.n_out, m->emission.n_out, 0, s);
-}
-
-static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
-
-typedef struct { /* hands out memory from its start; without memory it only counts the bytes */
-    char *memory;
-    int64_t used;
-} Arena;
-
-static void *take(Arena *arena, int64_t bytes) {
-    void *start = arena->memory ? arena->memory + arena->used : NULL;
-    arena->used += bytes;
-    return start;
-}
-
-/* Memory for `n` floats and one more vector, because loops write whole vectors. */
-static float *take_floats(Arena *arena, int64_t n) {
-    return take(arena, sizeof(float) * (round_up(n, LANES) + LANES));
+    multiply(s->fed, rows, d, &m->emission, emissions + base * m->emission.n_out, m->emission.n_out, 0, &s->int8);
 }
 
 /* Assign the parts of the scratch memory; returns its size in bytes. Without `memory` it only computes the size. */
@@ -746,10 +462,9 @@ static int64_t lay_out(const Flat *m, const Sentences *b, char *memory, Scratch 
     s->h = take_floats(&arena, rows * d);
     s->hidden = take_floats(&arena, rows * m->inner.n_out);
     s->fed = take_floats(&arena, rows * d);
-    s->scales = take_floats(&arena, max_of(rows, words));
+    s->int8 = int8_memory(&arena, max_of(rows, words), widest);
     s->packed_keys = take_floats(&arena, m->narrow ? 2 * n_keys * d : 0);
     s->zeros = take_floats(&arena, d);
-    s->quantised = take_floats(&arena, round_up(max_of(rows, words) * widest * sizeof(Quantised), 4) / 4);
     s->keys = take(&arena, sizeof(Key) * round_up(n_keys, TILE_KEYS));
     return arena.used;
 }
@@ -776,8 +491,7 @@ void flat_emissions(const Flat *m, const Sentences *b, char *memory, float *emis
 /* One linear layer alone: `out` has the same rows as `x`, and both have memory up to the next multiple of ROWS.
  * `quantised` has memory for the numbers of x and one vector more, `scales` for one number for each row of x. */
 void flat_linear(const Linear *w, const float *x, int64_t rows, float *out, void *quantised, float *scales) {
-    Scratch s = {.quantised = quantised, .scales = scales};
-    multiply(x, rows, w->n_in, w, out, w->n_out, 0, &s);
+    multiply(x, rows, w->n_in, w, out, w->n_out, 0, &(Int8Memory){quantised, scales});
 }
 
 const int64_t sizeof_Table = sizeof(Table), sizeof_Linear = sizeof(Linear), sizeof_Flat = sizeof(Flat);

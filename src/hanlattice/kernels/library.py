@@ -50,6 +50,8 @@ def opened(level: str) -> CDLL:
         raise HanlatticeError(
             f"{path} is from another version ({problem}); run: python -m hanlattice.kernels.compiling"
         )
+    found.body_memory.restype, found.body_memory.argtypes = c_int64, (c_void_p, c_void_p)
+    found.body_vectors.restype, found.body_vectors.argtypes = None, (c_void_p, c_void_p, c_void_p, c_void_p)
     found.flat_memory.restype, found.flat_memory.argtypes = c_int64, (c_void_p, c_void_p)
     found.flat_emissions.restype, found.flat_emissions.argtypes = None, (c_void_p, c_void_p, c_void_p, c_void_p)
     found.flat_linear.restype = None

@@ -19,24 +19,40 @@ def _all(kind: Any, *names: str) -> dict[str, Any]:
     return dict.fromkeys(names, kind)
 
 
-# flat.c
+# layers.h
 TABLE = _struct("Table", rows=c_void_p, scale=c_void_p, width=c_int64)
 LINEAR = _struct(
     "Linear", panels=c_void_p, bias=c_void_p, scale=c_void_p, zero=c_void_p, n_in=c_int64, n_out=c_int64
 )
+
+# body.c
+BODY_LAYER = _struct(
+    "BodyLayer",
+    **_all(c_void_p, "attention_norm", "feed_forward_norm"),
+    **_all(LINEAR, "query_key_value", "output", "inner", "outer"),
+)
+BODY = _struct(
+    "Body",
+    embedding=TABLE,
+    **_all(c_void_p, "layers", "norm", "cosine", "sine"),
+    **_all(c_int64, "n_layers", "d_model", "heads"),
+)
+TEXTS = _struct("Texts", n=c_int64, **_all(c_void_p, "ids", "first"))
+
+# flat.c
 FLAT = _struct(
     "Flat",
     **_all(TABLE, "chars", "bigrams", "words"),
     **_all(LINEAR, "of_chars", "of_words", "output", "inner", "outer", "emission"),
     **_all(c_void_p, "u", "v", "attention_norm", "feed_forward_norm", "word_length", "word_label"),
     **_all(c_void_p, "encodings", "encoding_scale"),
-    **_all(c_int64, "d_model", "heads", "window", "longest"),
+    **_all(c_int64, "d_model", "heads", "window", "longest", "given"),
     **_all(c_int64, "has_bigrams", "has_output", "carries_input", "narrow"),
 )
 SENTENCES = _struct(
     "Sentences",
     n=c_int64,
-    **_all(c_void_p, "chars", "bigrams", "first_char", "words", "start", "end", "label", "first_word"),
+    **_all(c_void_p, "chars", "bigrams", "first_char", "words", "start", "end", "label", "first_word", "given"),
 )
 
 # chain.c
@@ -80,6 +96,9 @@ CHARACTERS = _struct("Characters", **_all(c_void_p, "chars", "lower", "bigrams")
 STRUCTS = (
     TABLE,
     LINEAR,
+    BODY_LAYER,
+    BODY,
+    TEXTS,
     FLAT,
     SENTENCES,
     CHAIN,

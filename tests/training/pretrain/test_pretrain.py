@@ -24,8 +24,9 @@ from hanlattice import api
 from hanlattice.build import build
 from hanlattice.cli import main
 from hanlattice.config.settings import Config
-from hanlattice.embeddings.body import Body, Shape, multiply_in_bfloat16
-from hanlattice.embeddings.body_folder import BOUNDARY, FIRST, MASK, UNKNOWN, WEIGHTS, Characters, open_body
+from hanlattice.embeddings.body import Body, multiply_in_bfloat16
+from hanlattice.embeddings.body_files import BOUNDARY, FIRST, MASK, UNKNOWN, Characters, Shape
+from hanlattice.embeddings.body_folder import WEIGHTS, open_body
 from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.embeddings.own import Own
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError

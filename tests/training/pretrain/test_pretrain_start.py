@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 
 import tiny
 from hanlattice.cli import main
-from hanlattice.embeddings.body import Shape
-from hanlattice.embeddings.body_folder import WEIGHTS, Characters, open_body
+from hanlattice.embeddings.body_files import Characters, Shape
+from hanlattice.embeddings.body_folder import WEIGHTS, open_body
 from hanlattice.errors import ConfigError, ModelError
 from hanlattice.training.pretrain import RunOptions, Settings, Silent, export, pretrain
 from hanlattice.training.pretrain.loop import CHECKPOINT, LOG

@@ -6,14 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
 
 import numpy as np
+from jaxtyping import Float
 
 from hanlattice.engines.checking import FlatModel, naming
+from hanlattice.engines.native.body import BodyKernel
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.flat import FlatKernel
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.kernels.library import require_kernels
-from hanlattice.model.folder import SCALE, ModelFolder
+from hanlattice.model.folder import ModelFolder
 from hanlattice.spans import ScoredSpan
 
 NODES_OF_A_THREAD = 1000  # characters and words; with fewer, starting a thread costs more than it gains
@@ -21,7 +23,9 @@ NODES_AT_ONCE = 4000  # characters and words that are read in one call: their em
 
 
 class NativeTagger:
-    """FLAT with one layer and a tag decoder, run by C kernels; equal to the PyTorch modules up to rounding.
+    """FLAT with one layer and a tag decoder, run by C kernels, over a pretrained body if it has one.
+
+    It is equal to the PyTorch modules up to rounding.
 
     Args:
         folder: the model.
@@ -40,8 +44,14 @@ class NativeTagger:
         require_kernels()
         model = FlatModel.read(folder)
         with naming(folder):
+            self.body = None if model.body is None else BodyKernel(model.weights, model.body, int8=int8)
             self.flat = FlatKernel(
-                model.weights, model.settings, scale_suffix=SCALE, int8=int8, conventions=folder.conventions
+                model.weights,
+                model.settings,
+                int8=int8,
+                conventions=folder.conventions,
+                tables=model.prefix,
+                given=0 if self.body is None else self.body.width,
             )
         self.tags = model.tags
         self.chains = {convention: ChainKernel(*its_tags) for convention, its_tags in model.tags.items()}
@@ -79,7 +89,12 @@ class NativeTagger:
         return list(chain.from_iterable(run(find, shares)))
 
     def _found(self, sentences: Sentences, convention: str) -> list[list[ScoredSpan]]:
-        return self.chains[convention].read(self.flat.read(sentences, convention), sentences.first_char)
+        return self.chains[convention].read(self.emissions(sentences, convention), sentences.first_char)
+
+    def emissions(self, sentences: Sentences, convention: str = "") -> Float[np.ndarray, "N W"]:
+        """The emissions of consecutive sentences; see :meth:`FlatKernel.read`."""
+        given = None if self.body is None else self.body.read(sentences.texts)
+        return self.flat.read(sentences, convention, given)
 
     def _shares(self, sentences: Sentences) -> Iterator[Sentences]:
         """Groups of consecutive sentences with about equal numbers of nodes; each group is read in one call."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hanlattice.embeddings.body_folder import BOUNDARY
+from hanlattice.embeddings.body_files import BOUNDARY
 
 
 @dataclass

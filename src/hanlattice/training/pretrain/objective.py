@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hanlattice.embeddings.body import Body, Linear
-from hanlattice.embeddings.body_folder import BOUNDARY, FIRST, MASK, Characters
+from hanlattice.embeddings.body_files import BOUNDARY, FIRST, MASK, Characters
 from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.segmentation import segment
 from hanlattice.training.distributed import Group

@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hanlattice.embeddings.body_folder import BOUNDARY, Characters
+from hanlattice.embeddings.body_files import BOUNDARY, Characters
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import atomic_write, read_lines
 from hanlattice.text.code_points import code_points

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from hanlattice.embeddings.body import Body, multiply_in_bfloat16
-from hanlattice.embeddings.body_folder import CONFIG, VOCABULARY, Characters
+from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.files import atomic_write
 from hanlattice.kernels.allocator import keep_freed_memory

@@ -7,8 +7,7 @@ from typing import Any, Literal, get_type_hints
 
 from hanlattice.config.files import read_toml
 from hanlattice.config.values import coerced
-from hanlattice.embeddings.body import Shape
-from hanlattice.embeddings.body_folder import CONFIG, save_config, stored_shape
+from hanlattice.embeddings.body_files import CONFIG, Shape, save_config, stored_shape
 from hanlattice.errors import ConfigError
 
 Masking = Literal["characters", "words", "spans"]

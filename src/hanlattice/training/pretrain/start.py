@@ -10,17 +10,9 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from hanlattice.embeddings.body import Body, Shape
-from hanlattice.embeddings.body_folder import (
-    CONFIG,
-    VOCABULARY,
-    WEIGHTS,
-    Characters,
-    load_weights,
-    save_body,
-    save_files,
-    stored_shape,
-)
+from hanlattice.embeddings.body import Body
+from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters, Shape, save_files, stored_shape
+from hanlattice.embeddings.body_folder import WEIGHTS, load_weights, save_body
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write
 from hanlattice.training.pretrain.checkpoint import load_learner
