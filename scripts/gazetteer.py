@@ -3,7 +3,8 @@
     python scripts/gazetteer.py TEXT… --model MODEL --corpus ANNOTATED… --list FILE=LABEL… --output gazetteer.txt
 
 TEXT are files of running text, plain or compressed with xz, with one paragraph per line. MODEL annotates
-``--characters`` of each file. ANNOTATED are corpora with the labels of the gazetteer. A string gets a label if it
+``--characters`` of each file; without TEXT, only its normalisation is used. ANNOTATED are corpora with the labels
+of the gazetteer. A string gets a label if it
 was predicted or annotated at least ``MIN_COUNT`` times, if at least ``MIN_PURITY`` of these entities have that
 label, and if it is an entity in at least ``MIN_SHARE`` of its occurrences. A word of a typed list keeps the label
 of its list unless the texts contradict it. A name of ``--names`` keeps its label unless the texts give it another
@@ -114,7 +115,7 @@ def label_of(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("texts", nargs="+", type=Path)
+    parser.add_argument("texts", nargs="*", type=Path)
     parser.add_argument("--model", required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--corpus", nargs="*", type=Path, default=[])

@@ -3,7 +3,7 @@
     HANLATTICE_DATA=… python scripts/make_body.py [--work runs/default] [--output runs/body] [--hours 10]
         [--processes 2]
 
-``HANLATTICE_DATA`` is described in make_default_model.py, which also makes the corpora in the working folder.
+``HANLATTICE_DATA`` is described in training_data.py, which also makes the corpora in the working folder.
 Held-out texts, and those that choose the packaged models, are left out. A run that was stopped is resumed; --hours
 counts the time of all its parts. `hanlattice pretrain --output runs/body --finish 0.1` makes a body of a run that
 was stopped.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hanlattice import corpus
 from hanlattice.files import atomic_write
-from make_default_model import corpora_in, in_processes
+from training_data import corpora_in, in_processes
 
 CORPORA = (
     *("open", "msra", "cluener", "weibo", "resume", "medical", "news1998"),

@@ -1,10 +1,9 @@
-"""Make the packaged model from the data folder: corpora, gazetteer, training, calibration, packing, model card.
+"""Make the packaged model from the data folder: training data, training, calibration, packing, model card.
 
-    HANLATTICE_DATA=… python scripts/make_default_model.py [--work runs/default] [--processes 2]
+    HANLATTICE_DATA=… python scripts/make_default_model.py [--work runs/default] [--processes 2] [--body pretrained]
         [--without NAME … --output FOLDER]
 
-``HANLATTICE_DATA`` is a folder with the corpora under ``labelled``, word lists under ``lexicons``, raw text under
-``rawtext``, and ``held_out.py``, which decides whether a text is held out (see gazetteer.py). Each step writes its
+The training data are those of training_data.py, which also describes ``HANLATTICE_DATA``. Each step writes its
 result to the working folder and is skipped if the result exists. A training run that was stopped is resumed. The
 settings are papers/hanlattice/open.toml. With ``--without`` the model learns nothing from the named corpora;
 benchmarks/fine_tuning.py starts from such a model.
@@ -14,21 +13,14 @@ and scripts/make_cascade.py.
 """
 
 import argparse
-import os
 import shutil
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import torch
 
 from hanlattice import corpus
-from hanlattice.cli.progress import TrainingLines
-from hanlattice.config.files import load_config, save_config
 from hanlattice.embeddings.characters import Characters
 from hanlattice.encoders.flat import Flat
 from hanlattice.evaluation.calibration import Confidences
@@ -39,123 +31,11 @@ from hanlattice.model import weights
 from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, DEFAULT
 from hanlattice.pipeline import NER
-from hanlattice.training import train
 from hanlattice.vectors import default_vectors
+from training_data import PAPERS, ROOT, output_of, prepare, settings_without, trained
 
-ROOT = Path(__file__).parents[1]
-SETTINGS = Path(str(files("hanlattice").joinpath("papers/hanlattice/open.toml")))
-TEACHER_EPOCHS = 5
-LISTS = ("admin_divisions.txt=LOC", "THUOCL_diming.txt=LOC:3", "THUOCL_lishimingren.txt=PER")
 FOR_TEMPERATURE = 1_000  # held-out documents on which the temperature is fitted; the others measure the error
 BIGRAMS, WORDS = 160_000, 152_000  # rows of the packaged embedding tables
-
-
-def run(*command: object) -> None:
-    """Print and run a command.
-
-    Raises:
-        subprocess.CalledProcessError: the command failed.
-    """
-    print("$", *command, flush=True)
-    subprocess.run(list(map(str, command)), check=True, cwd=ROOT)
-
-
-def corpora_in(work: Path, without: Sequence[str] = ()) -> Path:
-    """The folder of the prepared corpora; prepares them if needed, and sets OPEN_CORPORA."""
-    folder = work / "corpora"
-    os.environ["OPEN_CORPORA"] = str(folder)
-    if not (folder / "words.jsonl").exists():
-        left_out = ("--without", *without) if without else ()
-        run(sys.executable, "scripts/open_corpora.py", "--output", folder, *left_out)
-    return folder
-
-
-def settings_in(work: Path, without: Sequence[str] = ()) -> Path:
-    """Write the settings of the model, without some corpora, to the working folder."""
-    config = load_config(SETTINGS)
-    conventions = {name: c for name, c in config.conventions.items() if name not in without}
-    auxiliary = {name: c for name, c in config.auxiliary.items() if name not in without}
-    path = work / "settings.toml"
-    save_config(replace(config, conventions=conventions, auxiliary=auxiliary), path)
-    return path
-
-
-def teacher(output: Path, gazetteer: Path | None, noise: float) -> Path:
-    """Train a model with the settings of the packaged model, but with convention ``open`` alone.
-
-    Args:
-        output: folder of the training run
-        gazetteer: lexicon of the model; None for the words of the vectors alone
-        noise: share of training texts with noise, and of texts whose names become user words of the lexicon
-    """
-    config = load_config(SETTINGS)
-    files = () if gazetteer is None else (str(gazetteer),)
-    config = replace(config, conventions={}, auxiliary={}, lexicon=replace(config.lexicon, files=files))
-    settings = {
-        "data": {"noise": noise, "user_words": noise},
-        "training": {"epochs": TEACHER_EPOCHS, "batch_size": 16, "learning_rate": 1.5e-3},
-    }
-    if not (output / CARD).exists():
-        train(config.with_settings(settings), output, resume=True, watcher=TrainingLines(TEACHER_EPOCHS))
-    return output
-
-
-def gazetteer(output: Path, model_folder: Path, corpora: Path, characters: int) -> Path:
-    """Build a gazetteer from ``characters`` of each file of raw text, the corpora and the word lists."""
-    data = Path(os.environ["HANLATTICE_DATA"])
-    if not output.exists():
-        run(
-            *(sys.executable, "scripts/gazetteer.py", *sorted((data / "rawtext").glob("*.xz"))),
-            *("--model", model_folder, "--corpus", corpora / "open.jsonl", corpora / "names.jsonl"),
-            *("--list", *(f"{data}/lexicons/{name}" for name in LISTS)),
-            *("--names", ROOT / "annotations" / "names.tsv"),
-            *("--held-out", data / "held_out.py", "--aside", corpora / "aside.jsonl"),
-            *("--characters", str(characters), "--output", output),
-        )
-    return output
-
-
-def silver(output: Path, models: Sequence[Path], corpora: Path) -> None:
-    """Let models annotate sentences of raw text by vote; texts of ``aside.jsonl`` are left out."""
-    data = Path(os.environ["HANLATTICE_DATA"])
-    if not output.exists():
-        run(
-            *(sys.executable, "scripts/silver.py", *sorted((data / "rawtext").glob("*.xz")), "--models", *models),
-            *("--held-out", data / "held_out.py", "--aside", corpora / "aside.jsonl", "--output", output),
-        )
-
-
-def prepare(work: Path, without: Sequence[str] = ()) -> Path:
-    """Make all training data of the packaged model, and return its folder.
-
-    A first model, without a gazetteer, finds names in raw text. Two more models are trained with these names. One
-    of them finds more names, and all three annotate raw text by vote.
-    """
-    corpora = corpora_in(work, without)
-    first = teacher(work / "first", None, 0.0)
-    names = gazetteer(work / "names.txt", first, corpora, 4_000_000)
-    second, third = teacher(work / "second", names, 0.0), teacher(work / "third", names, 0.25)
-    gazetteer(corpora / "gazetteer.txt", second, corpora, 10_000_000)
-    silver(corpora / "silver.jsonl", [first, second, third], corpora)
-    return corpora
-
-
-def in_processes(processes: int, *command: object) -> None:
-    """Run a command of hanlattice in several processes that train together.
-
-    Raises:
-        subprocess.CalledProcessError: the command failed.
-    """
-    together = ("torch.distributed.run", "--nproc-per-node", processes, "-m") if processes > 1 else ()
-    run(sys.executable, "-m", *together, "hanlattice", *command)
-
-
-def trained(work: Path, settings: Path, processes: int) -> Path:
-    """Train the packaged model, and return the folder of the run."""
-    output = work / "run"
-    if not (output / CARD).exists():
-        in_processes(processes, "train", settings, "--output", output, "--resume")
-    return output
 
 
 def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
@@ -262,8 +142,8 @@ traditional script, in full and half width. Embedding tables are int8 with one s
 - `open`, the default: `wild`, sentences of 2012 to 2026 in ten genres with PER, LOC, ORG, WORK, PRODUCT and EVENT,
   and {n_annotated:,} sentences of raw text and of other corpora (`annotations/` in the repository). **They were
   annotated by large language models** with a written guideline, not by people. A second, independent annotation of
-  the test set agrees with the first at 98 F1. {n_silver:,} more sentences of raw text were annotated by a vote of
-  three models.
+  the test set agrees with the first at 98 F1. {n_silver:,} more sentences of raw text were annotated by an
+  ensemble of a larger model and a linear tagger.
 - The other conventions: the training files of MSRA NER (SIGHAN 2006), CLUENER 2020, Weibo NER (second release),
   Resume NER, CMeEE (outermost entities; `medical`), and the People's Daily of January 1998 (PFR corpus; `news1998`
   has its names, `words` its words and parts of speech). Embedding and encoder were also trained on the literature
@@ -274,8 +154,9 @@ traditional script, in full and half width. Embedding tables are int8 with one s
 - Vectors: see `data/VECTORS.md` in the package.
 - Lexicon: {n_words:,} words, {n_labelled:,} of them with a label
   ({kinds}).
-  The words are names that a first model found in raw text, names of the training corpora, and open lists of places,
-  companies and historic persons (see NOTICE).
+  The words are names that the ensemble found in raw text, names of the training corpora, open lists of places and
+  historic persons (see NOTICE), and names that language models wrote from general knowledge
+  (`annotations/names.tsv`).
 
 Some of these corpora have no licence; they were released for research. Before you use this model commercially,
 check whether your use is permitted. Names in texts of one time and country carry the biases of that time and
@@ -316,19 +197,11 @@ def packed(folder: Path, output: Path) -> NER:
     return weights.load_model(output)
 
 
-def output_of(command: Sequence[str | Path]) -> str:
-    """What a command prints to standard output.
-
-    Raises:
-        subprocess.CalledProcessError: the command failed.
-    """
-    return subprocess.run(list(map(str, command)), check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("runs/default"), help="working folder")
     parser.add_argument("--processes", type=int, default=2, help="number of training processes")
+    parser.add_argument("--body", type=Path, default=ROOT / "pretrained", help="the teacher's pretrained body")
     parser.add_argument("--output", type=Path, default=DEFAULT, help="folder of the packaged model")
     parser.add_argument("--without", nargs="+", default=[], metavar="NAME", help="corpora to leave out")
     a = parser.parse_args()
@@ -336,8 +209,9 @@ def main() -> None:
         parser.error("--without needs another --output: the packaged model learns from all corpora")
     work = a.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    corpora = prepare(work, a.without)
-    folder, calibration = calibrated(work, trained(work, settings_in(work, a.without), a.processes), corpora)
+    corpora = prepare(work, a.body.resolve(), a.processes, a.without)
+    settings = settings_without(PAPERS / "hanlattice" / "open.toml", a.without)
+    folder, calibration = calibrated(work, trained(settings, work / "run", a.processes), corpora)
     ner = packed(folder, a.output)
     scores = output_of(
         [sys.executable, "benchmarks/open_text.py", "--model", a.output.resolve(), "--engine", "native"]

@@ -1,12 +1,10 @@
-"""Make the packaged lite model, a linear tagger, from the corpora of the packaged model.
+"""Make the packaged lite model, a linear tagger, from the training data of the packaged model.
 
     HANLATTICE_DATA=… python scripts/make_lite_model.py [--work runs/default] [--calibrate-only]
 
-``HANLATTICE_DATA`` is the folder that scripts/make_default_model.py describes; run that script first. A first model
-learns from the annotated corpora and the silver annotations of the packaged model. An ensemble of the packaged
-model and this first model annotates more raw text, from which the lite model learns. The settings are those of
-papers/linear/open.toml. ``--calibrate-only`` keeps the weights that are there, and fits the temperature of their
-scores again, which takes a minute.
+Run scripts/make_default_model.py first, which makes the data: the lite model learns from the annotated corpora, and
+from raw text that an ensemble annotated. The settings are those of papers/linear/open.toml. ``--calibrate-only``
+keeps the weights that are there, and fits the temperature of their scores again, which takes a minute.
 """
 
 import argparse
@@ -21,23 +19,14 @@ from hanlattice import corpus
 from hanlattice.api import run_training
 from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config
-from hanlattice.config.settings import Config
-from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
 from hanlattice.evaluation.temperature import calibrate, confidences
 from hanlattice.files import atomic_write
-from hanlattice.kernels.library import supports_int8
 from hanlattice.model.digests import record
-from hanlattice.model.folder import CARD, CONFIG, DEFAULT, LEXICON, LITE, VOCABULARY, WEIGHTS, ModelFolder
-from hanlattice.pipeline import NER
-from hanlattice.training.distillation import annotate, raw_sentences
-from left_out import left_out
-from make_default_model import FOR_TEMPERATURE, about_calibration, count_documents, output_of, prepare
+from hanlattice.model.folder import CARD, CONFIG, LEXICON, LITE, VOCABULARY, WEIGHTS
+from make_default_model import FOR_TEMPERATURE, about_calibration, count_documents
+from training_data import PAPERS, output_of
 
-SETTINGS = Path(hanlattice.__file__).parent / "papers" / "linear" / "open.toml"
-CHARACTERS = 3_000_000  # of each file of raw text, read by the ensemble
-LITE_WEIGHT = 0.4  # of the first model in this ensemble
-LEAST_SCORE = 0.5  # sentences with a less certain entity are left out
-NEEDED = ("open.jsonl", "annotated.jsonl", "silver.jsonl", "gazetteer.txt")
+NEEDED = ("open.jsonl", "annotated.jsonl", "lite.jsonl", "gazetteer.txt", "aside.jsonl")
 
 CARD_TEXT = """# The packaged lite model: named entities in contemporary Chinese text, fast
 
@@ -50,12 +39,12 @@ It is much faster than the packaged model and finds fewer entities.
 - `wild`, the sentences of 2012 to 2026 in ten genres that the packaged model was trained on, and {n_annotated:,}
   sentences of raw text and of other corpora (`annotations/` in the repository). **They were annotated by large
   language models** with a written guideline, not by people.
-- {n_silver:,} sentences of raw text, annotated by an ensemble of the packaged model and a first lite model.
+- {n_silver:,} sentences of raw text, annotated by an ensemble of a larger model and a first linear tagger.
 - Documents that share 13 consecutive characters with a dev or test text of any corpus were left out.
 - Lexicon: {n_words:,} words with a label
   ({kinds}):
-  names that a model found in raw text, names of training corpora, and open lists of places and historic persons
-  (see NOTICE).
+  names that the ensemble found in raw text, names of training corpora, open lists of places and historic persons
+  (see NOTICE), and names that language models wrote from general knowledge (`annotations/names.tsv`).
 
 Some of these texts have no licence; they were released for research. Before you use this model commercially, check
 whether your use is permitted. Names in texts of one time and country carry the biases of that time and country.
@@ -79,32 +68,12 @@ The settings are in `config.toml` in this folder.
 """
 
 
-def trained(config: Config, output: Path) -> Path:
-    """Train a linear tagger, unless it exists, and return its folder."""
+def trained(output: Path) -> Path:
+    """Train the linear tagger, unless it exists, and return its folder."""
+    config = load_config(PAPERS / "linear" / "open.toml")
     if not (output / CARD).exists():
         run_training(config, output, watcher=TrainingLines(config.training.epochs))
     return output
-
-
-def teacher(lite: Path) -> NER:
-    """The ensemble of the packaged model and a lite model."""
-    folder = ModelFolder.open(DEFAULT)
-    flat = hanlattice.load(DEFAULT, engine="native", int8=supports_int8())
-    second = os.path.relpath(lite, folder.path)
-    return Ensemble.open(folder, flat.engine, settings=EnsembleSettings(second, LITE_WEIGHT, 1.0))
-
-
-def distilled(work: Path, corpora: Path) -> Path:
-    """Train the lite model from the annotations of an ensemble, and return its folder."""
-    config = load_config(SETTINGS)
-    if not (corpora / "lite.jsonl").exists():
-        silver = {"corpus": str(corpora / "silver.jsonl"), "share": 1.0}
-        first = trained(config.with_settings({"auxiliary": {"silver": silver}}), work / "lite-first")
-        data = Path(os.environ["HANLATTICE_DATA"])
-        is_left_out = left_out(data / "held_out.py", [corpora / "aside.jsonl"])
-        texts = raw_sentences(sorted((data / "rawtext").glob("*.xz")), CHARACTERS, is_left_out)
-        print(annotate([teacher(first)], texts, corpora / "lite.jsonl", min_score=LEAST_SCORE), flush=True)
-    return trained(config, work / "lite")
 
 
 def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
@@ -157,10 +126,10 @@ def main() -> None:
     a = parser.parse_args()
     work, output = a.work.resolve(), a.output.resolve()
     corpora = work / "corpora"
-    if not all((corpora / name).exists() for name in NEEDED):
-        corpora = prepare(work)
+    if missing := [name for name in NEEDED if not (corpora / name).exists()]:
+        parser.error(f"{corpora} has no {missing[0]}: run scripts/make_default_model.py --work {work} first")
     os.environ["OPEN_CORPORA"] = str(corpora)
-    run = output if a.calibrate_only else distilled(work, corpora)
+    run = output if a.calibrate_only else trained(work / "lite")
     output.mkdir(parents=True, exist_ok=True)
     made, calibration = calibrated(work, run, corpora)
     for name in (CONFIG, LEXICON, VOCABULARY, WEIGHTS):

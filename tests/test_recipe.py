@@ -1,4 +1,4 @@
-"""scripts/make_default_model.py and its steps: the commands exist; lines are sampled from whole files."""
+"""The scripts that make the packaged models: the commands exist; lines are sampled from whole files."""
 
 import importlib.util
 import json
@@ -10,12 +10,15 @@ from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "make_default_model.py"
+from hanlattice.config.settings import Config
+from hanlattice.model.folder import CARD
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
 @pytest.fixture(scope="module")
 def recipe() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_default_model", SCRIPT)
+    spec = importlib.util.spec_from_file_location("training_data", SCRIPTS / "training_data.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -32,15 +35,29 @@ def test_the_command_line_accepts_the_training_command(
 
     commands: list[tuple[object, ...]] = []
     monkeypatch.setattr(recipe, "run", lambda *command: commands.append(command))
-    assert recipe.trained(tmp_path, tmp_path / "settings.toml", processes) == tmp_path / "run"
+    assert recipe.trained(Config(), tmp_path / "run", processes) == tmp_path / "run"
     (command,) = (list(map(str, c)) for c in commands)
     assert command[0] == sys.executable
     assert ("--nproc-per-node" in command) == (processes == 2)
     arguments = command[command.index("train") + 1 :]
     with typer.main.get_command(app).make_context("train", arguments) as context:
-        assert context.params["config"] == tmp_path / "settings.toml"
+        assert context.params["config"] == tmp_path / "run.toml"
         assert context.params["output"] == tmp_path / "run"
         assert context.params["resume"]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / CARD).touch()
+    assert recipe.trained(Config(), tmp_path / "run", processes) == tmp_path / "run"
+    assert len(commands) == 1  # it exists
+
+
+def test_the_settings_of_a_model_with_one_convention(recipe: ModuleType, tmp_path: Path) -> None:
+    large = recipe.PAPERS / "hanlattice" / "large.toml"
+    config = recipe.of_open(large, ("annotated",), tmp_path / "words.txt")
+    assert (config.embedding.name, [*config.conventions], [*config.auxiliary]) == ("own", [], ["annotated"])
+    assert config.lexicon.files == (str(tmp_path / "words.txt"),)
+    left = recipe.settings_without(large, ["msra", "silver"])
+    assert {"msra", "silver"}.isdisjoint({**left.conventions, **left.auxiliary})
+    assert {"cluener", "annotated"} <= {**left.conventions, **left.auxiliary}.keys()
 
 
 def test_the_gazetteer_reads_distinct_lines_spread_over_a_file(tmp_path: Path) -> None:
@@ -91,7 +108,7 @@ def test_pretraining_leaves_out_what_chooses_the_models(tmp_path: Path, monkeypa
     (tmp_path / "aside.jsonl").write_text(json.dumps({"text": document, "entities": []}) + "\n", "utf-8")
     monkeypatch.setenv("HANLATTICE_DATA", str(tmp_path))
     monkeypatch.setenv("OPEN_CORPORA", str(tmp_path))
-    is_held_out = load_held_out(SCRIPT.with_name("left_out.py"))
+    is_held_out = load_held_out(SCRIPTS / "left_out.py")
     assert [is_held_out(text) for text in ("留出", "他说：" + document, "别的")] == [True, True, False]
 
 

@@ -1,0 +1,226 @@
+"""The training data of the packaged models: corpora, a gazetteer, and raw text that teachers annotate.
+
+HANLATTICE_DATA is a folder with the corpora under ``labelled``, word lists under ``lexicons``, raw text under
+``rawtext``, and ``held_out.py``, which decides whether a text is held out (see gazetteer.py).
+
+:func:`prepare` makes everything in a working folder; a step is skipped if its result exists:
+
+1. ``corpora``: open_corpora.py prepares the annotated corpora.
+2. ``first``: FLAT without a gazetteer finds names in raw text, ``names.txt``. ``second`` is trained with these
+   names and finds more of them, ``gazetteer.txt``, which ``annotations/names.tsv`` joins.
+3. ``teacher``: FLAT over a pretrained body, trained with this gazetteer.
+4. ``lite-first``: a linear tagger that learns from raw text that the teacher annotated, ``by_teacher.jsonl``.
+5. The ensemble of both annotates more raw text, ``by_ensemble.jsonl``.
+6. ``corpora/gazetteer.txt``: the final gazetteer, from the names in these annotations.
+7. ``corpora/silver.jsonl`` and ``corpora/lite.jsonl``: parts of these annotations, for the packaged models.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+
+import hanlattice
+from hanlattice.api import run_training
+from hanlattice.cli.progress import TrainingLines
+from hanlattice.config.files import load_config, save_config
+from hanlattice.config.settings import Config
+from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
+from hanlattice.files import atomic_write
+from hanlattice.kernels.library import supports_int8
+from hanlattice.model.folder import CARD, ModelFolder
+from hanlattice.pipeline import NER
+from hanlattice.training import train
+from hanlattice.training.distillation import annotate, raw_sentences
+from left_out import left_out
+
+ROOT = Path(__file__).parents[1]
+PAPERS = Path(str(files("hanlattice").joinpath("papers")))
+FIRST_EPOCHS = 5
+LISTS = ("admin_divisions.txt=LOC", "THUOCL_diming.txt=LOC:3", "THUOCL_lishimingren.txt=PER")
+NAMES = ROOT / "annotations" / "names.tsv"
+# Characters of each file of raw text that are read.
+BY_FIRST, BY_SECOND, BY_TEACHER, BY_ENSEMBLE = 4_000_000, 10_000_000, 3_000_000, 10_000_000
+SHARE = 0.3  # of the teacher's sentences that the first linear tagger reads in each epoch
+WEIGHT = 0.5  # of the linear tagger in the ensemble
+LEAST_SCORE = 0.5  # sentences with a less certain entity are left out
+EACH_SILVER, EACH_LITE = 10, 2  # every tenth sentence for FLAT, every second one for the linear tagger
+
+
+def run(*command: object) -> None:
+    """Print and run a command.
+
+    Raises:
+        subprocess.CalledProcessError: the command failed.
+    """
+    print("$", *command, flush=True)
+    subprocess.run(list(map(str, command)), check=True, cwd=ROOT)
+
+
+def output_of(command: Sequence[str | Path]) -> str:
+    """What a command prints to standard output.
+
+    Raises:
+        subprocess.CalledProcessError: the command failed.
+    """
+    return subprocess.run(list(map(str, command)), check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
+
+
+def in_processes(processes: int, *command: object) -> None:
+    """Run a command of hanlattice in several processes that train together.
+
+    Raises:
+        subprocess.CalledProcessError: the command failed.
+    """
+    together = ("torch.distributed.run", "--nproc-per-node", processes, "-m") if processes > 1 else ()
+    run(sys.executable, "-m", *together, "hanlattice", *command)
+
+
+def trained(config: Config, output: Path, processes: int) -> Path:
+    """Train a model with several processes, and return the folder of the run. A run that was stopped is resumed."""
+    settings = output.with_suffix(".toml")
+    save_config(config, settings)
+    if not (output / CARD).exists():
+        in_processes(processes, "train", settings, "--output", output, "--resume")
+    return output
+
+
+def corpora_in(work: Path, without: Sequence[str] = ()) -> Path:
+    """The folder of the prepared corpora; prepares them if needed, and sets OPEN_CORPORA."""
+    folder = work / "corpora"
+    os.environ["OPEN_CORPORA"] = str(folder)
+    if not (folder / "words.jsonl").exists():
+        left_out = ("--without", *without) if without else ()
+        run(sys.executable, "scripts/open_corpora.py", "--output", folder, *left_out)
+    return folder
+
+
+def settings_without(settings: Path, without: Sequence[str]) -> Config:
+    """The settings of a model, without some corpora."""
+    config = load_config(settings)
+    conventions = {name: c for name, c in config.conventions.items() if name not in without}
+    auxiliary = {name: c for name, c in config.auxiliary.items() if name not in without}
+    return replace(config, conventions=conventions, auxiliary=auxiliary)
+
+
+def of_open(settings: Path, auxiliary: Sequence[str], lexicon: Path | None) -> Config:
+    """The settings of a model with the convention ``open`` alone.
+
+    Args:
+        settings: those of a packaged model
+        auxiliary: the auxiliary corpora that are kept
+        lexicon: a file with words of the lexicon; None for the words of the vectors alone
+    """
+    config = load_config(settings)
+    kept = {name: c for name, c in config.auxiliary.items() if name in auxiliary}
+    files = () if lexicon is None else (str(lexicon),)
+    return replace(config, conventions={}, auxiliary=kept, lexicon=replace(config.lexicon, files=files))
+
+
+def flat_alone(output: Path, lexicon: Path | None) -> Path:
+    """Train a FLAT without a pretrained body that finds names in raw text, and return its folder."""
+    settings = {
+        "data": {"noise": 0.0, "user_words": 0.0},
+        "training": {"epochs": FIRST_EPOCHS, "batch_size": 16, "learning_rate": 1.5e-3},
+    }
+    config = of_open(PAPERS / "hanlattice" / "open.toml", (), lexicon).with_settings(settings)
+    if not (output / CARD).exists():
+        train(config, output, resume=True, watcher=TrainingLines(FIRST_EPOCHS))
+    return output
+
+
+def gazetteer(output: Path, model: Path, corpora: Path, characters: int, annotated: Sequence[Path] = ()) -> Path:
+    """Build a gazetteer from names of raw text, of the corpora and of the word lists.
+
+    Args:
+        output: the new file
+        model: annotates raw text
+        corpora: the folder of the corpora
+        characters: so many characters of each file of raw text are annotated
+        annotated: raw text that was annotated before, used instead if it is given
+    """
+    data = Path(os.environ["HANLATTICE_DATA"])
+    texts = () if annotated else sorted((data / "rawtext").glob("*.xz"))
+    if not output.exists():
+        run(
+            *(sys.executable, "scripts/gazetteer.py", *texts, "--model", model),
+            *("--corpus", corpora / "open.jsonl", corpora / "names.jsonl", *annotated),
+            *("--list", *(f"{data}/lexicons/{name}" for name in LISTS), "--names", NAMES),
+            *("--held-out", data / "held_out.py", "--aside", corpora / "aside.jsonl"),
+            *("--characters", str(characters), "--output", output),
+        )
+    return output
+
+
+def annotated(output: Path, teacher: NER, corpora: Path, characters: int) -> Path:
+    """Let a model annotate sentences of raw text, and return the new file.
+
+    Args:
+        output: the new file
+        teacher: the model
+        corpora: the folder of the corpora; texts of ``aside.jsonl`` are left out
+        characters: so many characters of each file of raw text are read
+    """
+    data = Path(os.environ["HANLATTICE_DATA"])
+    is_left_out = left_out(data / "held_out.py", [corpora / "aside.jsonl"])
+    texts = raw_sentences(sorted((data / "rawtext").glob("*.xz")), characters, is_left_out)
+    print(annotate([teacher], texts, output, min_score=LEAST_SCORE), flush=True)
+    return output
+
+
+def opened(folder: Path) -> NER:
+    """A FLAT by the C kernels, as fast as this machine can run it."""
+    return hanlattice.load(folder, engine="native", int8=supports_int8())
+
+
+def ensemble(flat: Path, linear: Path) -> NER:
+    """The ensemble of a FLAT and a linear tagger."""
+    folder = ModelFolder.open(flat)
+    second = os.path.relpath(linear, folder.path)
+    return Ensemble.open(folder, opened(flat).engine, settings=EnsembleSettings(second, WEIGHT, 1.0))
+
+
+def first_lite(output: Path, silver: Path, lexicon: Path) -> Path:
+    """Train a linear tagger from the teacher's annotations, and return its folder."""
+    given = {
+        "auxiliary": {"silver": {"corpus": str(silver), "share": SHARE}},
+        "lexicon": {"files": (str(lexicon),)},
+    }
+    config = load_config(PAPERS / "linear" / "open.toml").with_settings(given)
+    if not (output / CARD).exists():
+        run_training(config, output, watcher=TrainingLines(config.training.epochs))
+    return output
+
+
+def prepare(work: Path, body: Path, processes: int, without: Sequence[str] = ()) -> Path:
+    """Make all training data of the packaged models, and return the folder of the corpora.
+
+    Args:
+        work: the working folder
+        body: the folder of the teacher's pretrained body
+        processes: number of processes that train the teacher
+        without: corpora to leave out
+    """
+    corpora = corpora_in(work, without)
+    first = flat_alone(work / "first", None)
+    names = gazetteer(work / "names.txt", first, corpora, BY_FIRST)
+    second = flat_alone(work / "second", names)
+    found = gazetteer(work / "gazetteer.txt", second, corpora, BY_SECOND)
+    os.environ["OPEN_BODY"] = str(body)
+    large = of_open(PAPERS / "hanlattice" / "large.toml", ("annotated",), found)
+    teacher = trained(large, work / "teacher", processes)
+    by_teacher, by_ensemble = work / "by_teacher.jsonl", work / "by_ensemble.jsonl"
+    if not by_teacher.exists():
+        annotated(by_teacher, opened(teacher), corpora, BY_TEACHER)
+    lite = first_lite(work / "lite-first", by_teacher, found)
+    if not by_ensemble.exists():
+        annotated(by_ensemble, ensemble(teacher, lite), corpora, BY_ENSEMBLE)
+    gazetteer(corpora / "gazetteer.txt", teacher, corpora, 0, [by_ensemble])
+    for name, each in (("silver.jsonl", EACH_SILVER), ("lite.jsonl", EACH_LITE)):
+        with by_ensemble.open(encoding="utf-8") as lines, atomic_write(corpora / name) as stream:
+            stream.writelines(islice(lines, 0, None, each))
+    return corpora
