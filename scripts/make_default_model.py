@@ -17,11 +17,13 @@ import shutil
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from hanlattice import corpus
 from hanlattice.embeddings.characters import Characters
+from hanlattice.embeddings.own import Own
 from hanlattice.encoders.flat import Flat
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.temperature import calibrate, confidences
@@ -38,6 +40,31 @@ FOR_TEMPERATURE = 1_000  # held-out documents on which the temperature is fitted
 BIGRAMS, WORDS = 160_000, 152_000  # rows of the packaged embedding tables
 
 
+class About(NamedTuple):
+    """What differs between the cards of the packaged models.
+
+    Attributes:
+        title: the heading.
+        model: the first sentence.
+        commands: how it was made.
+    """
+
+    title: str
+    model: str
+    commands: str
+
+
+DEFAULT_MODEL = About(
+    "The packaged model",
+    "FLAT over characters, bigrams and words, with a CRF for each annotation convention.",
+    """
+    HANLATTICE_DATA=… python scripts/make_default_model.py
+    HANLATTICE_DATA=… python scripts/make_lite_model.py
+    python scripts/make_ensemble.py runs/default/temperature.jsonl $HANLATTICE_DATA/labelled/wild/dev.jsonl
+""",
+)
+
+
 def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
     """Fit the temperature of the scores on held-out documents.
 
@@ -46,7 +73,7 @@ def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
     """
     documents = list(corpus.read(corpora / "aside.jsonl"))
     corpus.write(documents[:FOR_TEMPERATURE], work / "temperature.jsonl", "jsonl")
-    output = work / "calibrated"
+    output = folder.with_name(f"{folder.name}-calibrated")
     if output.exists():
         shutil.rmtree(output)
     done = calibrate(folder, work / "temperature.jsonl", output)
@@ -66,7 +93,8 @@ def trimmed(ner: NER, bigrams: int, words: int) -> Vocabulary:
     Returns:
         the vocabulary of the remaining rows
     """
-    embedding, encoder = ner.tagger.embedding, ner.tagger.encoder
+    encoder = ner.tagger.encoder
+    embedding = ner.tagger.embedding.beside if isinstance(ner.tagger.embedding, Own) else ner.tagger.embedding
     assert isinstance(embedding, Characters)
     assert embedding.bigrams is not None
     assert isinstance(encoder, Flat)
@@ -106,7 +134,7 @@ def count_documents(path: Path) -> int:
         return sum(1 for _ in lines)
 
 
-def card(ner: NER, corpora: Path, scores: str, calibration: str) -> str:
+def card(ner: NER, corpora: Path, scores: str, calibration: str, about: About) -> str:
     """The model card in Markdown.
 
     Args:
@@ -114,9 +142,11 @@ def card(ner: NER, corpora: Path, scores: str, calibration: str) -> str:
         corpora: folder of the prepared corpora
         scores: table that benchmarks/open_text.py printed
         calibration: sentences about the calibration error
+        about: what differs between the models of this recipe
     """
     labels = Counter(entry.label for entry in ner.lexicon.entries() if entry.label)
     return CARD_TEXT.format(
+        **about._asdict(),
         conventions="\n".join(f"| `{n}` | {', '.join(ner.vocabulary.labels_of(n))} |" for n in ner.conventions),
         n_annotated=count_documents(corpora / "annotated.jsonl"),
         n_silver=count_documents(corpora / "silver.jsonl"),
@@ -128,9 +158,9 @@ def card(ner: NER, corpora: Path, scores: str, calibration: str) -> str:
     )
 
 
-CARD_TEXT = """# The packaged model: named entities in contemporary Chinese text
+CARD_TEXT = """# {title}: named entities in contemporary Chinese text
 
-FLAT over characters, bigrams and words, with a CRF for each annotation convention. The model reads simplified and
+{model} The model reads simplified and
 traditional script, in full and half width. Embedding tables are int8 with one scale per row, other weights float16.
 
 | convention | labels |
@@ -172,11 +202,7 @@ No sentence is left out. The epoch was chosen on wild dev.
 {calibration}
 
 ## How it was made
-
-    HANLATTICE_DATA=… python scripts/make_default_model.py
-    HANLATTICE_DATA=… python scripts/make_lite_model.py
-    python scripts/make_ensemble.py runs/default/temperature.jsonl $HANLATTICE_DATA/labelled/wild/dev.jsonl
-
+{commands}
 The settings are in `config.toml` in this folder.
 """
 
@@ -197,6 +223,18 @@ def packed(folder: Path, output: Path) -> NER:
     return weights.load_model(output)
 
 
+def finish(work: Path, run: Path, corpora: Path, output: Path, about: About) -> None:
+    """Calibrate the model of a run, write it to the folder ``output``, score it, and write its card."""
+    folder, calibration = calibrated(work, run, corpora)
+    ner = packed(folder, output)
+    scores = output_of(
+        [sys.executable, "benchmarks/open_text.py", "--model", output.resolve(), "--engine", "native"]
+    )
+    (output / CARD).write_text(card(ner, corpora, scores.strip(), calibration, about), encoding="utf-8")
+    record(output)
+    print(scores)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("runs/default"), help="working folder")
@@ -211,14 +249,7 @@ def main() -> None:
     work.mkdir(parents=True, exist_ok=True)
     corpora = prepare(work, a.body.resolve(), a.processes, a.without)
     settings = settings_without(PAPERS / "hanlattice" / "open.toml", a.without)
-    folder, calibration = calibrated(work, trained(settings, work / "run", a.processes), corpora)
-    ner = packed(folder, a.output)
-    scores = output_of(
-        [sys.executable, "benchmarks/open_text.py", "--model", a.output.resolve(), "--engine", "native"]
-    )
-    (a.output / CARD).write_text(card(ner, corpora, scores.strip(), calibration), encoding="utf-8")
-    record(a.output)
-    print(scores)
+    finish(work, trained(settings, work / "run", a.processes), corpora, a.output, DEFAULT_MODEL)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ from left_out import left_out
 
 ROOT = Path(__file__).parents[1]
 PAPERS = Path(str(files("hanlattice").joinpath("papers")))
-FIRST_EPOCHS = 5
+FIRST_EPOCHS, TEACHER_EPOCHS = 5, 8
+TEACHER_RATE = 2e-3
 LISTS = ("admin_divisions.txt=LOC", "THUOCL_diming.txt=LOC:3", "THUOCL_lishimingren.txt=PER")
 NAMES = ROOT / "annotations" / "names.tsv"
 # Characters of each file of raw text that are read.
@@ -212,7 +213,8 @@ def prepare(work: Path, body: Path, processes: int, without: Sequence[str] = ())
     found = gazetteer(work / "gazetteer.txt", second, corpora, BY_SECOND)
     os.environ["OPEN_BODY"] = str(body)
     large = of_open(PAPERS / "hanlattice" / "large.toml", ("annotated",), found)
-    teacher = trained(large, work / "teacher", processes)
+    alone = {"start": "", "epochs": TEACHER_EPOCHS, "learning_rate": TEACHER_RATE, "evaluate_from": 3}
+    teacher = trained(large.with_settings({"training": alone}), work / "teacher", processes)
     by_teacher, by_ensemble = work / "by_teacher.jsonl", work / "by_ensemble.jsonl"
     if not by_teacher.exists():
         annotated(by_teacher, opened(teacher), corpora, BY_TEACHER)

@@ -29,14 +29,14 @@ def info(
     1 if there is one.
     """
     from hanlattice.api import open_model
-    from hanlattice.model.folder import DEFAULT, ModelFolder
+    from hanlattice.model.folder import DEFAULT, ModelFolder, located_model
 
     model = one_model(argument, model)
     if model == PACKAGED and not DEFAULT.is_dir():
         _print_versions()
         typer.echo("model       this installation has none; name one, or train one with: hanlattice train")
         return
-    folder = DEFAULT if model == PACKAGED else Path(model)
+    folder = located_model(model)
     if verify:
         _verify(folder)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -61,6 +62,8 @@ PACKAGED = {"default": DEFAULT, "lite": LITE, "cascade": DEFAULT}
 
 ``cascade`` stands for ``default`` with the engine of that name.
 """
+FURTHER = {"large": "hanlattice_large"}
+"""Models in packages of their own: the name, and the Python package with the folder ``model``."""
 
 
 def _load_arrays(path: Path) -> dict[str, Shaped[np.ndarray, "*S"]]:
@@ -92,6 +95,27 @@ def stored_weights(path: Path, load: Callable[[Path], dict[str, Stored]]) -> dic
         raise EngineError(reason) from None
     except (OSError, SafetensorError, TypeError, ValueError) as error:
         raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
+
+
+def located_model(name: str | Path) -> Path:
+    """The folder of a packaged model by its name; any other name is a path.
+
+    Raises:
+        ModelError: the packaged model is not installed.
+    """
+    name = str(name)
+    if name in FURTHER:
+        package = find_spec(FURTHER[name])
+        if package is None or package.origin is None:
+            raise ModelError(
+                f"the model {name!r} is a package of its own, which is not installed; install hanlattice-{name}"
+                f" (in the repository: pip install ./{name}), or write ./{name} for a folder of this name"
+            )
+        return Path(package.origin).parent / "model"
+    folder = PACKAGED.get(name)
+    if folder is not None and not folder.is_dir():
+        raise ModelError(f"this installation has no packaged model {name}; name the folder of one (--model FOLDER)")
+    return folder or Path(name)
 
 
 def save_lexicon(lexicon: Lexicon, path: Path) -> None:
@@ -142,16 +166,12 @@ class ModelFolder:
 
     @classmethod
     def open(cls, path: str | Path | None = None) -> ModelFolder:
-        """The folder at a path, or that of a packaged model: ``default``, which is also None, or ``lite``.
+        """The folder at a path, or of a packaged model: ``default``, which is also None, ``lite`` or ``large``.
 
         Raises:
             ModelError: the folder is missing, broken, or not a model of this library.
         """
-        packaged = PACKAGED.get("default" if path is None else str(path))
-        if packaged is not None and not packaged.is_dir():
-            name = "model" if path is None else f"model {path}"
-            raise ModelError(f"this installation has no packaged {name}; name the folder of one (--model FOLDER)")
-        path = packaged or Path(str(path))
+        path = located_model("default" if path is None else path)
         if not path.is_dir():
             raise ModelError(
                 f"{path}: no such folder; train a model with: hanlattice train --output {path}"

@@ -15,7 +15,7 @@ from hanlattice.decoders.tagging import CRF, Softmax
 from hanlattice.embeddings.initial_weights import further_rows, with_all_rows
 from hanlattice.errors import ConfigError
 from hanlattice.inputs.vocabulary import Vocabulary
-from hanlattice.model.folder import CONFIG, DEFAULT, LEXICON
+from hanlattice.model.folder import CONFIG, LEXICON, located_model
 from hanlattice.pipeline import NER
 from hanlattice.tagger import Tagger
 
@@ -74,8 +74,8 @@ def settings_for_fine_tuning(start: str, *, trust: bool = False) -> Config:
 
 
 def model_folder(start: str) -> Path:
-    """The model folder that ``training.start`` names; ``default`` is the model in the package."""
-    return DEFAULT if start == "default" else Path(located(start))
+    """The model folder that ``training.start`` names, which may be a packaged model such as ``default``."""
+    return located_model(located(start))
 
 
 @torch.no_grad()

@@ -1,0 +1,1 @@
+"""The large model of hanlattice, in the folder ``model``: ``hanlattice.load("large")``."""
