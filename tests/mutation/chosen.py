@@ -22,6 +22,7 @@ TABLES, POINTERS = (f"tests/oracles/test_{name}.py" for name in ("tables", "poin
 BATCHING, SERVICE = (f"tests/serving/test_{name}.py" for name in ("batching", "service"))
 TEMPERATURE = "tests/evaluation/test_temperature.py"
 CALIBRATION, NATIVE = "tests/evaluation/test_calibration.py", "tests/engines/test_native.py"
+BODY = "tests/engines/test_native_body.py"
 WORD_PAIRS, SPANS = "tests/oracles/test_word_pairs.py", "tests/test_spans.py"
 CHAIN, DECODING = "decoders/structs/linear_chain.py", "decoders/structs/decoding.py"
 SOFT, SOFT_TEST = "embeddings/soft_lexicon.py", "tests/oracles/test_soft_lexicon.py"
@@ -393,13 +394,28 @@ FAULTS = {
     ),
     "kernels: u and v swapped": Fault("kernels/flat.c", "pack(x, m->u,", "pack(x, m->v,", NATIVE),
     "kernels: the zero point is added twice": Fault(
-        "engines/native/flat.py", "-layout.zero_point *", "layout.zero_point *", "tests/kernels/test_products.py"
+        "engines/native/layers.py", "-layout.zero_point *", "layout.zero_point *", "tests/kernels/test_products.py"
     ),
     "kernels: sums of int16 products overflow": Fault(
         "kernels/flat.c", "#define TOTAL 262144.0f", "#define TOTAL 4e6f", NATIVE
     ),
     "kernels: keys and encodings in int16 have different units": Fault(
         "kernels/flat.c", "INT16 ? key_unit / unit", "INT16 ? 1.0f / unit", NATIVE
+    ),
+    "kernels: keys of a body turn the other way": Fault(
+        "kernels/body.c", "b * cosine[k] + a * sine[k]", "b * cosine[k] - a * sine[k]", BODY
+    ),
+    "kernels: a body attends to what pads its keys": Fault(
+        "kernels/body.c", "scores[j] = -1e30f;", "scores[j] = 0;", BODY
+    ),
+    "kernels: the last queries of a text are not written": Fault(
+        "kernels/body.c", "i < QUERIES && first + i < n", "i < QUERIES && first + i + 1 < n", BODY
+    ),
+    "kernels: characters of long texts from the nearest edge": Fault(
+        "engines/native/body.py", "np.array(starts)[window])", "np.array(starts)[0])", BODY
+    ),
+    "kernels: values of a body count as queries": Fault(
+        "engines/native/body.py", "scale[: len(bias) // 3]", "scale[: len(bias) // 2]", BODY
     ),
     "kernels: an entity may go on after its end": Fault(
         "kernels/chain.c", "step(next, c->between_back,", "step(next, c->moves_back,", NATIVE
