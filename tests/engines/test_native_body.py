@@ -10,13 +10,13 @@ import torch
 import hanlattice
 import tiny
 from hanlattice.embeddings.body import Body
-from hanlattice.embeddings.body_files import VOCABULARY, Characters, Shape, save_files
+from hanlattice.embeddings.body_files import LIMITS, VOCABULARY, Characters, Shape, save_files
 from hanlattice.embeddings.body_folder import WEIGHTS as BODY_FILE
 from hanlattice.embeddings.body_folder import save_body
 from hanlattice.embeddings.own import Own
 from hanlattice.engines.checking import BODY, BodyFiles
 from hanlattice.engines.native.body import BodyKernel
-from hanlattice.errors import EngineError, ModelError
+from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.inputs.batch import Batch, collate
 from hanlattice.kernels import library
 from hanlattice.model.weights import save_model
@@ -99,6 +99,18 @@ def test_no_texts(kernels: CDLL) -> None:
 def test_sizes_that_the_kernels_cannot_run(shape: Shape, kernels: CDLL) -> None:
     with pytest.raises(EngineError, match="load the model with engine='torch'"):
         kernel_of(random_body(shape, KNOWN), kernels)
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_both_sides_of_the_limits_of_sizes(name: str) -> None:
+    """A file with larger sizes would take unlimited memory or time before its weights are compared with them."""
+    sizes = {"layers": 1, "width": 65_536, "heads": 1, "window": 4}
+    least, most = LIMITS[name]
+    for number in (least, most // 2):  # half, as the width is a multiple of twice the heads
+        Shape(**{**sizes, name: number})
+    for number, bound in ((least - 1, f"at least {least}"), (most + 1, f"at most {most:,}")):
+        with pytest.raises(ConfigError, match=f"{name} must be {bound}, not {number}"):
+            Shape(**{**sizes, name: number})
 
 
 @pytest.fixture(scope="module")

@@ -86,6 +86,10 @@ class Characters:
         return cls(names)
 
 
+LIMITS = {"layers": (1, 1_000), "width": (2, 65_536), "heads": (1, 65_536), "window": (4, 65_536)}
+"""The smallest and the largest value of each size: a broken file must not ask for unlimited memory or time."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """The sizes of a character Transformer.
@@ -97,7 +101,8 @@ class Shape:
         window: Number of characters, boundary tokens included, of a text in pretraining.
 
     Raises:
-        ConfigError: A size is below 1, the window is below 4, or the width is not a multiple of twice the heads.
+        ConfigError: A size is out of its range in `LIMITS`, or the width is not a multiple of
+            twice the heads.
     """
 
     layers: int = 4
@@ -106,11 +111,10 @@ class Shape:
     window: int = 128
 
     def __post_init__(self) -> None:
-        for name in ("layers", "width", "heads"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.window < 4:
-            raise ConfigError(f"window must be at least 4, not {self.window}")
+        for name, (least, most) in LIMITS.items():
+            if not least <= (size := getattr(self, name)) <= most:
+                bound = f"at least {least}" if size < least else f"at most {most:,}"
+                raise ConfigError(f"{name} must be {bound}, not {size}")
         if self.width % (2 * self.heads):
             raise ConfigError(f"width ({self.width}) must be a multiple of twice the heads ({self.heads})")
 
