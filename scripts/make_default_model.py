@@ -60,7 +60,8 @@ DEFAULT_MODEL = About(
     """
     HANLATTICE_DATA=… python scripts/make_default_model.py
     HANLATTICE_DATA=… python scripts/make_lite_model.py
-    python scripts/make_ensemble.py runs/default/temperature.jsonl $HANLATTICE_DATA/labelled/wild/dev.jsonl
+    python scripts/make_ensemble.py runs/default/temperature.jsonl $HANLATTICE_DATA/labelled/wild/dev.jsonl \\
+      --rest runs/default/rest.jsonl
 """,
 )
 
@@ -73,6 +74,7 @@ def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
     """
     documents = list(corpus.read(corpora / "aside.jsonl"))
     corpus.write(documents[:FOR_TEMPERATURE], work / "temperature.jsonl", "jsonl")
+    corpus.write(documents[FOR_TEMPERATURE:], work / "rest.jsonl", "jsonl")
     output = folder.with_name(f"{folder.name}-calibrated")
     if output.exists():
         shutil.rmtree(output)

@@ -1,18 +1,23 @@
 """Choose the weight and the temperature of an ensemble, and write ensemble.toml into the folder of its FLAT.
 
-    python scripts/make_ensemble.py HELD_OUT... [--model default] [--second lite]
+    python scripts/make_ensemble.py HELD_OUT... [--model default] [--second lite] [--rest HELD_OUT]
 
 ``HELD_OUT`` are corpora that neither model was trained on. The weight is the one, of 0.1 to 1.5, with the largest
 F1 on all their documents together. Then the temperature is fitted to them, as ``hanlattice calibrate`` does. For
 the packaged models these are ``temperature.jsonl`` in the working folder of make_default_model.py, a part of
 ``corpora/aside.jsonl``, and ``$HANLATTICE_DATA/labelled/wild/dev.jsonl``. Run it again when one of the two models
 changes, and scripts/make_cascade.py after it. It reads the corpora some twenty times.
+
+With ``--rest``, a held-out corpus that chose nothing (``rest.jsonl`` in that folder), the scores of the ensemble
+replace those in the model card.
 """
 
 import argparse
 import os
+import sys
 from itertools import chain
 from pathlib import Path
+from textwrap import fill
 from typing import cast
 
 import hanlattice
@@ -20,11 +25,13 @@ from hanlattice import corpus
 from hanlattice.document import Document
 from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
 from hanlattice.engines.native.tagger import NativeTagger
+from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.temperature import HIGHEST, LOWEST, PRECISION, confidences, minimum
 from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
-from hanlattice.model.folder import ENSEMBLE, PACKAGED, ModelFolder
+from hanlattice.model.folder import CARD, ENSEMBLE, PACKAGED, ModelFolder
 from hanlattice.pipeline import NER
+from training_data import output_of
 
 WEIGHTS = [round(0.1 * n, 1) for n in range(1, 16)]
 
@@ -34,11 +41,42 @@ def f1(ner: NER, documents: list[Document]) -> float:
     return 100 * hanlattice.evaluate(ner, documents).micro.f1
 
 
+def about_ensemble(given: str, chosen: int, alone: float, together: float, found: Confidences) -> str:
+    """Sentences for a model card.
+
+    Args:
+        given: how the scores are added
+        chosen: number of documents that chose the weight and the temperature
+        alone: F1 of FLAT on the other held-out documents
+        together: F1 of the ensemble on them
+        found: confidences of the ensemble on them
+    """
+    return fill(
+        f"With convention `open` the model is an ensemble: the scores of the packaged lite model, {given}. The sums"
+        f" are divided by a temperature. {chosen:,} held-out documents, wild dev among them, chose the weight and"
+        f" the temperature. On the other held-out sentences F1 with six labels is {together:.2f} (FLAT alone"
+        f" {alone:.2f}), and the expected calibration error over {len(found.p):,} predicted entities is"
+        f" {found.error:.4f}.",
+        116,
+    )
+
+
+def write_card(folder: Path, about: str) -> None:
+    """Replace the scores in the card of a model by those that benchmarks/open_text.py prints."""
+    before, scores, after = (folder / CARD).read_text(encoding="utf-8").partition("## Scores\n")
+    intro = after.strip().split("\n\n")[0]
+    table = output_of([sys.executable, "benchmarks/open_text.py", "--model", folder]).strip()
+    end = after[after.index("## How it was made") :]
+    with atomic_write(folder / CARD) as stream:
+        stream.write(f"{before}{scores}\n{intro}\n\n{table}\n\n{about}\n\n{end}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("held_out", type=Path, nargs="+", help="corpus that neither model was trained on")
     parser.add_argument("--model", default="default", help="folder or name of the model with FLAT")
     parser.add_argument("--second", default="lite", help="name of a packaged linear tagger, or its folder")
+    parser.add_argument("--rest", type=Path, help="held-out corpus that chose nothing; writes the model card")
     a = parser.parse_args()
     corpora = [list(corpus.read(path)) for path in a.held_out]
     folder = ModelFolder.open(a.model)
@@ -72,6 +110,14 @@ def main() -> None:
     lines += [f'second = "{name}"', f"weight = {weight!r}", f"temperature = {temperature!r}"]
     with atomic_write(folder.path / ENSEMBLE) as stream:
         stream.writelines(f"{line}\n" for line in lines)
+    if a.rest is not None:
+        ner.engine = Ensemble(flat, linear, weight, temperature)
+        rest = list(corpus.read(a.rest))
+        given = f"times {weight}, are added to those of FLAT (`{ENSEMBLE}`)"
+        chosen = sum(map(len, corpora))
+        write_card(
+            folder.path, about_ensemble(given, chosen, f1(first, rest), f1(ner, rest), confidences(ner, rest))
+        )
     record(folder.path)
     print(*lines, sep="\n")
 

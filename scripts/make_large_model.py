@@ -24,7 +24,7 @@ LARGE = About(
     HANLATTICE_DATA=… python scripts/make_body.py
     HANLATTICE_DATA=… python scripts/make_large_model.py
     python scripts/make_ensemble.py runs/default/temperature.jsonl $HANLATTICE_DATA/labelled/wild/dev.jsonl \\
-      --model large/src/hanlattice_large/model
+      --model large/src/hanlattice_large/model --rest runs/default/rest.jsonl
 """,
 )
 

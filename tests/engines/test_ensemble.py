@@ -26,9 +26,10 @@ from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.engines.second_model import SecondModel
 from hanlattice.errors import ConfigError, EngineError, ModelError
+from hanlattice.evaluation.calibration import Confidences
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels import library
-from hanlattice.model.folder import CASCADE, CONFIG, DEFAULT, ENSEMBLE, LITE, VOCABULARY, ModelFolder
+from hanlattice.model.folder import CARD, CASCADE, CONFIG, DEFAULT, ENSEMBLE, LITE, VOCABULARY, ModelFolder
 
 pytestmark = pytest.mark.skipif(not library.levels(), reason="no compiled kernels for this processor")
 
@@ -366,6 +367,21 @@ def test_the_script_writes_the_settings(tmp_path: Path, monkeypatch: pytest.Monk
     assert 0.1 <= settings.weight <= 1.5
     assert "6 documents of held_out.jsonl" in (folder / ENSEMBLE).read_text(encoding="utf-8")
     assert isinstance(hanlattice.load(folder).engine, Ensemble)
+
+
+def test_the_script_replaces_the_scores_in_the_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import make_ensemble
+
+    (tmp_path / CARD).write_text("# Model\n\n## Scores\n\nMicro F1.\n\nold\n\n## How it was made\n\n    command\n")
+    monkeypatch.setattr(make_ensemble, "output_of", lambda command: f"| scores of {command[-1].name} |\n")
+    about = make_ensemble.about_ensemble("times 0.5", 1_375, 80.0, 82.5, Confidences([1.0] * 3, [True] * 3))
+    make_ensemble.write_card(tmp_path, about)
+    text = (tmp_path / CARD).read_text(encoding="utf-8")
+    assert text.startswith(f"# Model\n\n## Scores\n\nMicro F1.\n\n| scores of {tmp_path.name} |\n\nWith convention")
+    assert text.endswith("\n\n## How it was made\n\n    command\n")
+    assert "old" not in text
+    for part in ("times 0.5", "1,375", "is 82.50 (FLAT", "80.00", "over 3 predicted", "is 0.0000."):
+        assert part in " ".join(text.split())
 
 
 def test_the_packaged_model_is_an_ensemble() -> None:
