@@ -9,7 +9,8 @@
 #include "layers.h"
 
 #define GROUP 240 /* characters that go through the layers together, so that their activations stay in the cache */
-#define QUERIES 4 /* attention works on tiles of queries, whose sums stay in registers */
+#define QUERIES 4 /* attention works on tiles of queries and of PARTS vectors of values, whose sums stay in registers */
+#define PARTS 2
 
 /* ---- inputs; kernels/structs.py declares the same structures ---- */
 
@@ -82,8 +83,8 @@ INLINE void score(const float *const *query, const float *keys, int64_t n_padded
     }
 }
 
-/* Replace the scores of a query by its weights, which sum up to 1. */
-INLINE void softmax(float *scores, int64_t n, int64_t n_padded) {
+/* Replace the scores of a query by its weights; returns 1 divided by their sum. */
+INLINE float exp_scores(float *scores, int64_t n, int64_t n_padded) {
     for (int64_t j = n; j < n_padded; j++) scores[j] = -1e30f; /* its exp is nearly 0 */
     vec largest = CV(scores), sum = {0};
     for (int64_t j = LANES; j < n_padded; j += LANES) largest = maximum(largest, CV(scores + j));
@@ -93,18 +94,19 @@ INLINE void softmax(float *scores, int64_t n, int64_t n_padded) {
         V(scores + j) = weight;
         sum += weight;
     }
-    vec by = broadcast(1.0f / sum_lanes(sum));
-    for (int64_t j = 0; j < n_padded; j += LANES) V(scores + j) *= by;
+    return 1.0f / sum_lanes(sum);
 }
 
-/* The weighted sums of one vector of all values, for QUERIES queries. */
+/* The weighted sums of `parts` vectors of all values, for QUERIES queries. All sums stay in registers. */
 INLINE void read_values(const float *weights, int64_t n_padded, const float *values, int64_t stride, int64_t n,
-                        vec sum[QUERIES]) {
-    UNROLL for (int64_t i = 0; i < QUERIES; i++) sum[i] = (vec){0};
-    for (int64_t j = 0; j < n; j++) {
-        vec value = CV(values + j * stride);
-        UNROLL for (int64_t i = 0; i < QUERIES; i++) sum[i] += broadcast(weights[i * n_padded + j]) * value;
-    }
+                        const int64_t parts, vec sum[QUERIES][PARTS]) {
+    UNROLL for (int64_t i = 0; i < QUERIES; i++)
+        UNROLL for (int64_t p = 0; p < parts; p++) sum[i][p] = (vec){0};
+    for (int64_t j = 0; j < n; j++, values += stride)
+        UNROLL for (int64_t i = 0; i < QUERIES; i++) {
+            vec weight = broadcast(weights[i * n_padded + j]);
+            UNROLL for (int64_t p = 0; p < parts; p++) sum[i][p] += weight * CV(values + p * LANES);
+        }
 }
 
 /* Attention of the n characters of a text to each other; rows of `out` have D floats. */
@@ -112,20 +114,26 @@ static NOINLINE void attend(const Body *m, const float *projected, int64_t n, Sc
     int64_t d = m->d_model, stride = 3 * d, width = d / m->heads, n_padded = round_up(n, 2 * LANES);
     for (int64_t head = 0; head < d; head += width) {
         const float *keys = projected + d + head, *values = projected + 2 * d + head;
-        for (int64_t k = 0; k < width; k++) {
-            for (int64_t j = 0; j < n; j++) s->keys[k * n_padded + j] = keys[j * stride + k];
-            for (int64_t j = n; j < n_padded; j++) s->keys[k * n_padded + j] = 0;
-        }
+        memset(s->keys, 0, sizeof(float) * width * n_padded);
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t k = 0; k < width; k++) s->keys[k * n_padded + j] = keys[j * stride + k];
         for (int64_t first = 0; first < n; first += QUERIES) {
             const float *query[QUERIES];
+            float by[QUERIES];
             for (int64_t i = 0; i < QUERIES; i++)
                 query[i] = projected + (first + i < n ? first + i : n - 1) * stride + head;
             score(query, s->keys, n_padded, width, s->scores);
-            for (int64_t i = 0; i < QUERIES; i++) softmax(s->scores + i * n_padded, n, n_padded);
-            for (int64_t k = 0; k < width; k += LANES) {
-                vec sum[QUERIES];
-                read_values(s->scores, n_padded, values + k, stride, n, sum);
-                for (int64_t i = 0; i < QUERIES && first + i < n; i++) V(out + (first + i) * d + head + k) = sum[i];
+            for (int64_t i = 0; i < QUERIES; i++) by[i] = exp_scores(s->scores + i * n_padded, n, n_padded);
+            for (int64_t k = 0; k < width; k += PARTS * LANES) {
+                vec sum[QUERIES][PARTS];
+                int64_t parts = width - k < PARTS * LANES ? 1 : PARTS;
+                if (parts == PARTS)
+                    read_values(s->scores, n_padded, values + k, stride, n, PARTS, sum);
+                else
+                    read_values(s->scores, n_padded, values + k, stride, n, 1, sum);
+                for (int64_t i = 0; i < QUERIES && first + i < n; i++)
+                    for (int64_t p = 0; p < parts; p++)
+                        V(out + (first + i) * d + head + k + p * LANES) = sum[i][p] * by[i];
             }
         }
     }
