@@ -369,6 +369,13 @@ def test_the_script_writes_the_settings(tmp_path: Path, monkeypatch: pytest.Monk
     assert isinstance(hanlattice.load(folder).engine, Ensemble)
 
 
+def test_the_script_chooses_the_smallest_weight_that_is_nearly_the_best() -> None:
+    from make_ensemble import chosen
+
+    assert chosen({0.1: 80.0, 0.2: 80.4, 0.3: 80.5, 0.4: 80.45}) == 0.2
+    assert chosen({0.1: 80.0, 0.2: 80.39, 0.3: 80.5, 0.4: 80.45}) == 0.3
+
+
 def test_the_script_replaces_the_scores_in_the_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import make_ensemble
 
