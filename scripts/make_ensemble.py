@@ -2,10 +2,10 @@
 
     python scripts/make_ensemble.py HELD_OUT... [--model default] [--second lite] [--rest HELD_OUT]
 
-``HELD_OUT`` are corpora that neither model was trained on. The weight is the smallest one, of 0.1 to 1.5, whose F1 on
-all their documents together is at most 0.1 below the largest: FLAT, which learned from more corpora, is better on
-text of other kinds. Then the temperature is fitted to them, as ``hanlattice calibrate`` does. For
-the packaged models these are ``temperature.jsonl`` in the working folder of make_default_model.py, a part of
+``HELD_OUT`` are corpora that neither model was trained on. The weight is the smallest one, of 0.1 to 1.5, whose F1
+on all their documents together is at most 0.1 below the largest: FLAT, which learned from more corpora, is better on
+text of other kinds. Then the temperature is fitted to them, as ``hanlattice calibrate`` does. For the packaged
+models these are ``temperature.jsonl`` in the working folder of make_default_model.py, a part of
 ``corpora/aside.jsonl``, and ``$HANLATTICE_DATA/labelled/wild/dev.jsonl``. Run it again when one of the two models
 changes, and scripts/make_cascade.py after it. It reads the corpora some twenty times.
 
@@ -122,9 +122,9 @@ def main() -> None:
         ner.engine = Ensemble(flat, linear, weight, temperature)
         rest = list(corpus.read(a.rest))
         given = f"times {weight}, are added to those of FLAT (`{ENSEMBLE}`)"
-        chosen = sum(map(len, corpora))
+        n_chosen = sum(map(len, corpora))
         write_card(
-            folder.path, about_ensemble(given, chosen, f1(first, rest), f1(ner, rest), confidences(ner, rest))
+            folder.path, about_ensemble(given, n_chosen, f1(first, rest), f1(ner, rest), confidences(ner, rest))
         )
     record(folder.path)
     print(*lines, sep="\n")
