@@ -3,7 +3,7 @@
     python scripts/make_ensemble.py HELD_OUT... [--model default] [--second lite] [--rest HELD_OUT]
 
 ``HELD_OUT`` are corpora that neither model was trained on. The weight is the smallest one, of 0.1 to 1.5, whose F1
-on all their documents together is at most 0.1 below the largest: FLAT, which learned from more corpora, is better on
+on all their documents together is at most 0.1 below the largest: FLAT learned from more corpora, so it is better on
 text of other kinds. Then the temperature is fitted to them, as ``hanlattice calibrate`` does. For the packaged
 models these are ``temperature.jsonl`` in the working folder of make_default_model.py, a part of
 ``corpora/aside.jsonl``, and ``$HANLATTICE_DATA/labelled/wild/dev.jsonl``. Run it again when one of the two models
