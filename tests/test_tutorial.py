@@ -103,9 +103,9 @@ def test_the_tutorial_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.Mon
                 printed[key] = _run(arguments, tmp_path)
     assert "no defects" in printed["hanlattice check"]
     before, after = (_micro(printed[f"hanlattice evaluate{end}"]) for end in ("", " with words"))
-    assert before["F1"] > 80  # 96.30 in the page; processors differ in the last digits of every step
+    assert before["F1"] > 75  # 92.31 in the page; processors differ in the last digits of every step
     assert after["R"] >= before["R"]
-    assert after["R"] > 90
+    assert after["R"] > 80
     assert "折浪Fold  PRODUCT" in printed["hanlattice predict with words"]
     rows = [json.loads(line) for line in (tmp_path / "entities.jsonl").read_text("utf-8").splitlines()]
     assert [row["id"] for row in rows] == ["1", "2", "3"]
