@@ -192,13 +192,15 @@ class TestRates:
     def test_of_names(self) -> None:
         found = kinds_of_name(n=self.N)
         chosen = self.N * (1 - user_words.LARGE) * user_words.CHOSEN
-        assert found[(2, 5), NO_LABEL] == pytest.approx(chosen * user_words.UNLABELLED, rel=0.1)
+        in_large = self.N * user_words.LARGE * user_words.IN_LARGE
+        assert found[(2, 5), NO_LABEL] == pytest.approx(chosen * user_words.UNLABELLED + in_large, rel=0.1)
         assert found[(2, 5), KIND_OF["PER"]] == pytest.approx(chosen * user_words.LABELLED, rel=0.15)
         cut = sum(n for (place, _), n in found.items() if place != (2, 5))
         wrong = 1 - user_words.UNLABELLED - user_words.LABELLED - user_words.MISLABELLED
         assert cut == pytest.approx(chosen * wrong, rel=0.4)
 
-    def test_of_ordinary_words_and_of_large_dictionaries(self) -> None:
+    def test_of_ordinary_words_and_of_large_dictionaries(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(user_words, "COMPOUNDS", 0.0)
         sentence, draw = read("今天天气很好,工作"), np.random.default_rng(0)
         make, n_words = UserWords(VOCABULARY, LABELS), len(sentence.words)
         assert n_words >= 4
@@ -210,9 +212,60 @@ class TestRates:
 
     def test_an_ordinary_word_is_no_name(self, only: Only) -> None:
         only(ORDINARY=1.0, CHOSEN=-1.0)
-        sentence, gold = read("王小红说"), [Span(0, 3, "PER")]
+        sentence, gold = read("王小红"), [Span(0, 3, "PER")]  # nor is it a part of a compound
         assert len(sentence.words) == 1
         assert UserWords(VOCABULARY, LABELS)(sentence, gold, np.random.default_rng(0)) is sentence
+
+
+class TestLargeDictionaries:
+    TEXT = "今天天气很好,在的孙悟空好"
+    PERSON = Span(9, 12, "PER")
+
+    def read_with(self, **rates: float) -> list[dict[tuple[int, int], tuple[int, int]]]:
+        """The user words of many readings of the sentence, each with its row and its kind."""
+        make, draw, sentence = UserWords(VOCABULARY, LABELS), np.random.default_rng(0), read(self.TEXT)
+        read_again = (words_of(make(sentence, [self.PERSON], draw)) for _ in range(1000))
+        return [{span: word for span, word in words.items() if word[1] >= NO_LABEL} for words in read_again]
+
+    def test_compounds_are_words_that_the_lexicon_lacks(self, only: Only) -> None:
+        only(LARGE=1.0, IN_LARGE=0.0, COMPOUNDS=0.2)
+        known = set(words_of(read(self.TEXT)))
+        found = [{span: word for span, word in words.items() if span not in known} for words in self.read_with()]
+        spans = {span for words in found for span in words}
+        starts, ends = {start for start, _ in known}, {end for _, end in known}
+        assert len(spans) > len(known)
+        assert (9, 12) not in spans
+        for start, end in spans:  # a word with the next word, or with one more character
+            assert 0 <= start < end <= len(self.TEXT)
+            assert start in starts or (start + 1 in starts and end in ends)
+            assert {(start, end - 1), (start + 1, end)} & known or any(
+                (start, middle) in known and (middle, end) in known for middle in range(start, end)
+            )
+        assert {word for words in found for word in words.values()} == {(0, NO_LABEL)}
+
+    def test_number_of_compounds(self, only: Only) -> None:
+        known = set(words_of(read(self.TEXT)))
+        means = []
+        for rate in (0.0, 0.02, 0.04):
+            only(LARGE=1.0, IN_LARGE=0.0, COMPOUNDS=rate)
+            means.append(np.mean([len(words.keys() - known) for words in self.read_with()]))
+        assert means[0] == 0
+        assert 0.5 * 0.02 * len(self.TEXT) < means[1] <= 0.02 * len(self.TEXT) * 1.1
+        assert means[2] == pytest.approx(2 * means[1], rel=0.25)
+
+    def test_share_of_names(self, only: Only) -> None:
+        only(LARGE=1.0, IN_LARGE=0.3, COMPOUNDS=0.0)
+        names = [words[9, 12] for words in self.read_with() if (9, 12) in words]
+        assert len(names) == pytest.approx(300, rel=0.15)
+        assert set(names) == {(0, NO_LABEL)}
+
+    def test_ordinary_words_are_words_of_the_lexicon_or_compounds(self, only: Only) -> None:
+        only(ORDINARY=1.0, CHOSEN=-1.0)
+        known = set(words_of(read(self.TEXT)))
+        found = [span for words in self.read_with() for span in words]
+        assert (9, 12) not in found
+        assert sum(span in known for span in found) == pytest.approx(500, rel=0.15)
+        assert sum(span not in known for span in found) > 300
 
 
 def test_a_sentence_without_words_or_characters() -> None:

@@ -1,8 +1,9 @@
 """Simulates user dictionaries during training.
 
 Some gold names become words in the lattice that a user added, most of them without their vector. Most have no
-label, some have their own, a few have a wrong label or wrong boundaries. Some ordinary words become user words too,
-in some sentences many of them. So the model learns how far it can rely on words that users add later.
+label, some have their own, a few have a wrong label or wrong boundaries. Some ordinary words become user words too.
+Some sentences are read with a large general dictionary: many of their words are user words, and so are compounds
+that no lexicon contains. So the model learns how far it can rely on words that users add later.
 """
 
 from collections.abc import Sequence
@@ -16,9 +17,11 @@ from hanlattice.spans import Span
 
 CHOSEN = 0.7  # names that become user words
 UNLABELLED, LABELLED, MISLABELLED = 0.6, 0.36, 0.005  # shares of these names; the others get wrong boundaries
-ORDINARY = 0.35  # sentences in which one ordinary word becomes a user word
+ORDINARY = 0.35  # sentences in which one ordinary word or compound becomes a user word
 FORGOTTEN = 0.85  # names that lose their vector
 LARGE = 0.2  # sentences with a large user dictionary, mostly of ordinary words
+COMPOUNDS = 0.06  # compounds in a large dictionary, per character of the sentence
+IN_LARGE = 0.3  # names in a large dictionary
 LONGEST = 24  # characters of a user word
 
 
@@ -42,7 +45,7 @@ class UserWords:
             all_names: every name becomes a user word, as for names that only a user's dictionary can know
         """
         if not all_names and draw.random() < LARGE:
-            return self._from_large_dictionary(sentence, draw)
+            return self._from_large_dictionary(sentence, gold, draw)
         added: dict[tuple[int, int], tuple[int, bool]] = {}  # span -> kind, whether its vector is left out
         for span in gold:
             if not self._is_word(span.start, span.end) or span.gaps or not (all_names or draw.random() <= CHOSEN):
@@ -51,19 +54,43 @@ class UserWords:
             added[start, end] = kind, draw.random() < FORGOTTEN
         if len(sentence.words) and draw.random() < ORDINARY:
             i = int(draw.integers(len(sentence.words)))
-            word = int(sentence.start[i]), int(sentence.end[i])
-            if all((span.start, span.end) != word for span in gold):
+            is_compound = draw.random() < 0.5
+            word = self._compound(sentence, draw) if is_compound else (int(sentence.start[i]), int(sentence.end[i]))
+            if self._is_word(*word) and all((span.start, span.end) != word for span in gold):
                 added[word] = self._kind(None), draw.random() < 0.5
         return _with_words(sentence, added) if added else sentence
 
-    def _from_large_dictionary(self, sentence: Encoded, draw: np.random.Generator) -> Encoded:
-        """The sentence, in which a random share of all words has become user words without label and vector."""
+    def _from_large_dictionary(self, sentence: Encoded, gold: Sequence[Span], draw: np.random.Generator) -> Encoded:
+        """The sentence, read with a large dictionary without labels.
+
+        User words without a vector are a random share of all words, some compounds of ordinary words, which the
+        lexicon does not contain, and some of the names.
+        """
         chosen = draw.random(len(sentence.words)) < draw.random()
-        return replace(
+        kind = self._kind(None)
+        read = replace(
             sentence,
             words=np.where(chosen, 0, sentence.words),
-            word_labels=np.where(chosen, self._kind(None), sentence.word_labels),
+            word_labels=np.where(chosen, kind, sentence.word_labels),
         )
+        names = {(span.start, span.end) for span in gold if self._is_word(span.start, span.end) and not span.gaps}
+        known = set(zip(sentence.start.tolist(), sentence.end.tolist(), strict=True))
+        added = {span for span in sorted(names) if draw.random() < IN_LARGE}
+        if known:
+            compounds = (self._compound(sentence, draw) for _ in range(draw.poisson(COMPOUNDS * len(sentence))))
+            added.update(span for span in compounds if self._is_word(*span) and span not in names | known)
+        return _with_words(read, dict.fromkeys(added, (kind, True))) if added else read
+
+    def _compound(self, sentence: Encoded, draw: np.random.Generator) -> tuple[int, int]:
+        """A random word of the lattice together with the next word or character, or the character before it."""
+        i = int(draw.integers(len(sentence.words)))
+        start, end = int(sentence.start[i]), int(sentence.end[i])
+        next_words = sentence.end[sentence.start == end]
+        if len(next_words) and draw.random() < 0.5:
+            return start, int(draw.choice(next_words))
+        if draw.random() < 0.5:
+            return max(start - 1, 0), end
+        return start, min(end + 1, len(sentence))
 
     def _simulated(self, span: Span, n: int, draw: np.random.Generator) -> tuple[int, int, int]:
         how = draw.random()
