@@ -33,7 +33,7 @@ from hanlattice.engines.folding import Affine, Settings
 from hanlattice.engines.linear import tables
 from hanlattice.engines.linear import tagger as linear
 from hanlattice.engines.native import chain, flat, layers
-from hanlattice.engines.numpy import FlatArrays
+from hanlattice.engines.numpy.flat import FlatArrays
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels.compiling import BUILDS, TARGETS, library
 from hanlattice.lexicon import trie

@@ -19,7 +19,7 @@ from hanlattice.pipeline import NER, Engine, patterns_or_none
 
 # Engines and scores are imported where they are used: a process that needs one engine starts faster.
 if TYPE_CHECKING:
-    from hanlattice.engines.numpy import NumpyTagger
+    from hanlattice.engines.numpy.tagger import NumpyTagger
     from hanlattice.evaluation.scores import Report
     from hanlattice.patterns import Patterns
     from hanlattice.training import Run, Watcher
@@ -220,7 +220,7 @@ def _open_onnx(folder: ModelFolder, threads: int) -> Engine:
 
 
 def _open_numpy(folder: ModelFolder, int8: bool | None) -> "NumpyTagger":
-    from hanlattice.engines.numpy import NumpyTagger
+    from hanlattice.engines.numpy.tagger import NumpyTagger
 
     if _wants_int8(folder, int8):
         warnings.warn("the numpy engine has no int8 products: the model runs in float32", stacklevel=6)

@@ -18,7 +18,7 @@ from hanlattice.engines.folding import Settings
 from hanlattice.engines.native import tagger
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.flat import FlatKernel
-from hanlattice.engines.numpy import NumpyTagger
+from hanlattice.engines.numpy.tagger import NumpyTagger
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.kernels import library
 from hanlattice.model.folder import WEIGHTS

@@ -14,8 +14,8 @@ from hanlattice.embeddings.body_files import LIMITS, VOCABULARY, Characters, Sha
 from hanlattice.embeddings.body_folder import WEIGHTS as BODY_FILE
 from hanlattice.embeddings.body_folder import save_body
 from hanlattice.embeddings.own import Own
-from hanlattice.engines.checking import BODY, BodyFiles
 from hanlattice.engines.native.body import BodyKernel
+from hanlattice.engines.shapes import BODY, BodyFiles
 from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.inputs.batch import Batch, collate
 from hanlattice.kernels import library

@@ -8,9 +8,10 @@ import pytest
 
 import hanlattice
 import tiny
-from hanlattice.engines import numpy as engine
 from hanlattice.engines.folding import Settings
-from hanlattice.engines.numpy import FlatArrays, NumpyTagger
+from hanlattice.engines.numpy import flat as engine
+from hanlattice.engines.numpy.flat import FlatArrays
+from hanlattice.engines.numpy.tagger import NumpyTagger
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.model.folder import CONFIG, DEFAULT
 from hanlattice.pipeline import NER

@@ -25,10 +25,10 @@ from hanlattice.build.settings import parameters_of, setting_types
 from hanlattice.cli import _command, main
 from hanlattice.config.files import load_config
 from hanlattice.embeddings.words import LONGEST
-from hanlattice.engines import checking
+from hanlattice.engines import known_settings, shapes
 from hanlattice.engines.native import flat
 from hanlattice.engines.native.tagger import NativeTagger
-from hanlattice.engines.numpy import NumpyTagger
+from hanlattice.engines.numpy.tagger import NumpyTagger
 from hanlattice.errors import ConfigError, DataError, EngineError, HanlatticeError, ModelError
 from hanlattice.kernels import library
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest, faults
@@ -50,7 +50,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ner = hanlattice.load(place, engine="torch")
     save_weights(ner.tagger.state_dict(), place / WEIGHTS)
     weights = load_file(place / WEIGHTS)
-    for name in checking.TABLES & weights.keys():
+    for name in shapes.TABLES & weights.keys():
         scale = np.abs(weights[name]).max(1, keepdims=True).astype(np.float16) / np.float16(127) + np.float16(1e-4)
         weights[name] = np.rint(weights[name] / scale).astype(np.int8)
         weights[name + SCALE] = scale
@@ -202,7 +202,7 @@ def test_models_at_and_beyond_the_largest_size(vectors: int, tmp_path: Path) -> 
     assert opened.engine == ("native" if vectors <= flat.PARTS else "numpy")
     encoded = opened.ner.reader.read([TEXT], opened.ner.lexicon)
     assert isinstance(opened.ner.engine, NativeTagger | NumpyTagger)
-    emissions = opened.ner.engine.flat.read(encoded)
+    emissions = opened.ner.engine.emissions(encoded)
     from hanlattice.inputs.batch import collate
 
     with torch.inference_mode():
@@ -307,12 +307,16 @@ def test_a_convention_name_that_torch_reserves_is_refused(folder: Path) -> None:
 
 
 def test_settings_known_without_torch_equal_those_of_the_modules() -> None:
-    for kinds, builders in ((checking.EMBEDDINGS, EMBEDDINGS), (checking.ENCODERS, ENCODERS), (TAGS, DECODERS)):
+    for kinds, builders in (
+        (known_settings.EMBEDDINGS, EMBEDDINGS),
+        (known_settings.ENCODERS, ENCODERS),
+        (TAGS, DECODERS),
+    ):
         for name, known in kinds.items():
             hints, keywords = setting_types(builders[name]), parameters_of(builders[name])
             assert {key: kind for key, (kind, _) in known.items()} == hints
             assert {key: value for key, (_, value) in known.items()} == {k: a.default for k, a in keywords.items()}
-    assert checking.LONGEST == LONGEST
+    assert shapes.LONGEST == LONGEST
 
 
 @pytest.mark.parametrize("engine", ENGINES)

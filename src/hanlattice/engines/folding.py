@@ -95,7 +95,7 @@ class FoldedFlat:
 
     def __init__(self, weights: Weights, settings: Settings, conventions: Sequence[str] = ("",)):
         self.settings = settings
-        encoder = _Part(weights, "encoder.")
+        encoder = Part(weights, "encoder.")
         layer = encoder.part("layers.0.")
         attention = layer.part("attention.")
         self.heads, d_head = attention["u"].shape
@@ -117,7 +117,7 @@ class FoldedFlat:
         self.feed_forward_norm = self.attention_norm if shared else layer.affine("feed_forward_norm")
         self._position = attention.affine("position")
         self._to_head, self._to_tail = _distances(encoder.affine("distances.fuse"), self.d_model, settings)
-        self.conventions = {name: _head(weights, name) for name in conventions}
+        self.conventions = {name: head_of(weights, name) for name in conventions}
 
     def encodings(self, length: int) -> Float[np.ndarray, "S D"]:
         """The position encodings of keys with ``length`` characters, for 2 * window distances.
@@ -130,14 +130,14 @@ class FoldedFlat:
         return encodings
 
 
-class _Part:
+class Part:
     """The weights whose names start with a prefix, as float32."""
 
     def __init__(self, weights: Weights, prefix: str):
         self._weights, self._prefix = weights, prefix
 
-    def part(self, prefix: str) -> "_Part":
-        return _Part(self._weights, self._prefix + prefix)
+    def part(self, prefix: str) -> "Part":
+        return Part(self._weights, self._prefix + prefix)
 
     def has(self, name: str) -> bool:
         return f"{self._prefix}{name}.weight" in self._weights
@@ -149,15 +149,16 @@ class _Part:
         return Affine(self[f"{name}.weight"], self[f"{name}.bias"])
 
 
-def _composition(encoder: _Part) -> Composition:
+def _composition(encoder: Part) -> Composition:
     project = encoder.affine("words.composition.project")
     first, last, mean = np.split(project.weight, 3, 1)
     length = encoder["words.composition.length.weight"] + project.bias
     return Composition(first, last, mean, length, encoder["words.composition.label.weight"])
 
 
-def _head(weights: Weights, convention: str) -> ConventionHead:
-    emission = _Part(weights, decoder_prefix(convention)).affine("emission")
+def head_of(weights: Weights, convention: str) -> ConventionHead:
+    """The emission layer of a convention, and its shift of the embedding."""
+    emission = Part(weights, decoder_prefix(convention)).affine("emission")
     shift = weights[f"conventions.{convention}.shift"].astype(np.float32) if convention else None
     return ConventionHead(emission, shift)
 

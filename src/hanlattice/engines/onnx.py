@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hanlattice.decoders.structs.decoding import Potentials
-from hanlattice.engines.checking import check_rows, naming
+from hanlattice.engines.checking import naming
+from hanlattice.engines.shapes import check_rows
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
 from hanlattice.kernels.forking import renew_after_fork

@@ -10,10 +10,10 @@ from jaxtyping import Float, Int
 
 from hanlattice.embeddings.body_files import BOUNDARY
 from hanlattice.embeddings.subwords import windows
-from hanlattice.engines.checking import BODY as BODY_WEIGHTS
-from hanlattice.engines.checking import BodyFiles
 from hanlattice.engines.folding import Affine, Weights
 from hanlattice.engines.native.layers import Layers, Scratch
+from hanlattice.engines.shapes import BODY as BODY_WEIGHTS
+from hanlattice.engines.shapes import BodyFiles
 from hanlattice.errors import EngineError
 from hanlattice.kernels.library import pointer, require_kernels
 from hanlattice.kernels.structs import BODY, BODY_LAYER, TEXTS

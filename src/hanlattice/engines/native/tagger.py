@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 import numpy as np
 from jaxtyping import Float
 
-from hanlattice.engines.checking import FlatModel, naming
+from hanlattice.engines.checking import CheckedModel, FlatModel, naming
 from hanlattice.engines.native.body import BodyKernel
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.flat import FlatKernel
@@ -42,7 +42,7 @@ class NativeTagger:
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0, int8: bool = False):
         require_kernels()
-        model = FlatModel.read(folder)
+        model = FlatModel.of(folder, CheckedModel.read(folder))
         with naming(folder):
             self.body = None if model.body is None else BodyKernel(model.weights, model.body, int8=int8)
             self.flat = FlatKernel(

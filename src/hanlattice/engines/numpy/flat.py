@@ -1,77 +1,22 @@
-"""The numpy engine: FLAT with one layer, without torch, compiled kernels or ONNX Runtime.
+"""FLAT with one layer in numpy. It computes the same as :mod:`hanlattice.engines.native` in float32.
 
-It computes the same as :mod:`hanlattice.engines.native` in float32. Linear maps run on the characters of all
-sentences of a batch together; attention runs on one sentence at a time, so nothing is padded.
+Linear maps run on the characters of all sentences of a batch together; attention runs on one sentence at a time, so
+nothing is padded.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 
-from hanlattice.decoders.structs.decoding import Potentials
-from hanlattice.engines.checking import FlatModel, naming
 from hanlattice.engines.folding import Affine, FoldedFlat, Settings, Weights, refuse_infinite, stacked
-from hanlattice.errors import EngineError
-from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
-from hanlattice.model.folder import SCALE, ModelFolder
-from hanlattice.spans import ScoredSpan
+from hanlattice.engines.numpy.tables import Table, apply, mean_rows, rows_of_words
+from hanlattice.inputs.encoded import Sentences
 
 # Largest number of attention scores of a block of queries: more would not fit into the cache of a core.
 SCORES_AT_ONCE = 1 << 20
 EPSILON = 1e-5  # of LayerNorm, as in torch
-
-
-class NumpyTagger:
-    """FLAT with one layer and a tag decoder, run by numpy; equal to the PyTorch modules up to rounding.
-
-    Args:
-        folder: the model.
-
-    Raises:
-        EngineError: the model needs another engine.
-        ModelError: the settings or the weights are broken, or do not fit each other.
-    """
-
-    nested = False
-
-    def __init__(self, folder: ModelFolder):
-        model = FlatModel.read(folder)
-        with naming(folder):
-            if model.body is not None:
-                raise EngineError("numpy does not run a pretrained body; use another engine")
-            self.flat = FlatArrays(model.weights, model.settings, conventions=folder.conventions)
-        self._tags = model.tags
-
-    def is_nested(self, convention: str = "") -> bool:
-        """False: tags cannot express spans inside spans."""
-        return False
-
-    def eval(self) -> None:
-        """Does nothing: there is no training mode."""
-
-    def find(
-        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
-    ) -> list[list[ScoredSpan]]:
-        """Spans of each sentence by an annotation convention; an empty name is the default one.
-
-        ``batch_size`` sentences of similar size are read together.
-        """
-        found: list[list[ScoredSpan]] = [[] for _ in sentences]
-        every = list(sentences)
-        for rows in sentences.by_size(batch_size):
-            for i, spans in zip(rows, self._found([every[i] for i in rows], convention), strict=True):
-                found[i] = spans
-        return found
-
-    def _found(self, sentences: Sequence[Encoded], convention: str) -> list[list[ScoredSpan]]:
-        emissions = self.flat.read(Sentences.of(sentences), convention)
-        lengths = np.array([len(sentence) for sentence in sentences])
-        padded = np.zeros((len(lengths), lengths.max(), emissions.shape[1]), np.float32)
-        padded[np.arange(lengths.max()) < lengths[:, None]] = emissions
-        rules, (start, pair, end) = self._tags[convention]
-        return rules.best(Potentials(padded, pair, start, end, lengths))
 
 
 class FlatArrays:
@@ -89,10 +34,10 @@ class FlatArrays:
 
     def __init__(self, weights: Weights, settings: Settings, *, conventions: Sequence[str] = ("",)):
         self._folded = folded = FoldedFlat(weights, settings, conventions)
-        self._chars = _Table.of(weights, "embedding.chars.weight")
+        self._chars = Table.of(weights, "embedding.chars.weight")
         has_bigrams = "embedding.bigrams.weight" in weights
-        self._bigrams = _Table.of(weights, "embedding.bigrams.weight") if has_bigrams else None
-        self._words = _Table.of(weights, "encoder.words.table.weight")
+        self._bigrams = Table.of(weights, "embedding.bigrams.weight") if has_bigrams else None
+        self._words = Table.of(weights, "encoder.words.table.weight")
         parts = [part for part in (folded.query, folded.key, folded.value, folded.residual) if part is not None]
         of_char = stacked(*parts)
         if folded.composition is not None:
@@ -112,16 +57,16 @@ class FlatArrays:
         x = self._chars.rows(sentences.chars)
         if self._bigrams:
             x = np.concatenate([x, self._bigrams.rows(sentences.bigrams)], 1)
-        projected = _apply(self._of_char[convention], x)
-        of_words = _apply(self._of_word, self._word_vectors(sentences, projected))
+        projected = apply(self._of_char[convention], x)
+        of_words = apply(self._of_word, self._word_vectors(sentences, projected))
         attended = self._attended(sentences, projected[:, : 3 * d], of_words)
         if folded.output is not None:
-            attended = _apply(folded.output, attended)
+            attended = apply(folded.output, attended)
         carries_input = folded.residual is not None
         h = _normed(attended + (projected[:, 3 * d : 4 * d] if carries_input else attended), folded.attention_norm)
-        fed = _apply(folded.outer, np.maximum(_apply(folded.inner, h), 0))
+        fed = apply(folded.outer, np.maximum(apply(folded.inner, h), 0))
         fed = _normed(fed + (h if carries_input else fed), folded.feed_forward_norm)
-        return _apply(folded.conventions[convention].emission, fed)
+        return apply(folded.conventions[convention].emission, fed)
 
     def _word_vectors(
         self, sentences: Sentences, projected: Float[np.ndarray, "N S"]
@@ -132,13 +77,10 @@ class FlatArrays:
         if composition is None:
             return vectors
         first, last, mean = np.split(projected[:, -3 * vectors.shape[1] :], 3, 1)
-        offset = np.repeat(sentences.first_char[:-1], np.diff(sentences.first_word))
-        start, end = sentences.start + offset, sentences.end + offset
+        start, end = rows_of_words(sentences)
         length = end - start
-        sums = np.zeros((len(mean) + 1, mean.shape[1]))
-        np.cumsum(mean, 0, out=sums[1:], dtype=np.float64)
         vectors += first[start] + last[end - 1]
-        vectors += ((sums[end] - sums[start]) / length[:, None]).astype(np.float32)
+        vectors += mean_rows(mean, start, end)
         vectors += composition.length[np.minimum(length, len(composition.length) - 1)]
         vectors += composition.label[sentences.word_labels]
         return vectors
@@ -220,31 +162,9 @@ def _add_positions(
     scores += flat.take(at.ravel(), 1).reshape(scores.shape)
 
 
-class _Table(NamedTuple):
-    """An embedding table: floating point, or int8 with a scale for each row."""
-
-    values: Shaped[np.ndarray, "S D"]
-    scale: Float[np.ndarray, "S 1"] | None
-
-    @classmethod
-    def of(cls, weights: Mapping[str, Shaped[np.ndarray, "*S"]], name: str) -> "_Table":
-        return cls(weights[name], weights.get(name + SCALE))
-
-    def rows(self, ids: Int[np.ndarray, "N"]) -> Float[np.ndarray, "N D"]:
-        """Some rows as float32."""
-        rows = self.values[ids].astype(np.float32)
-        return rows if self.scale is None else rows * self.scale[ids].astype(np.float32)
-
-
 def _shifted(of_char: Affine, shift: Float[np.ndarray, "D_in"] | None) -> Affine:
     """The map of a shifted embedding."""
     return of_char if shift is None else Affine(of_char.weight, of_char.bias + of_char.weight @ shift)
-
-
-def _apply(affine: Affine, x: Float[np.ndarray, "N D_in"]) -> Float[np.ndarray, "N D_out"]:
-    out: np.ndarray = x @ affine.weight.T
-    out += affine.bias
-    return out
 
 
 def _by_head(x: Float[np.ndarray, "N D"], heads: int) -> Float[np.ndarray, "A N d"]:
