@@ -2,19 +2,19 @@
 
     HANLATTICE_DATA=… python scripts/make_large_model.py [--work runs/default] [--processes 2] [--body pretrained]
 
-The training data are those of training_data.py, which are prepared if they do not exist. Training starts from the
-teacher, which knows the convention ``open`` alone. The settings are papers/hanlattice/large.toml. Then run::
+training_data.py trains it, because it annotates raw text for the packaged model. Training starts from the teacher,
+which knows the convention ``open`` alone. The settings are papers/hanlattice/large.toml. This script calibrates it,
+writes its folder and its card. Then run::
 
     python scripts/make_ensemble.py runs/default/temperature.jsonl $HANLATTICE_DATA/labelled/wild/dev.jsonl
         --model large/src/hanlattice_large/model
 """
 
 import argparse
-import os
 from pathlib import Path
 
 from make_default_model import About, finish
-from training_data import PAPERS, ROOT, prepare, settings_without, trained
+from training_data import ROOT, prepare
 
 OUTPUT = ROOT / "large" / "src" / "hanlattice_large" / "model"
 LARGE = About(
@@ -39,9 +39,7 @@ def main() -> None:
     work = a.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     corpora = prepare(work, a.body.resolve(), a.processes)
-    os.environ["TEACHER"] = str(work / "teacher")
-    run = trained(settings_without(PAPERS / "hanlattice" / "large.toml", ()), work / "large", a.processes)
-    finish(work, run, corpora, a.output, LARGE)
+    finish(work, work / "large", corpora, a.output, LARGE)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ HANLATTICE_DATA is a folder with the corpora under ``labelled``, word lists unde
 5. The ensemble of both annotates more raw text, ``by_ensemble.jsonl``.
 6. ``corpora/gazetteer.txt``: the final gazetteer, from the names in these annotations.
 7. ``corpora/silver.jsonl`` and ``corpora/lite.jsonl``: parts of these annotations, for the packaged models.
+8. ``large``: the large model, which starts from the teacher and learns all conventions. It annotates raw text in
+   the other conventions too, ``corpora/silver_cluener.jsonl`` and so on.
 """
 
 import os
@@ -23,8 +25,10 @@ from dataclasses import replace
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import hanlattice
+from hanlattice import corpus
 from hanlattice.api import run_training
 from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config
@@ -50,6 +54,22 @@ SHARE = 0.3  # of the teacher's sentences that the first linear tagger reads in 
 WEIGHT = 0.5  # of the linear tagger in the ensemble
 LEAST_SCORE = 0.5  # sentences with a less certain entity are left out
 EACH_SILVER, EACH_LITE = 10, 2  # every tenth sentence for FLAT, every second one for the linear tagger
+BY_LARGE = 1_000_000  # characters of each file of raw text that are read in each convention
+
+
+class Silver(NamedTuple):
+    """The sentences that the large model annotates in one convention.
+
+    Attributes:
+        n_sentences: their number.
+        n_entities: the least number of entities in each: raw text is unlike the corpus, such as curricula vitae.
+    """
+
+    n_sentences: int
+    n_entities: int = 1
+
+
+SILVER = {"msra": Silver(20_000), "cluener": Silver(20_000), "weibo": Silver(10_000), "resume": Silver(8_000, 3)}
 
 
 def run(*command: object) -> None:
@@ -173,9 +193,9 @@ def annotated(output: Path, teacher: NER, corpora: Path, characters: int) -> Pat
     return output
 
 
-def opened(folder: Path) -> NER:
+def opened(folder: Path, convention: str = "") -> NER:
     """A FLAT by the C kernels, as fast as this machine can run it."""
-    return hanlattice.load(folder, engine="native", int8=supports_int8())
+    return hanlattice.load(folder, engine="native", int8=supports_int8(), convention=convention)
 
 
 def ensemble(flat: Path, linear: Path) -> NER:
@@ -197,6 +217,29 @@ def first_lite(output: Path, silver: Path, lexicon: Path) -> Path:
     return output
 
 
+def in_convention(output: Path, teacher: NER, corpora: Path, silver: Silver) -> Path:
+    """Let a model annotate sentences of raw text in its active convention, and return the new file.
+
+    Args:
+        output: the new file
+        teacher: the model
+        corpora: the folder of the corpora; texts of ``aside.jsonl`` are left out
+        silver: which sentences are kept, evenly from all
+    """
+    every = annotated(output.with_suffix(".all.jsonl"), teacher, corpora, BY_LARGE)
+    kept = [document for document in corpus.read(every) if len(document.entities) >= silver.n_entities]
+    step = max(len(kept) / silver.n_sentences, 1)
+    corpus.write((kept[int(i * step)] for i in range(int(len(kept) / step))), output, "jsonl")
+    every.unlink()
+    return output
+
+
+def large_model(work: Path, processes: int, without: Sequence[str]) -> Path:
+    """Train the large model, which starts from the teacher, and return its folder."""
+    os.environ["TEACHER"] = str(work / "teacher")
+    return trained(settings_without(PAPERS / "hanlattice" / "large.toml", without), work / "large", processes)
+
+
 def prepare(work: Path, body: Path, processes: int, without: Sequence[str] = ()) -> Path:
     """Make all training data of the packaged models, and return the folder of the corpora.
 
@@ -212,9 +255,9 @@ def prepare(work: Path, body: Path, processes: int, without: Sequence[str] = ())
     second = flat_alone(work / "second", names)
     found = gazetteer(work / "gazetteer.txt", second, corpora, BY_SECOND)
     os.environ["OPEN_BODY"] = str(body)
-    large = of_open(PAPERS / "hanlattice" / "large.toml", ("annotated",), found)
+    settings = of_open(PAPERS / "hanlattice" / "large.toml", ("annotated",), found)
     alone = {"start": "", "epochs": TEACHER_EPOCHS, "learning_rate": TEACHER_RATE, "evaluate_from": 3}
-    teacher = trained(large.with_settings({"training": alone}), work / "teacher", processes)
+    teacher = trained(settings.with_settings({"training": alone}), work / "teacher", processes)
     by_teacher, by_ensemble = work / "by_teacher.jsonl", work / "by_ensemble.jsonl"
     if not by_teacher.exists():
         annotated(by_teacher, opened(teacher), corpora, BY_TEACHER)
@@ -225,4 +268,9 @@ def prepare(work: Path, body: Path, processes: int, without: Sequence[str] = ())
     for name, each in (("silver.jsonl", EACH_SILVER), ("lite.jsonl", EACH_LITE)):
         with by_ensemble.open(encoding="utf-8") as lines, atomic_write(corpora / name) as stream:
             stream.writelines(islice(lines, 0, None, each))
+    large = large_model(work, processes, without)
+    for name, silver in SILVER.items():
+        output = corpora / f"silver_{name}.jsonl"
+        if name not in without and not output.exists():
+            in_convention(output, opened(large, name), corpora, silver)
     return corpora

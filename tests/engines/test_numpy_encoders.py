@@ -127,8 +127,7 @@ def test_conventions(tmp_path: Path) -> None:
     found = {}
     for convention in hanlattice.load(folder).conventions:
         by_torch, by_numpy = (
-            hanlattice.load(folder, engine=engine, convention=convention)
-            for engine in ("torch", "numpy")
+            hanlattice.load(folder, engine=engine, convention=convention) for engine in ("torch", "numpy")
         )
         found[convention] = [document.spans for document in by_numpy(texts)]
         assert found[convention] == [document.spans for document in by_torch(texts)]
