@@ -23,7 +23,7 @@ from hanlattice.text.tidy import SYMBOL
 from hanlattice.training import augmentation, noise
 from hanlattice.training.augmentation import Variation, share_of
 from hanlattice.training.examples import Example, annotated_windows, examples
-from hanlattice.training.noise import KINDS, WEIGHTS, joined, noisy, without_punctuation
+from hanlattice.training.noise import KINDS, WEIGHTS, joined, listed, noisy, without_punctuation
 from hanlattice.training.window import AnnotatedWindow
 
 Said = list[tuple[tuple[str, ...], str]]  # the fragments of each entity, and its label
@@ -160,6 +160,56 @@ def test_joined_texts_keep_the_entities_of_both(window: AnnotatedWindow, other: 
     assert (found == window) == (not window.text or not other.text)
     long = AnnotatedWindow("长" * noise.JOINED_LENGTH, ())
     assert joined(long, other, np.random.default_rng(seed)) == long
+
+
+@settings(max_examples=200)
+@given(windows(gaps=True), st.lists(windows(gaps=True), max_size=3), st.integers(0, 1000))
+def test_a_list_has_names_of_one_label(window: AnnotatedWindow, others: list[AnnotatedWindow], seed: int) -> None:
+    found = listed(window, others, np.random.default_rng(seed))
+    known = {name for one in (window, *others) for name in said(one)}
+    assert set(said(found)) <= known
+    if found is window:
+        return
+    assert len({span.label for span in found.spans}) == 1
+    assert len(found.spans) <= noise.IN_A_LIST
+    ends = [0, *(span.end for span in found.spans)]
+    starts = [*(span.start for span in found.spans), len(found.text)]
+    between = [found.text[a:b] for a, b in zip(ends, starts, strict=True)]
+    assert between[0] == between[-1] == ""
+    assert len(set(between[1:-1])) <= 1
+    assert set(between[1:-1]) <= set(noise.SEPARATORS)
+
+
+def test_lists() -> None:
+    names = AnnotatedWindow("李明和王伟在北京", (Span(0, 2, "PER"), Span(3, 5, "PER"), Span(6, 8, "LOC")))
+    others = [AnnotatedWindow("去上海", (Span(1, 3, "LOC"),)), AnnotatedWindow("张三来", (Span(0, 2, "PER"),))]
+    found = [listed(names, others, np.random.default_rng(seed)) for seed in range(300)]
+    assert {span.label for one in found for span in one.spans} == {"PER", "LOC"}
+    assert {len(one.spans) for one in found} == {*range(2, noise.IN_A_LIST + 1)}
+    texts = {one.text for one in found}
+    assert {"李明、王伟", "李明 王伟", "李明\n王伟"} <= texts
+    assert any("张三" in text for text in texts)
+    assert not any("和" in text for text in texts)
+    nameless = AnnotatedWindow("没有", ())
+    assert listed(nameless, others, np.random.default_rng(0)) is nameless
+    nested = AnnotatedWindow("北京大学", (Span(0, 2, "LOC"), Span(0, 4, "ORG")))
+    assert listed(nested, others, np.random.default_rng(0)) is nested
+    long = AnnotatedWindow("长" * 130, (Span(0, 130, "ORG"),))
+    assert listed(long, others, np.random.default_rng(0)) is long
+    most = AnnotatedWindow("长" * 50, (Span(0, 50, "ORG"),))
+    sizes = {len(listed(most, [most], np.random.default_rng(seed)).spans) for seed in range(50)}
+    assert sizes == {2}  # a third would be beyond the longest list
+
+
+def test_share_of_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = AnnotatedWindow("李明和王伟", (Span(0, 2, "PER"), Span(3, 5, "PER")))
+    lists = {"、".join(["李明", "王伟"]), "李明 王伟", "李明\n王伟", "李明,王伟", "李明/王伟"}
+    for share in (0.0, noise.LISTED, 1.0):
+        monkeypatch.setattr(noise, "LISTED", share)
+        draw = np.random.default_rng(0)
+        found = [noisy(names, [], draw).text for _ in range(3000)]
+        n_lists = sum(text in lists or len(text) == 2 for text in found)
+        assert share * 0.8 - 0.01 < n_lists / 3000 < share * 1.2 + 0.1
 
 
 @given(windows(gaps=True))

@@ -1,4 +1,4 @@
-"""Noise for training texts: blanks, line breaks, emoji, OCR errors, headlines, several sentences joined.
+"""Noise for training texts: blanks, line breaks, emoji, OCR errors, headlines, lists, several sentences joined.
 
 Each function takes a normalised window of text with its gold spans and returns another one, in which the spans mark
 the same entities. White space and emoji have the forms that :mod:`hanlattice.text.tidy` gives them.
@@ -18,16 +18,21 @@ from hanlattice.training.window import AnnotatedWindow
 
 Draw = np.random.Generator
 
-JOINED_LENGTH = 120  # most characters of two texts that are joined
+JOINED_LENGTH = 120  # most characters of two texts that are joined, and of a list
+LISTED = 0.06  # windows with noise that become a list of names
+IN_A_LIST = 8  # most names of a list
+SEPARATORS = (" ", " ", "\n", "、", ",", "/")
 
 
 def noisy(window: AnnotatedWindow, others: Sequence[AnnotatedWindow], draw: Draw) -> AnnotatedWindow:
-    """The window with one or two kinds of noise, sometimes followed by one of the ``others``.
+    """The window with one or two kinds of noise, sometimes followed by one of the ``others``; or a list of names.
 
     Windows with discontinuous spans stay as they are.
     """
     if any(span.gaps for span in window.spans):
         return window
+    if draw.random() < LISTED:
+        return listed(window, others, draw)
     for _ in range(1 + int(draw.random() < 0.35)):
         kind = KINDS[int(draw.choice(len(KINDS), p=WEIGHTS))]
         window = kind(window, draw)
@@ -216,6 +221,34 @@ def joined(window: AnnotatedWindow, other: AnnotatedWindow, draw: Draw) -> Annot
         return window
     spans = (*window.spans, *(s.moved(len(window.text) + len(between)) for s in other.spans))
     return AnnotatedWindow(window.text + between + other.text, spans)
+
+
+def listed(window: AnnotatedWindow, others: Sequence[AnnotatedWindow], draw: Draw) -> AnnotatedWindow:
+    """A list of names of one label, from the window and from others; the window itself if it has no name."""
+    names = _names_apart(window)
+    if not names:
+        return window
+    label = names[int(draw.integers(len(names)))][1]
+    drawn = [others[int(i)] for i in draw.integers(len(others), size=4 * IN_A_LIST)] if others else []
+    every = [name for one in (window, *drawn) for name, of_name in _names_apart(one) if of_name == label]
+    between = str(draw.choice(SEPARATORS))
+    text, spans = "", list[Span]()
+    for name in every[: int(draw.integers(2, IN_A_LIST + 1))]:
+        start = len(text) + len(between) if text else 0
+        if start + len(name) > JOINED_LENGTH:
+            break
+        text = text + between + name if text else name
+        spans.append(Span(start, start + len(name), label))
+    return AnnotatedWindow(text, tuple(spans)) if spans else window
+
+
+def _names_apart(window: AnnotatedWindow) -> list[tuple[str, str]]:
+    """The names that overlap no other one, with their labels."""
+    return [
+        (window.text[span.start : span.end], span.label)
+        for span in window.spans
+        if not span.gaps and not any(o != span and o.start < span.end and span.start < o.end for o in window.spans)
+    ]
 
 
 def latinised(window: AnnotatedWindow, draw: Draw) -> AnnotatedWindow:
