@@ -18,15 +18,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from hanlattice.cli.config_options import preset
 from hanlattice.config.files import load_config, save_config
 from hanlattice.config.parts import Part
 from hanlattice.config.settings import Config
-from hanlattice.embeddings.body import Body
-from hanlattice.embeddings.body_files import VOCABULARY, Characters, save_files, stored_shape
-from hanlattice.embeddings.body_folder import WEIGHTS, save_body
+from hanlattice.embeddings.body_folder import random_body
 from hanlattice.errors import HanlatticeError
 
 SHUFFLE = 5  # seed by which the sentences are chosen
@@ -38,16 +34,6 @@ def sampled(corpus: Path, path: Path, n: int) -> None:
     lines = corpus.read_text(encoding="utf-8").splitlines()
     random.Random(SHUFFLE).shuffle(lines)
     path.write_text("\n".join(lines[:n]) + "\n", encoding="utf-8")
-
-
-def random_body(like: Path, folder: Path) -> None:
-    """A body of the same shape and vocabulary with random weights."""
-    characters = Characters.load(like / VOCABULARY)
-    torch.manual_seed(1)
-    body = Body(stored_shape(like), len(characters))
-    folder.mkdir(exist_ok=True)
-    save_files(folder, body.shape, characters)
-    save_body(folder / WEIGHTS, body, half=False, steps=0)
 
 
 def systems(base: Config, bodies: dict[str, Path], rate: float) -> dict[str, Config]:

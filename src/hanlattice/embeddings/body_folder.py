@@ -5,11 +5,12 @@ Its folder has ``body.safetensors`` and the files of :mod:`hanlattice.embeddings
 
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as save_tensors
 
 from hanlattice.embeddings.body import Body
-from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters, stored_shape
+from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters, save_files, stored_shape
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write
 
@@ -61,6 +62,20 @@ def save_body(path: Path, body: Body, *, half: bool, steps: int) -> None:
     state = {name: (tensor.half() if half else tensor).clone() for name, tensor in state.items()}
     with atomic_write(path, "wb") as stream:
         stream.write(save_tensors(state, {"format": "hanlattice body 1", "steps": str(steps)}))
+
+
+def random_body(like: Path, folder: Path, seed: int = 1) -> None:
+    """Write a body of the shape and the vocabulary of another one, with random weights.
+
+    Raises:
+        ConfigError: A file of the other body is missing or broken.
+    """
+    characters = Characters.load(like / VOCABULARY)
+    torch.manual_seed(seed)
+    body = Body(stored_shape(like), len(characters))
+    folder.mkdir(parents=True, exist_ok=True)
+    save_files(folder, body.shape, characters)
+    save_body(folder / WEIGHTS, body, half=False, steps=0)
 
 
 def finished_steps(path: Path) -> int:
