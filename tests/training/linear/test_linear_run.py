@@ -1,6 +1,7 @@
 """Training a linear tagger: the folder it leaves, the effect of its settings, and errors of one line."""
 
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import faults, record
 from hanlattice.model.folder import CONFIG
 from hanlattice.spans import Span
+from hanlattice.training.linear import variation
 from hanlattice.training.linear.learner import Corpus, LinearLearner
 from hanlattice.training.linear.run import train_linear
 from hanlattice.training.linear.variation import LEFT_OUT, GoldSpans, kinds_without_label, varied, with_user_words
@@ -178,7 +180,9 @@ def tiny_sentences(kinds: list[int]) -> Sentences:
     return Sentences(chars, chars, 4 * place, zeros, zeros, zeros + 2, np.array(kinds), place, ["甲乙丙丁"] * n)
 
 
-def test_gold_names_become_user_words() -> None:
+def test_gold_names_become_user_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variation, "ORDINARY", 0.0)
+    monkeypatch.setattr(variation, "LARGE", 0.0)
     labels = ("LOC", "PER")
     vocabulary = Vocabulary((), (), (), labels, labels, True)
     sentences = tiny_sentences([0] * 400)
@@ -190,6 +194,59 @@ def test_gold_names_become_user_words() -> None:
     assert found.first_word[-1] == len(found.word_labels) == 400 + len(added)
     assert {found[i].end.max() for i in range(400)} == {2, 3, 4}
     assert len(with_user_words(sentences, gold, vocabulary, 0.0, np.random.default_rng(0)).words) == 400
+
+
+def user_words_of(gold: Span, n: int, seed: int = 0) -> Counter[tuple[int, int, int]]:
+    """Start, end and kind of the user words in sentences of four characters that have the words 0-2 and 2-4."""
+    labels = ("LOC", "PER")
+    vocabulary = Vocabulary((), (), (), labels, labels, True)
+    zeros, two = np.zeros(2 * n, np.int64), np.tile([0, 2], n)
+    chars, place = np.full(4 * n, 2), np.arange(n + 1)
+    sentences = Sentences(chars, chars, 4 * place, zeros, two, two + 2, zeros, 2 * place, ["甲乙丙丁"] * n)
+    found = with_user_words(
+        sentences, GoldSpans.of([[gold]] * n, labels), vocabulary, 1.0, np.random.default_rng(seed)
+    )
+    rows = zip(found.start.tolist(), found.end.tolist(), found.word_labels.tolist(), strict=True)
+    return Counter(row for row in rows if row[2] > 2)
+
+
+def test_ordinary_words_become_user_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("CHOSEN", 0.0), ("LARGE", 0.0), ("ORDINARY", 0.8)):
+        monkeypatch.setattr(variation, name, value)
+    n = 4000
+    found = user_words_of(Span(1, 4, "PER"), n)
+    assert {(start, end) for start, end, _ in found} == {(0, 2), (2, 4), (0, 3), (0, 4)}  # 1-4 is the name
+    assert {kind for _, _, kind in found} == {3}
+    assert found[0, 2, 3] == pytest.approx(
+        0.8 * n * (0.25 + 0.075), rel=0.1
+    )  # nothing is before its first character
+    assert found[0, 4, 3] == pytest.approx(0.8 * n * 0.1, rel=0.2)  # both words together
+    assert user_words_of(Span(0, 2, "PER"), 500).keys() == {(2, 4, 3), (0, 3, 3), (0, 4, 3), (1, 4, 3)}
+
+
+def test_a_large_dictionary_has_few_names_and_many_ordinary_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    n, found = 4000, []
+    for name, value in (("LARGE", 1.0), ("CHOSEN", 1.0), ("ORDINARY", 1.0)):
+        monkeypatch.setattr(variation, name, value)
+    for rate in (0.05, 0.1):
+        monkeypatch.setattr(variation, "COMPOUNDS", rate)
+        found.append(user_words_of(Span(1, 4, "PER"), n))
+    for rate, words in zip((0.05, 0.1), found, strict=True):
+        assert {kind for _, _, kind in words} == {3}
+        assert words[1, 4, 3] == pytest.approx(variation.IN_LARGE * n, rel=0.1)
+        ordinary = sum(words.values()) - words[1, 4, 3]
+        assert ordinary == pytest.approx(4 * rate * n * (1 - 0.075), rel=0.1)  # 1-4 would be the name
+
+
+def test_sentences_without_words_get_no_ordinary_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variation, "ORDINARY", 1.0)
+    labels = ("LOC", "PER")
+    vocabulary = Vocabulary((), (), (), labels, labels, True)
+    nothing, chars = np.zeros(0, np.int64), np.full(4, 2)
+    sentences = Sentences(chars, chars, np.array([0, 4]), *(nothing,) * 4, np.array([0, 0]), ["甲乙丙丁"])
+    gold = GoldSpans.of([[]], labels)
+    found = with_user_words(sentences, gold, vocabulary, 1.0, np.random.default_rng(0))
+    assert found.first_word.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
