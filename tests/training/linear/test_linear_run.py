@@ -28,6 +28,7 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import faults, record
 from hanlattice.model.folder import CONFIG
 from hanlattice.spans import Span
+from hanlattice.training import user_words
 from hanlattice.training.linear import variation
 from hanlattice.training.linear.learner import Corpus, LinearLearner
 from hanlattice.training.linear.run import train_linear
@@ -217,9 +218,7 @@ def test_ordinary_words_become_user_words(monkeypatch: pytest.MonkeyPatch) -> No
     found = user_words_of(Span(1, 4, "PER"), n)
     assert {(start, end) for start, end, _ in found} == {(0, 2), (2, 4), (0, 3), (0, 4)}  # 1-4 is the name
     assert {kind for _, _, kind in found} == {3}
-    assert found[0, 2, 3] == pytest.approx(
-        0.8 * n * (0.25 + 0.075), rel=0.1
-    )  # nothing is before its first character
+    assert found[0, 2, 3] == pytest.approx(0.8 * n * (0.25 + 0.075), rel=0.1)
     assert found[0, 4, 3] == pytest.approx(0.8 * n * 0.1, rel=0.2)  # both words together
     assert user_words_of(Span(0, 2, "PER"), 500).keys() == {(2, 4, 3), (0, 3, 3), (0, 4, 3), (1, 4, 3)}
 
@@ -233,7 +232,7 @@ def test_a_large_dictionary_has_few_names_and_many_ordinary_words(monkeypatch: p
         found.append(user_words_of(Span(1, 4, "PER"), n))
     for rate, words in zip((0.05, 0.1), found, strict=True):
         assert {kind for _, _, kind in words} == {3}
-        assert words[1, 4, 3] == pytest.approx(variation.IN_LARGE * n, rel=0.1)
+        assert words[1, 4, 3] == pytest.approx(user_words.IN_LARGE * n, rel=0.1)
         ordinary = sum(words.values()) - words[1, 4, 3]
         assert ordinary == pytest.approx(4 * rate * n * (1 - 0.075), rel=0.1)  # 1-4 would be the name
 
