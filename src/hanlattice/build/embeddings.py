@@ -94,18 +94,19 @@ def own(
     dropout: float = 0.5,
     body_dropout: float = 0.1,
     unknown_rate: float = 0.01,
+    sparse: bool = False,
     precision: Literal["float32", "bfloat16"] = "float32",
 ) -> Own:
     """A character Transformer ("body") pretrained by ``hanlattice pretrain``.
 
     With ``bigrams``, vectors of characters and bigrams are concatenated to its output. ``precision`` is that of its
-    linear layers in training.
+    linear layers in training; ``sparse`` is for the tables of characters and bigrams.
     """
     if tables.files is None and not path:
         raise ValueError("set path to the folder of a pretrained body: hanlattice pretrain makes one")
     folder = tables.files if tables.files is not None else Path(located(path))
     body, known = open_body(folder, weights=tables.files is None)
-    beside = characters(tables, dropout=dropout, unknown_rate=unknown_rate) if bigrams else None
+    beside = characters(tables, dropout=dropout, unknown_rate=unknown_rate, sparse=sparse) if bigrams else None
     return Own(body, known, beside, mode=mode, body_dropout=body_dropout, precision=precision)
 
 

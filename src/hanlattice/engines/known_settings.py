@@ -49,6 +49,7 @@ EMBEDDINGS: Mapping[str, Kinds] = {
         "dropout": (float, 0.5),
         "body_dropout": (float, 0.1),
         "unknown_rate": (float, 0.01),
+        "sparse": (bool, False),
         "precision": (Literal["float32", "bfloat16"], "float32"),
     },
 }
