@@ -165,7 +165,7 @@ class TestResumed:
         command += [f"--search={name}={value}" for name, value in SEARCH.items()]
         with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.DEVNULL) as process:
             try:
-                checkpoint = tmp_path / "search" / "trials" / "0004" / "1" / CHECKPOINT
+                checkpoint = tmp_path / "search" / "trials" / "0002" / "1" / CHECKPOINT  # long before the last one
                 wait_until(lambda: checkpoint.exists() or process.poll() is not None)
             finally:
                 process.kill()
