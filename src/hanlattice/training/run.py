@@ -137,7 +137,7 @@ def _fit(
         row: dict[str, Any] = {
             "epoch": progress.epoch,
             "loss": round(loss, 4),
-            "seconds": round(progress.seconds, 1),
+            "seconds": round(progress.seconds, 3),
         }
         if progress.epoch >= min(training.evaluate_from, training.epochs):
             row |= selection.after_epoch(progress)

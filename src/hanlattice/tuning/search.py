@@ -237,7 +237,7 @@ class Search:
             proposal.state,
             MeanF1.of(scores) if proposal.state is State.finished else f1,
             sum(row["epoch"] for row in rows),
-            round(sum(row["seconds"] for row in rows), 1),
+            round(sum(row["seconds"] for row in rows), 3),
             proposal.failure,
             folder,
         )
