@@ -7,8 +7,10 @@
 
 #include "vectors.h"
 
-/* A matrix product is computed in blocks of ROWS x COLUMNS outputs, whose sums fill most vector registers. */
+/* A matrix product is computed in blocks of ROWS x COLUMNS outputs, whose sums fill most vector registers. The last
+ * rows are a block of ROWS, of two thirds or of a third of it, so that few rows are computed for nothing. */
 #define ROWS (LANES == 16 ? 12 : 6)
+#define THIRD (ROWS / 3)
 #define COLUMNS (2 * LANES)
 
 /* ---- models ----
@@ -55,10 +57,19 @@ static float *take_floats(Arena *arena, int64_t n) {
 
 /* Each sum is a variable of its own, two for each row, so that every compiler keeps them in registers. */
 #if LANES == 16
-#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+#define EACH_OF_THIRD(DO) DO(0) DO(1) DO(2) DO(3)
+#define EACH_OF_TWO_THIRDS(DO) EACH_OF_THIRD(DO) DO(4) DO(5) DO(6) DO(7)
+#define EACH_ROW(DO) EACH_OF_TWO_THIRDS(DO) DO(8) DO(9) DO(10) DO(11)
 #else
-#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
+#define EACH_OF_THIRD(DO) DO(0) DO(1)
+#define EACH_OF_TWO_THIRDS(DO) EACH_OF_THIRD(DO) DO(2) DO(3)
+#define EACH_ROW(DO) EACH_OF_TWO_THIRDS(DO) DO(4) DO(5)
 #endif
+/* The block for n more rows; BLOCK(EACH) computes the one with these rows. */
+#define BLOCK_OF(n)                                \
+    if (n > 2 * THIRD) BLOCK(EACH_ROW)             \
+    else if (n > THIRD) BLOCK(EACH_OF_TWO_THIRDS)  \
+    else BLOCK(EACH_OF_THIRD)
 #define WRITE(r) \
     write_row(out + (row + r) * out_stride + column, FINISHED(left_##r, 0, r), FINISHED(right_##r, LANES, r), relu);
 
@@ -76,16 +87,21 @@ static NOINLINE void multiply_float32(const float *x, int64_t rows, int64_t stri
         left_##r += value * left, right_##r += value * right; \
     }
 #define FINISHED(sum, lanes, r) sum + CV(w->bias + column + lanes)
+#define BLOCK(EACH)                                             \
+    {                                                           \
+        EACH(START)                                             \
+        for (int64_t k = 0; k < w->n_in; k++, panel += COLUMNS) { \
+            vec left = CV(panel), right = CV(panel + LANES);    \
+            EACH(ADD)                                           \
+        }                                                       \
+        EACH(WRITE)                                             \
+    }
     for (int64_t column = 0; column < w->n_out; column += COLUMNS)
         for (int64_t row = 0; row < rows; row += ROWS) {
             const float *given = x + row * stride, *panel = (const float *)w->panels + column * w->n_in;
-            EACH_ROW(START)
-            for (int64_t k = 0; k < w->n_in; k++, panel += COLUMNS) {
-                vec left = CV(panel), right = CV(panel + LANES);
-                EACH_ROW(ADD)
-            }
-            EACH_ROW(WRITE)
+            BLOCK_OF(rows - row)
         }
+#undef BLOCK
 #undef START
 #undef ADD
 #undef FINISHED
@@ -231,19 +247,24 @@ static NOINLINE void multiply_int8(const float *x, int64_t rows, int64_t stride,
 #define FINISHED(sum, lanes, r)                                                          \
     __builtin_convertvector(INTEGERS(sum), vec) * broadcast(scales[row + r]) * CV(w->scale + column + lanes) + \
         CV(w->bias + column + lanes)
+#define BLOCK(EACH)                                                                          \
+    {                                                                                        \
+        EACH(START)                                                                          \
+        for (int64_t k = 0; k < n_in; k += INT8_STEP, panel += INT8_STEP * COLUMNS) {        \
+            Sums left = LOAD_SUMS(panel), right = LOAD_SUMS(panel + INT8_STEP * LANES);      \
+            EACH(ADD)                                                                        \
+        }                                                                                    \
+        EACH(WRITE)                                                                          \
+    }
     for (int64_t column = 0; column < w->n_out; column += COLUMNS) {
         Sums left_zero = LOAD_SUMS(w->zero + column), right_zero = LOAD_SUMS(w->zero + column + LANES);
         for (int64_t row = 0; row < rows; row += ROWS) {
             const Quantised *given = quantised + row * n_in;
             const Weight *panel = (const Weight *)w->panels + column * n_in;
-            EACH_ROW(START)
-            for (int64_t k = 0; k < n_in; k += INT8_STEP, panel += INT8_STEP * COLUMNS) {
-                Sums left = LOAD_SUMS(panel), right = LOAD_SUMS(panel + INT8_STEP * LANES);
-                EACH_ROW(ADD)
-            }
-            EACH_ROW(WRITE)
+            BLOCK_OF(rows - row)
         }
     }
+#undef BLOCK
 #undef START
 #undef ADD
 #undef FINISHED
