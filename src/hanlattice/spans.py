@@ -16,7 +16,7 @@ label, as in ``B-PER``. The label may contain ``-``, ``_`` and ``.``. A letter a
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from typing import NamedTuple, overload
 
 from hanlattice.errors import HanlatticeError
@@ -126,6 +126,16 @@ class FoundSpans(Sequence[list[ScoredSpan]]):
     def rows(self) -> Iterator[tuple[int, int, int, str, float, Ranges]]:
         """The number of the sentence and the fields of a :class:`ScoredSpan`, for each span."""
         return zip(*self._columns, repeat(()))  # the last one is endless
+
+    @classmethod
+    def joined(cls, parts: "Sequence[FoundSpans]") -> "FoundSpans":
+        """The spans of all sentences of several parts."""
+        if len(parts) == 1:
+            return parts[0]
+        firsts = list(accumulate((part._n for part in parts), initial=0))
+        sentence = [first + i for first, part in zip(firsts, parts, strict=False) for i in part._columns[0]]
+        others = ([x for part in parts for x in part._columns[column]] for column in range(1, 5))
+        return cls(firsts[-1], sentence, *others)  # type: ignore[arg-type]  # the types of the columns differ
 
     def __len__(self) -> int:
         """The number of sentences."""

@@ -86,7 +86,10 @@ class CascadeReader:
         s = self._fast.read(texts, lexicon, user_labels)
         arrays = (s.chars, s.bigrams, s.first_char, s.words, s.start, s.end, s.word_labels, s.first_word)
         return CascadeSentences(
-            *arrays, texts, reread=partial(_read, self._accurate, lexicon=lexicon, user_labels=user_labels)
+            *arrays,
+            texts,
+            s.filled,
+            reread=partial(_read, self._accurate, lexicon=lexicon, user_labels=user_labels),
         )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from hanlattice.pipeline import NER, Engine, WindowReader
-    from hanlattice.spans import ScoredSpan
+    from hanlattice.spans import FoundSpans
 
 LARGEST = 1000.0  # weight or temperature
 LARGEST_SCORE = 500.0  # of a transition, whose exponential has to be finite
@@ -83,8 +83,8 @@ class EnsembleSentences(Sentences):
 def with_second(first: Sentences, second: Sentences) -> EnsembleSentences:
     """The same sentences as both models read them."""
     s = first
-    arrays = (s.chars, s.bigrams, s.first_char, s.words, s.start, s.end, s.word_labels, s.first_word, s.texts)
-    return EnsembleSentences(*arrays, second=second)
+    arrays = (s.chars, s.bigrams, s.first_char, s.words, s.start, s.end, s.word_labels, s.first_word)
+    return EnsembleSentences(*arrays, s.texts, s.filled, second=second)
 
 
 class EnsembleReader:
@@ -172,13 +172,13 @@ class Ensemble:
 
     def find(
         self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
-    ) -> list[list[ScoredSpan]]:
+    ) -> FoundSpans:
         """Spans of each sentence; the arguments are those of :meth:`NativeTagger.find`."""
         if convention:
             return self.first.find(sentences, convention, batch_size=batch_size)
         return self.first.in_shares(sentences, self._found)
 
-    def _found(self, sentences: Sentences) -> list[list[ScoredSpan]]:
+    def _found(self, sentences: Sentences) -> FoundSpans:
         assert isinstance(sentences, EnsembleSentences)
         emissions = self.first.emissions(sentences)
         emissions *= self._by

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from ctypes import byref
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+
+from hanlattice.kernels.library import pointer
+from hanlattice.kernels.structs import SENTENCES
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -52,6 +56,21 @@ class Encoded:
         return len(self.chars) + len(self.words)
 
 
+class Filled:
+    """The structure of the kernels for some sentences, in memory that also has their arrays.
+
+    A copy of the sentences has other memory, so a copy of this is None.
+    """
+
+    __slots__ = ("_memory", "address")
+
+    def __init__(self, address: int, memory: np.ndarray):
+        self.address, self._memory = address, memory
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sentences(Sequence[Encoded]):
     """Several sentences in one set of arrays, with N characters and M words in total; S is their number plus 1.
@@ -64,6 +83,8 @@ class Sentences(Sequence[Encoded]):
         texts        北 京 人      重 庆
         chars        7  9  4      5  8         first_char  [0, 3, 5]
         start, end   [0, 2)       [0, 2)       first_word  [0, 1, 2]
+
+    ``filled`` is the structure of the kernels, if the reader's kernel has filled it.
     """
 
     chars: Int[np.ndarray, N]
@@ -75,6 +96,7 @@ class Sentences(Sequence[Encoded]):
     word_labels: Int[np.ndarray, M]
     first_word: Int[np.ndarray, S]
     texts: Sequence[str]
+    filled: Filled | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, sentences: Iterable[Encoded]) -> Sentences:
@@ -116,6 +138,17 @@ class Sentences(Sequence[Encoded]):
         """The number of characters and words of each sentence, which determines its cost in a lattice encoder."""
         found: np.ndarray = np.diff(self.first_char) + np.diff(self.first_word)
         return found
+
+    def for_kernels(self) -> tuple[Any, list[np.ndarray]]:
+        """The structure of the kernels, as an argument of a call, and the arrays that have to stay alive until then."""
+        if self.filled is not None:
+            return self.filled.address, []
+        arrays = (
+            *(self.chars, self.bigrams, self.first_char),
+            *(self.words, self.start, self.end, self.word_labels, self.first_word),
+        )
+        kept = [np.ascontiguousarray(array, np.int64) for array in arrays]
+        return byref(SENTENCES(len(self), *map(pointer, kept))), kept
 
     def by_size(self, batch_size: int) -> Iterator[list[int]]:
         """Batches of the indices of sentences of similar size, smallest first, without empty sentences.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "texts.h"
 #include "vectors.h"
 
 typedef struct { /* tables lead from the tag of the row to the tag of the column, "back" tables the other way */
@@ -18,12 +19,7 @@ typedef struct { /* tables lead from the tag of the row to the tag of the column
     const int64_t *label;                                      /* of each tag, -1 for none */
 } Chain;
 
-typedef struct {
-    int64_t *sentence, *start, *end, *label;
-    double *probability;
-} Found;
-
-const int64_t sizeof_Chain = sizeof(Chain), sizeof_Found = sizeof(Found); /* as kernels/structs.py has them */
+const int64_t sizeof_Chain = sizeof(Chain); /* as kernels/structs.py has it */
 
 static const double LARGEST = 1e30; /* as in decoders/structs/decoding.py */
 
@@ -136,11 +132,12 @@ static double probability(const Chain *c, Messages m, int64_t n, int64_t start, 
     return sum < 0 ? 0 : sum > 1 ? 1 : sum;
 }
 
-/* Write the entities of all sentences in order, and return their number, or -1 if memory is short. There can be as many
- * as there are characters. `width` is the length of a row of emissions, at least `stride`. */
+/* Write the entities of all sentences in order, and return their number, or -1 if memory is short. `memory` has room for one
+ * for every character, see found_in. `width` is the length of a row of emissions, at least `stride`. */
 int64_t chain_find(const Chain *c, int64_t n_sentences, const int64_t *first_char, const float *emissions,
-                   int64_t width, const Found *found) {
+                   int64_t width, int64_t *memory) {
     int64_t longest = 1, y = c->stride, count = 0;
+    const Found found = found_in(memory, first_char[n_sentences]);
     for (int64_t i = 0; i < n_sentences; i++)
         if (first_char[i + 1] - first_char[i] > longest) longest = first_char[i + 1] - first_char[i];
     float *score = malloc(sizeof(float) * longest * y);
@@ -155,17 +152,17 @@ int64_t chain_find(const Chain *c, int64_t n_sentences, const int64_t *first_cha
         best_tags(c, e, width, n, score, tags);
         for (int64_t t = 0; t < n; t++) {
             if (t && c->joined[tags[t - 1] * y + tags[t]] > 0) {
-                found->end[count - 1] = t + 1;
+                found.end[count - 1] = t + 1;
             } else if (c->label[tags[t]] >= 0) {
-                found->sentence[count] = i;
-                found->start[count] = t;
-                found->end[count] = t + 1;
-                found->label[count++] = c->label[tags[t]];
+                found.sentence[count] = i;
+                found.start[count] = t;
+                found.end[count] = t + 1;
+                found.label[count++] = c->label[tags[t]];
             }
         }
         if (count > first) messages(c, e, width, n, m);
         for (int64_t k = first; k < count; k++)
-            found->probability[k] = probability(c, m, n, found->start[k], found->end[k], found->label[k]);
+            found.probability[k] = probability(c, m, n, found.start[k], found.end[k], found.label[k]);
     }
     free(score);
     free(tags);

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, text_of
+from hanlattice.kernels.library import kernels, pointer
+from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, decoded, encoded, text_of
 from hanlattice.text.tidy import Tidied, needs_tidying, tidy
 
 if TYPE_CHECKING:
+    from ctypes import CDLL
+
     from numpy.typing import NDArray
 
     from hanlattice.config.settings import TextConfig
@@ -125,14 +128,16 @@ class Normaliser:
         A table translates all texts together. Those with a character that is not simply replaced by another one are
         then normalised again.
         """
-        table, codes = _table(self), code_points("".join(texts))
-        states = table.states(codes)
-        translated = text_of(np.maximum(table.target[codes], 0))
-        ends = list(accumulate(map(len, texts)))
-        normal = [translated[end - len(text) : end] for text, end in zip(texts, ends, strict=True)]
+        translated, states = _table(self).translated("".join(texts))
+        if len(texts) == 1:
+            normal, hard = [translated], [0]
+        else:
+            ends = list(accumulate(map(len, texts)))
+            normal = [translated[end - len(text) : end] for text, end in zip(texts, ends, strict=True)]
+            places = () if states is None else np.flatnonzero(states > _KNOWN)
+            hard = list(dict.fromkeys(np.searchsorted(ends, places, side="right").tolist()))
         moved: dict[int, Normalised] = {}
-        if states.max(initial=_KNOWN) > _KNOWN:
-            hard = dict.fromkeys(np.searchsorted(ends, np.flatnonzero(states > _KNOWN), side="right").tolist())
+        if states is not None:
             for i, found in zip(hard, self._all_hard([texts[i] for i in hard]), strict=True):
                 normal[i] = found.text
                 if not found.is_aligned:
@@ -240,10 +245,28 @@ class _Table:
     not join: NFKC of the parts, concatenated, is NFKC of the whole.
     """
 
-    def __init__(self, normaliser: Normaliser) -> None:
-        self.normaliser = normaliser
+    def __init__(self, normaliser: Normaliser, library: CDLL | None = None) -> None:
+        self.normaliser, self._library = normaliser, library
         self.target = np.zeros(COUNT, np.int32)
         self.state = np.zeros(COUNT, np.uint8)
+        self._addresses = pointer(self.target), pointer(self.state)
+
+    def translated(self, text: str) -> tuple[str, NDArray[np.uint8] | None]:
+        """The text with each character replaced as the table says, and the states of its characters.
+
+        The states are None if all are `_KNOWN` and nothing else. For characters that are not replaced by exactly
+        one, the text has NUL.
+        """
+        given = encoded(text)
+        if self._library is not None:
+            out = bytearray(len(given))
+            arguments = *self._addresses, given, len(given) // 4, pointer(out)
+            if self._library.characters_translate(*arguments) == _KNOWN:
+                return decoded(out), None
+        codes = np.frombuffer(given, np.uint32)
+        states = self.states(codes)
+        translated = text_of(np.maximum(self.target[codes], 0))
+        return translated, states if states.max(initial=_KNOWN) > _KNOWN else None
 
     def states(self, codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """The states of code points; those that have not been seen before are computed."""
@@ -266,7 +289,7 @@ class _Table:
 
 @cache
 def _table(normaliser: Normaliser) -> _Table:
-    return _Table(normaliser)
+    return _Table(normaliser, kernels())
 
 
 def _placed(normal: Normalised, tidied: Tidied) -> Normalised:

@@ -8,9 +8,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hanlattice.decoders.tag_rules import TagRules, TagScores
+from hanlattice.engines.native.found import memory_for, spans_in
 from hanlattice.kernels.library import pointer, require_kernels
-from hanlattice.kernels.structs import CHAIN, FOUND
-from hanlattice.spans import ScoredSpan
+from hanlattice.kernels.structs import CHAIN
+from hanlattice.spans import FoundSpans
 
 LANES = 16  # floats in the widest vector, as in vectors.h: rows are padded to a multiple
 
@@ -44,9 +45,7 @@ class ChainKernel:
         self._kept = [*map(np.ascontiguousarray, (*tables, *more))]
         self._chain = CHAIN(n, n + padding, *map(pointer, self._kept))
 
-    def read(
-        self, emissions: Float[np.ndarray, "N W"], first_char: Int[np.ndarray, "B+1"]
-    ) -> list[list[ScoredSpan]]:
+    def read(self, emissions: Float[np.ndarray, "N W"], first_char: Int[np.ndarray, "B+1"]) -> FoundSpans:
         """The entities of each sentence, with their probabilities as scores.
 
         Args:
@@ -57,24 +56,13 @@ class ChainKernel:
         Raises:
             MemoryError: there is too little memory.
         """
-        n = len(emissions)
-        places = np.empty((4, n), np.int64)
-        probability = np.empty(n)
-        found = FOUND(*map(pointer, places), pointer(probability))
-        count = self._library.chain_find(
-            ctypes.byref(self._chain),
-            len(first_char) - 1,
-            pointer(first_char),
-            pointer(emissions),
-            emissions.shape[1],
-            ctypes.byref(found),
-        )
+        (n, width), n_sentences = emissions.shape, len(first_char) - 1
+        memory = memory_for(n)
+        sentences = n_sentences, pointer(first_char), pointer(emissions), width
+        count = self._library.chain_find(ctypes.byref(self._chain), *sentences, pointer(memory))
         if count < 0:
             raise MemoryError("too little memory to decode tags")
-        spans: list[list[ScoredSpan]] = [[] for _ in first_char[1:]]
-        for i, start, end, label, p in zip(*places[:, :count].tolist(), probability[:count].tolist(), strict=True):
-            spans[i].append(ScoredSpan(start, end, self._labels[label], p))
-        return spans
+        return spans_in(memory, n_sentences, count, self._labels)
 
 
 def _padded(scores: Float[np.ndarray, "*S Y"], padding: int) -> Float[np.ndarray, "*S Y+"]:

@@ -42,16 +42,15 @@ class Int8Layout(NamedTuple):
 
 
 class Scratch(threading.local):
-    """Scratch memory of each thread, kept for its next call."""
+    """Scratch memory of each thread, kept for its next call: ``size`` bytes at ``address``, a cache line."""
 
     def __init__(self) -> None:
-        self._memory = _aligned_memory(0)
+        self.reserve(0)
 
-    def memory(self, size: int) -> UInt8[np.ndarray, "S"]:
-        """At least ``size`` bytes, not initialised."""
-        if len(self._memory) < size:
-            self._memory = _aligned_memory(size)
-        return self._memory
+    def reserve(self, size: int) -> None:
+        """Have ``size`` bytes, not initialised."""
+        self._memory = _aligned_memory(size)
+        self.address, self.size = pointer(self._memory), size
 
 
 class Layers:
