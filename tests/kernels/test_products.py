@@ -34,7 +34,7 @@ def product(
     """x W^T + b by the kernel."""
     kept = list[Any]()
 
-    def keep(array: np.ndarray) -> ctypes.c_void_p:
+    def keep(array: np.ndarray) -> int:
         kept.append(array := aligned(array))
         return library.pointer(array)
 

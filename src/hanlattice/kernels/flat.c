@@ -407,6 +407,10 @@ static void embed_char(const Flat *m, const Sentences *b, const float *given, in
 static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t to, Scratch *s, float *emissions) {
     int64_t base = b->first_char[from], rows = b->first_char[to] - base, d = m->d_model;
     int64_t n_in = m->of_chars.n_in, stride = m->of_chars.n_out;
+    for (int64_t i = -AHEAD; i < 0; i++) { /* the first rows */
+        prefetch(&m->words, b->words, b->first_word[from] + i, b->first_word[to]);
+        if (m->has_bigrams) prefetch(&m->bigrams, b->bigrams, base + i, base + rows);
+    }
     for (int64_t i = 0; i < rows; i++) embed_char(m, b, s->given, base + i, base + rows, s->embedded + i * n_in);
     multiply(s->embedded, rows, n_in, &m->of_chars, s->projected, stride, 0, &s->int8);
     for (int64_t sentence = from; sentence < to; sentence++) {

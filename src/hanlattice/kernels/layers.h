@@ -8,9 +8,8 @@
 #include "vectors.h"
 
 /* A matrix product is computed in blocks of ROWS x COLUMNS outputs, whose sums fill most vector registers. The last
- * rows are a block of ROWS, of two thirds or of a third of it, so that few rows are computed for nothing. */
+ * block has fewer rows, an even number of them, so that hardly any are computed for nothing. */
 #define ROWS (LANES == 16 ? 12 : 6)
-#define THIRD (ROWS / 3)
 #define COLUMNS (2 * LANES)
 
 /* ---- models ----
@@ -56,20 +55,27 @@ static float *take_floats(Arena *arena, int64_t n) {
 /* ---- linear layers ---- */
 
 /* Each sum is a variable of its own, two for each row, so that every compiler keeps them in registers. */
-#if LANES == 16
-#define EACH_OF_THIRD(DO) DO(0) DO(1) DO(2) DO(3)
-#define EACH_OF_TWO_THIRDS(DO) EACH_OF_THIRD(DO) DO(4) DO(5) DO(6) DO(7)
-#define EACH_ROW(DO) EACH_OF_TWO_THIRDS(DO) DO(8) DO(9) DO(10) DO(11)
-#else
-#define EACH_OF_THIRD(DO) DO(0) DO(1)
-#define EACH_OF_TWO_THIRDS(DO) EACH_OF_THIRD(DO) DO(2) DO(3)
-#define EACH_ROW(DO) EACH_OF_TWO_THIRDS(DO) DO(4) DO(5)
-#endif
+#define EACH_OF_2(DO) DO(0) DO(1)
+#define EACH_OF_4(DO) EACH_OF_2(DO) DO(2) DO(3)
+#define EACH_OF_6(DO) EACH_OF_4(DO) DO(4) DO(5)
+#define EACH_OF_8(DO) EACH_OF_6(DO) DO(6) DO(7)
+#define EACH_OF_10(DO) EACH_OF_8(DO) DO(8) DO(9)
+#define EACH_OF_12(DO) EACH_OF_10(DO) DO(10) DO(11)
 /* The block for n more rows; BLOCK(EACH) computes the one with these rows. */
-#define BLOCK_OF(n)                                \
-    if (n > 2 * THIRD) BLOCK(EACH_ROW)             \
-    else if (n > THIRD) BLOCK(EACH_OF_TWO_THIRDS)  \
-    else BLOCK(EACH_OF_THIRD)
+#if LANES == 16
+#define BLOCK_OF(n)                       \
+    if (n > 10) BLOCK(EACH_OF_12)         \
+    else if (n > 8) BLOCK(EACH_OF_10)     \
+    else if (n > 6) BLOCK(EACH_OF_8)      \
+    else if (n > 4) BLOCK(EACH_OF_6)      \
+    else if (n > 2) BLOCK(EACH_OF_4)      \
+    else BLOCK(EACH_OF_2)
+#else
+#define BLOCK_OF(n)                       \
+    if (n > 4) BLOCK(EACH_OF_6)           \
+    else if (n > 2) BLOCK(EACH_OF_4)      \
+    else BLOCK(EACH_OF_2)
+#endif
 #define WRITE(r) \
     write_row(out + (row + r) * out_stride + column, FINISHED(left_##r, 0, r), FINISHED(right_##r, LANES, r), relu);
 
