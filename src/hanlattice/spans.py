@@ -130,12 +130,17 @@ class FoundSpans(Sequence[list[ScoredSpan]]):
     @classmethod
     def joined(cls, parts: "Sequence[FoundSpans]") -> "FoundSpans":
         """The spans of all sentences of several parts."""
-        if len(parts) == 1:
-            return parts[0]
         firsts = list(accumulate((part._n for part in parts), initial=0))
-        sentence = [first + i for first, part in zip(firsts, parts, strict=False) for i in part._columns[0]]
-        others = ([x for part in parts for x in part._columns[column]] for column in range(1, 5))
-        return cls(firsts[-1], sentence, *others)  # type: ignore[arg-type]  # the types of the columns differ
+        moved = zip(firsts[:-1], parts, strict=True)
+        sentence = [first + i for first, part in moved for i in part._columns[0]]
+        return cls(
+            firsts[-1],
+            sentence,
+            [start for part in parts for start in part._columns[1]],
+            [end for part in parts for end in part._columns[2]],
+            [label for part in parts for label in part._columns[3]],
+            [score for part in parts for score in part._columns[4]],
+        )
 
     def __len__(self) -> int:
         """The number of sentences."""

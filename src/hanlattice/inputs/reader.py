@@ -82,6 +82,7 @@ class Reader:
         self._characters = CharacterRows.of(vocabulary.chars, vocabulary.bigrams)
         self._row_of_word = {word: row for row, word in enumerate(vocabulary.words, 1)}
         self._rows_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
+        self._last: _Known | None = None  # of `_known_of`, the one that was used last
         self._known_of: WeakKeyDictionary[Lexicon, dict[tuple[str, ...] | None, _Known]] = WeakKeyDictionary()
 
     def read(self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None) -> Sentences:
@@ -100,14 +101,15 @@ class Reader:
 
     def _by_kernel(self, library: CDLL, texts: Sequence[str], lexicon: Lexicon, known: _Known) -> Sentences:
         """As `_by_steps`, in one call of ``reader.c`` if all words have been seen before."""
-        n, starts = len(texts), starts_of(texts)
+        n, starts = len(texts), starts_of(texts) if len(texts) != 1 else None
+        first = None if starts is None else pointer(starts)
         codes = encoded(BOUNDARY.join([*texts, ""]))
         n_chars = len(codes) // 4 - n
         capacity, most = n_chars + _SPARE, most_matches(n_chars + n - 1)
         while True:
             memory = np.empty(_HEADER + 2 * (n_chars + n + 1) + 4 * capacity, np.int64)
             address = pointer(memory)
-            count = library.reader_read(known.for_kernels, codes, pointer(starts), n, most, capacity, address)
+            count = library.reader_read(known.for_kernels, codes, n_chars + n, first, n, most, capacity, address)
             if count < 0:
                 raise MemoryError("too little memory to read texts")
             if count > most:
@@ -115,22 +117,12 @@ class Reader:
             if count > capacity:
                 capacity = count
                 continue
-            first_char = _HEADER + 2 * n_chars
-            first_word, words = first_char + n + 1, first_char + 2 * n + 2
-            found = memory[words:].reshape(4, capacity)[:, : memory.item(words - 1)]
+            n_words = memory.item(_HEADER + 2 * (n_chars + n) + 1)
+            sentences = Sentences.filled(Filled(memory, address, n, n_chars, n_words, capacity), texts)
             if not memory.item(_N_UNKNOWN):
-                break
-            unknown = found[0][found[0] < 0]
-            self._learn(lexicon, known, -1 - unknown)
-        return Sentences(
-            memory[_HEADER : _HEADER + n_chars],
-            memory[_HEADER + n_chars : first_char],
-            memory[first_char:first_word],
-            *found,
-            memory[first_word:words],
-            texts,
-            Filled(address, memory),
-        )
+                return sentences
+            words = sentences.words
+            self._learn(lexicon, known, -1 - words[words < 0])
 
     def _by_steps(self, texts: Sequence[str], lexicon: Lexicon, known: _Known) -> Sentences:
         """The ids of texts, found step by step; the kernel gives the same."""
@@ -159,6 +151,9 @@ class Reader:
         What it is computed from is cached across states by `_looked_up`, so that an edit is cheap.
         """
         state, labels = lexicon.state, None if user_labels is None else tuple(user_labels)
+        known = self._last
+        if known is not None and known.state is state and known.labels == labels:
+            return known
         of_labels = self._known_of.get(lexicon)
         known = None if of_labels is None else of_labels.get(labels)
         if known is None or known.state is not state:
@@ -168,6 +163,7 @@ class Reader:
             elif any(other.state is not state for other in of_labels.values()):
                 of_labels.clear()
             of_labels[labels] = known
+        self._last = known
         return known
 
     def _learn(self, lexicon: Lexicon, known: _Known, words: NDArray[np.integer]) -> None:

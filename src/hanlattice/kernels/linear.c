@@ -320,21 +320,21 @@ static int64_t longest_line(const Sentences *lines) {
     return longest;
 }
 
-typedef struct { /* memory for the longest sentence */
-    uint64_t *ids;
-    uint8_t *bytes;
-    Use *uses;
+typedef struct { /* memory for the longest sentence; from `uses` on in one block */
     int32_t *scores, *best; /* n x 4 lanes */
     float *emissions, *alpha, *beta;
+    Use *uses;
+    uint64_t *ids;
     int64_t *tags;
     int64_t *live, n_live; /* places of closed tags, and of fresh tags, in tables of transitions: those with a label */
     int32_t *behind; /* see distances_from_o */
     float *masses;   /* 2 lanes */
     Gram *grams;
+    uint8_t *bytes;
 } Scratch;
 
 static void release(Scratch *s) {
-    void *all[] = {s->ids, s->bytes, s->uses, s->scores, s->best, s->emissions, s->alpha, s->beta, s->tags, s->live, s->behind, s->masses, s->grams};
+    void *all[] = {s->scores, s->best, s->emissions, s->alpha, s->beta, s->uses};
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) free(all[i]);
 }
 
@@ -343,27 +343,34 @@ static inline int64_t rows_of_character(const LinearModel *m) {
     return m->longest * (2 * m->window + 1) + 2 + 2 * m->n_kinds;
 }
 
+/* Memory of a size that is rounded up to a cache line, from the block that begins at `start`. */
+static void *part(char *start, int64_t *used, int64_t bytes) {
+    void *found = start ? start + *used : NULL;
+    *used += (bytes + 63) / 64 * 64;
+    return found;
+}
+
+/* Divide the block that begins at `start`, if there is one, and return its size. */
+static int64_t divide(const LinearModel *m, int64_t n, char *start, Scratch *s) {
+    int64_t used = 0;
+    s->uses = part(start, &used, sizeof(Use) * (n + 2) * rows_of_character(m));
+    s->ids = part(start, &used, sizeof(uint64_t) * (n + 2));
+    s->tags = part(start, &used, sizeof(int64_t) * (n + 1));
+    s->live = part(start, &used, sizeof(int64_t) * 2 * m->lanes);
+    s->behind = part(start, &used, sizeof(int32_t) * 2 * m->lanes);
+    s->masses = part(start, &used, sizeof(float) * 2 * m->lanes);
+    s->grams = part(start, &used, sizeof(Gram) * (n + 2));
+    s->bytes = part(start, &used, (n + 4) * (1 + 3 * m->n_kinds) + m->n_kinds);
+    return used;
+}
+
+/* Returns 0 if memory is short. */
 static int reserve(const LinearModel *m, int64_t n, Scratch *s) {
-    const int64_t columns = GROUPS * m->lanes, per_char = rows_of_character(m);
-    *s = (Scratch){
-        malloc(sizeof(uint64_t) * (n + 2)),
-        malloc((n + 4) * (1 + 3 * m->n_kinds) + m->n_kinds),
-        malloc(sizeof(Use) * (n + 2) * per_char),
-        malloc(sizeof(int32_t) * (n + 1) * columns),
-        malloc(sizeof(int32_t) * (n + 1) * columns),
-        malloc(sizeof(float) * (n + 1) * columns),
-        malloc(sizeof(float) * (n + 1) * columns),
-        malloc(sizeof(float) * (n + 1) * columns),
-        malloc(sizeof(int64_t) * (n + 1)),
-        malloc(sizeof(int64_t) * 2 * m->lanes),
-        0,
-        malloc(sizeof(int32_t) * 2 * m->lanes),
-        malloc(sizeof(float) * 2 * m->lanes),
-        malloc(sizeof(Gram) * (n + 2)),
-    };
-    int done = s->ids && s->bytes && s->uses && s->scores && s->best && s->emissions && s->alpha && s->beta &&
-               s->tags && s->live && s->behind && s->masses && s->grams;
-    if (!done) {
+    const int64_t rows = sizeof(float) * GROUPS * m->lanes * (n + 1);
+    *s = (Scratch){.scores = malloc(rows), .best = malloc(rows), .emissions = malloc(rows), .alpha = malloc(rows),
+                   .beta = malloc(rows)};
+    divide(m, n, malloc(divide(m, n, NULL, s)), s);
+    if (!(s->scores && s->best && s->emissions && s->alpha && s->beta && s->uses)) {
         release(s);
         return 0;
     }
@@ -721,25 +728,32 @@ static void moves_of(const LinearModel *m, const float *small, float *out, Moves
 }
 
 /* Write the entities of the tags of sentence i behind the `count` entities before them, and return the new number. */
-static int64_t names_of_tags(const int64_t *tags, int64_t n, int64_t lanes, int64_t i, const Found *names, int64_t count) {
+static int64_t names_of_tags(const int64_t *tags, int64_t n, int64_t lanes, int64_t i, Found *found, int64_t count) {
     const int64_t first = count;
     for (int64_t t = 0; t < n; t++) {
-        if (tags[t] >= 2 * lanes && count > first) {
-            names->end[count - 1] = t + 1;
-        } else if (tags[t]) {
-            names->sentence[count] = i;
-            names->start[count] = t;
-            names->end[count] = t + 1;
-            names->label[count++] = tags[t] % lanes - 1;
-        }
+        if (tags[t] >= 2 * lanes && count > first)
+            found[count - 1].end = t + 1;
+        else if (tags[t])
+            found[count++] = (Found){i, t, t + 1, tags[t] % lanes - 1, 0};
     }
     return count;
 }
 
-/* Write the entities of all sentences in order, and return their number, or -1 if memory is short. `memory` has room for one
- * for every character, see found_in. `certainty` gets the probability of the best tags of each sentence, or is NULL. */
-int64_t linear_find(const LinearModel *m, const Sentences *lines, int64_t *memory, double *certainty) {
-    const Found names = found_in(memory, lines->first_char[lines->n]);
+/* The moves of the transitions in the model; `small` has memory for three numbers for each of them. */
+static void moves_of_scores(const LinearModel *m, float *small, Moves *x) {
+    const int64_t open = 2 * m->lanes;
+    const int32_t *parts[] = {m->fresh, m->inner, m->first, m->last};
+    const int64_t sizes[] = {open * open, 2 * open, open, open};
+    int64_t at = 0;
+    for (int64_t part = 0; part < 4; part++)
+        for (int64_t k = 0; k < sizes[part]; k++)
+            small[at++] = parts[part][k] > NEVER / 2 ? (float)(parts[part][k] * m->scale) : -1e5f;
+    moves_of(m, small, small + at, x);
+}
+
+/* Write the entities of all sentences in order, and return their number, or -1 if memory is short. `found` has room for one for
+ * every character. `certainty` gets the probability of the best tags of each sentence, or is NULL. */
+int64_t linear_find(const LinearModel *m, const Sentences *lines, Found *found, double *certainty) {
     const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes, n_small = open * open + 4 * open;
     Scratch s;
     float *small = malloc(sizeof(float) * (n_small + 2 * n_small));
@@ -748,13 +762,7 @@ int64_t linear_find(const LinearModel *m, const Sentences *lines, int64_t *memor
         free(small);
         return -1;
     }
-    const int32_t *parts[] = {m->fresh, m->inner, m->first, m->last};
-    const int64_t sizes[] = {open * open, 2 * open, open, open};
-    for (int64_t part = 0, at = 0; part < 4; part++)
-        for (int64_t k = 0; k < sizes[part]; k++)
-            small[at++] = parts[part][k] > NEVER / 2 ? (float)(parts[part][k] * m->scale) : -1e5f;
-    Moves x;
-    moves_of(m, small, small + n_small, &x);
+    Moves x = {0}; /* made when they are first needed */
     distances_from_o(m, s.behind);
     int64_t count = 0;
     for (int64_t i = 0; i < lines->n; i++) {
@@ -764,8 +772,9 @@ int64_t linear_find(const LinearModel *m, const Sentences *lines, int64_t *memor
         const int64_t n = use_all(&v, lines, i, s.ids, s.bytes, s.grams), first = count;
         score(m, &s, n, v.n_uses);
         const int64_t best = best_tags(m, &s, n);
-        count = names_of_tags(s.tags, n, lanes, i, &names, count);
+        count = names_of_tags(s.tags, n, lanes, i, found, count);
         if (count == first && !certainty) continue;
+        if (!x.fresh) moves_of_scores(m, small, &x);
         const float scale = (float)m->scale;
         for (int64_t k = 0; k < n * columns; k++) s.emissions[k] = (float)s.scores[k] * scale;
         double log_sum = exponentials(m, s.emissions, n) + forward(m, &x, &s, n);
@@ -775,8 +784,8 @@ int64_t linear_find(const LinearModel *m, const Sentences *lines, int64_t *memor
             certainty[i] = p >= 0 ? p < 1 ? p : 1 : 0;
         }
         if (count > first) backward(m, &x, &s, n);
-        for (int64_t k = first; k < count; k++)
-            names.probability[k] = entity_probability(m, &x, &s, names.start[k], names.end[k], names.label[k] + 1);
+        for (Found *one = found + first; one < found + count; one++)
+            one->probability = entity_probability(m, &x, &s, one->start, one->end, one->label + 1);
     }
     release(&s);
     free(small);

@@ -79,13 +79,14 @@ static void write_words(const Reader *r, const Matches *found, int64_t count, co
     while (text < n) first_word[++text] = kept;
 }
 
-/* Read n texts, which are given as characters_rows takes them. `memory` has the header, the rows of characters and of
+/* Read n texts, which are given as characters_rows takes them; a single text needs no `starts`. `memory` has the header, the rows of characters and of
  * bigrams, where the characters and the words of each text begin, and with space for `capacity` words their rows, starts,
  * ends and kinds. Returns how many words were found; if they are more than `capacity`, the sentences are not complete, and
  * counting stops some time after `most`. Returns -1 if memory is short. */
-int64_t reader_read(const Reader *r, const uint32_t *codes, const int64_t *starts, int64_t n, int64_t most, int64_t capacity,
-                    int64_t *memory) {
-    const int64_t length = starts[n], n_chars = length - n;
+int64_t reader_read(const Reader *r, const uint32_t *codes, int64_t length, const int64_t *starts, int64_t n, int64_t most,
+                    int64_t capacity, int64_t *memory) {
+    const int64_t n_chars = length - n, of_one[] = {0, length};
+    if (n == 1) starts = of_one;
     int64_t *chars = memory + sizeof(Header) / sizeof(int64_t), *bigrams = chars + n_chars;
     int64_t *first_char = bigrams + n_chars, *first_word = first_char + n + 1;
     int64_t *words = first_word + n + 1, *start = words + capacity, *end = start + capacity, *label = end + capacity;

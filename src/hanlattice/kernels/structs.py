@@ -87,6 +87,7 @@ TRIE = _struct(
     "Trie", cells=c_void_p, slots=c_int64, first=c_void_p, n_first=c_int64, n_words=c_int64, longest=c_int64
 )
 MATCHES = _struct("Matches", **_all(c_void_p, "start", "end", "word"))
+FOUND = _struct("Found", **_all(c_int64, "sentence", "start", "end", "label"), probability=c_double)
 
 # reader.c
 READER = _struct(
@@ -109,6 +110,7 @@ STRUCTS = (
     CHAIN,
     TRIE,
     MATCHES,
+    FOUND,
     LINEAR_MODEL,
     LEARNER,
     CHARACTERS,

@@ -37,15 +37,10 @@ typedef struct {
     int32_t *start, *end, *word;
 } Matches;
 
-typedef struct { /* the entities that a tagger finds, with room for one for every character */
-    int64_t *sentence, *start, *end, *label;
-    double *probability;
+typedef struct { /* an entity that a tagger finds; engines/found.py reads it */
+    int64_t sentence, start, end, label;
+    double probability;
 } Found;
-
-/* Their columns one after the other in memory for `most` of them. */
-static inline Found found_in(int64_t *memory, int64_t most) {
-    return (Found){memory, memory + most, memory + 2 * most, memory + 3 * most, (double *)(memory + 4 * most)};
-}
 
 void characters_rows(const Characters *table, const uint32_t *codes, const int64_t *starts, int64_t n, int64_t *chars,
                      int64_t *bigrams);

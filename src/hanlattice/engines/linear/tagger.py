@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hanlattice.config.linear import linear_settings
+from hanlattice.engines.found import memory_for, spans_in
 from hanlattice.engines.linear.tables import Native, Tables, restored, types_of
-from hanlattice.engines.native.found import memory_for, spans_in
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.vocabulary import Vocabulary
@@ -102,7 +101,7 @@ class LinearTagger:
         Raises:
             MemoryError: there is too little memory.
         """
-        n, memory = len(sentences), memory_for(len(sentences.chars))
+        n, memory = len(sentences), memory_for(sentences.n_chars)
         certain = np.empty(n if certainty else 0)
         lines, kept = sentences.for_kernels()
         found = pointer(memory), pointer(certain) if certainty else None

@@ -122,7 +122,7 @@ class BodyKernel:
             outer=linear(_affine(weights, f"{prefix}outer")),
         )
 
-    def _norm(self, weights: Weights, name: str) -> ctypes.c_void_p:
+    def _norm(self, weights: Weights, name: str) -> int:
         return self._layers.keep(np.concatenate(_affine(weights, name)))
 
 

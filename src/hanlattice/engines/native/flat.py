@@ -11,6 +11,7 @@ import ctypes
 from collections.abc import Sequence
 from ctypes import CDLL, c_void_p
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -95,10 +96,10 @@ class FlatKernel:
         the vectors of the characters, if the model needs them.
         """
         flat, width = self._flats[convention]
-        n, scratch = len(sentences.chars), self._scratch
+        n, scratch = sentences.n_chars, self._scratch
         emissions = np.empty((n + ROWS, width), np.float32)
         batch, kept = sentences.for_kernels()
-        inputs, out = (ctypes.byref(flat), batch, pointer(given)), pointer(emissions)
+        inputs, out = (flat, batch, None if given is None else pointer(given)), pointer(emissions)
         while missing := self._library.flat_emissions(*inputs, scratch.address, scratch.size, out):
             if missing > 0:
                 scratch.reserve(missing)
@@ -143,8 +144,8 @@ class FlatKernel:
         flat.attention_norm = self._norm(folded.attention_norm)
         flat.feed_forward_norm = self._norm(folded.feed_forward_norm)
 
-    def _of_convention(self, convention: str) -> tuple[ctypes.Structure, int]:
-        """The model with the emission layer of a convention, and the width of its emissions.
+    def _of_convention(self, convention: str) -> tuple[Any, int]:
+        """What a call needs of a convention: the model with its emission layer, and the width of the emissions.
 
         The biases include the shift of the embedding of the convention.
         """
@@ -156,9 +157,9 @@ class FlatKernel:
             biases[: len(bias)] = bias + weight @ head.shift
             refuse_infinite(biases)
             flat.of_chars.bias = self._layers.keep(biases)
-        return flat, flat.emission.n_out
+        return ctypes.byref(flat), flat.emission.n_out
 
-    def _norm(self, norm: Affine) -> c_void_p:
+    def _norm(self, norm: Affine) -> int:
         return self._layers.keep(np.concatenate([norm.weight[self._order], norm.bias[self._order]]))
 
     def _add_encodings(self, lengths: Sequence[int] | range) -> None:

@@ -70,9 +70,7 @@ class NativeTagger:
     def eval(self) -> None:
         """Does nothing: there is no training mode."""
 
-    def find(
-        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
-    ) -> FoundSpans:
+    def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence by an annotation convention; an empty name is the default one.
 
         Nothing is padded, so ``batch_size`` has no effect. Consecutive sentences with about `NODES_AT_ONCE`
@@ -82,14 +80,14 @@ class NativeTagger:
 
     def in_shares(self, sentences: Sentences, find: Callable[[Sentences], FoundSpans]) -> FoundSpans:
         """The results of a function for groups of consecutive sentences, by several threads if there are many."""
+        if 0 < sentences.n_chars + sentences.n_words <= NODES_OF_A_THREAD:
+            return find(sentences)  # such as one text per call
         shares = self._shares(sentences)
-        if len(shares) == 1:
-            return find(shares[0])
         run = map if self._pool is None else self._pool.map
         return FoundSpans.joined(list(run(find, shares)))
 
     def _found(self, sentences: Sentences, convention: str) -> FoundSpans:
-        return self.chains[convention].read(self.emissions(sentences, convention), sentences.first_char)
+        return self.chains[convention].read(self.emissions(sentences, convention), sentences)
 
     def emissions(self, sentences: Sentences, convention: str = "") -> Float[np.ndarray, "N W"]:
         """The emissions of consecutive sentences; see :meth:`FlatKernel.read`."""
@@ -98,10 +96,10 @@ class NativeTagger:
 
     def _shares(self, sentences: Sentences) -> list[Sentences]:
         """Groups of consecutive sentences with about equal numbers of nodes; each group is read in one call."""
-        nodes = len(sentences.chars) + len(sentences.words)
+        nodes = sentences.n_chars + sentences.n_words
         n = max(min(self.threads, nodes // NODES_OF_A_THREAD), -(-nodes // NODES_AT_ONCE))
         if n <= 1 and len(sentences):
-            return [sentences]  # such as one text per call
+            return [sentences]
         ends = np.cumsum(sentences.n_nodes)
         cuts = [0, *np.searchsorted(ends, nodes * np.arange(1, n) / n).tolist(), len(sentences)]
         return [sentences[a:b] for a, b in pairwise(cuts) if a < b]
