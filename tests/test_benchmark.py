@@ -227,7 +227,7 @@ def test_time_of_each_stage() -> None:
     script = Path(__file__).parents[1] / "benchmarks" / "stages.py"
     command = [sys.executable, str(script), "--sentences=3", "--rounds=1"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    stages = ("normalise", "cut into windows", "match the lexicon", "ids", "encoder", "tags", "documents", "all")
+    stages = ("normalise", "cut into windows", "read", "encoder", "tags", "documents", "all")
     assert [line[:18].strip() for line in shown.splitlines()[3:]] == list(stages)
     times = [float(line[18:].split()[0]) for line in shown.splitlines()[3:]]
     assert min(times[2:]) > 0

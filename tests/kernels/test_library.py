@@ -58,7 +58,22 @@ def test_without_a_library_the_error_says_how_to_compile(monkeypatch: pytest.Mon
 
 def test_addresses_of_rows() -> None:
     rows = np.arange(12, dtype=np.int32).reshape(3, 4)
-    assert list(library.pointers(rows)) == [library.pointer(row).value for row in rows]
+    assert list(library.pointers(rows)) == [library.pointer(row) for row in rows]
     for refused in (rows.T, rows[:0]):
         with pytest.raises(AssertionError):
             library.pointers(refused)
+
+
+def test_addresses_of_memory() -> None:
+    rows = np.arange(12, dtype=np.int32).reshape(3, 4)
+    read_only = rows.copy()
+    read_only.flags.writeable = False
+    for array in (rows, rows[1:], read_only, rows[:0]):
+        assert library.pointer(array) == array.ctypes.data
+    assert library.pointer(None) is None
+    memory = bytearray(b"abc")
+    address = library.pointer(memory)
+    assert address is not None
+    assert ctypes.string_at(address, 3) == b"abc"
+    with pytest.raises(AssertionError):
+        library.pointer(rows.T)
