@@ -21,7 +21,7 @@ from annotation_checks import switched_off
 from hanlattice.cli import main
 from hanlattice.encoders.flat import Flat
 from hanlattice.engines import export as export_module
-from hanlattice.engines.export import TOLERANCE, _refuse_difference, _refuse_loss, export
+from hanlattice.engines.export import TOLERANCE, _difference, _refuse_difference, _refuse_loss, export
 from hanlattice.engines.graph import FlatGraph
 from hanlattice.engines.onnx import feeds
 from hanlattice.errors import HanlatticeError, ModelError
@@ -225,6 +225,14 @@ def test_nothing_is_written_if_emissions_differ(
     with switched_off(), pytest.raises(ModelError, match=message):
         export(trained, tmp_path / "exported")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_difference_of_emissions_is_measured(trained: Path, exported: Path) -> None:
+    ner = hanlattice.load(trained, engine="torch")
+    assert 0 < _difference(ner, exported) < TOLERANCE
+    with torch.no_grad():
+        ner.tagger.get_parameter("decoder.emission.bias")[1] += 0.5
+    assert _difference(ner, exported) == pytest.approx(0.5, abs=TOLERANCE)
 
 
 def test_what_exists_is_left_alone(trained: Path, tmp_path: Path) -> None:

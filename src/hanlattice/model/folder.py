@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from hanlattice.config.files import load_config
+from hanlattice.config.files import load_resolved
 from hanlattice.config.parts import Kinds, Part, settings_of
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, EngineError, ModelError
@@ -118,6 +118,21 @@ def located_model(name: str | Path) -> Path:
     return folder or Path(name)
 
 
+def copy_files(folder: Path, target: Path, *without: str) -> None:
+    """Copy the files of a model folder and of its subfolders, except those with the names ``without``.
+
+    Links to files are followed. Devices, pipes and links to folders are left out, as copying them might never end.
+    """
+    import shutil  # takes longer to import than this module
+
+    def left_out(place: str, names: list[str]) -> set[str]:
+        paths = {name: Path(place) / name for name in names}
+        kept = {name for name, path in paths.items() if path.is_file() or (path.is_dir() and not path.is_symlink())}
+        return (paths.keys() - kept) | {*without}
+
+    shutil.copytree(folder, target, dirs_exist_ok=True, ignore=left_out)
+
+
 def save_lexicon(lexicon: Lexicon, path: Path) -> None:
     """Write a word list: one word on each line, with its label and weight if it has them."""
     with atomic_write(path) as stream:
@@ -181,7 +196,7 @@ class ModelFolder:
             raise ModelError(f"{path}: holds no {CONFIG}, so it is not the folder of a hanlattice model")
         vocabulary = Vocabulary.load(path / VOCABULARY)
         try:
-            config = load_config(path / CONFIG)
+            config = load_resolved(path / CONFIG)
         except ConfigError as error:
             raise ModelError(f"{path}: {error}") from error
         for name in sorted(vocabulary.conventions.keys() - config.conventions.keys()):
@@ -235,13 +250,23 @@ class ModelFolder:
         """
         return stored_weights(self.path / WEIGHTS, _load_arrays)
 
+    def _lexicon(self) -> Lexicon:
+        """
+        Raises:
+            ModelError: the lexicon is not a file.
+        """
+        path = self.path / LEXICON
+        if path.exists() and not path.is_file():  # a device or a pipe might never end
+            raise ModelError(f"{path}: not a file; copy the model again")
+        return Lexicon.open(path)
+
     def read_by(self, engine: Engine, convention: str = "") -> NER:
         """The pipeline that runs this model with ``engine``; ``convention`` is the default if it is empty.
 
         Raises:
             ConfigError: the model does not have the convention.
         """
-        lexicon = Lexicon.open(self.path / LEXICON)
+        lexicon = self._lexicon()
         ner = NER(engine, self.vocabulary, lexicon, self.config, convention=convention)
         lexicon.known_labels, lexicon.longest = self.vocabulary.all_labels, self.config.text.window
         lexicon.reads_labels = bool(self.vocabulary.word_labels)
