@@ -85,6 +85,7 @@ def stored_weights(path: Path, load: Callable[[Path], dict[str, Stored]]) -> dic
     Raises:
         ModelError: the file is missing, truncated or not a safetensors file.
         EngineError: it has numbers of a type that ``load`` does not support.
+        MemoryError: there is too little memory.
     """
     if not path.is_file():  # a device or a pipe might never end
         raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?")
@@ -95,6 +96,10 @@ def stored_weights(path: Path, load: Callable[[Path], dict[str, Stored]]) -> dic
         raise EngineError(reason) from None
     except (OSError, SafetensorError, TypeError, ValueError) as error:
         raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of Rust: safetensors does not check whether memory ran out
+            raise
+        raise MemoryError from None
 
 
 def located_model(name: str | Path) -> Path:
