@@ -23,7 +23,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from hanlattice.cli import main as hanlattice
-from long.kills import Command, commands, content
+from long.forked import Command
+from long.kills import commands, content
 from long.progress import arguments, numbers
 
 FAILING = ("write", "fsync", "replace", "rename", "mkdir", "open")
