@@ -131,9 +131,9 @@ class Cases:
 
     def __init__(self, served: Served, clients: list[httpx2.Client]):
         schema = served.client.get("/openapi.json").json()
-        self._served, self._clients = served, clients
+        self._clients = clients
         self._session = Session(clients, schema)
-        self._known_workers = served.workers
+        self.workers = served.workers
 
     def run(self, number: int) -> str:
         """Send one request; the name of its outcome."""
@@ -145,13 +145,14 @@ class Cases:
         client = self._clients[int(draw.integers(len(self._clients)))]
         return refused_or_answered(client, self._session.answers, number)
 
-    def faults(self) -> list[str]:
-        """What is wrong with the service itself."""
-        found = [] if self._served.workers == self._known_workers else ["a worker died"]
-        log = self._served.log.read_text(encoding="utf-8")
-        if at := log.find("Traceback") + 1:
-            found.append(f"a traceback in the log: {log[max(0, at - 300) : at + 1500]}")
-        return found
+
+def faults(served: Served, workers: list[int]) -> list[str]:
+    """What is wrong with a service that had these workers at first, whatever its answers."""
+    found = [] if served.workers == workers else ["a worker died"]
+    log = served.log.read_text(encoding="utf-8")
+    if at := log.find("Traceback") + 1:
+        found.append(f"a traceback in the log: {log[max(0, at - 300) : at + 1500]}")
+    return found
 
 
 def memory(served: Served) -> int:
@@ -188,7 +189,7 @@ def _run(options: argparse.Namespace, served: Served, cases: Cases) -> Progress:
             except Exception as error:
                 progress.failures.append((number, f"{type(error).__name__}: {error}"[:1000]))
         first = first or memory(served)
-    progress.failures += [(progress.done, fault) for fault in cases.faults()]
+    progress.failures += [(progress.done, fault) for fault in faults(served, cases.workers)]
     progress.measured = f"memory {first} MB after {GROUP} requests, {memory(served)} MB at the end"
     print(progress.measured)
     return progress
