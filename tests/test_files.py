@@ -1,6 +1,9 @@
 """Reading lines in blocks of any size, and writing files completely or not at all."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from unittest import mock
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hanlattice.errors import DataError
-from hanlattice.files import atomic_write, read_blocks, read_lines
+from hanlattice.files import atomic_folder, atomic_write, read_blocks, read_lines
 
 lines_of_text = st.lists(st.text("一A\r\t\u2028\x85😀", max_size=6), max_size=10)
 
@@ -96,3 +99,91 @@ class TestAtomicWrite:
         with atomic_write(tmp_path / ("长" * 80)) as stream:
             stream.write("text")
         assert [path.name for path in tmp_path.iterdir()] == ["长" * 80]
+
+
+def killed_inside(what: str, path: Path, then: str) -> None:
+    """Run ``with WHAT(path) as it: THEN`` in a process that is killed at the end of it."""
+    program = f"""
+import os, signal
+from pathlib import Path
+from hanlattice.files import {what}
+with {what}(Path({str(path)!r})) as it:
+    {then}
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment)
+    assert ended.returncode == -signal.SIGKILL
+    assert len(list(path.parent.iterdir())) == 1  # the draft
+
+
+class TestDraftsOfKilledProcesses:
+    """They are removed by the next process that writes the same file or folder."""
+
+    def test_of_a_file(self, tmp_path: Path) -> None:
+        killed_inside("atomic_write", tmp_path / "a", "it.write('half'); it.flush()")
+        with atomic_write(tmp_path / "a") as stream:
+            stream.write("whole")
+        assert [path.name for path in tmp_path.iterdir()] == ["a"]
+        assert (tmp_path / "a").read_text() == "whole"
+
+    def test_of_a_file_that_is_not_written_after_all(self, tmp_path: Path) -> None:
+        killed_inside("atomic_write", tmp_path / "a", "it.write('half'); it.flush()")
+        with pytest.raises(KeyError), atomic_write(tmp_path / "a"):
+            raise KeyError
+        assert list(tmp_path.iterdir()) == []
+
+    def test_of_a_folder(self, tmp_path: Path) -> None:
+        killed_inside("atomic_folder", tmp_path / "a", "(it / 'file').write_text('half')")
+        with atomic_folder(tmp_path / "a") as draft:
+            (draft / "other").write_text("whole")
+        assert [path.name for path in tmp_path.iterdir()] == ["a"]
+        assert [path.name for path in (tmp_path / "a").iterdir()] == ["other"]
+
+
+class TestWritersOfOneName:
+    """A draft that is still written belongs to its writer."""
+
+    def test_of_a_file(self, tmp_path: Path) -> None:
+        with atomic_write(tmp_path / "a") as first:
+            first.write("first")
+            with atomic_write(tmp_path / "a") as second:
+                second.write("second")
+            assert (tmp_path / "a").read_text() == "second"
+        assert (tmp_path / "a").read_text() == "first"
+        assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+    def test_of_a_folder(self, tmp_path: Path) -> None:
+        def write_twice() -> None:
+            with atomic_folder(tmp_path / "a") as first:
+                (first / "first").touch()
+                with atomic_folder(tmp_path / "a") as second:
+                    (second / "second").touch()
+                assert (first / "first").exists()
+
+        with pytest.raises(OSError, match="not empty"):
+            write_twice()
+        assert [path.name for path in tmp_path.iterdir()] == ["a"]
+        assert [path.name for path in (tmp_path / "a").iterdir()] == ["second"]
+
+    @pytest.mark.parametrize("how", [("LOCKS", False), ("fcntl.flock", mock.Mock(side_effect=OSError("no locks")))])
+    def test_without_locks(self, tmp_path: Path, how: tuple[str, object]) -> None:
+        with mock.patch(f"hanlattice.files.{how[0]}", how[1]):
+            self.test_of_a_file(tmp_path)
+            (tmp_path / "a").unlink()
+            self.test_of_a_folder(tmp_path)
+
+    def test_by_many_threads(self, tmp_path: Path) -> None:
+        def write(text: str) -> None:
+            for _ in range(50):
+                with atomic_write(tmp_path / "a") as stream:
+                    stream.write(text * 1000)
+                assert len(set((tmp_path / "a").read_text())) == 1
+
+        threads = [threading.Thread(target=write, args=(text,)) for text in "123"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [path.name for path in tmp_path.iterdir()] == ["a"]
+        assert len((tmp_path / "a").read_text()) == 1000
