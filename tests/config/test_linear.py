@@ -22,8 +22,8 @@ def test_defaults() -> None:
 
 
 def test_each_setting_is_read_from_its_table() -> None:
-    embedding = {"window": 2, "longest": 3, "min_count": 5}
-    encoder = {"feature_dropout": 0.3, "forget": 0.4, "drop": 0.5, "rows": 6}
+    embedding: dict[str, Any] = {"window": 2, "longest": 3, "min_count": 5}
+    encoder: dict[str, Any] = {"feature_dropout": 0.3, "forget": 0.4, "drop": 0.5, "rows": 6}
     found = linear_settings(config(embedding=embedding, encoder=encoder, decoder={"temperature": 7}))
     assert found == LinearSettings(**embedding, **encoder, temperature=7.0)
 

@@ -43,7 +43,7 @@ def correct() -> tuple[Counter[str], Counter[str], list[str]]:
 
 
 def test_spans_labels_and_values_are_exact() -> None:
-    right, every, wrong = correct()
+    _, every, wrong = correct()
     assert every.keys() == {*KINDS, "none"}
     assert sum(every.values()) >= 1000
     assert wrong == WRONG
