@@ -1,5 +1,6 @@
 """The mutation tests themselves: faults that can be put in, and operators that change what they say."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from mutation.chosen import FAULTS
 from mutation.equivalent import EQUIVALENT
 from mutation.operators import mutants
-from mutation.run import PACKAGE, Outcome, State, check_sound, chosen, generated, stages_for, tried
+from mutation.run import PACKAGE, Outcome, State, check_sound, chosen, generated, stages_for, summary, tried
 
 SOURCE = '''
 def share(part: int, whole: int = 2) -> float:
@@ -23,6 +24,14 @@ def share(part: int, whole: int = 2) -> float:
 def test_a_fault_is_noticed(name: str) -> None:
     (fault,) = (fault for fault in chosen() if fault.name == name)
     assert tried(fault).noticed
+
+
+def test_a_fault_is_undecided_if_the_time_is_over() -> None:
+    (fault,) = (fault for fault in chosen() if fault.name == "a word ends one character late")
+    assert summary([tried(fault, deadline=time.monotonic())]) == "undecided: 1"
+    outcome = tried(fault, timeout=0.01)
+    assert outcome.decided
+    assert (outcome.noticed or "").endswith(": no end")
 
 
 def test_every_chosen_fault_can_be_put_in() -> None:
