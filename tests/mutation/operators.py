@@ -114,7 +114,7 @@ def arguments(node: ast.AST) -> Iterator[str]:
         and len(node.args) == 2
         and not any(isinstance(a, ast.Starred) for a in node.args)
     ):
-        if isinstance(node.func, ast.Name) and node.func.id in {"isinstance", "hasattr", "getattr"}:
+        if isinstance(node.func, ast.Name) and node.func.id in {"isinstance", "hasattr", "getattr", "max", "min"}:
             return
         yield ast.unparse(ast.Call(node.func, node.args[::-1], node.keywords))
 

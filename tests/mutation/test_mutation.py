@@ -16,7 +16,7 @@ def share(part: int, whole: int = 2) -> float:
     """Docstrings hold no mutants: 1 < 2."""
     if not part or whole <= 0:
         raise ValueError("1 + 1")
-    return part / max(whole, 1)
+    return divided(part, whole) / max(whole, 1)
 '''
 
 
@@ -51,9 +51,9 @@ def test_operators() -> None:
         ("not part", "part"),
         ("whole <= 0", "(whole < 0)"),
         ("0", "1"),
-        ("return part / max(whole, 1)", "return None"),
+        ("return divided(part, whole) / max(whole, 1)", "return None"),
         ("max(whole, 1)", "min(whole, 1)"),
-        ("max(whole, 1)", "max(1, whole)"),
+        ("divided(part, whole)", "divided(whole, part)"),
         ("1", "2"),
     }
 
