@@ -137,7 +137,7 @@ def test_empty_text() -> None:
 
 
 def test_lengths_and_places() -> None:
-    """A picture with all that can be in one, as it was looked at; a wanted change of the drawing rewrites the file."""
+    """A picture with all that can be in one is the one in the file, which somebody looked at."""
     text = "重庆人和药店在渝中区，李明 3月5日买药。" * 2
     drawn_arcs = [
         *words(text, (0, 2), (2, 6), (0, 6), (16, 26)),
