@@ -43,13 +43,27 @@ GENERATED = 190
 SEED = "hanlattice"
 TIMEOUT = 240.0  # seconds that the tests of one stage may take; a fault that makes them take longer is noticed
 
-# Tests of a package beside those that mirror it.
+# Tests of a package or module beside those that mirror it.
 FURTHER = {
     "encoders": ("oracles", "contracts", "config"),
     "layers": ("oracles",),
     "decoders": ("oracles", "contracts", "config"),
     "embeddings": ("oracles", "contracts", "config"),
     "inputs": ("oracles",),
+    "cli/annotate.py": ("annotation",),
+    "cli/benchmark.py": ("test_benchmark.py",),
+    "cli/calibrate.py": ("evaluation",),
+    "cli/compare.py": ("comparison",),
+    "cli/distill.py": ("training/test_distillation.py",),
+    "cli/evaluate.py": ("evaluation",),
+    "cli/explain.py": ("explain",),
+    "cli/export.py": ("engines/test_export.py",),
+    "cli/pretrain.py": ("training/pretrain",),
+    "cli/select.py": ("test_selection.py",),
+    "cli/serve.py": ("serving",),
+    "cli/train.py": ("training",),
+    "cli/tune.py": ("tuning",),
+    "cli/vectors.py": ("vectors",),
 }
 
 
@@ -120,8 +134,9 @@ def stages_for(file: str) -> tuple[str, ...]:
     named = sorted(folder.rglob(f"test_{own}*.py") if package else TESTS.glob(f"test_{own}*.py"))
     sub = [folder.joinpath(*path.parts[1:-1])] if len(path.parts) > 2 else []
     wider = [*sub, folder] if package else []
-    further = [TESTS / name for name in FURTHER.get(package, ())]
-    stages = [*([named] if named else []), *([p] for p in [*wider, *further] if any(p.rglob("test_*.py")))]
+    further = [TESTS / name for name in (*FURTHER.get(package, ()), *FURTHER.get(file, ()))]
+    wider = [folder for folder in wider if any(folder.rglob("test_*.py"))]
+    stages = [*([named] if named else []), *([place] for place in (*wider, *further))]
     if not package and not named:
         stages = [sorted(TESTS.glob("test_*.py"))]
     return tuple(dict.fromkeys(" ".join(str(p.relative_to(ROOT)) for p in stage) for stage in stages))

@@ -9,7 +9,19 @@ import pytest
 from mutation.chosen import FAULTS
 from mutation.equivalent import EQUIVALENT
 from mutation.operators import mutants
-from mutation.run import PACKAGE, Outcome, State, check_sound, chosen, generated, stages_for, summary, tried
+from mutation.run import (
+    FURTHER,
+    PACKAGE,
+    TESTS,
+    Outcome,
+    State,
+    check_sound,
+    chosen,
+    generated,
+    stages_for,
+    summary,
+    tried,
+)
 
 SOURCE = '''
 def share(part: int, whole: int = 2) -> float:
@@ -90,6 +102,9 @@ def test_tests_of_a_module() -> None:
     stages = stages_for("decoders/tagging.py")
     assert any("oracles" in stage for stage in stages)
     assert stages_for("spans.py") == ("tests/test_spans.py",)
+    assert "tests/evaluation" in stages_for("cli/evaluate.py")
+    assert all((TESTS / name).exists() for names in FURTHER.values() for name in names)
+    assert all((PACKAGE / name).exists() for name in FURTHER)
 
 
 def test_a_run_continues_with_what_was_not_noticed(tmp_path: Path) -> None:
