@@ -17,6 +17,7 @@ import hanlattice
 import tiny
 from hanlattice import corpus
 from hanlattice.cli import app
+from known_settings import PARTS, known_settings
 
 ROOT = Path(__file__).parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
@@ -126,7 +127,7 @@ def test_command_exists(line: str) -> None:
 
 def _setting_exists(dotted: str) -> bool:
     part, _, key = dotted.partition(".")
-    return any(dotted == name for _, name in _settings()) or (part in PARTS and key in ("name", "d_hidden"))
+    return any(dotted == name for _, name in known_settings()) or (part in PARTS and key in ("name", "d_hidden"))
 
 
 def test_programs_named_in_the_pages_exist() -> None:

@@ -1,19 +1,17 @@
 """Settings on top of others, errors that name the nearest setting, and defaults as the settings page has them."""
 
-import inspect
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hanlattice import build
 from hanlattice.config.parts import Part
-from hanlattice.config.settings import AuxiliaryConfig, Config, ConventionConfig
+from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
+from known_settings import FURTHER, PARTS, known_settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,32 +59,6 @@ def test_parts_are_changed_setting_by_setting() -> None:
     assert config.with_settings({"encoder": {"name": "cgn"}}).encoder == Part("cgn")
 
 
-FURTHER = {"auxiliary": AuxiliaryConfig(), "conventions": ConventionConfig()}
-PARTS: dict[str, Mapping[str, Callable[..., Any]]] = {
-    "embedding": build.EMBEDDINGS,
-    "encoder": build.ENCODERS,
-    "decoder": build.DECODERS,
-}
-
-
-def _settings() -> dict[tuple[str, str], Any]:
-    """Every setting there is with its default, by the part it belongs to, if any, and its dotted name."""
-    found: dict[tuple[str, str], Any] = {}
-    for section in fields(Config):
-        if section.name in PARTS:
-            for name, builder in PARTS[section.name].items():
-                parameters = inspect.signature(builder).parameters.values()
-                known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-                found |= {
-                    (f"{section.name} {name}", f"{section.name}.{key}"): value for key, value in known.items()
-                }
-        else:
-            part = FURTHER[section.name] if section.name in FURTHER else getattr(Config(), section.name)
-            found |= {("", f"{section.name}.{s.name}"): getattr(part, s.name) for s in fields(part)}
-    found.pop(("", "conventions.same_convention"))  # which is refused
-    return found
-
-
 def _as_toml(default: Any) -> Any:
     if isinstance(default, Part):
         return {"name": default.name, **default.settings}
@@ -106,4 +78,4 @@ def test_settings_page_has_every_setting_and_its_default() -> None:
         for name, default in re.findall(r"^\| `(\w+\.\w+)` \| `([^`]*)` \|", section, re.MULTILINE):
             value = tomllib.loads(f"value = {default}")["value"]
             listed |= {(part, name): value for part in parts}
-    assert listed == {setting: _as_toml(default) for setting, default in _settings().items()}
+    assert listed == {setting: _as_toml(default) for setting, default in known_settings().items()}
