@@ -1,4 +1,4 @@
-"""Every setting there is, with its default; the tests of the settings and of the documentation compare with these."""
+"""Every setting there is, with its default, which tests of the settings and of the documentation compare with."""
 
 import inspect
 from collections.abc import Callable, Mapping
