@@ -16,7 +16,7 @@ from typer.models import ParameterInfo
 from hanlattice.cli import COMMANDS
 
 FILE = Path(__file__).with_name("options.json")
-LIMITS = ("min", "max", "exists", "file_okay", "dir_okay", "hidden")
+LIMITS = ("min", "max", "exists", "hidden")
 
 
 def commands() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -26,9 +26,13 @@ def commands() -> Iterator[tuple[str, Callable[..., Any]]]:
         if not hasattr(module, "app"):
             yield name, getattr(module, name)
             continue
-        for command in module.app.registered_commands:
+        inner = module.app.registered_commands
+        for command in inner:
             assert command.callback is not None
-            yield f"{name} {command.name or command.callback.__name__}", command.callback
+            yield (
+                f"{name} {command.name or command.callback.__name__}" if len(inner) > 1 else name,
+                command.callback,
+            )
 
 
 def described(hint: Any, default: Any) -> dict[str, Any]:
@@ -43,9 +47,8 @@ def described(hint: Any, default: Any) -> dict[str, Any]:
     for one in metadata:
         if isinstance(one, ParameterInfo):
             row["names"] = [name for name in getattr(one, "param_decls", None) or () if name.startswith("-")]
-            row |= {
-                limit: getattr(one, limit) for limit in LIMITS if getattr(one, limit, None) not in (None, False)
-            }
+            limits = {limit: getattr(one, limit, None) for limit in LIMITS}
+            row |= {limit: value for limit, value in limits.items() if value is not None and value is not False}
     return {key: value for key, value in row.items() if value != []}
 
 
@@ -59,7 +62,7 @@ def options() -> dict[str, dict[str, Any]]:
 
 
 def test_options_defaults_and_ranges() -> None:
-    assert options() == json.loads(FILE.read_text("utf-8"))
+    assert json.loads(json.dumps(options())) == json.loads(FILE.read_text("utf-8"))
 
 
 if __name__ == "__main__":
