@@ -1,4 +1,4 @@
-"""Chunks of input files: each limit ends one, they are numbered without gaps, and their sizes are parts of a file."""
+"""Chunks of input files: each limit ends one; they have numbers, lines and parts of the size of the file."""
 
 import gzip
 import json
