@@ -203,9 +203,9 @@ def _is_message(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     called = ast.unparse(node.func)
-    return called in {"print", "say", "cast", "TypeVar", "Literal"} or called.startswith(
-        ("typer.", "logger.", "warnings.")
-    )
+    if called.startswith(("typer.", "logger.", "warnings.")):
+        return True
+    return called.rpartition(".")[2] in {"print", "say", "cast", "TypeVar", "Literal"}
 
 
 def _is_type(node: ast.AST) -> bool:
