@@ -187,7 +187,9 @@ def tried(fault: Fault, timeout: float = TIMEOUT, deadline: float = math.inf) ->
     with tempfile.TemporaryDirectory(prefix="hanlattice-mutant-") as place:
         faulty(fault, Path(place))
         for tests in fault.tests:
-            left = max(deadline - time.monotonic(), 0)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return Outcome(fault, None, time.monotonic() - start, decided=False)
             try:
                 done = pytest(tests, Path(place), min(timeout, left))
             except subprocess.TimeoutExpired:
@@ -250,7 +252,7 @@ def _digest(fault: Fault) -> str:
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """The outcomes as a table in Markdown."""
-    rows = [f"| `{_cell(o.fault.name)}` | {_cell(o.noticed or '**nothing**')} |" for o in outcomes]
+    rows = [f"| `{_cell(o.fault.name)}` | {_cell(o.noticed or '**nothing**')} |" for o in outcomes if o.decided]
     return "\n".join(["| fault | first test that notices it |", "|---|---|", *rows])
 
 
@@ -268,7 +270,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         if of_kind:
             lines.append(f"{name}: {noticed} of {len(of_kind)} noticed ({noticed / len(of_kind):.1%})")
     if undecided:
-        lines.append(f"undecided: {undecided}")
+        lines.append(f"not decided in time: {undecided}")
     return "; ".join(lines)
 
 
@@ -317,8 +319,9 @@ def main() -> int:
     with ThreadPoolExecutor(a.jobs) as pool:
         for outcome, is_new in pool.map(lambda f: outcome_of(f, state, a.timeout, deadline), faults):
             outcomes.append(outcome)
-            if is_new:
+            if is_new and outcome.decided:
                 state.add(outcome)
+            if is_new:
                 noticed = outcome.noticed or ("NOTHING" if outcome.decided else "undecided")
                 print(f"{outcome.seconds:6.1f} s  {noticed:60}  {outcome.fault.name}", flush=True)
     print(summary(outcomes))
