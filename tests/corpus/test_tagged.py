@@ -24,6 +24,7 @@ from hanlattice import corpus
 from hanlattice.corpus.defects import Defect
 from hanlattice.corpus.tagged import conll
 from hanlattice.corpus.tagged.conll import _columns
+from hanlattice.corpus.tagged.conllu import _is_row
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
 
@@ -275,3 +276,26 @@ def test_conllu_and_uner(tmp_path: Path) -> None:
 )
 def test_columns_of_a_line(line: str, separator: str, columns: tuple[str, list[str], str | None]) -> None:
     assert _columns(line, separator) == columns
+
+
+@pytest.mark.parametrize(
+    ("row", "is_row"),
+    [
+        (["1", "李", "B-PER"], True),
+        (["1", "李"], False),
+        (["1", "李", "NR"], False),  # no tag
+        (["1", "", "O"], False),
+        (["1", "李", "O", "", "-", "-"], True),
+        (["1", "李", "O", "", "-", "-", "-"], False),
+        (["1-2", "李明", "O"], True),
+        (["1.1", "李", "O"], True),
+        (["x", "李", "O"], False),
+        (["1", "李", *["_"] * 8], True),
+        (["1", "", *["_"] * 8], False),
+        (["1", "李", "", *["_"] * 7], True),
+        (["1", "李", *["_"] * 7], False),
+        (["1", "李", *["_"] * 9], False),
+    ],
+)
+def test_rows_of_uner_and_conllu(row: list[str], is_row: bool) -> None:
+    assert _is_row(row) == is_row
