@@ -80,6 +80,16 @@ def texts(svg: str) -> set[str | None]:
     return {element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
 
 
+def test_what_computes_the_lattice_and_the_words_is_no_part_of_a_document() -> None:
+    read = Document("重庆", read_lattice=lambda: Lattice("重庆", (), (), (), ()), read_words=tuple)
+    assert read == Document("重庆")
+    assert repr(read) == repr(Document("重庆"))
+    assert "read_" not in repr(read)
+    assert (read.lattice, read.words) == (Lattice("重庆", (), (), (), ()), ())
+    assert (Document("重庆").lattice, Document("重庆").words) == (None, None)
+    assert Document("重庆").meta == {}
+
+
 def test_a_lattice_draws_its_words_with_strengths_and_reasons() -> None:
     lattice = Lattice("重庆人", (0, 1), (2, 3), ("重庆", "庆人"), ("LOC", None))
     svg = lattice.to_svg()

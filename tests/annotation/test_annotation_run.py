@@ -57,6 +57,11 @@ class TestErrors:
         with pytest.raises(HanlatticeError, match=message):
             run(tmp_path / name, tmp_path / "out.jsonl")
 
+    def test_one_column_for_texts_and_entities(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_bytes(b"text\n")
+        with pytest.raises(ConfigError, match="--column and --into are both 'text'; choose different names"):
+            run(tmp_path / "a.csv", tmp_path / "out.jsonl", into="text")
+
     def test_a_damaged_parquet_file(self, tmp_path: Path) -> None:
         pa = pytest.importorskip("pyarrow")
         from pyarrow import parquet as pq
