@@ -26,5 +26,5 @@ def spans_in(memory: bytearray, n_sentences: int, count: int, labels: Sequence[s
     whole, last = memoryview(memory), _FIELDS * count
     numbers = whole.cast("q")
     sentence, start, end, label = [numbers[field:last:_FIELDS].tolist() for field in range(_FIELDS - 1)]
-    score = whole.cast("d")[_FIELDS - 1 : last : _FIELDS].tolist()
+    score: list[float] = whole.cast("d")[_FIELDS - 1 : last : _FIELDS].tolist()  # type: ignore[assignment]
     return FoundSpans(n_sentences, sentence, start, end, [labels[i] for i in label], score)

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 _NOT_SEEN = 0
 _HEADER = sizeof(HEADER) // 8  # numbers at the start of the memory of sentences, as in reader.c
 _N_UNKNOWN = HEADER.n_unknown.offset // 8  # the place of the number of unknown words there
-_SPARE = 8  # words for which there is memory, besides one for each character; if more are found, it is read again
+_SPARE = 8  # words for which there is memory, besides those that are expected; if more are found, it is read again
+_RATE = 0.5  # words that are expected for each character of several texts; for a single text it is 1
+_SLACK = 1.1  # by how much more are expected after more than that were found
 
 
 class _Known:
@@ -82,6 +84,7 @@ class Reader:
         self._characters = CharacterRows.of(vocabulary.chars, vocabulary.bigrams)
         self._row_of_word = {word: row for row, word in enumerate(vocabulary.words, 1)}
         self._rows_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
+        self._rate = _RATE
         self._last: _Known | None = None  # of `_known_of`, the one that was used last
         self._known_of: WeakKeyDictionary[Lexicon, dict[tuple[str, ...] | None, _Known]] = WeakKeyDictionary()
 
@@ -105,7 +108,8 @@ class Reader:
         first = None if starts is None else pointer(starts)
         codes = encoded(BOUNDARY.join([*texts, ""]))
         n_chars = len(codes) // 4 - n
-        capacity, most = n_chars + _SPARE, most_matches(n_chars + n - 1)
+        rate = 1.0 if n == 1 else self._rate
+        capacity, most = int(rate * n_chars) + _SPARE, most_matches(n_chars + n - 1)
         while True:
             memory = np.empty(_HEADER + 2 * (n_chars + n + 1) + 4 * capacity, np.int64)
             address = pointer(memory)
@@ -116,6 +120,8 @@ class Reader:
                 raise too_many(n_chars + n - 1)
             if count > capacity:
                 capacity = count
+                if n > 1:
+                    self._rate = min(_SLACK * count / max(n_chars, 1), 1.0)
                 continue
             n_words = memory.item(_HEADER + 2 * (n_chars + n) + 1)
             sentences = Sentences.filled(Filled(memory, address, n, n_chars, n_words, capacity), texts)
