@@ -267,7 +267,7 @@ def remember_memory() -> None:
     """Make the engines use :func:`remembered`."""
     for module in (flat, layers, chain, encoded, trie, linear, tables):
         module.pointer = remembered  # type: ignore[attr-defined]
-    trie.pointers = remembered_rows  # type: ignore[attr-defined]
+    trie.pointers = remembered_rows  # type: ignore[assignment, attr-defined]
 
 
 def remembered_rows(rows: np.ndarray) -> list[int]:
