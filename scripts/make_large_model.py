@@ -2,19 +2,19 @@
 
     HANLATTICE_DATA=… python scripts/make_large_model.py [--work runs/default] [--processes 2] [--body pretrained]
 
-training_data.py trains it, because it annotates raw text for the packaged model. Training starts from the teacher,
-which knows the convention ``open`` alone. The settings are papers/hanlattice/large.toml. This script calibrates it,
-writes its folder and its card. Then run::
+Training starts from the teacher of training_data.py, which knows the convention ``open`` alone. The settings are
+papers/hanlattice/large.toml. Then run::
 
     python scripts/make_ensemble.py runs/default/temperature.jsonl $HANLATTICE_DATA/labelled/wild/dev.jsonl
         --model large/src/hanlattice_large/model
 """
 
 import argparse
+import os
 from pathlib import Path
 
 from make_default_model import About, finish
-from training_data import ROOT, prepare
+from training_data import PAPERS, ROOT, prepare, settings_without, trained
 
 OUTPUT = ROOT / "large" / "src" / "hanlattice_large" / "model"
 LARGE = About(
@@ -39,7 +39,9 @@ def main() -> None:
     work = a.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     corpora = prepare(work, a.body.resolve(), a.processes)
-    finish(work, work / "large", corpora, a.output, LARGE)
+    os.environ["TEACHER"] = str(work / "teacher")
+    settings = settings_without(PAPERS / "hanlattice" / "large.toml", ())
+    finish(work, trained(settings, work / "large", a.processes), corpora, a.output, LARGE)
 
 
 if __name__ == "__main__":

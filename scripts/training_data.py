@@ -13,8 +13,8 @@ HANLATTICE_DATA is a folder with the corpora under ``labelled``, word lists unde
 5. The ensemble of both annotates more raw text, ``by_ensemble.jsonl``.
 6. ``corpora/gazetteer.txt``: the final gazetteer, from the names in these annotations.
 7. ``corpora/silver.jsonl`` and ``corpora/lite.jsonl``: parts of these annotations, for the packaged models.
-8. ``large``: the large model, which starts from the teacher and learns all conventions. It annotates raw text in
-   the other conventions too, ``corpora/silver_cluener.jsonl`` and so on.
+8. ``specialist-msra`` and so on: FLATs for some other conventions, each trained on its corpus alone. They annotate
+   raw text in these conventions, ``corpora/silver_msra.jsonl`` and so on.
 """
 
 import os
@@ -54,22 +54,29 @@ SHARE = 0.3  # of the teacher's sentences that the first linear tagger reads in 
 WEIGHT = 0.5  # of the linear tagger in the ensemble
 LEAST_SCORE = 0.5  # sentences with a less certain entity are left out
 EACH_SILVER, EACH_LITE = 10, 2  # every tenth sentence for FLAT, every second one for the linear tagger
-BY_LARGE = 1_000_000  # characters of each file of raw text that are read in each convention
+BY_SPECIALIST = 1_000_000  # characters of each file of raw text that a specialist reads
 
 
-class Silver(NamedTuple):
-    """The sentences that the large model annotates in one convention.
+class Specialist(NamedTuple):
+    """A model of one convention, and the sentences that it annotates.
 
     Attributes:
-        n_sentences: their number.
+        epochs: of its training.
+        n_sentences: number of sentences that are kept.
         n_entities: the least number of entities in each: raw text is unlike the corpus, such as curricula vitae.
     """
 
+    epochs: int
     n_sentences: int
     n_entities: int = 1
 
 
-SILVER = {"msra": Silver(20_000), "cluener": Silver(20_000), "weibo": Silver(10_000), "resume": Silver(8_000, 3)}
+SPECIALISTS = {
+    "msra": Specialist(5, 20_000),
+    "cluener": Specialist(8, 20_000),
+    "weibo": Specialist(20, 10_000),
+    "resume": Specialist(12, 8_000, 3),
+}
 
 
 def run(*command: object) -> None:
@@ -193,9 +200,9 @@ def annotated(output: Path, teacher: NER, corpora: Path, characters: int) -> Pat
     return output
 
 
-def opened(folder: Path, convention: str = "") -> NER:
+def opened(folder: Path) -> NER:
     """A FLAT by the C kernels, as fast as this machine can run it."""
-    return hanlattice.load(folder, engine="native", int8=supports_int8(), convention=convention)
+    return hanlattice.load(folder, engine="native", int8=supports_int8())
 
 
 def ensemble(flat: Path, linear: Path) -> NER:
@@ -217,27 +224,44 @@ def first_lite(output: Path, silver: Path, lexicon: Path) -> Path:
     return output
 
 
-def in_convention(output: Path, teacher: NER, corpora: Path, silver: Silver) -> Path:
-    """Let a model annotate sentences of raw text in its active convention, and return the new file.
+def of_convention(convention: str, corpora: Path, epochs: int) -> Config:
+    """The settings of a FLAT that learns one convention from its corpus alone. Dev is a twentieth of the corpus."""
+    config = replace(load_config(PAPERS / "hanlattice" / "open.toml"), conventions={}, auxiliary={})
+    data = {
+        "convention": convention,
+        "train": [str(corpora / f"{convention}.jsonl")],
+        "dev": "",
+        "dev_share": 0.05,
+        "unpunctuated": 0.0,
+        "noise": 0.0,
+        "user_words": 0.0,
+    }
+    training = {"epochs": epochs, "batch_size": 16, "evaluate_from": epochs // 2}
+    return config.with_settings({"data": data, "training": training})
+
+
+def specialised(output: Path, convention: str, corpora: Path, epochs: int) -> Path:
+    """Train a FLAT for one convention, and return its folder."""
+    if not (output / CARD).exists():
+        train(of_convention(convention, corpora, epochs), output, resume=True, watcher=TrainingLines(epochs))
+    return output
+
+
+def in_convention(output: Path, teacher: NER, corpora: Path, specialist: Specialist) -> Path:
+    """Let a model annotate sentences of raw text in its own convention, and return the new file.
 
     Args:
         output: the new file
         teacher: the model
         corpora: the folder of the corpora; texts of ``aside.jsonl`` are left out
-        silver: which sentences are kept, evenly from all
+        specialist: which sentences are kept, evenly from all
     """
-    every = annotated(output.with_suffix(".all.jsonl"), teacher, corpora, BY_LARGE)
-    kept = [document for document in corpus.read(every) if len(document.entities) >= silver.n_entities]
-    step = max(len(kept) / silver.n_sentences, 1)
+    every = annotated(output.with_suffix(".all.jsonl"), teacher, corpora, BY_SPECIALIST)
+    kept = [document for document in corpus.read(every) if len(document.entities) >= specialist.n_entities]
+    step = max(len(kept) / specialist.n_sentences, 1)
     corpus.write((kept[int(i * step)] for i in range(int(len(kept) / step))), output, "jsonl")
     every.unlink()
     return output
-
-
-def large_model(work: Path, processes: int, without: Sequence[str]) -> Path:
-    """Train the large model, which starts from the teacher, and return its folder."""
-    os.environ["TEACHER"] = str(work / "teacher")
-    return trained(settings_without(PAPERS / "hanlattice" / "large.toml", without), work / "large", processes)
 
 
 def prepare(work: Path, body: Path, processes: int, without: Sequence[str] = ()) -> Path:
@@ -268,9 +292,9 @@ def prepare(work: Path, body: Path, processes: int, without: Sequence[str] = ())
     for name, each in (("silver.jsonl", EACH_SILVER), ("lite.jsonl", EACH_LITE)):
         with by_ensemble.open(encoding="utf-8") as lines, atomic_write(corpora / name) as stream:
             stream.writelines(islice(lines, 0, None, each))
-    large = large_model(work, processes, without)
-    for name, silver in SILVER.items():
+    for name, specialist in SPECIALISTS.items():
         output = corpora / f"silver_{name}.jsonl"
         if name not in without and not output.exists():
-            in_convention(output, opened(large, name), corpora, silver)
+            model = specialised(work / f"specialist-{name}", name, corpora, specialist.epochs)
+            in_convention(output, opened(model), corpora, specialist)
     return corpora

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import sys
 from collections import Counter
 from itertools import pairwise
@@ -10,7 +11,9 @@ from types import ModuleType
 
 import pytest
 
+from hanlattice import corpus
 from hanlattice.config.settings import Config
+from hanlattice.document import Document, Entity
 from hanlattice.model.folder import CARD
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -58,6 +61,39 @@ def test_the_settings_of_a_model_with_one_convention(recipe: ModuleType, tmp_pat
     left = recipe.settings_without(large, ["msra", "silver"])
     assert {"msra", "silver"}.isdisjoint({**left.conventions, **left.auxiliary})
     assert {"cluener", "annotated"} <= {**left.conventions, **left.auxiliary}.keys()
+
+
+def test_the_settings_of_a_specialist(recipe: ModuleType, tmp_path: Path) -> None:
+    config = recipe.of_convention("cluener", tmp_path, 8)
+    assert (config.data.convention, config.data.train) == ("cluener", (str(tmp_path / "cluener.jsonl"),))
+    assert ([*config.conventions], [*config.auxiliary], config.data.noise) == ([], [], 0)
+    packaged = recipe.load_config(recipe.PAPERS / "hanlattice" / "open.toml")
+    assert recipe.SPECIALISTS.keys() <= packaged.conventions.keys()
+    for name in recipe.SPECIALISTS:
+        assert any(path.endswith(f"silver_{name}.jsonl") for path in packaged.conventions[name].corpus)
+
+
+def test_specialists_annotate_sentences_with_enough_entities(
+    recipe: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["李明在北京", "他在上海", "今天下雨"] * 4
+
+    def annotated(output: Path, teacher: object, corpora: Path, characters: int) -> Path:
+        rows = [(text, re.findall("李明|北京|上海", text)) for text in texts]
+        corpus.write(
+            [Document(t, tuple(Entity(n, "x", t.index(n), t.index(n) + 2) for n in names)) for t, names in rows],
+            output,
+            "jsonl",
+        )
+        return output
+
+    monkeypatch.setattr(recipe, "annotated", annotated)
+    for least, most, expected in ((1, 100, 8), (2, 100, 4), (1, 3, 3)):
+        specialist = recipe.Specialist(1, most, least)
+        found = list(corpus.read(recipe.in_convention(tmp_path / "silver.jsonl", None, tmp_path, specialist)))
+        assert len(found) == expected
+        assert all(len(document.entities) >= least for document in found)
+    assert [path.name for path in tmp_path.iterdir()] == ["silver.jsonl"]
 
 
 def test_the_gazetteer_reads_distinct_lines_spread_over_a_file(tmp_path: Path) -> None:

@@ -15,12 +15,13 @@ from hanlattice.cli import main
 from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
-from hanlattice.decoders.tagging import CRF
+from hanlattice.decoders.tagging import CRF, Softmax
 from hanlattice.document import Document, Entity
 from hanlattice.embeddings.characters import Characters
 from hanlattice.errors import ConfigError
 from hanlattice.model.folder import CONFIG, LEXICON
 from hanlattice.pipeline import NER
+from hanlattice.tagger import Head
 from hanlattice.training import Silent
 from hanlattice.training.fine_tuning import LEAST_STEPS, _copy_tags, copy_weights, settings_for_fine_tuning
 
@@ -166,3 +167,28 @@ def test_a_model_of_another_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"training.start: 'encoder\.\S+' has the shape .* use its settings"):
         api.train(config, output=tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+class TestConventions:
+    """The head of a further annotation convention is copied if both models have one of the same kind."""
+
+    def is_copied(self, labels: tuple[str, ...], head: Head | None = None) -> bool:
+        start, other = (api.load(tiny.two_conventions(), engine="torch") for _ in range(2))
+        if head is not None:
+            other.tagger.conventions["names"] = head
+        ours, given = other.tagger.conventions["names"].state_dict(), start.tagger.conventions["names"].state_dict()
+        for weight in ours.values():
+            weight.fill_(7.0)
+        copy_weights(start, other.tagger, replace(other.vocabulary, conventions={"names": labels}))
+        return all(torch.equal(weight, given[name]) for name, weight in ours.items() if name in given)
+
+    def test_with_the_same_labels(self) -> None:
+        assert self.is_copied(("name", "place"))
+
+    def test_with_other_labels(self) -> None:
+        assert not self.is_copied(("place", "name"))
+
+    def test_with_a_head_of_another_kind(self) -> None:
+        d_in = len(api.load(tiny.two_conventions(), engine="torch").tagger.conventions["names"].shift)
+        assert not self.is_copied(("name", "place"), Head(d_in, CRF(32, ("name", "place"), scheme="BIO")))
+        assert not self.is_copied(("name", "place"), Head(d_in, Softmax(32, ("name", "place"))))

@@ -1,6 +1,6 @@
 """Fine-tuning: training starts from the weights of another model, as far as the two agree."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,8 +85,8 @@ def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[st
     The row of a character, bigram or word is copied from the row of the same name. Names that ``start`` does not
     have keep their rows. If all entity labels are the same, the decoder's weights are copied too. If only some are,
     and both decoders are CRFs or both are softmax decoders with the same tag scheme, the scores of tags with the
-    same name are copied. In all other cases the decoder keeps its initial weights. So do the decoders of other
-    annotation conventions.
+    same name are copied. In all other cases the decoder keeps its initial weights. The head of another annotation
+    convention is copied if both models have the convention with the same labels and a head of the same kind.
 
     Args:
         start: the trained model.
@@ -99,12 +99,13 @@ def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[st
     Raises:
         ConfigError: the models differ in kind or size.
     """
-    same_labels = start.vocabulary.labels == vocabulary.labels
     given, untrained = start.tagger.state_dict(), further_rows(tagger).keys()
+    heads = _shared_heads(start, tagger, vocabulary)
     with with_all_rows(tagger):
         for name, weight in tagger.state_dict().items():
-            is_head = name.startswith("conventions.") or (name.startswith("decoder.") and not same_labels)
-            if is_head:
+            part, _, rest = name.partition(".")
+            is_head = part in ("decoder", "conventions")
+            if is_head and (rest.partition(".")[0] if part == "conventions" else "") not in heads:
                 continue
             if name not in given:
                 raise ConfigError(f"training.start: that model has no weight {name!r}; use its settings too")
@@ -120,9 +121,24 @@ def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[st
                     f"training.start: {name!r} has the shape {tuple(given[name].shape)} in that model and"
                     f" {tuple(weight.shape)} here; use its settings too"
                 )
-    if same_labels:
+    if "" in heads:
         return vocabulary.labels
     return _copy_tags(start.tagger.decoder, tagger.decoder)
+
+
+def _shared_heads(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> set[str]:
+    """The conventions whose heads can be copied; the default convention is the empty string."""
+    shared = {""} if start.vocabulary.labels == vocabulary.labels else set()
+    for name, head in tagger.conventions.items():
+        if start.vocabulary.conventions.get(name) == vocabulary.conventions[name]:
+            given = start.tagger.conventions[name].state_dict()
+            if _shapes(given) == _shapes(head.state_dict()):
+                shared.add(name)
+    return shared
+
+
+def _shapes(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: weight.shape for name, weight in weights.items()}
 
 
 def _copy_tags(given: Decoder, decoder: Decoder) -> tuple[str, ...]:
