@@ -19,6 +19,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -148,13 +150,22 @@ def stages_for(file: str) -> tuple[str, ...]:
 
 
 def pytest(tests: str, source: Path | None, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
-    """Run tests, on the package in the folder ``source``."""
+    """Run tests, on the package in the folder ``source``.
+
+    Raises:
+        subprocess.TimeoutExpired: they take longer; they are ended with all processes that they started.
+    """
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *tests.split()]
     path = str(source or PACKAGE.parent)
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=timeout
-    )
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **pipes) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def faulty(fault: Fault, folder: Path) -> None:
