@@ -14,4 +14,10 @@ EQUIVALENT: dict[str, str] = {
     "engines/cascade.py:CascadeSentences: True -> False #0": (
         "a field that is given by name may also be given by position; every call gives it by name"
     ),
+    "corpus/tagged/conllu.py:_tag: len(row) <= _MISC -> (len(row) < _MISC) #0": (
+        "a row has at most six columns or ten, and the tenth has the index 9"
+    ),
+    "corpus/tagged/conllu.py:_sentence: 2 -> 3 #0": (
+        "the pattern of an id has its second and its third group together or neither"
+    ),
 }
