@@ -29,4 +29,5 @@ EQUIVALENT: dict[str, str] = {
     "patterns/kinds/quantity.py:_is_unit: text not in (\"十\", \"百\") -> (text in ('十', '百')) #0": (
         "a single character was decided before"
     ),
+    "spans.py:Span.fragments: True -> False #0": "an even number of edges has as many starts as ends",
 }
