@@ -10,8 +10,10 @@ from hanlattice import corpus
 from hanlattice.corpus.defects import Defect
 from hanlattice.corpus.json_rows import prodigy
 from hanlattice.corpus.offsets import _nearest
+from hanlattice.corpus.source import Source
 from hanlattice.corpus.standoff.brat import _values
 from hanlattice.corpus.tables.csv_table import _unquoted
+from hanlattice.corpus.tagged.decoding import Sentence, _split_positions
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
 
@@ -163,3 +165,10 @@ def test_a_sentence_that_ends_inside_an_entity_is_reported_with_its_last_line(tm
         (3, "the sentence ends after M-LOC, which leaves the entity open"),
         (5, "the sentence starts with M-PER"),
     ]
+
+
+def test_a_token_without_its_position_has_the_position_0() -> None:
+    defects: list[Defect] = []
+    sentence = Sentence(5, ["科0", "技1", "有"], ["O", "O", "O"])
+    assert _split_positions(sentence, Source("-", None, defects.append)) == (["科", "技", "有"], [0, 1, 0])
+    assert [(d.kind, d.line) for d in defects] == [("missing position", 7)]

@@ -14,4 +14,20 @@ EQUIVALENT: dict[str, str] = {
     "engines/cascade.py:CascadeSentences: True -> False #0": (
         "a field that is given by name may also be given by position; every call gives it by name"
     ),
+    "corpus/tagged/conllu.py:_tag: len(row) <= _MISC -> (len(row) < _MISC) #0": (
+        "a row has at most six columns or ten, and the tenth has the index 9"
+    ),
+    "corpus/tagged/conllu.py:_sentence: 2 -> 3 #0": (
+        "the pattern of an id has its second and its third group together or neither"
+    ),
+    "patterns/kinds/money.py:parse: 0 -> 1 #1": "a joint ends at 2 or later, since a number stands before it",
+    "patterns/kinds/date.py:_from_year: 0 -> 1 #0": "公元前 ends at 3 or later",
+    "patterns/language.py:Row.first: not element.optional -> False #0": (
+        "the first characters are then not known, which makes a search slower and nothing else"
+    ),
+    "patterns/language.py:Characters.end: 1 -> 2 #1": "any number below 0 says that there is no match",
+    "patterns/kinds/quantity.py:_is_unit: text not in (\"十\", \"百\") -> (text in ('十', '百')) #0": (
+        "a single character was decided before"
+    ),
+    "spans.py:Span.fragments: True -> False #0": "an even number of edges has as many starts as ends",
 }

@@ -1,5 +1,6 @@
 """The mutation tests themselves: faults that can be put in, and operators that change what they say."""
 
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from mutation.run import (
     table,
     tried,
 )
+from mutation.run import pytest as run_pytest
 
 SOURCE = '''
 def share(part: int, whole: int = 2) -> float:
@@ -47,6 +49,20 @@ def test_a_fault_is_undecided_if_the_time_is_over() -> None:
     outcome = tried(fault, timeout=0.01)
     assert outcome.decided
     assert (outcome.noticed or "").endswith(": no end")
+
+
+def test_what_tests_started_ends_with_them(tmp_path: Path) -> None:
+    """A process that a test leaves behind holds the pipes of the tests open."""
+    (tmp_path / "test_slow.py").write_text(
+        "import subprocess, sys, time\n"
+        "def test_slow():\n"
+        "    subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "    time.sleep(600)\n"
+    )
+    began = time.monotonic()
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_pytest(f"-s {tmp_path / 'test_slow.py'}", None, 5)
+    assert time.monotonic() - began < 300
 
 
 def test_every_chosen_fault_can_be_put_in() -> None:
