@@ -102,6 +102,9 @@ def test_training_uses_the_rows_of_names_in_the_corpora() -> None:
     assert trained == [3, 4, 2, 2]
     for rows in (tables.chars, tables.words):
         assert torch.equal(torch.cat([rows.trained, rows.further]), rows.values)
+    assert tables.word_counts.trained.tolist() == [1, 1]
+    whole = Rows.of(torch.ones(3, 2))
+    assert whole.trained is whole.values, "it is not copied"
     copy = tables.chars.clone()
     copy.values.zero_()
     assert tables.chars.values.any()
@@ -213,6 +216,19 @@ def test_vectors_are_side_by_side() -> None:
     both = Stack({"a": Characters(chars, dropout=0.0), "b": full})
     assert both.d_out == 5
     assert both(batch).tolist() == [[[2, 2, 2, 3, 9], [3, 3, 4, 5, 9]]]
+
+
+def test_places_in_words() -> None:
+    """The words 重庆 and 和药店 of 重庆人和药店, and the word 药: begin, middle, end, single, and none of them."""
+    head, tail = torch.tensor([[0, 3, 4, 0]]), torch.tensor([[1, 5, 4, 0]])
+    real = torch.tensor([[True, True, True, False]])
+    chars, mask = torch.ones(1, 7, dtype=torch.long), torch.tensor([[True] * 6 + [False]])
+    batch = Batch(chars, chars, mask, Words(head, head, tail, head, real))
+    one, all_of_them = Softword(1), ExSoftword(1)
+    one.table.weight.data = torch.arange(4.0)[:, None]
+    all_of_them.table.weight.data = torch.tensor([[1.0, 10.0, 100.0, 1000.0, 10000.0]])
+    assert one(batch)[0, :6, 0].tolist() == [0, 2, 3, 0, 1, 2]
+    assert all_of_them(batch)[0, :6, 0].tolist() == [1, 100, 10000, 1, 1010, 100]
 
 
 @pytest.mark.parametrize(
