@@ -1,16 +1,12 @@
 """The documentation is true: examples run, commands exist, links lead somewhere, tables are complete."""
 
 import ast
-import inspect
 import json
 import os
 import re
 import subprocess
 import sys
-import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +15,9 @@ from typer.main import get_command
 
 import hanlattice
 import tiny
-from hanlattice import build, corpus
+from hanlattice import corpus
 from hanlattice.cli import app
-from hanlattice.config.parts import Part
-from hanlattice.config.settings import AuxiliaryConfig, Config, ConventionConfig
+from known_settings import PARTS, known_settings
 
 ROOT = Path(__file__).parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
@@ -132,7 +127,7 @@ def test_command_exists(line: str) -> None:
 
 def _setting_exists(dotted: str) -> bool:
     part, _, key = dotted.partition(".")
-    return any(dotted == name for _, name in _settings()) or (part in PARTS and key in ("name", "d_hidden"))
+    return any(dotted == name for _, name in known_settings()) or (part in PARTS and key in ("name", "d_hidden"))
 
 
 def test_programs_named_in_the_pages_exist() -> None:
@@ -255,54 +250,6 @@ def _targets(page: Path) -> Counter[Path | str]:
         target = _original((page.parent / link).resolve() if link else page)
         found[link if "://" in link else target] += 1
     return found
-
-
-FURTHER = {"auxiliary": AuxiliaryConfig(), "conventions": ConventionConfig()}
-PARTS: dict[str, Mapping[str, Callable[..., Any]]] = {
-    "embedding": build.EMBEDDINGS,
-    "encoder": build.ENCODERS,
-    "decoder": build.DECODERS,
-}
-
-
-def _settings() -> dict[tuple[str, str], Any]:
-    """Every setting there is with its default, by the part it belongs to, if any, and its dotted name."""
-    found: dict[tuple[str, str], Any] = {}
-    for section in fields(Config):
-        if section.name in PARTS:
-            for name, builder in PARTS[section.name].items():
-                parameters = inspect.signature(builder).parameters.values()
-                known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-                found |= {
-                    (f"{section.name} {name}", f"{section.name}.{key}"): value for key, value in known.items()
-                }
-        else:
-            part = FURTHER[section.name] if section.name in FURTHER else getattr(Config(), section.name)
-            found |= {("", f"{section.name}.{s.name}"): getattr(part, s.name) for s in fields(part)}
-    found.pop(("", "conventions.same_convention"))  # which is refused
-    return found
-
-
-def _as_toml(default: Any) -> Any:
-    if isinstance(default, Part):
-        return {"name": default.name, **default.settings}
-    if isinstance(default, Mapping):
-        return dict(default)
-    return list(default) if isinstance(default, tuple) else default
-
-
-def test_settings_page_has_every_setting_and_its_default() -> None:
-    """A heading such as ``encoder `flat`, `cgn` `` names the parts that the rows below it belong to."""
-    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    listed: dict[tuple[str, str], Any] = {}
-    for section in re.split(r"^#+ ", page, flags=re.MULTILINE):
-        heading = section.partition("\n")[0]
-        kind = heading.partition(" ")[0]
-        parts = [f"{kind} {name}" for name in re.findall(r"`(\w+)`", heading)] if kind in PARTS else [""]
-        for name, default in re.findall(r"^\| `(\w+\.\w+)` \| `([^`]*)` \|", section, re.MULTILINE):
-            value = tomllib.loads(f"value = {default}")["value"]
-            listed |= {(part, name): value for part in parts}
-    assert listed == {setting: _as_toml(default) for setting, default in _settings().items()}
 
 
 def test_formats_page_tells_what_each_format_carries() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hanlattice.errors import DataError
-from hanlattice.files import atomic_write, read_blocks, read_lines
+from hanlattice.files import atomic_write, read_blocks, read_lines, read_text
 
 lines_of_text = st.lists(st.text("一A\r\t\u2028\x85😀", max_size=6), max_size=10)
 
@@ -26,6 +26,54 @@ def test_lines_in_blocks_of_any_size(
     with mock.patch("hanlattice.files.BLOCK", block):
         assert list(read_lines(path)) == expected
         assert [line for lines in read_blocks(path) for line in lines] == expected
+
+
+@pytest.mark.parametrize("block", [1, 2, 7, 1 << 18])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_read_with_a_byte_order_mark(tmp_path: Path, encoding: str, block: int) -> None:
+    path, text = tmp_path / "text", "\ufeff重庆\r\n😀\n\nA"
+    path.write_bytes(text.encode(encoding))
+    with mock.patch("hanlattice.files.BLOCK", block):
+        assert list(read_lines(path)) == ["重庆", "😀", "", "A"]
+    assert read_text(path) == text[1:]
+
+
+def refusal(path: Path, raw: bytes) -> str:
+    path.write_bytes(raw)
+    with pytest.raises(DataError) as error:
+        list(read_lines(path))
+    return str(error.value)
+
+
+def test_incomplete_utf16_and_utf32_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    assert "is not complete UTF-16" in refusal(path, "\ufeff重庆".encode("utf-16-le") + b"x")
+    assert "is UTF-32" in refusal(path, "\ufeff重庆".encode("utf-32-le"))
+
+
+@pytest.mark.parametrize(("encoding", "name"), [("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE")])
+def test_utf16_without_a_mark_is_named(tmp_path: Path, encoding: str, name: str) -> None:
+    path = tmp_path / "text"
+    for text in ("abc\nd", "重庆 ok\n", "abc\n重"):
+        assert f"looks like {name} without a byte-order mark" in refusal(path, text.encode(encoding))
+    assert "is binary" in refusal(path, "abcd".encode(encoding)), "without the end of a line it may be anything"
+
+
+def test_a_few_zeros_are_text_and_many_are_not(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"a\0bcdefg\0\nh")
+    assert list(read_lines(path)) == ["a\0bcdefg\0", "h"]
+    path.write_bytes(b"abc\0")
+    assert list(read_lines(path)) == ["abc\0"], "a quarter"
+    assert "is binary" in refusal(path, b"ab\0"), "a third"
+    assert "is binary" in refusal(path, b"abcdef\xff\0\nabc"), "and a byte that is not UTF-8"
+    assert "byte 0xff" in refusal(path, b"abcde\0f\nabc\xff"), "in a later line"
+
+
+@pytest.mark.parametrize("mark", [b"PK\x03\x04", b"\x1f\x8b", b"PAR1"])
+def test_files_of_other_kinds_are_named(tmp_path: Path, mark: bytes) -> None:
+    assert "name a text file in UTF-8" in refusal(tmp_path / "text", mark + b"\0" * 9)
+    assert "is binary" not in refusal(tmp_path / "text", mark + b"\0" * 9)
 
 
 @pytest.mark.parametrize("block", [4, 7, 1 << 18])

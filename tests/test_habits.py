@@ -55,6 +55,9 @@ def test_ci_runs_the_checks() -> None:
     ci = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
     assert [line for line in ci if line.startswith("scripts/smoke")]
     assert [line for line in ci if line.startswith("scripts/check")]
+    (mutants,) = (line for line in ci if line.startswith("python tests/mutation/run.py"))
+    assert '--draw "$(git rev-parse HEAD)"' in mutants, "each commit tries others"
+    assert re.search(r"--budget \d+\b", mutants), "which takes a bounded time"
     check = (ROOT / "scripts" / "check").read_text("utf-8").splitlines()
     assert [line.split()[0] for line in check[-4:]] == ["ruff", "ruff", "mypy", "python"]
 

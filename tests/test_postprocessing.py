@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hanlattice.document import Entity
 from hanlattice.lexicon import Lexicon
-from hanlattice.postprocessing import apply_rules, entities_of, merge_windows, plain_entities, trim_edges
+from hanlattice.postprocessing import (
+    apply_rules,
+    entities_of,
+    merge_patterns,
+    merge_windows,
+    plain_entities,
+    trim_edges,
+)
 from hanlattice.spans import ScoredSpan
 from hanlattice.text.normalise import Normaliser
 from hanlattice.text.windows import merge, windows, windows_of_texts
@@ -157,3 +165,59 @@ def test_spans_that_overlap_or_have_gaps_are_not_plain() -> None:
     gaps = ScoredSpan(0, 5, "人", 0.5, ((2, 3),))
     plain = plain_entities([text, text, text], normalised, cut, [[one], [one, two], [gaps]])
     assert [plain[i] is None for i in range(3)] == [False, True, True]
+
+
+PLACES = st.lists(st.integers(0, 12), min_size=2, max_size=2, unique=True).map(sorted)
+
+
+def entities(places: list[list[int]], label: str) -> list[Entity]:
+    return [Entity("x" * (end - start), label, start, end, 1.0) for start, end in sorted(places)]
+
+
+def apart(places: list[list[int]]) -> list[list[int]]:
+    """Those that do not overlap an earlier one."""
+    found: list[list[int]] = []
+    for place in sorted(places):
+        if not found or found[-1][1] <= place[0]:
+            found.append(place)
+    return found
+
+
+@given(
+    st.lists(PLACES, max_size=5),
+    st.lists(PLACES, max_size=5).map(apart),
+    st.sampled_from(["longest", "patterns", "model"]),
+    st.booleans(),
+)
+def test_patterns_are_merged_as_their_definition_says(
+    places: list[list[int]], of_patterns: list[list[int]], priority: Any, nested: bool
+) -> None:
+    model, regular = entities(places if nested else apart(places), "M"), entities(of_patterns, "P")
+
+    def overlap(a: Entity, b: Entity) -> bool:
+        if a.label == b.label or a.end <= b.start or b.end <= a.start:
+            return False
+        inner, outer = sorted((a, b), key=lambda e: e.end - e.start)
+        inside = outer.start <= inner.start and inner.end <= outer.end and inner.span[:2] != outer.span[:2]
+        return not (nested and inside)
+
+    def worse(entity: Entity) -> tuple[int, bool]:
+        is_model = entity.label == "M"
+        return (
+            (entity.start - entity.end, is_model)
+            if priority == "longest"
+            else (0, is_model != (priority == "model"))
+        )
+
+    found: list[Entity] = []
+    for entity in sorted([*model, *regular], key=worse):
+        if not any(overlap(entity, other) for other in found):
+            found.append(entity)
+    merged = merge_patterns(model, regular, priority=priority, nested=nested)
+    assert sorted(e.span for e in merged) == sorted(e.span for e in found)
+    assert [(e.start, e.end) for e in merged] == sorted((e.start, e.end) for e in merged)
+
+
+def test_entities_of_a_model_stay_as_they_are_without_patterns() -> None:
+    model = entities([[0, 2], [1, 3]], "M")
+    assert merge_patterns(model, [], priority="patterns", nested=False) == tuple(model)

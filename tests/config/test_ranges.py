@@ -10,7 +10,7 @@ import hanlattice
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS, check
 from hanlattice.build.settings import setting_types
 from hanlattice.config.files import load_config
-from hanlattice.config.ranges import PART_RANGES, Range
+from hanlattice.config.ranges import PART_RANGES, Range, at_least, refuse_outside
 from hanlattice.config.settings import Config, TextConfig
 from hanlattice.errors import ConfigError
 from hanlattice.text.windows import windows
@@ -55,12 +55,14 @@ NUMBERS: list[tuple[str, list[Any], list[Any]]] = [
     ("training.curriculum", [0], [-1]),
     ("training.seed", [0, 2**32 - 1], [-1, 2**32]),
     ("training.bucket", [0], [-1]),
+    ("training.evaluate_from", [0], [-1]),
+    ("training.pretrained_from", [0], [-1]),
     ("encoder.heads", [1], [0, -8]),
     ("encoder.d_model", [1, 65_536], [0, 65_537]),
     ("encoder.layers", [1, 1000], [0, 1001]),
     ("encoder.output_dropout", [0, 0.99], [7, 1, -0.1, float("nan")]),
     ("encoder.forget", [0, 1], [-0.1, 1.1]),
-    ("encoder.origin", [-65_536, 0, 178], [65_537]),
+    ("encoder.origin", [-65_536, 0, 65_536], [-65_537, 65_537]),
     ("embedding.dropout", [0, 0.99], [7]),
     ("embedding.unknown_rate", [0, 1], [2]),
     ("decoder.missing", [0, 1], [-0.1, 1.1]),
@@ -147,6 +149,52 @@ def test_numbers_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("[training]\nlearning_rate = inf\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"mine[.]toml: 'training.learning_rate' must be a finite number"):
         load_config(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("key", "inside", "outside"),
+    [
+        ("d_model", [1, 65_536], [0, 65_537]),
+        ("graph_layers", [1, 1000], [0, 1001]),
+        ("lora_rank", [0, 65_536], [-1, 65_537]),
+        ("dropout", [0, 0.99], [-0.1, 1]),
+        ("threshold", [0, 1], [-0.1, 1.1]),
+        ("match_weight", [0, 1e9], [-0.1]),
+        ("interval", [1e-9, 1e9], [0]),
+        ("none_bias", [0, 1e9], [-0.1]),
+        ("vector_words", [0, 10**9], [-1]),
+        ("extra_tags", [0, 1000], [-1, 1001]),
+        ("origin", [-65_536, 65_536], [-65_537, 65_537]),
+        ("dilations", [(1, 65_536)], [(1, 0), (65_537, 1)]),
+    ],
+)
+def test_ranges_of_parts(key: str, inside: list[Any], outside: list[Any]) -> None:
+    for value in inside:
+        refuse_outside(value, PART_RANGES[key], key)
+    for value in outside:
+        with pytest.raises(ConfigError, match=f"{key} must be "):
+            refuse_outside(value, PART_RANGES[key], key)
+
+
+def test_what_is_no_number_has_no_range() -> None:
+    refuse_outside("x", Range(1, 2), "key")
+    refuse_outside(3, None, "key")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "said"),
+    [
+        (Range(), "finite"),
+        (Range(1), "at least 1"),
+        (Range(1, without_least=True), "above 1"),
+        (Range(most=2), "at most 2"),
+        (Range(most=2, without_most=True), "below 2"),
+        (Range(1, 2000, "characters"), "at least 1 and at most 2,000 characters"),
+        (at_least(3, "characters"), "at least 3 characters"),
+    ],
+)
+def test_ranges_in_words(allowed: Range, said: str) -> None:
+    assert str(allowed) == said
 
 
 def test_every_number_of_a_part_has_a_range() -> None:

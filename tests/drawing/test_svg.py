@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -133,3 +134,24 @@ def test_the_fragments_of_an_entity_are_joined_by_a_line() -> None:
 
 def test_empty_text() -> None:
     assert characters(drawn("")) == []
+
+
+def test_lengths_and_places() -> None:
+    """A picture with all that can be in one is the one in the file, which somebody looked at."""
+    text = "重庆人和药店在渝中区，李明 3月5日买药。" * 2
+    drawn_arcs = [
+        *words(text, (0, 2), (2, 6), (0, 6), (16, 26)),
+        Arc(7, 10, "渝中区", "渝中区 0.25", 0.25),
+        Arc(11, 13, "李明", "李明 1", 1.0),
+    ]
+    marks = [
+        Mark(0, 6, "ORG", text[0:6], 0.9876),
+        Mark(0, 2, "LOC", text[0:2], 0.5),
+        Mark(2, 4, "PER", text[2:4]),
+        Mark(7, 13, "机构", text[7:13], None, ((7, 9), (11, 13))),
+        Mark(18, 24, "DATE", text[18:24]),
+        Mark(24, 27, "ORGANISATION", text[24:27]),
+        Mark(26, 28, "LOC", text[26:28]),
+    ]
+    expected = Path(__file__).with_name("lattice.svg").read_text("utf-8")
+    assert lattice_svg(text, drawn_arcs, marks) == expected

@@ -43,6 +43,14 @@ def test_long_words_share_the_last_length(length: int) -> None:
     assert_close(composition(x, given), vector + composition.length.weight[min(length, LONGEST)])
 
 
+def test_vectors_of_lengths_and_labels_start_small() -> None:
+    torch.manual_seed(0)
+    composition = Composition(2, 200, 50)
+    for table in (composition.length.weight, composition.label.weight):
+        assert table.std().item() == pytest.approx(0.1, rel=0.05)
+        assert table.mean().item() == pytest.approx(0.0, abs=0.01)
+
+
 class TestForget:
     """A forgotten word keeps its composed vector and loses its own."""
 

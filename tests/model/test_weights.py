@@ -13,6 +13,7 @@ import tiny
 from hanlattice import api
 from hanlattice.errors import ConfigError, HanlatticeError, ModelError
 from hanlattice.inputs.batch import collate
+from hanlattice.model.digests import RECORD, faults
 from hanlattice.model.weights import load_model, load_weights, save_model, save_weights
 from hanlattice.pipeline import NER
 
@@ -38,6 +39,15 @@ def test_a_saved_model_scores_the_same(tmp_path: Path) -> None:
     assert list(again.lexicon.entries()) == list(ner.lexicon.entries())
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == "# A card\n"
     assert not [file.name for file in tmp_path.iterdir() if file.name.startswith(".")]
+
+
+def test_a_model_is_saved_into_a_folder_within_new_folders(tmp_path: Path) -> None:
+    ner = tiny.ner()
+    again = saved(ner, tmp_path / "a" / "b")
+    assert again.config == ner.config
+    assert list(faults(tmp_path / "a" / "b")) == []
+    for name in ("config.toml", RECORD):
+        assert (tmp_path / "a" / "b" / name).read_bytes().endswith(b"\n"), name
 
 
 def test_an_edited_lexicon_is_saved_with_its_labels_and_weights(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def arguments(node: ast.AST) -> Iterator[str]:
         and len(node.args) == 2
         and not any(isinstance(a, ast.Starred) for a in node.args)
     ):
-        if isinstance(node.func, ast.Name) and node.func.id in {"isinstance", "hasattr", "getattr"}:
+        if isinstance(node.func, ast.Name) and node.func.id in {"isinstance", "hasattr", "getattr", "max", "min"}:
             return
         yield ast.unparse(ast.Call(node.func, node.args[::-1], node.keywords))
 
@@ -203,9 +203,9 @@ def _is_message(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     called = ast.unparse(node.func)
-    return called in {"print", "say", "cast", "TypeVar", "Literal"} or called.startswith(
-        ("typer.", "logger.", "warnings.")
-    )
+    if called.startswith(("typer.", "logger.", "warnings.")):
+        return True
+    return called.rpartition(".")[2] in {"print", "say", "cast", "TypeVar", "Literal"}
 
 
 def _is_type(node: ast.AST) -> bool:

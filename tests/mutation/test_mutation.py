@@ -1,5 +1,6 @@
 """The mutation tests themselves: faults that can be put in, and operators that change what they say."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,14 +9,26 @@ import pytest
 from mutation.chosen import FAULTS
 from mutation.equivalent import EQUIVALENT
 from mutation.operators import mutants
-from mutation.run import PACKAGE, Outcome, State, check_sound, chosen, generated, stages_for, tried
+from mutation.run import (
+    FURTHER,
+    PACKAGE,
+    TESTS,
+    Outcome,
+    State,
+    check_sound,
+    chosen,
+    generated,
+    stages_for,
+    summary,
+    tried,
+)
 
 SOURCE = '''
 def share(part: int, whole: int = 2) -> float:
     """Docstrings hold no mutants: 1 < 2."""
     if not part or whole <= 0:
         raise ValueError("1 + 1")
-    return part / max(whole, 1)
+    return divided(part, whole) / max(whole, 1)
 '''
 
 
@@ -23,6 +36,14 @@ def share(part: int, whole: int = 2) -> float:
 def test_a_fault_is_noticed(name: str) -> None:
     (fault,) = (fault for fault in chosen() if fault.name == name)
     assert tried(fault).noticed
+
+
+def test_a_fault_is_undecided_if_the_time_is_over() -> None:
+    (fault,) = (fault for fault in chosen() if fault.name == "a word ends one character late")
+    assert summary([tried(fault, deadline=time.monotonic())]) == "undecided: 1"
+    outcome = tried(fault, timeout=0.01)
+    assert outcome.decided
+    assert (outcome.noticed or "").endswith(": no end")
 
 
 def test_every_chosen_fault_can_be_put_in() -> None:
@@ -42,9 +63,9 @@ def test_operators() -> None:
         ("not part", "part"),
         ("whole <= 0", "(whole < 0)"),
         ("0", "1"),
-        ("return part / max(whole, 1)", "return None"),
+        ("return divided(part, whole) / max(whole, 1)", "return None"),
         ("max(whole, 1)", "min(whole, 1)"),
-        ("max(whole, 1)", "max(1, whole)"),
+        ("divided(part, whole)", "divided(whole, part)"),
         ("1", "2"),
     }
 
@@ -81,6 +102,9 @@ def test_tests_of_a_module() -> None:
     stages = stages_for("decoders/tagging.py")
     assert any("oracles" in stage for stage in stages)
     assert stages_for("spans.py") == ("tests/test_spans.py",)
+    assert "tests/evaluation" in stages_for("cli/evaluate.py")
+    assert all((TESTS / name).exists() for names in FURTHER.values() for name in names)
+    assert all((PACKAGE / name).exists() for name in FURTHER)
 
 
 def test_a_run_continues_with_what_was_not_noticed(tmp_path: Path) -> None:

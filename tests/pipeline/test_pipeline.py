@@ -135,7 +135,10 @@ def test_pipe_reads_an_endless_stream_a_few_batches_ahead(ner: NER) -> None:
 
     stream = ner.pipe(endless(), batch_size=2)
     assert next(stream).text == SENTENCE
-    assert taken <= 2 * LOOK_AHEAD
+    assert taken == 2 * LOOK_AHEAD == 32
+    pairs = ner.pipe(((text, i) for i, text in enumerate(endless())), as_tuples=True, batch_size=3)
+    assert next(pairs)[1] == 0
+    assert taken == (2 + 3) * LOOK_AHEAD
 
 
 def test_to_dict(ner: NER) -> None:

@@ -123,7 +123,7 @@ class Week:
         if self.monday is None:
             return None if self.named else f"XXXX-WXX-{self.day}"
         if isinstance(self.day, int):
-            return (self.monday + timedelta(days=self.day - 1)).isoformat()
+            return days_after(self.monday, self.day - 1).value
         year, week, _ = self.monday.isocalendar()
         return f"{year:04}-W{week:02}" + (f"-{self.day}" if self.day else "")
 
@@ -136,15 +136,27 @@ class Week:
         return self if self.monday or self.named else replace(self, monday=week(today, 0).monday)
 
 
+def days_after(today: date, days: int) -> When:
+    """The day that is this number of days after the given day; unknown if it is not in the calendar."""
+    try:
+        day = today + timedelta(days=days)
+    except OverflowError:
+        return UNKNOWN
+    return Calendar(day.year, day.month, day.day)
+
+
 def week(today: date | None, steps: int, day: int | str | None = None) -> Week:
     """A part of the week that is ``steps`` weeks after the one of the given day.
 
-    Raises:
-        OverflowError: the week is not in the calendar.
+    Its value is not known if there is no given day, or if the week is not in the calendar.
     """
     if today is None:
         return Week(None, day, named=True)
-    return Week(today - timedelta(days=today.weekday()) + timedelta(weeks=steps), day, named=True)
+    try:
+        monday = today - timedelta(days=today.weekday()) + timedelta(weeks=steps)
+    except OverflowError:
+        monday = None
+    return Week(monday, day, named=True)
 
 
 def months_after(today: date, months: int) -> tuple[int, int]:

@@ -8,11 +8,10 @@ value if the day does not exist (2月30日), if it depends on a given day and th
 """
 
 import re
-from datetime import timedelta
 from typing import NamedTuple
 
 from hanlattice.patterns import numerals
-from hanlattice.patterns.calendar import UNKNOWN, Calendar, Dated, Fixed, Week, When, months_after, week
+from hanlattice.patterns.calendar import UNKNOWN, Calendar, Dated, Fixed, Week, When, days_after, months_after, week
 from hanlattice.patterns.kinds import duration
 from hanlattice.patterns.numerals import Integer, integer
 from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
@@ -77,9 +76,10 @@ _LUNAR_HOLIDAYS = Words(
 _LUNAR = re.compile(
     "(?:(?:农历|阴历)闰?[一二三四五六七八九十冬正腊]{1,2}|正|腊)月(?:初[一二三四五六七八九十]|[一二三四五六七八九十廿卅]{1,3})?"
 )
+# In normal form 乾 is 干.
 _REIGNS = Words(
     {
-        "民国": 1912, "顺治": 1644, "康熙": 1662, "雍正": 1723, "乾隆": 1736, "干隆": 1736, "嘉庆": 1796,
+        "民国": 1912, "顺治": 1644, "康熙": 1662, "雍正": 1723, "干隆": 1736, "嘉庆": 1796,
         "道光": 1821, "咸丰": 1851,
         "同治": 1862, "光绪": 1875, "宣统": 1909, "昭和": 1926, "平成": 1989, "令和": 2019,
     }
@@ -147,8 +147,7 @@ def _day_by_name(scan: Scan, i: int) -> Dated | None:
         return None
     if scan.today is None:
         return Dated(found[0], UNKNOWN)
-    day = scan.today + timedelta(days=found[1])
-    return Dated(found[0], Calendar(day.year, day.month, day.day))
+    return Dated(found[0], days_after(scan.today, found[1]))
 
 
 def _week(scan: Scan, i: int) -> Dated | None:
@@ -216,7 +215,8 @@ def _from_year(scan: Scan, i: int) -> Dated | None:
         number = integer(scan, start)
         if number is None or scan[number.end] != "年":
             return None
-        return Dated(number.end + 1, Fixed(f"-{number.value - 1:04}"))
+        before_zero = number.value - 1  # ISO 8601 counts the year 0, which is 1 BC
+        return Dated(number.end + 1, Fixed(f"{'-' if before_zero > 0 else ''}{before_zero:04}"))
     year = _named_year(scan, i)
     if year is None:
         number = integer(scan, i)
@@ -334,7 +334,7 @@ def _relative_month(scan: Scan, i: int) -> Dated | None:
     year, month = months_after(scan.today, step[1])
     found = _in_month(scan, end, month)
     assert isinstance(found.when, Calendar)
-    return Dated(found.end, found.when.in_year(year))
+    return Dated(found.end, found.when.in_year(year) if 0 < year < 10_000 else UNKNOWN)
 
 
 def _day_alone(scan: Scan, i: int) -> Dated | None:
@@ -360,14 +360,10 @@ def _offset(scan: Scan, i: int) -> Dated | None:
 def _moved(scan: Scan, unit: str, count: int) -> When:
     """The given day moved by days, weeks, months or years; unknown if it leaves the calendar."""
     assert scan.today is not None
-    try:
-        if unit == "W":
-            return week(scan.today, count)
-        if unit == "D":
-            day = scan.today + timedelta(days=count)
-            return Calendar(day.year, day.month, day.day)
-    except OverflowError:
-        return UNKNOWN
+    if unit == "W":
+        return week(scan.today, count)
+    if unit == "D":
+        return days_after(scan.today, count)
     if unit == "Y":
         year = scan.today.year + count
         return Calendar(year) if 0 < year < 10_000 else UNKNOWN
@@ -413,8 +409,16 @@ def _start_like(scan: Scan, i: int, last: Dated) -> Dated:
         elif when.month is not None:
             when = Calendar(when.year, number.value, known=when.known)
         else:
-            when = Calendar(number.value)
+            when = Calendar(_in_century_of(when.year, number))
     return Dated(number.end, when)
+
+
+def _in_century_of(last: int | None, number: Integer) -> int:
+    """The first year of a range: 98 of 98-99年 is 1998, and of 98-02年 too."""
+    if last is None or len(number.digits) != 2:
+        return number.value
+    year = last - last % 100 + number.value
+    return year if year <= last else year - 100
 
 
 _FORMS = (

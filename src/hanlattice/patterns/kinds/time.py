@@ -11,7 +11,7 @@ import re
 from datetime import timedelta
 from typing import NamedTuple
 
-from hanlattice.patterns.calendar import UNKNOWN, Calendar, When
+from hanlattice.patterns.calendar import UNKNOWN, Calendar, When, days_after
 from hanlattice.patterns.kinds import date, duration
 from hanlattice.patterns.numerals import CHINESE_DIGITS, integer
 from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
@@ -75,8 +75,7 @@ def _day_before(scan: Scan, i: int) -> tuple[When | None, int]:
     """The day before a time, and where the time starts. 今晚 is a day and a part of it."""
     named = _OF_DAYS.at(scan, i)
     if named is not None:
-        day = None if scan.today is None else scan.today + timedelta(days=named[1][0])
-        return (UNKNOWN if day is None else Calendar(day.year, day.month, day.day)), i
+        return (UNKNOWN if scan.today is None else days_after(scan.today, named[1][0])), i
     found = scan.once(date.date_at, i)
     if found is None or not _is_a_day(found.when):
         return None, i

@@ -1,0 +1,92 @@
+"""Compilation of the kernels: which compiler is taken, and which libraries are made; no compiler runs here."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hanlattice.kernels import compiling
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands that a compilation runs; those with the flag -mfails fail."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **settings: Any) -> None:
+        assert settings["check"]
+        commands.append(command)
+        if any("fails" in part for part in command):
+            raise subprocess.CalledProcessError(1, command)
+        Path(command[command.index("-o") + 1]).write_bytes(b"library")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(compiling, "HERE", tmp_path)
+    return commands
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The programs that the system has."""
+    names: set[str] = set()
+    monkeypatch.setattr("shutil.which", lambda name: name if name in names else None)
+    monkeypatch.delenv("CC", raising=False)
+    return names
+
+
+def test_the_compiler_is_that_of_the_variable_or_the_first_there_is(
+    found: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert compiling.compiler() is None
+    found |= {"clang", "gcc"}
+    assert compiling.compiler() == ["gcc"]
+    monkeypatch.setenv("CC", "clang -m64")
+    assert compiling.compiler() == ["clang", "-m64"]
+    monkeypatch.setenv("CC", "icc")
+    assert compiling.compiler() == ["gcc"]
+
+
+def test_without_a_compiler_nothing_is_made(found: set[str], calls: list[list[str]]) -> None:
+    assert compiling.compile_all() == []
+    assert calls == []
+
+
+def test_libraries_that_can_be_compiled_are_returned(
+    found: set[str], calls: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found.add("cc")
+    monkeypatch.setattr(compiling, "LEVELS", {"one": ("-ma",), "two": ("-mfails",), "three": ()})
+    made = compiling.compile_all()
+    assert made == [compiling.library("one"), compiling.library("three")]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in made)
+    assert [call[0] for call in calls] == ["cc"] * 3
+    assert "-ma" in calls[0]
+    assert [part for part in calls[0] if part.endswith(".c")] == [
+        str(tmp_path / name) for name in compiling.SOURCES
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tag", "target", "ending", "flag"),
+    [
+        ("win_amd64", "x86_64-windows-gnu", "dll", "-march=x86_64_v3"),
+        ("musllinux_1_2_aarch64", "aarch64-linux-musl", "so", "-mcpu=generic+dotprod"),
+    ],
+)
+def test_libraries_of_a_platform_are_compiled_by_zig(
+    tag: str, target: str, ending: str, flag: str, calls: list[list[str]]
+) -> None:
+    made = compiling.compile_for(tag)
+    levels = compiling.BUILDS[compiling.TARGETS[tag].machine]
+    assert [path.name for path in made] == [f"kernels_{level}.{ending}" for level in levels]
+    assert all(path.is_file() for path in made)
+    assert all(call[:6] == [sys.executable, "-m", "ziglang", "cc", "-target", target] for call in calls)
+    assert any(flag in call for call in calls)
+
+
+def test_a_failure_for_a_platform_is_an_error(calls: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "FLAGS", ("-mfails",))
+    with pytest.raises(subprocess.CalledProcessError):
+        compiling.compile_for("win_amd64")
