@@ -212,7 +212,9 @@ def test_hints_are_given_only_if_no_option_is_named_and_all_entities_would_match
 def test_utf16_is_told_only_if_it_is_a_guess(tmp_path: Path) -> None:
     """An entity with its text proves the units; a row where nothing is shifted stays as it is."""
     text = "😀在北京"
-    proved = put(tmp_path / "a", [{"text": text, "entities": [{"start": 3, "end": 5, "label": "X", "text": "北京"}]}])
+    proved = put(
+        tmp_path / "a", [{"text": text, "entities": [{"start": 3, "end": 5, "label": "X", "text": "北京"}]}]
+    )
     assert [found(d) for d in corpus.read(proved)] == [[("北京", "X")]]
     assert kinds(proved) == {}
     assert "does not lie within" in refusal(put(tmp_path / "b", [{"text": "在\uffff北京", "label": [[3, 5, "X"]]}]))
