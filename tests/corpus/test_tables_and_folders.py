@@ -1,8 +1,12 @@
 """Tables and folders: their headers, their rows, where a sentence ends, and which files belong to them."""
 
 import io
+import itertools
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +17,7 @@ from hanlattice.corpus import detection
 from hanlattice.corpus.defects import Defect
 from hanlattice.corpus.inline import angled, boson, bracketed, ontonotes, people_daily
 from hanlattice.corpus.json_rows import cluener, cmeee_json, doccano, gliner, jsonl, label_studio, w2ner
-from hanlattice.corpus.standoff import brat, cmeee
+from hanlattice.corpus.standoff import brat, cmeee, docbin
 from hanlattice.corpus.tables import arrow, csv_table
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
@@ -90,6 +94,29 @@ def test_tags_of_texts_in_tables() -> None:
         ("1", "李 明", [("李 明", "X")], "a"), (None, "李明", [("李明", "X")], None), ("4", "在", [], None),
     ]  # fmt: skip
     assert [(d.line, d.message) for d in told] == [(4, "1 tokens but 2 tags")]
+
+
+@pytest.mark.parametrize("n", [499, 500])
+def test_the_first_five_hundred_rows_show_what_the_entities_are(n: int, tmp_path: Path) -> None:
+    told: list[Defect] = []
+    read = read_table("text,tags", *["一,"] * n, "二,B-X", told=told)
+    assert (len(read), len(told)) == ((1, 499) if n == 499 else (500, 1))
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"text": [*[None] * n, "二"]}), tmp_path / "a")
+    told.clear()
+    if n == 499:
+        assert [d.text for d in corpus.read(tmp_path / "a", on_defect=told.append)] == ["二"]
+        assert len(told) == n
+    else:
+        assert "no known format has rows with the fields 'text'" in refusal(tmp_path / "a")
+
+
+def test_ill_formed_tags_of_a_text_are_told_with_its_line() -> None:
+    told: list[Defect] = []
+    read_table("text,tags", "一二三,B-X I-X O", "一二三,O O I-X", told=told)
+    assert [(d.line, d.kind) for d in told] == [(3, "ill-formed tags")]
 
 
 @pytest.mark.parametrize(
@@ -297,8 +324,10 @@ def test_tasks_and_rows_as_they_are_written() -> None:
         (cluener, {"PER": {"李明": [[0, 1]]}, "X": {"在": [[2, 2]]}}),
     ):
         stream = io.StringIO()
-        form.write(given[:1], stream)
-        assert json.loads(stream.getvalue()) == {"id": "7", "text": TEXT, "label": label, "by": "a"}
+        form.write(given, stream)
+        with_id, without = map(json.loads, stream.getvalue().splitlines())
+        assert with_id == {"id": "7", "text": TEXT, "label": label, "by": "a"}
+        assert without == {"text": "一", "label": type(label)()}
     stream = io.StringIO()
     jsonl.write(given, stream)
     assert ["tokens" in json.loads(line) for line in stream.getvalue().splitlines()] == [False, False]
@@ -365,6 +394,57 @@ def test_a_surface_of_brat_stays_on_its_line(tmp_path: Path) -> None:
     corpus.write([given], tmp_path / "out", "brat")
     assert (tmp_path / "out" / "a.ann").read_text("utf-8") == "T1\tX 0 4\t李  明\n"
     assert [plain(d).entities for d in corpus.read(tmp_path / "out")] == [given.entities]
+
+
+def spacy_doc(tokens: list[str], ents: list[Any], groups: list[Any], between: str = "") -> Any:
+    """What is read of a document of spaCy."""
+    starts = itertools.accumulate((len(token) + len(between) for token in tokens[:-1]), initial=0)
+    doc = [Token(start, token) for start, token in zip(starts, tokens, strict=True)]
+    return Doc(between.join(tokens), doc, ents, {"sc": groups})
+
+
+class Token:
+    def __init__(self, idx: int, text: str) -> None:
+        self.idx, self.text = idx, text
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+
+class Doc:
+    def __init__(self, text: str, tokens: list[Token], ents: list[Any], spans: dict[str, list[Any]]) -> None:
+        self.text, self.tokens, self.ents, self.spans = text, tokens, ents, spans
+
+    def __iter__(self) -> Iterator[Token]:
+        return iter(self.tokens)
+
+
+def test_documents_of_spacy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where spaCy is not installed: the parts of its documents that are read, and their lines."""
+    person = SimpleNamespace(text="李明", label_="PER", start_char=0, end_char=2)
+    place = SimpleNamespace(text="北京", label_="LOC", start_char=3, end_char=5)
+    words, characters = ["李明", "在", "北京"], list(TEXT)
+    docs = [
+        spacy_doc(words, [place, person], []),
+        spacy_doc(characters, [], [person]),
+        spacy_doc(characters, [person], [place, place]),
+        spacy_doc(list("李明"), [], [], " "),
+    ]
+    spacy, tokens = ModuleType("spacy"), ModuleType("spacy.tokens")
+    spacy.blank = lambda language: SimpleNamespace(vocab=language)  # type: ignore[attr-defined]
+    bin_ = SimpleNamespace(from_disk=lambda path: SimpleNamespace(get_docs=lambda vocab: iter(docs)))
+    tokens.DocBin = lambda: bin_  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "spacy", spacy)
+    monkeypatch.setitem(sys.modules, "spacy.tokens", tokens)
+    monkeypatch.setattr(docbin, "find_spec", lambda name: spacy)
+    told: list[Defect] = []
+    read = list(docbin.read(tmp_path / "a", on_defect=told.append))
+    assert [found(d) for d in read] == [NAMES, NAMES[:1], NAMES[:1], []]
+    assert [d.tokens for d in read] == [((0, 2), (2, 3), (3, 5)), None, None, ((0, 1), (2, 3))]
+    assert [d.meta["@line"] for d in read] == [1, 2, 3, 4]
+    assert [(d.line, d.message.partition(",")[0]) for d in told] == [
+        (3, "the document has entities and 2 spans in groups"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -435,8 +515,8 @@ def test_broken_marks_stay_in_the_text_or_are_left_out() -> None:
 
 def test_words_of_the_peoples_daily() -> None:
     line = (
-        "19980101-01-001-001/m 江/nr 泽民/nr 在/p 欧阳/nr 修/nr 李/nr 在/p 明/nr [江/nr 省/n]nt 王/nr [芳/nr 店/n]nt"
-        " 张/nr]x"
+        "19980101-01-001-001/m 江/nr 泽民/nr 在/p 欧阳/nr 修/nr 李/nr 在/p 明/nr [江/nr 省/n]nt"
+        " 王/nr [芳/nr 店/n]nt 张/nr]x"
     )
     told: list[Defect] = []
     [read] = people_daily.read([line], on_defect=told.append)

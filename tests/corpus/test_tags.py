@@ -242,14 +242,14 @@ def test_unknown_tags_leave_the_known_ones() -> None:
 
 
 def test_strict_reading_needs_a_scheme_that_stays() -> None:
-    later = ["一 B-X", ""] * 2001 + ["二 B-X", "三 I-X", "四 E-X"]
+    later = ["一 B-X", ""] * 2000 + ["二 B-X", "三 I-X", "四 E-X"]
     with pytest.raises(DataError, match="tags before this line are BIO, but the tags here are BIOES"):
         list(conll.read(later, strict=True))
-    assert len(list(conll.read(later, strict=True, scheme="BIOES"))) == 2002
+    assert len(list(conll.read(later, strict=True, scheme="BIOES"))) == 2001
     again = ["一 B-X", ""] * 2001 + ["二 B-Y", "三 I-Y"]
     *_, last = conll.read(again, strict=True)
     assert [e.label for e in last.entities] == ["Y"]
-    early = ["一 B-X", ""] * 5 + ["二 B-X", "三 I-X", "四 E-X"]
+    early = ["一 B-X", ""] * 1999 + ["二 B-X", "三 I-X", "四 E-X"]
     *_, last = conll.read(early, strict=True)
     assert [e.text for e in last.entities] == ["二三四"], "all tags of the head decide before any is read"
 
@@ -288,3 +288,11 @@ def test_columns_and_positions_are_written_only_if_there_is_one_for_each_token()
     for row in (["", "O"], ["a\tb", "O"], ["\t", "a\tb"], ["李\n", "O"], ["-DOCSTART-", "O"]):
         with pytest.raises(HanlatticeError, match="cannot be read back"):
             conll._line(row)
+
+
+@pytest.mark.parametrize("n", [999, 1000])
+def test_the_first_thousand_lines_show_the_separator(n: int) -> None:
+    told: list[Defect] = []
+    [read] = conll.read([*["一 二\tO"] * n, "三 O"], "f", on_defect=told.append)
+    assert (" " in read.text) == (n == 1000)
+    assert read.text.endswith("三")
