@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from hanlattice.annotation import BadRow, Chunk, Job, Part, annotate
 from hanlattice.annotation.chunk import Part as ChunkPart
-from hanlattice.annotation.input_formats import Limits
+from hanlattice.annotation.input_formats import INPUT_FORMATS, Limits
 from hanlattice.annotation.input_formats.base import TOO_LONG, decoded, has_lone_surrogates
 from hanlattice.annotation.input_formats.delimited import Delimited
 from hanlattice.annotation.input_formats.jsonl import JsonLines
@@ -253,6 +254,23 @@ def test_rows_of_csv(tmp_path: Path) -> None:
     only_bad = form.rows(Chunk(0, "a", "csv", 2, (["id", "text"], [(2, [])]), 1), "text", "entities")
     assert only_bad.table().to_pydict() == {"id": [], "text": []}
     assert form.schema(given, "text").names == ["id", "text"]
+
+
+def test_rows_as_tables() -> None:
+    chunk = Chunk(0, "a", "text", 1, [b"a\n", b"\xff\n", b"b"], 1)
+    assert INPUT_FORMATS["text"].rows(chunk, "body", "found").table().to_pydict() == {"body": ["a", "b"]}
+    rows = JsonLines().rows(replace(chunk, rows=[b'{"n": 1, "text": "a"}']), "text", "found")
+    assert rows.table().to_pydict() == {"text": ["a"], "fields": ['{"n": 1}']}
+
+
+def test_headers_that_cannot_be_read(tmp_path: Path) -> None:
+    for content, message in (
+        (b'"a', "malformed from here to line 1"),
+        (b"", "the file is empty"),
+        (b"a,a", "two columns"),
+    ):
+        with pytest.raises(DataError, match=message):
+            Delimited(",").check(source(tmp_path / "a.csv", content), "text", "entities")
 
 
 def test_values_of_parquet_in_json() -> None:
