@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -258,10 +257,9 @@ class Fatal:
         return os._exit, (3,)
 
 
-def test_the_number_of_lost_workers_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("hanlattice.annotation.local"), "MAX_TRIES", 2)
+def test_the_number_of_lost_workers_is_reported() -> None:
     chunk = Chunk(0, "a.txt", "lines", 7, Fatal(), 1)
-    with pytest.raises(HanlatticeError, match=r"^a\.txt:7: 2 workers were lost at the rows from this line"):
+    with pytest.raises(HanlatticeError, match=r"^a\.txt:7: 3 workers were lost at the rows from this line"):
         list(local(iter([chunk]), Job()))
     source = _SharedChunks(iter(()))
     source.close()  # as when another worker has failed: there is no second try

@@ -1,14 +1,21 @@
 """``hanlattice check``: statistics, and every defect with its place."""
 
 import json
+import unicodedata
 from pathlib import Path
 
+import pytest
+
 from corpus_examples import (
+    TEXT,
     columns,
+    document,
+    kinds,
     put,
     run,
 )
-from hanlattice.corpus.checking import check
+from hanlattice.corpus.checking import Statistics, check
+from hanlattice.document import Document
 
 
 def lines_by_kind(*paths: Path) -> dict[str, list[int | None]]:
@@ -102,3 +109,81 @@ def test_check_command(tmp_path: Path) -> None:
     assert not report["usable"]
     clean = run("check", columns(tmp_path / "clean", "我/B-X"))
     assert (clean.exit_code, clean.stdout.splitlines()[-1]) == (0, "no defects")
+
+
+def test_the_longest_entity_is_the_first_of_its_length_and_overlaps_follow_the_furthest_end() -> None:
+    counted = Statistics("f")
+    counted.add(document("李明在北京", (0, 5, "A"), (0, 1, "B"), (2, 3, "B"), (3, 5, "A")))
+    counted.add(document("王芳在上海", (0, 5, "A")))
+    counted.add(document("一二三", (0, 1, "A"), (1, 2, "A")))
+    assert (counted.longest_entity, counted.overlapping, counted.documents) == ("李明在北京", 3, 3)
+    assert (counted.longest_text, counted.characters) == (5, 13)
+
+
+def test_letters_and_digits_of_full_width_are_counted() -> None:
+    counted = Statistics("f")
+    counted.add(Document("aAzZ{`@[ａＡｚＺ｛｀＠［é１9²\u3000\t", ()))
+    assert (counted.latin, counted.digits, counted.spaces) == (8, 2, 2)
+
+
+def test_messages_of_warnings(tmp_path: Path) -> None:
+    path = put(
+        tmp_path / "a.jsonl", [{"text": "一\x00二\ufeff", "entities": [[0, 1, "X"], [0, 1, "Y"], [0, 1, "X"]]}]
+    )
+    told = [str(defect).removeprefix(f"{path}:1: ") for defect in check([path]).defects]
+    assert told == [
+        "control character U+0000 at offset 1 (2 in the text);"
+        " delete it, or restore the character that was lost there",
+        "X '一' [0, 1) occurs more than once; keep one",
+        "X '一' [0, 1) has a second label; keep one label, or train a nested decoder",
+    ]
+
+
+EDGES_OF_RANGES = [
+    *(0, 8, 9, 10, 11, 12, 13, 14, 31, 32, 0x7E, 0x7F, 0x9F, 0xA0, 0x200A, 0x200B, 0x200C, 0x200D, 0x200E, 0x200F),
+    *(0x2010, 0x2027, 0x2028, 0x202E, 0x202F, 0x2060, 0x2064, 0x2065, 0xFEFF, 0xFFFD, 0xFFFC),
+]
+
+
+@pytest.mark.parametrize("code", EDGES_OF_RANGES)
+def test_control_characters(tmp_path: Path, code: int) -> None:
+    """Those that are no line end, tab or joiner of emoji, and what stands for a lost character."""
+    kept = {9, 10, 13, 0x200D}
+    is_control = chr(code) == "\ufffd" or (unicodedata.category(chr(code)) in {"Cc", "Cf", "Zl", "Zp"})
+    path = put(tmp_path / "a.jsonl", [{"text": f"一{chr(code)}二"}])
+    found = {defect.kind for defect in check([path]).defects} - {"no entities"}
+    assert found == ({"control character"} if is_control and code not in kept else set())
+
+
+def test_duplicates_are_named_without_a_line_where_the_reader_gives_none(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        put(tmp_path / f"{name}.txt", TEXT)
+        put(tmp_path / f"{name}.ann", "T1\tPER 0 2\t李明\n")
+    [defect] = check([tmp_path]).defects
+    first, second = (tmp_path / f"{name}.ann" for name in ("a", "b"))
+    assert str(defect) == f"{second}: the text is already at {first}; delete one of them"
+
+
+def test_the_fix_of_what_cannot_be_read(tmp_path: Path) -> None:
+    empty = put(tmp_path / "a", "")
+    missing = tmp_path / "b"
+    told = check([empty, missing]).defects
+    assert [(defect.message, defect.fix) for defect in told] == [
+        ("the file is empty", "name a file with documents"),
+        ("cannot be read: No such file or directory", "fix the file, or leave it out"),
+    ]
+
+
+def test_known_offsets_are_not_questioned_and_tags_have_none(tmp_path: Path) -> None:
+    rows = [{"text": f"{i}，李明，在这", "label": [[2, 3, "A"]]} for i in range(6)]
+    path = put(tmp_path / "a", rows)
+    assert "ends one short" in kinds(path)
+    assert "ends one short" in kinds(path, format="jsonl")
+    for named in ({"ends": "exclusive"}, {"units": "characters"}):
+        assert "ends one short" not in kinds(path, **named)
+
+
+def test_standard_input_has_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hanlattice.corpus.detection.lines_of", lambda path: iter(["李\tB-PER", "明\tI-PER"]))
+    [counted] = check(["-"]).files
+    assert (counted.format, counted.reason, counted.entities) == ("detected", "", 1)

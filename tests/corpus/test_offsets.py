@@ -18,7 +18,11 @@ from corpus_examples import (
     run,
 )
 from hanlattice import corpus
+from hanlattice.corpus import offsets
 from hanlattice.corpus.checking import check
+from hanlattice.corpus.defects import Defect
+from hanlattice.corpus.offsets import Annotation, entities, fitting, in_order
+from hanlattice.corpus.source import Source
 from hanlattice.errors import HanlatticeError
 
 
@@ -117,3 +121,102 @@ def test_a_surface_that_does_not_match_the_text_is_a_defect(tmp_path: Path) -> N
     report = check([path])
     assert report.kinds["misaligned span"] == 1
     assert not report.usable
+
+
+TEXTS = ["", "李", "李明李", "aaa", "ab李ab李ab", "李李李李"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("surface", ["李", "aa", "ab", "ab李", "明", "李李"])
+def test_the_nearest_occurrence_by_trying_every_place(text: str, surface: str) -> None:
+    places = [i for i in range(len(text)) if text.startswith(surface, i)]
+    for start in range(-2, len(text) + 2):
+        expected = min(places, key=lambda place: (abs(place - start), place), default=-1)
+        assert offsets._nearest(text, surface, start) == expected
+
+
+@pytest.mark.parametrize(
+    ("surface", "pieces", "same"),
+    [
+        ("李 明", ((0, 3),), True),
+        ("李\n明", ((0, 3),), True),
+        ("李  明", ((0, 3),), True),
+        ("李明", ((0, 3),), False),
+        ("李 明 ", ((0, 3),), False),
+        (" 李 明", ((0, 3),), False),
+        ("李 在", ((0, 1), (3, 4)), True),
+        ("李 明在", ((0, 1), (3, 4)), True),  # brat gives the text between the ends too
+        ("李在", ((0, 1), (3, 4)), False),
+        ("李 北", ((0, 1), (3, 4)), False),
+        ("", ((0, 3),), False),
+    ],
+)
+def test_which_surfaces_are_those_of_the_text(surface: str, pieces: Any, same: bool) -> None:
+    assert offsets._same(surface, "李 明在", pieces) == same
+
+
+@pytest.mark.parametrize(
+    ("pieces", "message"),
+    [
+        (((0, 1),), None),
+        (((4, 5),), None),
+        (((0, 5),), None),
+        (((0, 1), (1, 2)), None),
+        (((0, 1), (2, 3)), None),
+        (((1, 1),), "X [1, 1) ends before it starts"),
+        (((0, 1), (3, 2)), "X [0, 1);[3, 2) ends before it starts"),
+        (((-1, 1),), "X [-1, 1) does not lie within the 5 characters of the text"),
+        (((4, 6),), "X [4, 6) does not lie within the 5 characters of the text"),
+        (((0, 2), (1, 3)), "X [0, 2);[1, 3) does not lie within the 5 characters of the text"),
+    ],
+)
+def test_which_pieces_lie_in_the_text(pieces: Any, message: str | None) -> None:
+    found: list[Defect] = []
+    kept = fitting(TEXT, [Annotation(pieces, "X")], Source(on_defect=found.append))
+    assert [annotation.pieces for annotation in kept] == ([pieces] if message is None else [])
+    assert [defect.message for defect in found] == ([] if message is None else [message])
+
+
+def test_entities_are_sorted_by_start_and_the_longer_first() -> None:
+    spans = [(2, 4), (0, 1), (2, 5), (0, 5), (2, 4)]
+    given = [Annotation((span,), str(i)) for i, span in enumerate(spans)]
+    by_start = sorted(enumerate(spans), key=lambda row: (row[1][0], -row[1][1]))
+    expected = [(str(i), *span) for i, span in by_start]
+    found = entities(TEXT, given, Source())
+    assert [(e.label, e.start, e.end) for e in found] == expected
+    again = in_order(entities(TEXT, [annotation], Source())[0] for annotation in given)
+    assert [(e.label, e.start, e.end) for e in again] == expected
+
+
+def test_offsets_of_every_character_in_other_units() -> None:
+    text = "a李😀\u00e9\uffff\U00010000"
+    for units, encoding, size in (("bytes", "utf-8", 1), ("utf16", "utf-16-le", 2)):
+        expected = {len(text[:n].encode(encoding)) // size: n for n in range(len(text) + 1)}
+        assert offsets.boundaries(text, units) == expected
+
+
+def test_hints_are_given_only_if_no_option_is_named_and_all_entities_would_match(tmp_path: Path) -> None:
+    """One wrong entity among inclusive ones, and ends or units that the user names."""
+    inclusive = [{"text": TEXT, "entities": [{"start": 0, "end": 1, "label": "PER", "text": "李明"}]}]
+    path = put(tmp_path / "a", inclusive)
+    assert "they would match" in refusal(path)
+    assert "they would match" not in refusal(path, ends="exclusive")
+    assert "they would match" not in refusal(path, units="characters")
+    wrong = {"start": 0, "end": 0, "label": "LOC", "text": "北京"}
+    mixed: list[dict[str, Any]] = [{**inclusive[0], "entities": [*inclusive[0]["entities"], wrong]}]  # type: ignore[misc]
+    assert "they would match" not in refusal(put(tmp_path / "b", mixed))
+    ascii_text = [{"text": "abcdef", "label": [[0, 9, "X"]]}]
+    assert "they would match" not in refusal(put(tmp_path / "c", ascii_text)), "bytes are characters here"
+
+
+def test_utf16_is_told_only_if_it_is_a_guess(tmp_path: Path) -> None:
+    """An entity with its text proves the units; a row where nothing is shifted stays as it is."""
+    text = "😀在北京"
+    proved = put(
+        tmp_path / "a", [{"text": text, "entities": [{"start": 3, "end": 5, "label": "X", "text": "北京"}]}]
+    )
+    assert [found(d) for d in corpus.read(proved)] == [[("北京", "X")]]
+    assert kinds(proved) == {}
+    assert "does not lie within" in refusal(put(tmp_path / "b", [{"text": "在\uffff北京", "label": [[3, 5, "X"]]}]))
+    refused = refusal(put(tmp_path / "c", [{"text": text, "label": [[3, 5, "X"]]}]), units="characters")
+    assert "X [3, 5) does not lie within the 4 characters" in refused

@@ -1,11 +1,17 @@
 """Warnings about corpora that were probably read wrongly."""
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable
+from math import log
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from corpus_examples import (
     TEXT,
+    document,
     kinds,
     put,
 )
@@ -79,3 +85,77 @@ def test_only_entities_after_an_emoji_may_have_moved() -> None:
     assert seen.known == set()
     seen.add(Document("北京在上海", (Entity("北京", "LOC", 0, 2),)))
     assert seen.known == {("LOC", "北京")}
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({}, []),
+        ({"documents": 1}, ["no entities"]),
+        ({"documents": 1, "entities": 1}, []),
+        ({"at_edge": 4, "one_short": 5}, ["ends one short"]),
+        ({"at_edge": 0, "one_short": 4}, []),
+        ({"at_edge": 5, "one_short": 6}, []),
+        ({"at_edge": 8, "one_short": 10}, ["ends one short"]),
+        ({"as_bytes": {3: 4.0, 6: 5.0}}, ["byte offsets"]),
+        ({"as_bytes": {3: 4.0, 6: 4.9}}, []),
+        ({"as_bytes": {3: 99.0}, "no_bytes": True}, []),
+        ({"known": {("A", "李")}, "shifted": [(("A", "在"), ("A", "李"))] * 3}, ["UTF-16 offsets"]),
+        ({"known": {("A", "李")}, "shifted": [(("A", "在"), ("A", "李"))] * 2}, []),
+        ({"known": {("A", "李")}, "shifted": [(("A", "在"), ("B", "李"))] * 9}, []),
+        (
+            {"known": {("A", "李")}, "shifted": [(("A", "李"), ("A", "在"))] + [(("A", "在"), ("A", "李"))] * 4},
+            [],
+        ),
+        (
+            {"known": {("A", "李")}, "shifted": [(("A", "李"), ("A", "在"))] + [(("A", "在"), ("A", "李"))] * 5},
+            ["UTF-16 offsets"],
+        ),
+        ({"labels": Counter({"A": 1, "": 2, " ": 3, "A B": 4, "A ": 5})}, ["label with blanks"] * 2),
+    ],
+)
+def test_how_much_evidence_is_enough(counts: dict[str, Any], expected: list[str]) -> None:
+    told = list(Plausibility(**counts).defects("f", offsets=True))
+    assert [defect.kind for defect in told] == expected
+    assert [(defect.file, defect.line, defect.lossy) for defect in told] == [("f", None, False)] * len(expected)
+    about_offsets = {"ends one short", "byte offsets", "UTF-16 offsets"}
+    kept = [kind for kind in expected if kind not in about_offsets]
+    assert [defect.kind for defect in Plausibility(**counts).defects("f", offsets=False)] == kept
+
+
+def test_the_evidence_of_a_document_by_its_definition() -> None:
+    texts = ["李明a在，北京。", "在北京abc 李明", "一二三", "😀李明在", "李\uffff明在", "ab，c"]
+    for text in texts:
+        bounds = list(itertools.accumulate((len(c.encode()) for c in text), initial=0))
+        for start, end in itertools.combinations(range(len(text) + 1), 2):
+            counted = Plausibility()
+            counted.add(document(text, (start, end, "A")))
+            edges = [place >= len(text) or not text[place].isalnum() for place in (end, end + 1)]
+            assert (counted.at_edge, counted.one_short) == (edges[0], not edges[0] and edges[1])
+            assert (counted.documents, counted.entities, counted.labels) == (1, 1, {"A": 1})
+            if text.isascii():
+                assert not counted.as_bytes
+                continue
+            assert counted.no_bytes == (start not in bounds or end not in bounds)
+            evidence = -log(sum(bound <= len(text) for bound in bounds) / (len(text) + 1))
+            assert counted.as_bytes == {place: pytest.approx(evidence) for place in (start, end) if place}
+            if "😀" not in text:
+                assert counted.known == {("A", text[start:end])}
+                continue
+            units = {len(text[:n].encode("utf-16-le")) // 2: n for n in range(len(text) + 1)}
+            read = [units.get(place) for place in (start, end)]
+            is_other = None not in read and read[0] != start
+            other = ("A", text[slice(*read)])
+            assert counted.shifted == ([(("A", text[start:end]), other)] if is_other else [])
+
+
+def test_the_strongest_evidence_for_an_offset_counts() -> None:
+    counted = Plausibility()
+    found = [document("一二三四五", (0, 3, "A")), document("一二三四五六七八", (0, 3, "A"))]
+    for one in [*found, found[0]]:
+        counted.add(one)
+    assert counted.as_bytes == {3: pytest.approx(-log(3 / 9))}
+    counted.add(document("一二", (0, 1, "A")))
+    assert counted.no_bytes
+    counted.add(document("一二三", (0, 3, "A")))
+    assert counted.no_bytes, "one offset that cannot count bytes is enough"

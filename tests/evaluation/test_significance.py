@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hanlattice.errors import HanlatticeError
+from hanlattice.evaluation import significance
 from hanlattice.evaluation.scores import evaluate_spans
 from hanlattice.evaluation.significance import Comparison, Counts, compare, compare_runs, counts, holm, with_holm
 from hanlattice.spans import Span
@@ -159,6 +160,56 @@ class TestHierarchicalBootstrap:
             compare_runs([run], [run[::-1]])
         with pytest.raises(HanlatticeError, match="no sentences to compare"):
             compare_runs([], [run])
+
+
+class TestSamples:
+    """How many there are, and in which pieces they are drawn."""
+
+    RUN = np.array([[2, 2, 1], [1, 0, 0], [2, 2, 1], [3, 1, 1]])
+
+    def test_defaults(self) -> None:
+        gold = [[Span(0, 2, A)] for _ in range(9)]
+        found = compare(gold, noisy(gold, 0.6, 1), noisy(gold, 0.8, 2))
+        assert (found.samples, found.adjusted_p, found.n_comparisons) == (10_000, None, 1)
+        assert found == compare(gold, noisy(gold, 0.6, 1), noisy(gold, 0.8, 2), samples=10_000, seed=0)
+        assert found.to_dict()["difference"] == found.b - found.a
+        runs = [counts(gold, noisy(gold, skill, 3)) for skill in (0.6, 0.9)]
+        assert compare_runs(runs[:1], runs[1:]) == compare_runs(runs[:1], runs[1:], samples=10_000, seed=0)
+
+    @pytest.mark.parametrize(("cells", "expected"), [(43, [10, 10, 5]), (4, [1] * 25), (1, [1] * 25), (100, [25])])
+    def test_pieces(self, cells: int, expected: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+        """As many samples at once as fit the memory for the four kinds of sentences; the result is the same."""
+        monkeypatch.setattr(significance, "CELLS", cells)
+        drawn = list(significance._sampled_differences([self.RUN], [self.RUN[::-1]], 25, np.random.default_rng(0)))
+        assert [len(piece) for piece in drawn] == expected
+        monkeypatch.undo()
+        whole = significance._sampled_differences([self.RUN], [self.RUN[::-1]], 25, np.random.default_rng(0))
+        np.testing.assert_array_equal(np.concatenate(drawn), np.concatenate(list(whole)))
+
+    @pytest.mark.parametrize(("a", "b"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+    def test_the_name_of_the_test(self, a: int, b: int) -> None:
+        found = compare_runs([self.RUN] * a, [self.RUN] * b, samples=9)
+        expected = "paired bootstrap over sentences"
+        if a + b > 2:
+            expected = f"hierarchical bootstrap over runs ({a} and {b}) and sentences"
+        assert found.test == expected
+
+    def test_nothing_to_compare(self) -> None:
+        for a, b in (([], []), ([self.RUN], []), ([], [self.RUN]), ([self.RUN[:0]], [self.RUN[:0]])):
+            with pytest.raises(HanlatticeError, match="no sentences to compare"):
+                compare_runs(a, b)
+        none = np.zeros((3, 3), int)
+        assert compare_runs([none], [none], samples=9).p == 1
+
+    def test_the_interval_holds_95_of_100_samples(self) -> None:
+        gold = np.ones(400, int)
+        rng = np.random.default_rng(3)
+        a, b = (run_of(gold, skill, rng) for skill in (0.5, 0.6))
+        found = compare_runs([a], [b])
+        difference = b[:, 2] - a[:, 2]
+        deviation = difference.std() / 20
+        assert found.low == pytest.approx(difference.mean() - 1.96 * deviation, abs=0.1 * deviation)
+        assert found.high == pytest.approx(difference.mean() + 1.96 * deviation, abs=0.1 * deviation)
 
 
 class TestHolm:

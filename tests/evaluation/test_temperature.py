@@ -17,8 +17,8 @@ from hanlattice.decoders.tagging import Softmax
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation.calibration import Confidences
-from hanlattice.evaluation.temperature import _fitted, calibrate, confidences, minimum
-from hanlattice.model.digests import CHECKPOINT
+from hanlattice.evaluation.temperature import HIGHEST, LOWEST, PRECISION, _fitted, calibrate, confidences, minimum
+from hanlattice.model.digests import CHECKPOINT, faults
 from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS
 from hanlattice.model.weights import load_weights, save_weights, stored_precision
 
@@ -102,6 +102,7 @@ def test_copy_keeps_precision_and_files(dev: Path, tmp_path: Path) -> None:
     assert card.startswith((model / CARD).read_text(encoding="utf-8").rstrip())
     assert f"scores are divided by {done.temperature:.3f}" in card
     assert "on dev.jsonl" in card
+    assert list(faults(done.folder)) == [], "its digests are those of its own files"
     again = calibrate(done.folder, dev, tmp_path / "again")
     assert again.temperature == pytest.approx(1.0, abs=0.05)
     assert not again.exported
@@ -164,6 +165,29 @@ class Hard(Softmax):
 
     def soften(self, temperature: float) -> dict[str, Any]:
         return super(Softmax, self).soften(temperature)
+
+
+def test_the_search_covers_temperatures_up_to_16_and_ends_within_a_hundredth() -> None:
+    assert (2**LOWEST, 2**HIGHEST) == (1 / 16, 16)
+    for best in (-3.9, -0.3, 0.0, 2.2, 3.9):
+        found = minimum(lambda x, best=best: (x - best) ** 2, LOWEST, HIGHEST, PRECISION)  # type: ignore[misc]
+        assert found == pytest.approx(best, abs=0.0151)
+
+
+@pytest.mark.parametrize("low", [-4.0, -3.99, -3.9, -3.7])
+def test_a_minimum_in_many_places(low: float) -> None:
+    """Wherever it is, the interval that is left holds it, and each step evaluates the function once."""
+    for i in range(60):
+        best, evaluated = low + i / 10, []
+
+        def loss(x: float, best: float = best, evaluated: list[float] = evaluated) -> float:
+            evaluated.append(x)
+            return abs(x - best)
+
+        inside = min(max(best, low), 2.0)
+        assert minimum(loss, low, 2.0, 0.01) == pytest.approx(inside, abs=0.00501)
+        assert len(evaluated) == len(set(evaluated)) <= 16
+        assert all(low <= x <= 2 for x in evaluated)
 
 
 def test_minimum_of_unimodal_functions() -> None:

@@ -2,7 +2,7 @@
 
 Every operator looks at one node of the syntax tree and proposes source text to put in its place. Annotations,
 docstrings, error messages, assertions and code for type checkers are left alone: nothing there changes what a
-program does.
+program does. ``zip(..., strict=True)`` is an assertion too.
 """
 
 import ast
@@ -188,6 +188,8 @@ def _changeable(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str]]:
     for field, value in ast.iter_fields(node):
         if field in {"annotation", "returns", "decorator_list"} or (field == "slice" and _is_type(node)):
             continue
+        if field == "keywords" and _is_strict_zip(node):
+            continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
                 yield from _changeable(child, function)
@@ -207,6 +209,11 @@ def _is_message(node: ast.AST) -> bool:
     if called.startswith(("typer.", "logger.", "warnings.")):
         return True
     return called.rpartition(".")[2] in {"print", "say", "cast", "TypeVar", "Literal"}
+
+
+def _is_strict_zip(node: ast.AST) -> bool:
+    is_zip = isinstance(node, ast.Call) and ast.unparse(node.func) == "zip"
+    return is_zip and ast.unparse(node).endswith("strict=True)")
 
 
 def _is_type(node: ast.AST) -> bool:

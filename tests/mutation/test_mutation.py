@@ -89,6 +89,12 @@ def test_operators() -> None:
     }
 
 
+def test_a_strict_zip_is_an_assertion() -> None:
+    found = {(m.before, m.after) for m in mutants("f.py", "x = zip(a, b, strict=True), read(a, strict=True)")}
+    assert found == {("zip(a, b, strict=True)", "zip(b, a, strict=True)"), ("True", "False")}
+    assert [m.after for m in mutants("f.py", "x = zip(a, strict=False)")] == ["True"]
+
+
 def test_a_mutant_changes_its_place_only() -> None:
     source = "# 中文\ndef f(a, b):\n    return g('文', a < b)\n"
     one = next(m for m in mutants("f.py", source) if m.operator == "comparison")

@@ -83,8 +83,6 @@ def _rows(path: Path) -> Iterator[Row]:
                 number += 1
                 yield number, _with_names(row, names)
         except (OSError, ValueError) as error:
-            if isinstance(error, DataError):
-                raise
             raise DataError(
                 f"cannot be read: {' '.join(str(error).split())}; create or download it again", file
             ) from None

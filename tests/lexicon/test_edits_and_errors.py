@@ -1,0 +1,180 @@
+"""What an edited lexicon knows of its beginning, what a copy takes along, and the lines that errors name."""
+
+import logging
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hanlattice.errors import DataError
+from hanlattice.lexicon import Lexicon, Word
+from hanlattice.lexicon.matches import joined, most_matches
+from hanlattice.lexicon.wordlist import line_of
+
+WORDS = st.sampled_from([a + b for a in "一二三" for b in ["", "四"]])
+LABELS = st.sampled_from([None, "X", "Y"])
+EDITS = st.lists(st.tuples(st.booleans(), WORDS, LABELS), max_size=8)
+
+
+def edited(lexicon: Lexicon, edits: list[tuple[bool, str, str | None]]) -> Lexicon:
+    for adds, word, label in edits:
+        lexicon.add(word, label) if adds else lexicon.remove(word)
+    return lexicon
+
+
+@given(EDITS, EDITS)
+def test_edits_since_a_copy_are_the_difference(
+    before: list[tuple[bool, str, str | None]], after: list[tuple[bool, str, str | None]]
+) -> None:
+    start = edited(Lexicon(["一", "二四"]), before)
+    now = edited(start.copy(), after)
+    was = {word.text: word.label for word in start.entries()}
+    found = now.edits_since(start)
+    assert found is not None
+    added, removed = found
+    known = {word.text: word.label for word in now.entries()}
+    assert {word.text: word.label for word in added} == {
+        text: label for text, label in known.items() if text not in was or was[text] != label
+    }
+    assert set(removed) == was.keys() - known.keys()
+    assert start.edits_since(start.copy()) == ([], [])
+
+
+def test_another_lexicon_is_no_edited_copy() -> None:
+    start = Lexicon(["一", "二"])
+    assert Lexicon(["一"]).edits_since(start) is None
+    assert Lexicon(["二", "一"]).edits_since(start) is None
+    assert Lexicon(["一", "二", "三"]).edits_since(start) == ([Word("三")], [])
+    assert Lexicon([("一", "X", None), "二"]).edits_since(start) == ([Word("一", "X")], [])
+    labelled = Lexicon([("一", "X", None)])
+    assert Lexicon([("一", "Y", None)]).edits_since(labelled) is None, "its labels have other numbers"
+
+
+def test_a_pickle_holds_words_and_limits() -> None:
+    lexicon = Lexicon([("一二", "X", 1.5), "三"], rewrite=str.lower)
+    lexicon.remove("三")
+    lexicon.add("ABC")
+    lexicon.known_labels, lexicon.longest, lexicon.reads_labels = ("X",), 5, False
+    for again in (pickle.loads(pickle.dumps(lexicon)), lexicon.copy()):
+        assert list(again.entries()) == [Word("一二", "X", 1.5), Word("abc")]
+        assert (again.rewrite, again.known_labels, again.longest) == (str.lower, ("X",), 5)
+        assert not again.reads_labels
+        assert (again.id_count, len(again)) == (3, 2)
+    new = Lexicon()
+    assert (new.rewrite, new.known_labels, new.longest, new.reads_labels) == (None, None, None, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("一\tX\n二\tY\n", 2),
+        ("\ufeff二\tY", 1),
+        (" 二 \t Y \t2.5\n", 1),
+        ("二\n二\tX\n一\n二\tY\n二\tY", 4),
+        ("二\tX", None),
+        ("二", None),
+        ("", None),
+    ],
+)
+def test_the_line_that_gives_a_word_its_label(content: str, line: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text(content, "utf-8")
+    assert line_of(path, "二", "Y") == line
+    assert line_of(tmp_path, "二", "Y") is None
+    lexicon = Lexicon()
+    lexicon.known_labels = ("X",)
+    entries = [("二", "Y", None)]
+    with pytest.raises(DataError) as caught:
+        lexicon.update(entries, source=path)
+    assert (caught.value.file, caught.value.line) == (path, line)
+    with pytest.raises(DataError) as caught:
+        lexicon.update(entries)
+    assert (caught.value.file, caught.value.line) == (None, None)
+    assert "the word '二' has the label 'Y', which the model does not know; it knows X" in str(caught.value)
+
+
+def test_a_list_that_is_gone_has_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    assert line_of(path, "二", "Y") is None
+    path.write_bytes(b"\xff\tY")
+    assert line_of(path, "二", "Y") is None
+
+
+def test_words_of_unknown_labels_are_refused_and_empty_labels_are_none() -> None:
+    lexicon = Lexicon()
+    lexicon.known_labels = ()
+    lexicon.update([("一", "", None), ("二", None, 2.0), "三"])
+    assert [word.label for word in lexicon.entries()] == [None] * 3
+    with pytest.raises(DataError, match="which the model does not know"):
+        lexicon.add("四", "X")
+    assert "四" not in lexicon
+
+
+def test_the_longest_word_of_a_model() -> None:
+    lexicon = Lexicon(rewrite=lambda text: text.replace("x", "").replace("㍿", "株式会社"))
+    lexicon.longest = 4
+    lexicon.update(["一二三四", "㍿", "一二三四x"])
+    for word, message in (
+        ("一二三四五", "5 characters, more than the 4"),
+        ("㍿㍿", "8 characters, more than the 4"),
+        ("x", "only white space"),
+    ):
+        with pytest.raises(DataError, match=message):
+            lexicon.add(word)
+    lexicon.longest = None
+    lexicon.update(["x", "㍿㍿"])
+    assert list(lexicon) == ["一二三四", "株式会社", "株式会社" * 2]
+
+
+def test_labels_that_are_ignored_cause_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    lexicon = Lexicon()
+    lexicon.reads_labels = False
+    with caplog.at_level(logging.WARNING, "hanlattice"):
+        lexicon.update(["一", ("二", "", None)])
+        assert not caplog.records
+        lexicon.update([("三", "X", None), "四"])
+        lexicon.add("五", "Y")
+    assert len(caplog.records) == 1
+
+
+def test_words_of_matches_and_ids() -> None:
+    lexicon = Lexicon(["一", "一二"])
+    lexicon.remove("一")
+    assert lexicon.words_of(lexicon.match("一二一二")) == ["一二"] * 2
+    assert lexicon.find(["一", "一二", "三"]).tolist() == [0, 1, -1]
+    assert (lexicon.id("一"), lexicon.id("一二"), lexicon.id("三")) == (None, 1, None)
+    assert [word in lexicon for word in ("一", "一二", 3)] == [False, True, False]
+    assert lexicon.ids([]).tolist() == []
+    assert Lexicon(["一"]).ids(["二", "一"]).tolist() == [-1, 0]
+
+
+def test_the_limit_of_matches() -> None:
+    """As documented: 100,000 matches and 16 for each character."""
+    assert [most_matches(n) for n in (0, 1, 1000)] == [100_000, 100_016, 116_000]
+
+
+def test_the_parts_of_a_batch() -> None:
+    batch = Lexicon(["一", "一二"]).match_batch(["一二", "", "二一"])
+    assert len(batch) == 3
+    assert [[column.tolist() for column in batch[i]] for i in (0, 1, 2, -1)] == [
+        [[0, 0], [1, 2], [0, 1]], [[], [], []], [[1], [2], [0]], [[1], [2], [0]],
+    ]  # fmt: skip
+    for index in (3, -4):
+        with pytest.raises(IndexError):
+            batch[index]
+    parts = [batch[0], batch[2]]
+    assert joined(parts[:1]) is parts[0]
+    assert [column.tolist() for column in joined(parts)] == [[0, 0, 1], [1, 2, 2], [0, 1, 0]]
+
+
+def test_label_ids_of_words_out_of_range_are_none() -> None:
+    lexicon = Lexicon([("一", "X", None), ("二", "Y", None), "三"])
+    state = lexicon._snapshot()
+    state.label_ids[:] = [0, 1, -1]
+    assert lexicon.label_ids_of(np.array([2, 1, 0], np.int32)).tolist() == [-1, 1, 0]
+    state.label_ids[:] = [2, -2, 1]
+    assert lexicon.label_ids_of(np.array([0, 1, 2], np.int32)).tolist() == [-1, -1, 1]
+    assert [lexicon.label(word) for word in range(3)] == [None, None, "Y"]
