@@ -189,8 +189,7 @@ class TestConventions:
         assert not self.is_copied(("place", "name"))
 
     def test_with_a_head_of_another_kind(self) -> None:
-        d_in = len(
-            api.load(tiny.two_conventions(), engine="torch").tagger.conventions["names"].state_dict()["shift"]
-        )
+        tagger = api.load(tiny.two_conventions(), engine="torch").tagger
+        d_in = len(tagger.conventions["names"].state_dict()["shift"])
         assert not self.is_copied(("name", "place"), Head(d_in, CRF(32, ("name", "place"), scheme="BIO")))
         assert not self.is_copied(("name", "place"), Head(d_in, Softmax(32, ("name", "place"))))
