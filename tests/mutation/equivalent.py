@@ -15,9 +15,6 @@ EQUIVALENT: dict[str, str] = {
     "serving/handlers.py:_explained: 0 -> 1 #0": (
         "the number of words is compared with a limit of 240 only for texts whose words were counted"
     ),
-    "engines/cascade.py:CascadeSentences: True -> False #0": (
-        "a field that is given by name may also be given by position; every call gives it by name"
-    ),
     "corpus/tagged/conllu.py:_tag: len(row) <= _MISC -> (len(row) < _MISC) #0": (
         "a row has at most six columns or ten, and the tenth has the index 9"
     ),
@@ -33,7 +30,6 @@ EQUIVALENT: dict[str, str] = {
     "patterns/kinds/quantity.py:_is_unit: text not in (\"十\", \"百\") -> (text in ('十', '百')) #0": (
         "a single character was decided before"
     ),
-    "spans.py:Span.fragments: True -> False #0": "an even number of edges has as many starts as ends",
     "document.py:Entity.__init__: len(fragments) > 1 -> (len(fragments) >= 1) #0": "it passes the check",
     "document.py:Entity.span: not self.discontinuous -> False #0": "one fragment is the same span",
     "drawing/glyphs.py:_regional_indicators_before: i - first -> (i + first) #0": "only its parity matters",
@@ -46,7 +42,6 @@ EQUIVALENT: dict[str, str] = {
     "drawing/svg.py:_breaks: 0.0 -> 1.0 #0": "only differences of edges are used",
     "drawing/svg.py:_breaks: 1 -> 2 #0": "the further count is not read",
     "drawing/svg.py:_placed: 0.0 -> 1.0 #0": "the margin is wider",
-    "drawing/svg.py:_rows: True -> False #0": "the three lists have one entry for each row",
     "annotation/inputs.py:_unpacked: 1 -> 2 #0": _BUFFER,
     "annotation/inputs.py:_unpacked: 1 -> 2 #1": _BUFFER,
     "annotation/inputs.py:_unpacked: 20 -> 21 #0": _BUFFER,
