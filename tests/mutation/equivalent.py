@@ -14,10 +14,13 @@ EQUIVALENT: dict[str, str] = {
     "drawing/html.py:_marked: ordered[first].end <= start -> (ordered[first].end < start) #0": _SPARED,
     "drawing/html.py:_marked: mark.start > start -> False #0": _SPARED,
     "drawing/svg.py:_rows: chain(((arc.start, arc.end) for arc in arcs),"
-    " ((mark.start, mark.end) for mark in marks)) -> chain(((mark.start, mark.end) for mark in marks), ((arc.start, arc.end) for arc in arcs)) #0": _ORDER,
+    " ((mark.start, mark.end) for mark in marks)) -> chain("
+    "((mark.start, mark.end) for mark in marks), ((arc.start, arc.end) for arc in arcs)) #0": _ORDER,
     "drawing/svg.py:_breaks: 0 -> 1 #0": "counts are compared with one another only",
     "drawing/svg.py:_breaks: 0.0 -> 1.0 #0": "only differences of edges are used",
     "drawing/svg.py:_breaks: 1 -> 2 #0": "the further count is not read",
     "drawing/svg.py:_placed: 0.0 -> 1.0 #0": "the margin is wider",
+    "tuning/space.py:_checked: (domain.low + domain.high) / 2 + 0.25"
+    " -> ((domain.low + domain.high) / 2 - 0.25) #0": "another number between the two that is not whole",
     "drawing/svg.py:_rows: True -> False #0": "the three lists have one entry for each row",
 }

@@ -15,7 +15,7 @@ from optuna.pruners import MedianPruner, NopPruner, SuccessiveHalvingPruner
 
 from hanlattice.comparison.table import MeanF1
 from hanlattice.comparison.trial import RESULT, Trial
-from hanlattice.config.files import read_toml
+from hanlattice.config.files import read_toml, save_config
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.model.folder import CONFIG, LOG
@@ -88,6 +88,21 @@ class TestLimits:
             folder.path.mkdir()
             assert Search(definition, folder, Limits(hours=hours), Silent()).deadline == deadline
 
+    @pytest.mark.parametrize(
+        ("now", "epoch", "late"), [(49.9, 1, False), (50.0, 1, True), (50.0, 3, True), (50.1, 4, False)]
+    )
+    def test_a_trial_stops_after_an_epoch_but_the_last_one_when_the_time_is_over(
+        self, now: float, epoch: int, late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from hanlattice.tuning.search import Search
+
+        config = Config().with_settings({"training": {"epochs": 4}})
+        save_config(config, tmp_path / CONFIG)
+        search = object.__new__(Search)
+        search.deadline = 50.0
+        monkeypatch.setattr("hanlattice.tuning.search.time.monotonic", lambda: now)
+        assert search._is_late(Trial("a", 1, config, tmp_path), {"epoch": epoch}) == late
+
 
 class TestFolder:
     def test_paths(self) -> None:
@@ -153,12 +168,15 @@ def test_results_in_order() -> None:
         trial(5, State.finished, 0.5),
         trial(2, State.finished, 0.0),
         trial(1, State.pruned, 0.9),
+        trial(8, State.stopped, 0.5),
         trial(6, State.stopped, None),
         trial(7, State.failed, None),
     ]
-    trials = tuple(sorted((expected[i] for i in (6, 3, 2, 5, 0, 4, 1)), key=in_order))
+    trials = tuple(sorted((expected[i] for i in (6, 3, 2, 7, 5, 0, 4, 1)), key=in_order))
     assert list(trials) == expected
     assert Tuning(Path("a"), trials, {}, None).best is trials[0]
+    assert Tuning(Path("a"), trials[:1], {}, None).best is trials[0]
+    assert Tuning(Path("a"), trials[3:], {}, None).best is trials[3]
     assert Tuning(Path("a"), trials[4:], {}, None).best is None
     assert Tuning(Path("a"), (), {}, None).best is None
     assert trials[0].to_dict()["folder"] == "a"
