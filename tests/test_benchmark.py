@@ -273,7 +273,8 @@ class ScriptedModel:
     """Takes as many seconds for each pass as the script says, on a clock of its own."""
 
     def __init__(self, *passes: float):
-        self.now, self.passes, self.read = 100.0, list(passes), []
+        self.now, self.passes = 100.0, list(passes)
+        self.read: list[tuple[int, int]] = []
 
     def perf_counter(self) -> float:
         return self.now
@@ -349,9 +350,10 @@ def test_the_report_of_a_new_process(monkeypatch: pytest.MonkeyPatch, capsys: py
 
     class Model:
         def __call__(self, text: Any) -> Any:
-            if isinstance(text, str):
-                return read.append(text)
-            return (read.append(one) for one in text)
+            if not isinstance(text, str):
+                return map(read.append, text)
+            read.append(text)
+            return None
 
     def load(**settings: Any) -> Model:
         read.append(settings)

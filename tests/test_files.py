@@ -146,7 +146,8 @@ def test_standard_input_may_be_a_socket() -> None:
     with ours, theirs:
         ours.sendall(b"a\nb")
         ours.shutdown(socket.SHUT_WR)
-        done = subprocess.run([sys.executable, "-c", READ_STDIN], stdin=theirs, capture_output=True, check=True)
+        command = [sys.executable, "-c", READ_STDIN]
+        done = subprocess.run(command, stdin=theirs.fileno(), capture_output=True, check=True)
     assert done.stdout == b"['a', 'b']\n"
 
 

@@ -223,8 +223,8 @@ def test_messages_of_a_worker(status: int, lines: list[str], reason: str | None)
 def test_several_jobs_are_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_in_processes", lambda next_trial, jobs, watcher: iter([jobs]))
     monkeypatch.setattr(running, "_in_this_process", lambda next_trial, watcher: iter([1]))
-    watcher: Any = None
-    assert [list(run_trials(lambda: None, jobs, watcher)) for jobs in (1, 2)] == [[1], [2]]
+    run_all: Any = run_trials
+    assert [list(run_all(lambda: None, jobs, None)) for jobs in (1, 2)] == [[1], [2]]
 
 
 def test_every_system_is_timed_in_every_round_after_a_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from hanlattice.embeddings.stack import Stack
 from hanlattice.embeddings.table import Table
 from hanlattice.embeddings.words import WordEmbedding
 from hanlattice.inputs.batch import Batch, Words
-from hanlattice.inputs.vocabulary import Vocabulary
+from hanlattice.inputs.vocabulary import END, Vocabulary
 from hanlattice.vectors import Vectors, VectorSet
 
 VOCABULARY = Vocabulary(
@@ -75,8 +75,6 @@ def test_a_vector_of_zeros_stays_zero() -> None:
 
 
 def test_the_end_of_a_text_is_looked_up_by_name() -> None:
-    from hanlattice.inputs.characters import END
-
     vocabulary = Vocabulary(chars=(), bigrams=(f"人{END}",), words=(), word_labels=(), labels=())
     found = VectorSet(VECTORS.chars, vectors("人<end>", d=3), VECTORS.words)
     tables = Tables.from_vectors(vocabulary, found, normalise=False, seed=0)

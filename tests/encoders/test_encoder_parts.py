@@ -72,7 +72,7 @@ class TestFirstWeights:
             (Recurrence(5000, 1, 1).first, 0.02),
             (Flow(2000, 1, 1).first, 0.02),
             (XLNet(5000, 1, 1).segment_tables[0], 0.02),
-            (LGN(3, words(), d_model=4, d_place=2000, steps=2).directions[0].places, 1.0),  # type: ignore[union-attr]
+            (LGN(3, words(), d_model=4, d_place=2000, steps=2).directions[0].places, 1.0),
         ):
             assert spread(weight) == pytest.approx(deviation, rel=0.06)  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ import pytest
 
 from hanlattice.errors import EngineError, HanlatticeError
 from hanlattice.kernels import library
-from hanlattice.kernels.compiling import SOURCES
+from hanlattice.kernels.compiling import LEVELS, SOURCES
 from hanlattice.kernels.structs import STRUCTS
 
 pytestmark = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor with AVX2 or NEON")
@@ -89,7 +89,7 @@ def test_the_best_library_for_the_processor_is_opened(monkeypatch: pytest.Monkey
     for n in range(len(levels) + 1):
         processor = SimpleNamespace(processor_level=lambda n=n: n)
         monkeypatch.setattr(library, "CDLL", lambda path, processor=processor: processor)
-        assert library.levels() == list(library.LEVELS)[:n]
+        assert library.levels() == list(LEVELS)[:n]
 
 
 @pytest.mark.parametrize(("step", "supported"), [(0, False), (4, True), (None, True)])

@@ -108,7 +108,7 @@ def decoder(**settings: Any) -> ModelFolder:
 @pytest.mark.parametrize("name", ["crf", "softmax"])
 def test_scores_of_transitions(name: str) -> None:
     """Forbidden ones are minus infinity, unless the decoder is not constrained; only a CRF has learned ones."""
-    learned = {
+    learned: dict[str, Any] = {
         "decoder.start": np.arange(5, dtype=np.float16),
         "decoder.transitions": np.arange(25, dtype=np.int8).reshape(5, 5),
         f"decoder.transitions{SCALE}": np.full((5, 1), 0.5, np.float16),
@@ -118,7 +118,7 @@ def test_scores_of_transitions(name: str) -> None:
     assert tuple(rules.names) == TAGS
     follows = [[b in ("O", "B", "S") if a in "OES" else b in "ME" for b in "OBMES"] for a in "OBMES"]
     bonus = (1, 1, 1) if name == "crf" else (0, 0, 0)
-    tables = (
+    tables: tuple[tuple[Any, Any], ...] = (
         ([a in "OBS" for a in "OBMES"], bonus[0] * np.arange(5)),
         (follows, bonus[1] * np.arange(25).reshape(5, 5) / 2),
         ([a in "OES" for a in "OBMES"], bonus[2] * (np.arange(5) - 1)),
