@@ -1,5 +1,6 @@
 """Training vectors, from Python and from the command line."""
 
+import inspect
 import os
 import random
 import signal
@@ -21,6 +22,7 @@ from hanlattice.cli.vectors import app
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.lexicon import Lexicon
 from hanlattice.vectors import Vectors, VectorSet, train_vectors, training
+from hanlattice.vectors.texts import Counts
 
 WORDS = [
     "重庆",
@@ -145,7 +147,7 @@ def test_settings_out_of_range_are_errors(settings: dict[str, Any], message: str
 
 def test_defaults_and_what_is_recorded_of_them() -> None:
     """As the documentation and every card of vectors say."""
-    given = train_vectors.__kwdefaults__
+    given = {name: option.default for name, option in inspect.signature(train_vectors).parameters.items()}
     assert {name: given[name] for name in ("exclude", "dimension", "seed", "workers")} == {
         "exclude": (), "dimension": 50, "seed": 1, "workers": 1,
     }  # fmt: skip
@@ -180,7 +182,7 @@ def test_bigrams_and_words_of_one_character() -> None:
 
 
 def test_where_vectors_come_from() -> None:
-    counts = training.Counts(kept=1234, duplicates=5, excluded=6, characters=7890)
+    counts = Counts(kept=1234, duplicates=5, excluded=6, characters=7890)
     assert training._provenance(["x/a.txt", "b.txt"], [], None, counts) == {
         "texts": "a.txt, b.txt",
         "text": "1,234 paragraphs of 7,890 characters; 5 duplicates and 6 excluded paragraphs left out",
