@@ -186,7 +186,7 @@ def test_without_pyarrow_there_is_no_parquet(tmp_path: Path, monkeypatch: pytest
             [str(tmp_path / "a.txt.zst")],
             tmp_path / "x.jsonl",
             Job(model="lite"),
-            lambda chunks, job: map(part, chunks),
+            lambda chunks, job: (part(chunk.number) for chunk in chunks),
         )
 
 

@@ -110,7 +110,8 @@ def test_values_in_messages() -> None:
     assert [fields._shown(value) for value in (None, True, False, "x")] == ["null", "true", "false", "'x'"]
     assert fields._shown("x" * 58) == repr("x" * 58)
     assert fields._shown("x" * 59) == repr("x" * 59)[:57] + "…"
-    kinds = [fields._kind(value) for value in (None, True, "x", 1, 0.5, {}, [])]
+    values: list[Any] = [None, True, "x", 1, 0.5, {}, []]
+    kinds = [fields._kind(value) for value in values]
     assert kinds == [
         "null",
         "true or false",

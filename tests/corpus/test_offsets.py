@@ -203,7 +203,7 @@ def test_hints_are_given_only_if_no_option_is_named_and_all_entities_would_match
     assert "they would match" not in refusal(path, ends="exclusive")
     assert "they would match" not in refusal(path, units="characters")
     wrong = {"start": 0, "end": 0, "label": "LOC", "text": "北京"}
-    mixed: list[dict[str, Any]] = [{**inclusive[0], "entities": [*inclusive[0]["entities"], wrong]}]  # type: ignore[misc]
+    mixed: list[dict[str, Any]] = [{**inclusive[0], "entities": [*inclusive[0]["entities"], wrong]}]
     assert "they would match" not in refusal(put(tmp_path / "b", mixed))
     ascii_text = [{"text": "abcdef", "label": [[0, 9, "X"]]}]
     assert "they would match" not in refusal(put(tmp_path / "c", ascii_text)), "bytes are characters here"

@@ -146,7 +146,8 @@ def test_a_table_that_is_no_csv_goes_on_after_the_defect() -> None:
 
 
 def test_names_of_classes_from_the_features() -> None:
-    label = {"_type": "ClassLabel", "names": ["O", "B-X"]}
+    label: Any = {"_type": "ClassLabel", "names": ["O", "B-X"]}
+    feature: Any
     for feature in (label, [label], {"feature": label}, {"feature": {"feature": label}}, [{"feature": label}]):
         assert arrow._class_names(feature) == ["O", "B-X"]
     for feature in ([], {}, None, {"_type": "Value"}, {"_type": "ClassLabel"}, {"names": ["O"]}):
@@ -260,6 +261,7 @@ def test_ids_and_columns_are_written_where_a_format_holds_them(name: str, identi
 
 
 def test_rows_without_entities_of_inclusive_formats() -> None:
+    row: Any
     for form in (cluener, cmeee_json):
         [read] = form.FORMAT.read([json.dumps({"text": TEXT})])
         assert (read.text, read.entities) == (TEXT, ())
@@ -270,14 +272,18 @@ def test_rows_without_entities_of_inclusive_formats() -> None:
                 list(form.FORMAT.read([json.dumps(row)]))
     item = {"start_idx": 0, "end_idx": 1, "type": ["A", "B"]}
     assert cmeee_json.FORMAT.recognise({"entities": [3, item]})
-    assert not any(cmeee_json.FORMAT.recognise(row) for row in ([], {"entities": 3}, {"entities": [{"start": 0}]}))
+    others: list[Any] = [[], {"entities": 3}, {"entities": [{"start": 0}]}]
+    assert not any(map(cmeee_json.FORMAT.recognise, others))
     [read] = cmeee_json.FORMAT.read([json.dumps({"text": TEXT, "entities": [item]})])
     assert found(read) == [("李明", "A"), ("李明", "B")]
-    assert not any(cluener.FORMAT.recognise(row) for row in ([], {"label": []}, {"label": {}, "entities": []}))
+    others = [[], {"label": []}, {"label": {}, "entities": []}]
+    assert not any(map(cluener.FORMAT.recognise, others))
 
 
 def test_tokens_of_gliner_and_w2ner() -> None:
-    rows = [
+    wrong: Any
+    other: Any
+    rows: list[dict[str, Any]] = [
         {"tokenized_text": ["李明", "在"], "ner": [[0, 1, ["A", "B"]], [1, 1, "C"]]},
         {"tokenized_text": ["李"]},
     ]

@@ -178,7 +178,8 @@ def test_the_search_covers_temperatures_up_to_16_and_ends_within_a_hundredth() -
 def test_a_minimum_in_many_places(low: float) -> None:
     """Wherever it is, the interval that is left holds it, and each step evaluates the function once."""
     for i in range(60):
-        best, evaluated = low + i / 10, []
+        best = low + i / 10
+        evaluated: list[float] = []
 
         def loss(x: float, best: float = best, evaluated: list[float] = evaluated) -> float:
             evaluated.append(x)

@@ -66,6 +66,19 @@ def test_a_task_without_text_is_one_line(data: object) -> None:
         Project.read(CONFIG, ["PER"]).text_of({"id": 7, "data": data})
 
 
+def test_the_text_of_a_task() -> None:
+    task = {"id": 7, "data": {"text": "x", "content": "李明"}}
+    assert Project.read(CONFIG, ["PER"]).text_of(task) == "李明"
+    assert Project.read(CONFIG, ["PER"]).prediction([{**ENTITY, "score": 0.5}, ENTITY], "v")["score"] == 0.5
+
+
+def test_a_configuration_of_the_greatest_length() -> None:
+    padded = CONFIG + " " * (100_000 - len(CONFIG))
+    assert Project.read(padded, ["PER"]).field == "content"
+    with pytest.raises(DataError, match="has 100,001 characters, of 100,000 at most"):
+        Project.read(padded + " ", ["PER"])
+
+
 def test_labels_of_doccano() -> None:
     assert labels_of([ENTITY]) == [{"label": "PER", "start_offset": 0, "end_offset": 2}]
 

@@ -85,7 +85,7 @@ class Series(list[Any]):
     def __init__(self, values: Any, data: Any = None, *, index: Any = None, dtype: Any = None) -> None:
         super().__init__(values if data is None else data)
         self.name = "texts" if data is None else values
-        self.index, self.dtype = index, dtype
+        self.index, self.dtype = index, dtype  # type: ignore[method-assign]
 
 
 class Frame(dict[str, Series]):
@@ -231,8 +231,8 @@ def test_findings_of_presidio(ner: hanlattice.NER, monkeypatch: pytest.MonkeyPat
     assert recognizer.options == {"context": ["x"]}
     names = {"PER": "PERSON", "LOC": "LOCATION", "ORG": "ORGANIZATION"}
     expected = [(names[e.label], e.start, e.end, e.score) for e in ner(TEXT).entities if e.label in names]
-    for wanted in (None, [], list(names.values())):
-        assert [result.parts[:4] for result in recognizer.analyze(TEXT, wanted)] == expected
+    for all_of_them in (None, [], list(names.values())):
+        assert [result.parts[:4] for result in recognizer.analyze(TEXT, all_of_them)] == expected
     for wanted in ("PERSON", "LOCATION", "DATE"):
         found = recognizer.analyze(TEXT, [wanted])
         assert [result.parts[:4] for result in found] == [row for row in expected if row[0] == wanted]
@@ -276,6 +276,8 @@ class Groups(dict[str, Group]):
 
 class Doc:
     """A text of tokens as spaCy has it; each token is a given number of characters."""
+
+    ents: tuple[Span, ...]
 
     def __init__(self, text: str, sizes: list[int] | None = None) -> None:
         sizes = sizes or [1] * len(text)

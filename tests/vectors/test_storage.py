@@ -63,6 +63,16 @@ def test_int8_is_kept_by_saving_twice(small: VectorSet, tmp_path: Path) -> None:
     np.testing.assert_array_equal(once.words.matrix, small.words.to("int8").matrix)
 
 
+def test_the_order_of_what_is_recorded_changes_no_file(small: VectorSet, tmp_path: Path) -> None:
+    for name, meta in (("a", {"x": "1", "y": "2"}), ("b", {"y": "2", "x": "1"})):
+        VectorSet(small.chars, small.bigrams, small.words, meta).save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    for precision, kind in (("float16", np.float16), ("int8", np.int8)):
+        assert small.chars.to(precision).rows.dtype == kind  # type: ignore[arg-type]
+    half = small.chars.to("float16")
+    assert half.to("float16") is half
+
+
 def test_zero_rows_and_empty_kinds_are_kept(tmp_path: Path) -> None:
     empty = Vectors((), np.zeros((0, 3), np.float32))
     zero = Vectors(("零",), np.zeros((1, 3), np.float32))

@@ -45,6 +45,24 @@ def test_a_paragraph_that_overlaps_a_test_set_is_left_out(tmp_path: Path) -> Non
     assert counts.excluded == 2
 
 
+def test_lengths_are_those_of_the_documentation() -> None:
+    assert (OVERLAP, MAX_LINE) == (20, 5000)
+
+
+def test_progress_is_told_every_thousand_lines_and_after_each_file(tmp_path: Path) -> None:
+    for name, n in (("a.txt", 2500), ("b.txt", 1)):
+        (tmp_path / name).write_bytes(b"x\n" * n)
+    told: list[float] = []
+    list(training_lines([tmp_path / "a.txt", tmp_path / "b.txt"], set(), Counts(), told.append))
+    assert told == sorted(told)
+    assert len(told) == 4
+    assert told[2:] == [5000 / 5002, 1.0]
+    (tmp_path / "empty.txt").touch()
+    told.clear()
+    assert list(training_lines([tmp_path / "empty.txt"], set(), Counts(), told.append)) == []
+    assert told == [0.0]
+
+
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [

@@ -1,5 +1,6 @@
 """Training vectors, from Python and from the command line."""
 
+import inspect
 import os
 import random
 import signal
@@ -8,6 +9,7 @@ import sys
 import time
 import unicodedata
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,8 @@ from typer.testing import CliRunner
 from hanlattice.cli.vectors import app
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.lexicon import Lexicon
-from hanlattice.vectors import VectorSet, train_vectors
+from hanlattice.vectors import Vectors, VectorSet, train_vectors, training
+from hanlattice.vectors.texts import Counts
 
 WORDS = [
     "重庆",
@@ -108,9 +111,10 @@ def test_progress_of_each_stage_rises_to_one(texts: Path) -> None:
         "segmenting",
         "training words",
     ]
-    for done in told.values():
+    for stage, done in told.items():
         assert done == sorted(done)
         assert done[-1] == 1
+        assert done[0] == 0 or not stage.startswith("training")
 
 
 def test_without_a_lexicon_there_are_no_words(texts: Path) -> None:
@@ -139,6 +143,54 @@ def test_too_little_text_is_an_error(tmp_path: Path) -> None:
 def test_settings_out_of_range_are_errors(settings: dict[str, Any], message: str, texts: Path) -> None:
     with pytest.raises(ConfigError, match=message):
         train_vectors([texts], **settings)
+
+
+def test_defaults_and_what_is_recorded_of_them() -> None:
+    """As the documentation and every card of vectors say."""
+    given = {name: option.default for name, option in inspect.signature(train_vectors).parameters.items()}
+    assert {name: given[name] for name in ("exclude", "dimension", "seed", "workers")} == {
+        "exclude": (), "dimension": 50, "seed": 1, "workers": 1,
+    }  # fmt: skip
+    settings = training._Settings(50, given["epochs"], given["min_count"], 1, 1)
+    settings.check()
+    assert {name: value for name, value in settings.meta().items() if name != "method"} == {
+        "settings": "dimension 50, window 5, negative 5, sample 0.0001, seed 1, workers 1",
+        "epochs": "chars 2, bigrams 1, words 2",
+        "min_count": "chars 5, bigrams 10, words 5",
+    }
+    assert np.exp(training.UNKNOWN) == pytest.approx(1e-5)
+    for name in ("chars", "bigrams", "words"):
+        with pytest.raises(ConfigError, match=f"min_count of {name} is 0; it has to be at least 1"):
+            replace(settings, min_count={**given["min_count"], name: 0}).check()
+        with pytest.raises(ConfigError, match=f"epochs of {name} is 0"):
+            replace(settings, epochs={**given["epochs"], name: 0}).check()
+
+
+def test_progress_of_long_texts() -> None:
+    told: list[tuple[str, float]] = []
+    texts = ["一二"] * 20_001
+    assert list(training._followed(iter(texts), 40_002, "reading", lambda *one: told.append(one))) == texts
+    assert told == [("reading", n / 40_002) for n in (20_000, 40_000, 40_002)]
+
+
+def test_bigrams_and_words_of_one_character() -> None:
+    assert training._bigrams("一二三") == "一二 二三 三<end>"
+    assert training._bigrams("一") == "一<end>"
+    table = Vectors(("一", "一二", "三"), np.arange(6, dtype=np.float32).reshape(3, 2))
+    kept = training._without_single_characters(table)
+    assert (kept.names, kept.matrix.tolist()) == (("一二",), [[2.0, 3.0]])
+
+
+def test_where_vectors_come_from() -> None:
+    counts = Counts(kept=1234, duplicates=5, excluded=6, characters=7890)
+    assert training._provenance(["x/a.txt", "b.txt"], [], None, counts) == {
+        "texts": "a.txt, b.txt",
+        "text": "1,234 paragraphs of 7,890 characters; 5 duplicates and 6 excluded paragraphs left out",
+        "excluded": "nothing",
+        "lexicon": "none",
+    }
+    known = training._provenance(["a"], ["y/c.bio"], Lexicon(["一", "二"]), counts)
+    assert (known["excluded"], known["lexicon"]) == ("c.bio", "2 words")
 
 
 def test_missing_gensim_is_named(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
