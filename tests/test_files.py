@@ -327,7 +327,7 @@ class TestWritersOfOneName:
         with mock.patch("os.fsync", fsync), atomic_write(path, mode) as stream:
             stream.write(content)
         written = content if isinstance(content, bytes) else content.encode()
-        assert synced == [(f".{'n' * 40}.", 42 + 16, written, path.stat().st_ino)]
+        assert synced == [(f".{'n' * 40}.", 42 + len("draft"), written, path.stat().st_ino)]
         assert path.read_bytes() == written
 
     def test_a_folder_that_is_missing_is_named(self, tmp_path: Path) -> None:

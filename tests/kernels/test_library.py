@@ -103,10 +103,10 @@ def test_int8_products_are_supported_unless_the_processor_has_none(
 
 def test_addresses_of_arrays() -> None:
     array = np.arange(6, dtype=np.int64).reshape(2, 3)
-    assert library.pointer(array).value == array.ctypes.data
+    assert library.pointer(array) == array.ctypes.data
     array.flags.writeable = False
-    assert library.pointer(array).value == array.ctypes.data
-    assert library.pointer(None).value is None
+    assert library.pointer(array) == array.ctypes.data
+    assert library.pointer(None) is None
     with pytest.raises(AssertionError):
         library.pointer(array.T)
 

@@ -91,15 +91,15 @@ int64_t reader_read(const Reader *r, const uint32_t *codes, int64_t length, cons
     int64_t *first_char = bigrams + n_chars, *first_word = first_char + n + 1;
     int64_t *words = first_word + n + 1, *start = words + capacity, *end = start + capacity, *label = end + capacity;
     Header *header = (Header *)memory;
-    int32_t *room = malloc(6 * sizeof(int32_t) * (capacity + 1));
-    if (!room) return -1;
-    const Matches scratch = {room, room + capacity, room + 2 * capacity};
-    const Matches found = {room + 3 * capacity, room + 4 * capacity, room + 5 * capacity};
+    int32_t *scratch_memory = malloc(6 * sizeof(int32_t) * (capacity + 1));
+    if (!scratch_memory) return -1;
+    const Matches scratch = {scratch_memory, scratch_memory + capacity, scratch_memory + 2 * capacity};
+    const Matches found = {scratch_memory + 3 * capacity, scratch_memory + 4 * capacity, scratch_memory + 5 * capacity};
     header->sentences = (Sentences){n, chars, bigrams, first_char, words, start, end, label, first_word};
     for (int64_t i = 0; i <= n; i++) first_char[i] = starts[i] - i;
     characters_rows(r->characters, codes, starts, n, chars, bigrams);
     const int64_t count = search(r, codes, length ? length - 1 : 0, most, capacity, &scratch, &found);
     if (count <= capacity) write_words(r, &found, count, starts, n, header, words, start, end, label, first_word);
-    free(room);
+    free(scratch_memory);
     return count;
 }
