@@ -61,6 +61,7 @@ FURTHER = {
     "engines/linear/tagger.py": ("oracles/test_linear.py",),
     "config": ("training/linear", "test_conventions.py"),
     "document.py": ("drawing",),
+    "evaluation/temperature.py": ("test_conventions.py", "training/linear"),
     "files.py": ("corpus",),
     "postprocessing.py": ("patterns", "pipeline"),
     "cli/annotate.py": ("annotation",),
