@@ -34,6 +34,7 @@ from hanlattice.engines.linear import tables
 from hanlattice.engines.linear import tagger as linear
 from hanlattice.engines.native import chain, flat, layers
 from hanlattice.engines.numpy.flat import FlatArrays
+from hanlattice.inputs import encoded
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels.compiling import BUILDS, TARGETS, library
 from hanlattice.lexicon import trie
@@ -50,12 +51,11 @@ VARIANTS: tuple[dict[str, Any], ...] = (
 _arrays: dict[int, np.ndarray] = {}
 
 
-def remembered(array: np.ndarray | None) -> ctypes.c_void_p:
-    """As :func:`hanlattice.kernels.library.pointer`; also remembers the array, so that its memory can be copied."""
-    if array is None:
-        return ctypes.c_void_p()
+def remembered(memory: np.ndarray | bytearray) -> int:
+    """As :func:`hanlattice.kernels.library.pointer`; also remembers the memory, so that it can be copied."""
+    array = np.frombuffer(memory, np.uint8) if isinstance(memory, bytearray) else memory
     _arrays[array.ctypes.data] = array
-    return ctypes.c_void_p(array.ctypes.data)
+    return int(array.ctypes.data)
 
 
 class RemoteLibrary:
@@ -80,7 +80,7 @@ class RemoteLibrary:
                 self._add(ctypes.addressof(thing), ctypes.sizeof(thing), True, blocks)
                 words.append(ctypes.addressof(thing))
             else:
-                words.append((thing.value or 0) if isinstance(thing, ctypes.c_void_p) else thing)
+                words.append(thing or 0)
                 self._follow(words[-1], blocks)
         data = struct.pack("<32s9QQ", name.encode(), *words, *[0] * (9 - len(words)), len(blocks))
         for address, (size, pointers) in blocks.items():
@@ -203,7 +203,7 @@ def try_products(remote: Any) -> None:
         weight[:, 0], x[:, -1] = 127, -127  # so all scales are 1
         kept: list[np.ndarray] = []
 
-        def keep(array: np.ndarray, kept: list[np.ndarray] = kept) -> ctypes.c_void_p:
+        def keep(array: np.ndarray, kept: list[np.ndarray] = kept) -> int:
             kept.append(layers.aligned(array))
             return remembered(kept[-1])
 
@@ -235,7 +235,9 @@ def try_chain(remote: Any) -> float:
     padded = np.zeros((len(LENGTHS), max(LENGTHS), n), np.float32)
     padded[np.arange(max(LENGTHS)) < np.array(LENGTHS)[:, None]] = emissions[:, :n]
     expected = rules.best(Potentials(padded, scores.pair, scores.start, scores.end, np.array(LENGTHS)))
-    found = chain.ChainKernel(rules, scores, library=remote).read(emissions, first)
+    chars, nothing = np.ones(first[-1], np.int64), np.zeros(0, np.int64)
+    sentences = Sentences(chars, chars, first, *(nothing,) * 4, np.zeros_like(first), [""] * len(LENGTHS))
+    found = chain.ChainKernel(rules, scores, library=remote).read(emissions, sentences)
     assert [[s.span for s in spans] for spans in found] == [[s.span for s in spans] for spans in expected]
     pairs = zip(chained.from_iterable(found), chained.from_iterable(expected), strict=True)
     return max(abs((a.score or 0.0) - (b.score or 0.0)) for a, b in pairs)
@@ -263,15 +265,14 @@ def try_trie(remote: Any) -> int:
 
 def remember_memory() -> None:
     """Make the engines use :func:`remembered`."""
-    for module in (flat, chain, trie, linear, tables):
+    for module in (flat, layers, chain, encoded, trie, linear, tables):
         module.pointer = remembered  # type: ignore[attr-defined]
-    for module in (trie, linear):
-        module.pointers = remembered_rows  # type: ignore[attr-defined]
+    trie.pointers = remembered_rows  # type: ignore[assignment, attr-defined]
 
 
 def remembered_rows(rows: np.ndarray) -> list[int]:
     """As :func:`hanlattice.kernels.library.pointers`; also remembers the rows."""
-    return [remembered(row).value or 0 for row in rows]
+    return [remembered(row) for row in rows]
 
 
 def try_linear(remote: Any) -> int:
@@ -284,9 +285,9 @@ def try_linear(remote: Any) -> int:
     here = ner.engine
     assert isinstance(here, linear.LinearTagger)
     texts = split_text(random_text(ner.lexicon, 2000), 40, 40)
-    sentences = ner.reader.read(texts, ner.lexicon)
+    sentences = Sentences(*ner.reader.read(texts, ner.lexicon).arrays, texts)  # so that its memory is remembered
     expected = list(here.find(sentences))
-    with patch.object(linear, "needed", lambda: remote):
+    with patch.object(linear, "require_kernels", lambda: remote):
         there = linear.LinearTagger(here.tables, ner.vocabulary, temperature=here.temperature)
     found = list(there.find(sentences))
     assert [[s.span for s in spans] for spans in found] == [[s.span for s in spans] for spans in expected]

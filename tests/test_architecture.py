@@ -48,7 +48,7 @@ ROWS = (
     ),
     ("engines.checking",),
     ("engines.shapes",),
-    ("engines.folding", "engines.known_settings"),
+    ("engines.folding", "engines.known_settings", "engines.found"),
     ("model.folder", "evaluation.recall_bound"),
     ("pipeline",),
     ("postprocessing", "words"),

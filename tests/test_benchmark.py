@@ -1,17 +1,24 @@
 """Tests of the measurements of throughput, latency, start-up and memory, and of `hanlattice benchmark`."""
 
+import io
+import itertools
 import json
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import tiny
 from hanlattice.benchmark import (
+    COMMON_CHARACTERS,
     OTHER_TAGGERS,
+    Latency,
+    SpeedRatio,
+    _peak_memory,
     _processor_time,
     measure_latency,
     measure_ratios,
@@ -20,6 +27,7 @@ from hanlattice.benchmark import (
     measure_throughput,
     other_taggers,
     random_text,
+    report_startup,
     split_text,
 )
 from hanlattice.cli import benchmark, main
@@ -227,8 +235,151 @@ def test_time_of_each_stage() -> None:
     script = Path(__file__).parents[1] / "benchmarks" / "stages.py"
     command = [sys.executable, str(script), "--sentences=3", "--rounds=1"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    stages = ("normalise", "cut into windows", "match the lexicon", "ids", "encoder", "tags", "documents", "all")
+    stages = ("normalise", "cut into windows", "read", "encoder", "tags", "documents", "all")
     assert [line[:18].strip() for line in shown.splitlines()[3:]] == list(stages)
     times = [float(line[18:].split()[0]) for line in shown.splitlines()[3:]]
     assert min(times[2:]) > 0
     assert times[-1] == pytest.approx(sum(times[:-1]), abs=0.05)
+
+
+def test_the_rates_of_a_random_text() -> None:
+    """About two of a hundred parts are full stops; of the others, 35 of a hundred are words of the lexicon."""
+    text = random_text(Lexicon(["甲乙丙"]), 30_000, seed=4)
+    stops, words = text.count("。"), text.count("甲乙丙")
+    others = len(text) - stops - 3 * words
+    parts = stops + words + others
+    assert stops / parts == pytest.approx(0.02, rel=0.15)
+    assert words / (parts - stops) == pytest.approx(0.35, rel=0.05)
+    assert {*text} - {*"甲乙丙。"} <= {*COMMON_CHARACTERS}
+    assert random_text(Lexicon(["甲乙丙"]), 50) == random_text(Lexicon(["甲乙丙"]), 50, seed=0) != text[:50]
+    assert len(random_text(Lexicon([]), 9)) == 9
+    assert random_text(Lexicon([]), 0) == ""
+
+
+def test_a_random_text_has_the_first_200_000_words_of_a_lexicon() -> None:
+    words: Any = (f"{i:06}" for i in itertools.count())
+    random_text(words, 1)
+    assert int(next(words)) == 200_001, "zip takes one more before it ends"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("李", ["李李李"]), ("", []), ("李明在", ["李明在"]), ("李明在北", ["李明在"])]
+)
+def test_texts_shorter_and_longer_than_the_length(text: str, expected: list[str]) -> None:
+    assert split_text(text, 3, 9) == expected
+
+
+class ScriptedModel:
+    """Takes as many seconds for each pass as the script says, on a clock of its own."""
+
+    def __init__(self, *passes: float):
+        self.now, self.passes = 100.0, list(passes)
+        self.read: list[tuple[int, int]] = []
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def process_time(self) -> float:
+        return self.now
+
+    def pipe(self, texts: list[str], batch_size: int) -> Any:
+        self.read.append((len(texts), batch_size))
+        yield from texts
+        self.now += self.passes.pop(0)
+
+    def __call__(self, text: str) -> None:
+        self.read.append((1, 1))
+        self.now += self.passes.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("passes", "seconds", "best", "n"),
+    [
+        ([1.0, 4.0, 2.0, 3.0], 10.0, 2.0, 3),  # the last pass starts after 7 seconds and ends at 10
+        ([1.0, 4.0, 2.0, 3.0, 1.0], 10.1, 1.0, 4),
+        ([1.0, 4.0], 0.0, 4.0, 1),
+        ([1.0, 4.0], 5.0, 4.0, 1),
+    ],
+)
+def test_the_best_pass_before_the_deadline(
+    passes: list[float], seconds: float, best: float, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model: Any = ScriptedModel(*passes)
+    monkeypatch.setattr("hanlattice.benchmark.time", model)
+    found = measure_throughput(model, ["甲乙"] * 10, 3, seconds)
+    assert (found.length, found.batch_size) == (2, 3)
+    assert (found.characters_per_second, found.sentences_per_second) == (20 / best, 10 / best)
+    assert model.read == [(6, 3)] + [(10, 3)] * n, "a shorter warm-up first"
+
+
+def test_no_text_is_read_after_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds, n in ((0.0, 2), (2.0, 3), (2.5, 3), (3.5, 4)):
+        model: Any = ScriptedModel(*[1.0] * 9)
+        monkeypatch.setattr("hanlattice.benchmark.time", model)
+        assert measure_latency(model, ["甲乙"] * 2, seconds) == Latency(2, 1000, 1000, 1000)
+        assert len(model.read) == n, "each text once, and then while there is time"
+
+
+def test_ratios_of_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    model: Any = ScriptedModel(50.0, 1.0, 2.0, 4.0, 0.0)
+    monkeypatch.setattr("hanlattice.benchmark.time", model)
+    seconds = iter([50.0, 0.0, 3.0, 0.0, 5.0, 0.0, 8.0, 0.0])  # of both texts, in a warm-up and in three rounds
+    read: list[str] = []
+
+    def other(text: str) -> None:
+        read.append(text)
+        model.now += next(seconds)
+
+    (found,) = measure_ratios(model, {"other": other}, ["甲乙", "丙"], batch_size=7, rounds=3)
+    assert found == SpeedRatio(2, "other", 3 / 2, 3 / 5, 2.0, 2.5, 3.0)
+    assert model.read == [(2, 7)] * 4
+    assert read == ["甲乙", "丙"] * 4
+    model.passes = [1.0, 0.0]
+    (instant,) = measure_ratios(model, {"other": lambda text: None}, ["甲"], batch_size=1, rounds=1)
+    assert instant.median == 1.0, "times that are too short to measure"
+    assert instant.characters_per_second == pytest.approx(1e9, rel=1e-6)
+
+
+def test_the_time_of_a_process_is_its_own() -> None:
+    busy_loop = "import time\nwhile time.process_time() < 0.3: pass"
+    assert _processor_time(busy_loop) >= 0.3 > _processor_time("pass")
+
+
+def test_the_report_of_a_new_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    read: list[Any] = []
+
+    class Model:
+        def __call__(self, text: Any) -> Any:
+            if not isinstance(text, str):
+                return map(read.append, text)
+            read.append(text)
+            return None
+
+    def load(**settings: Any) -> Model:
+        read.append(settings)
+        return Model()
+
+    monkeypatch.setattr("hanlattice.api.load", load)
+    monkeypatch.setattr("hanlattice.benchmark._peak_memory", iter([3.0, 5.0]).__next__)
+    monkeypatch.setattr(
+        sys, "stdin", io.StringIO(json.dumps([time.time() - 5, {"model_folder": "m"}, ["甲", "乙"]]))
+    )
+    report_startup()
+    assert read == [{"model_folder": "m"}, "甲", "甲", "乙"]
+    found = json.loads(capsys.readouterr().out)
+    assert 5 <= found["first_answer"] < 10
+    assert (found["memory"], found["memory_in_use"]) == (3.0, 5.0)
+
+
+@pytest.mark.parametrize(("system", "unit"), [("linux", 1024), ("darwin", 1024 * 1024)])
+def test_the_peak_memory_is_in_mebibytes(system: str, unit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux reports it in KiB, macOS in bytes."""
+    import resource
+
+    def used(who: int) -> Any:
+        assert who == resource.RUSAGE_SELF
+        return SimpleNamespace(ru_maxrss=37 * unit)
+
+    monkeypatch.setattr(resource, "getrusage", used)
+    monkeypatch.setattr(sys, "platform", system)
+    assert _peak_memory() == 37

@@ -192,6 +192,24 @@ def test_both_readmes_say_the_same() -> None:
     assert _targets(english) == _targets(chinese)
 
 
+def test_speeds_in_the_readme_are_those_of_the_linked_pages() -> None:
+    """They may be rounded. A row without a link of its own belongs to the page of the row above."""
+    table = READMES[0].read_text(encoding="utf-8").partition("\n## Speed\n")[2].partition("\n## ")[0]
+    rows = [row.strip("|").split("|") for row in table.splitlines() if row.startswith("| ")][1:]
+    assert len(rows) > 3
+    page = ""
+    for row in rows:
+        if links := re.findall(r"\]\((docs/[\w-]+\.md)", "|".join(row)):
+            page = (ROOT / links[0]).read_text(encoding="utf-8")
+        measured = _NUMBER.findall(re.sub(r"\[[^\]]*\]\([^)]*\)|int8|float32", "", row[1]))
+        assert measured
+        known = [number.replace(",", "") for number in _NUMBER.findall(page)]
+        for number in measured:
+            digits = len(number.partition(".")[2])
+            rounded = {f"{float(other):.{digits}f}" for other in known if re.fullmatch(r"\d+(\.\d+)?", other)}
+            assert number.replace(",", "") in rounded, (number, row)
+
+
 @pytest.mark.parametrize("chinese", TRANSLATED, ids=_name)
 def test_a_translated_page_is_complete(chinese: Path) -> None:
     english = _original(chinese)

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 import tiny
-from hanlattice.document import Document, Entity, Lattice, html_page
+from hanlattice.document import Document, Entity, Lattice, Word, html_page
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Span
 
@@ -30,6 +30,11 @@ def test_to_dict_leaves_out_missing_values() -> None:
     assert Document("", id="s1").to_dict() == {"text": "", "entities": [], "id": "s1"}
 
 
+def test_to_dict_has_the_value_of_a_regular_entity() -> None:
+    row = Entity("三月五日", "DATE", 0, 4, value="03-05").to_dict()
+    assert row == {"start": 0, "end": 4, "text": "三月五日", "label": "DATE", "value": "03-05"}
+
+
 def test_to_dict_has_the_fragments_of_a_discontinuous_entity() -> None:
     entity = Entity("上肢疼痛", "SYM", 0, 4, fragments=((0, 2), (3, 4)))
     assert entity.to_dict()["fragments"] == [[0, 2], [3, 4]]
@@ -48,7 +53,18 @@ def test_every_entity_has_fragments() -> None:
     assert touching.span == Span(0, 2, "SYM")
 
 
-@pytest.mark.parametrize("fragments", [((0, 1), (2, 3)), ((1, 2), (3, 4)), ((2, 4), (0, 1)), ((0, 3), (2, 4))])
+@pytest.mark.parametrize(
+    "fragments",
+    [
+        ((0, 1), (2, 3)),
+        ((1, 2), (3, 4)),
+        ((2, 4), (0, 1)),
+        ((0, 3), (2, 4)),
+        ((0, 4), (2, 4)),
+        ((0, 1),),
+        ((1, 4),),
+    ],
+)
 def test_fragments_must_be_in_order_from_start_to_end(fragments: tuple[tuple[int, int], ...]) -> None:
     with pytest.raises(HanlatticeError, match=r"do not reach from 0 to 4 in order"):
         Entity("上肢疼痛", "SYM", 0, 4, fragments=fragments)
@@ -76,8 +92,41 @@ def test_a_document_is_pickled_without_its_lattice() -> None:
     assert again.read_lattice is None
 
 
+def test_what_a_model_can_still_compute_is_not_compared_or_shown() -> None:
+    """Two documents are equal if their texts and entities are."""
+    words = (Word("王小明", "nr", 0, 3),)
+    read = Document(TEXT, (PERSON,), read_lattice=lambda: Lattice(TEXT, (), (), (), ()), read_words=lambda: words)
+    plain = Document(TEXT, (PERSON,))
+    assert read == plain
+    assert repr(read) == repr(plain)
+    assert (read.words, plain.words, plain.lattice) == (words, None, None)
+    assert len(read.lattice or ()) == 0
+
+
+def test_a_lattice_has_as_many_labels_and_strengths_as_words() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        list(Lattice("重庆", (0,), (2,), ("重庆",), ()))
+    with pytest.raises(ValueError, match="zip"):
+        Lattice("重庆", (0,), (2,), ("重庆",), (None,)).to_svg((), (0.5, 0.5))
+
+
+@pytest.mark.parametrize(("n", "cut"), [(400, False), (401, True)])
+def test_a_notebook_shows_400_characters_of_a_lattice(n: int, cut: bool) -> None:
+    assert ("The first 400 of 401 characters." in Lattice("字" * n, (), (), (), ())._repr_html_()) == cut
+
+
 def texts(svg: str) -> set[str | None]:
     return {element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
+
+
+def test_what_computes_the_lattice_and_the_words_is_no_part_of_a_document() -> None:
+    read = Document("重庆", read_lattice=lambda: Lattice("重庆", (), (), (), ()), read_words=tuple)
+    assert read == Document("重庆")
+    assert repr(read) == repr(Document("重庆"))
+    assert "read_" not in repr(read)
+    assert (read.lattice, read.words) == (Lattice("重庆", (), (), (), ()), ())
+    assert (Document("重庆").lattice, Document("重庆").words) == (None, None)
+    assert Document("重庆").meta == {}
 
 
 def test_a_lattice_draws_its_words_with_strengths_and_reasons() -> None:

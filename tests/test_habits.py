@@ -133,6 +133,17 @@ def test_properties_have_no_deadline() -> None:
     assert settings().deadline is None
 
 
+def test_the_build_of_torch_is_described_as_it_is() -> None:
+    """A plain index has the build for CUDA under this version; neither file nor page may promise another."""
+    constraints, page = ((ROOT / name).read_text("utf-8") for name in ("constraints.txt", "docs/installation.md"))
+    (pinned,) = re.findall(r"^torch==(\S+)$", constraints, re.MULTILINE)
+    assert "+" not in pinned  # a local version, such as +cpu, is not on a plain index
+    for text in (constraints, page):
+        assert "without CUDA" not in text
+        assert re.search(r"plain (package )?index.*\bCUDA\b", " ".join(text.split()))
+        assert "https://pytorch.org/get-started/locally/" in text
+
+
 def test_packages_of_the_benchmarks_are_in_the_extra() -> None:
     """What a benchmark imports is in the standard library, in this project, or in the extra ``bench``."""
     sources = sorted((ROOT / "benchmarks").glob("*.py"))

@@ -10,7 +10,7 @@ import hanlattice
 from hanlattice.cli import main
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
-from hanlattice.selection import Selected, _bigrams, _chosen, select, uncertainty
+from hanlattice.selection import CANDIDATES, LEAST_CANDIDATES, Selected, _bigrams, _chosen, select, uncertainty
 
 TEXTS = [
     "李明在北京工作",
@@ -77,11 +77,38 @@ def test_select_returns_each_text_once_with_its_entities(ner: hanlattice.NER) ->
     assert chosen[-1].document.text == TEXTS[1]
     (found,) = [s.document for s in chosen if s.document.id == "0"]
     assert found.entities == ner(TEXTS[0]).entities
-    assert [s.document for s in select(ner, pool, 2)] == [s.document for s in chosen[:2]]
+    for n in (1, 2):
+        assert [s.document for s in select(ner, pool, n)] == [s.document for s in chosen[:n]]
     with pytest.raises(HanlatticeError, match="at least 1, not 0"):
         select(ner, pool, 0)
     with pytest.raises(DataError, match="no text to choose from"):
         select(ner, [], 5)
+
+
+def test_only_the_most_uncertain_texts_are_candidates(ner: hanlattice.NER, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of equally uncertain ones the first; of the others those that the model doubts."""
+    pool = [Document(text, id=str(i)) for i, text in enumerate(TEXTS[:4])]
+    order = sorted(select(ner, pool, 4), key=lambda s: (-s.uncertainty, int(s.document.id or 0)))
+    for factor, least, most in ((1, 2, 2), (2, 1, 2), (1, 3, 3)):
+        monkeypatch.setattr("hanlattice.selection.CANDIDATES", factor)
+        monkeypatch.setattr("hanlattice.selection.LEAST_CANDIDATES", least)
+        found = {s.document.id for s in select(ner, pool, 1)}
+        assert found <= {s.document.id for s in order[:most]}
+    monkeypatch.setattr("hanlattice.selection.CANDIDATES", 1)
+    monkeypatch.setattr("hanlattice.selection.LEAST_CANDIDATES", 2)
+    same = [Document("今天", id="0"), Document("明天", id="1"), Document("后天", id="2")]
+    monkeypatch.setattr("hanlattice.selection.uncertainty", lambda *_: 0.5)
+    assert {s.document.id for s in select(ner, same, 2)} == {"0", "1"}
+
+
+def test_the_numbers_of_candidates() -> None:
+    assert (CANDIDATES, LEAST_CANDIDATES) == (20, 1000), "as the documentation says"
+
+
+def test_an_entity_without_a_score_is_certain() -> None:
+    certain = Entity("李明", "PER", 0, 2)
+    assert uncertainty([certain], [certain], 4) == 0
+    assert uncertainty([certain], [], 4) == pytest.approx(0.5)
 
 
 def test_command_writes_rows_to_correct(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,8 @@ def test_flat_spans_are_lists_of_the_spans_of_each_sentence() -> None:
     assert list(rows_of(flat)) == list(rows_of(lists))
     with pytest.raises(IndexError):
         flat[4]
+    for parts in ([], [flat], [flat, FoundSpans(2, [], [], [], [], []), flat]):
+        assert list(FoundSpans.joined(parts)) == [spans for part in parts for spans in part]
 
 
 TO_SEQEVAL = {"BIO": IOB2, "BMES": IOBES, "BIOES": IOBES, "BILOU": BILOU}

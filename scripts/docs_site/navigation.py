@@ -40,7 +40,9 @@ GUIDE = (
     Section("Reference", "参考", ("commands", "api", "settings", "formats")),
 )
 # In English only: measurements and reasons, which change with the code.
-RECORDS = Section("Records", "英文记录", ("results", "benchmarks-*", "reliability", "mutation", "design", "decisions/*"))
+RECORDS = Section(
+    "Records", "英文记录", ("results", "benchmarks-*", "reliability", "mutation", "design", "decisions/*")
+)
 
 
 def pages(section: Section, folder: Path) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import codecs
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
@@ -10,6 +10,13 @@ from pathlib import Path
 from typing import IO
 
 from hanlattice.errors import ConfigError, DataError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    LOCKS = False
+else:
+    LOCKS = True
 
 STDIN = "/dev/stdin"
 BLOCK = 1 << 18  # bytes that are read at once
@@ -169,11 +176,10 @@ def _utf16_without_mark(head: bytes) -> str | None:
 
     They must have a line end, be valid UTF-16, and have at least 90% of their zeros in the upper bytes.
     """
-    head = head[: len(head) // 2 * 2]
     for units, end in (("LE", b"\n\0"), ("BE", b"\0\n")):
-        ends = sum(1 for i in range(0, len(head), 2) if head[i : i + 2] == end)
+        has_end = any(head[i : i + 2] == end for i in range(0, len(head), 2))
         zeros = head[1 if units == "LE" else 0 :: 2].count(0)  # in the upper bytes
-        if ends and 10 * zeros >= 9 * head.count(0) and _decodes(head, f"utf-16-{units.lower()}"):
+        if has_end and 10 * zeros >= 9 * head.count(0) and _decodes(head, f"utf-16-{units.lower()}"):
             return units
     return None
 
@@ -227,44 +233,143 @@ def _advice(raw: bytes) -> str:
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ignore[type-arg]  # text or bytes, by mode
     """Open a file that appears under ``path`` only when it is complete.
 
-    After an error, an existing file is unchanged and no temporary file is left.
+    After an error, an existing file is unchanged and no temporary file is left. What a killed process has left is
+    removed by the next one that writes the same file.
 
     Raises:
         DataError: the folder is missing or not writable, or the disk is full.
     """
     path = Path(path)
-    temporary = None
     try:
-        draft = path.with_name(f".{path.name[:DRAFT_NAME_LENGTH]}.{os.urandom(8).hex()}")
-        # Created with its final permissions: the system applies the umask, so the umask is never changed.
-        handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        temporary = draft
-        encoding = None if "b" in mode else "utf-8"
-        with os.fdopen(handle, mode, encoding=encoding, newline=None if "b" in mode else "\n") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-        temporary = None
+        with _draft(path, _new_file) as (draft, handle):
+            encoding = None if "b" in mode else "utf-8"
+            newline = None if "b" in mode else "\n"
+            with os.fdopen(os.dup(handle), mode, encoding=encoding, newline=newline) as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            if not LOCKS:
+                os.close(handle)  # an open file cannot be renamed on Windows
+            os.replace(draft, path)
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror or error}", path) from error
-    finally:
-        if temporary is not None:
-            with suppress(FileNotFoundError):  # interrupted just after it was renamed
-                os.unlink(temporary)
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder, renamed to ``path`` (which must not exist) at the end; on an error it is removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    import tempfile  # takes longer to import than this module
+    """A temporary folder, renamed to ``path`` (which must not exist) at the end; on an error it is removed.
 
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
-        draft = Path(temporary) / path.name
+    What a killed process has left is removed by the next one that writes the same folder.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _draft(path, _new_folder) as (place, _):
+        draft = place / path.name
         draft.mkdir()
         yield draft
         draft.rename(path)
+
+
+def _new_file(path: Path) -> int:
+    # Created with its final permissions: the system applies the umask, so the umask is never changed.
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+
+
+def _new_folder(path: Path) -> int:
+    path.mkdir(0o700)
+    return os.open(path, os.O_RDONLY) if LOCKS else -1
+
+
+@contextmanager
+def _draft(path: Path, make: Callable[[Path], int]) -> Iterator[tuple[Path, int]]:
+    """A new file or folder beside ``path``, and its handle. It is removed at the end, if it is still there.
+
+    Its name follows from ``path``, so that the draft of a killed process is found and removed. Writers lock their
+    drafts: one whose name is locked takes a random name instead.
+    """
+    start = path.with_name(f".{path.name[:DRAFT_NAME_LENGTH]}")
+    draft = start.with_name(f"{start.name}.draft")
+    handle = _locked_draft(draft, make) if LOCKS else None
+    if handle is None:
+        draft = start.with_name(f"{start.name}.{os.urandom(8).hex()}")
+        handle = make(draft)
+    try:
+        yield draft, handle
+    finally:
+        # After a rename, the name may be that of another writer's draft.
+        if not LOCKS or _is(handle, draft):
+            _remove(draft)
+        with suppress(OSError):  # closed, or never opened
+            os.close(handle)  # and with it the lock
+
+
+def _locked_draft(draft: Path, make: Callable[[Path], int]) -> int | None:
+    """The handle of a new, locked draft; None if another process writes it, or the file system has no locks."""
+    for _ in range(2):
+        try:
+            handle = make(draft)
+        except FileExistsError:
+            if not _removed_stale(draft):
+                return None
+        except OSError:
+            return None
+        else:
+            try:
+                if _has_locked(handle, draft):
+                    return handle
+            except OSError:  # a file system without locks
+                _remove(draft)
+            os.close(handle)
+            return None
+    return None
+
+
+def _removed_stale(draft: Path) -> bool:
+    """Remove the draft of a process that has ended; False if one still holds its lock."""
+    kind = os.O_RDONLY if draft.is_dir() else os.O_RDWR
+    try:
+        handle = os.open(draft, kind | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        is_stale = _has_locked(handle, draft)
+        if is_stale:
+            _remove(draft)
+        return is_stale
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _has_locked(handle: int, draft: Path) -> bool:
+    """Lock an open draft. False if another process has locked it, or has removed or renamed it before.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return _is(handle, draft)
+
+
+def _is(handle: int, path: Path) -> bool:
+    """Whether an open file or folder is the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _remove(draft: Path) -> None:
+    """Remove a file or folder, if it is still there."""
+    if draft.is_dir() and not draft.is_symlink():
+        import shutil  # takes longer to import than this module
+
+        shutil.rmtree(draft, ignore_errors=True)
+    else:
+        draft.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -281,9 +386,7 @@ def locked(path: Path, folder: Path) -> Iterator[None]:
         ConfigError: another process holds the lock.
     """
     with path.open("w") as stream:
-        with suppress(ImportError):
-            import fcntl
-
+        if LOCKS:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

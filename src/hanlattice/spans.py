@@ -16,7 +16,7 @@ label, as in ``B-PER``. The label may contain ``-``, ``_`` and ``.``. A letter a
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from typing import NamedTuple, overload
 
 from hanlattice.errors import HanlatticeError
@@ -126,6 +126,21 @@ class FoundSpans(Sequence[list[ScoredSpan]]):
     def rows(self) -> Iterator[tuple[int, int, int, str, float, Ranges]]:
         """The number of the sentence and the fields of a :class:`ScoredSpan`, for each span."""
         return zip(*self._columns, repeat(()))  # the last one is endless
+
+    @classmethod
+    def joined(cls, parts: "Sequence[FoundSpans]") -> "FoundSpans":
+        """The spans of all sentences of several parts."""
+        firsts = list(accumulate((part._n for part in parts), initial=0))
+        moved = zip(firsts[:-1], parts, strict=True)
+        sentence = [first + i for first, part in moved for i in part._columns[0]]
+        return cls(
+            firsts[-1],
+            sentence,
+            [start for part in parts for start in part._columns[1]],
+            [end for part in parts for end in part._columns[2]],
+            [label for part in parts for label in part._columns[3]],
+            [score for part in parts for score in part._columns[4]],
+        )
 
     def __len__(self) -> int:
         """The number of sentences."""

@@ -56,6 +56,11 @@ class TestErrors:
         with pytest.raises(HanlatticeError, match=message):
             run(tmp_path / name, tmp_path / "out.jsonl")
 
+    def test_one_column_for_texts_and_entities(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_bytes(b"text\n")
+        with pytest.raises(ConfigError, match="--column and --into are both 'text'; choose different names"):
+            run(tmp_path / "a.csv", tmp_path / "out.jsonl", into="text")
+
     def test_a_damaged_parquet_file(self, tmp_path: Path) -> None:
         pa = pytest.importorskip("pyarrow")
         from pyarrow import parquet as pq
@@ -106,6 +111,32 @@ class TestErrors:
             run(text, tmp_path / "mine")
         with pytest.raises(ConfigError, match="is a file"):
             run(text, text)
+
+    def test_a_folder_of_a_run_killed_at_its_first_write_is_its_own(self, tmp_path: Path) -> None:
+        (tmp_path / "out" / "_run").mkdir(parents=True)
+        assert run(self._text(tmp_path), tmp_path / "out").rows == 1
+
+    @pytest.mark.parametrize("left", [(), ("_run/lock",), ("_run/lock", "_run/000000.json")])
+    def test_what_a_run_killed_while_cleaning_up_has_left_is_removed(
+        self, left: tuple[str, ...], tmp_path: Path
+    ) -> None:
+        run(self._text(tmp_path), tmp_path / "out.jsonl")
+        folder = tmp_path / "out.jsonl.parts"
+        folder.mkdir()
+        for name in left:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).touch()
+        with pytest.raises(DataError, match="already exists"):
+            run(self._text(tmp_path), tmp_path / "out.jsonl")
+        assert not folder.exists()
+
+    def test_a_folder_with_other_files_is_not_removed(self, tmp_path: Path) -> None:
+        run(self._text(tmp_path), tmp_path / "out.jsonl")
+        (tmp_path / "out.jsonl.parts").mkdir()
+        (tmp_path / "out.jsonl.parts" / "thesis.txt").touch()
+        with pytest.raises(DataError, match="already exists"):
+            run(self._text(tmp_path), tmp_path / "out.jsonl")
+        assert (tmp_path / "out.jsonl.parts" / "thesis.txt").exists()
 
     def test_two_processes_cannot_share_an_output(self, lines: Path, tmp_path: Path) -> None:
         def second(chunks: Iterator[Chunk], job: Job) -> Iterator[Part]:

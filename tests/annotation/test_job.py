@@ -94,7 +94,7 @@ def test_settings_reach_the_model(tmp_path: Path) -> None:
     label = ner.labels[0]
     cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({}, {}),
-        ({"threshold": 0.9}, {"threshold": 0.9}),
+        ({"threshold": 1.0}, {"threshold": 1.0}),
         ({"force": (("工作", label),)}, {"force": {"工作": label}}),
         ({"block": (("李明", ""), ("上海", label))}, {"block": {"李明": None, "上海": {label}}}),
         ({"patterns": Patterns()}, {"patterns": Patterns()}),

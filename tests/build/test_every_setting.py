@@ -145,3 +145,41 @@ def test_a_setting_changes_the_tagger(kind: str, name: str, key: str, default: A
         except ConfigError as error:
             refusals.append(str(error))
     raise AssertionError(refusals)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "settings", "problem"),
+    [
+        (
+            "encoder",
+            "augmented",
+            {"vectors": "x.txt"},
+            "vectors are for neighbours that are words",
+        ),
+        (
+            "encoder",
+            "augmented",
+            {"inner": {"name": "word_bilstm"}},
+            "gives one vector per word, but",
+        ),
+        (
+            "encoder",
+            "lr_cnn",
+            {"layers": 1},
+            "layers must be at least 2, for layer 2",
+        ),
+        ("encoder", "lr_cnn", {"scales": "x"}, "scales must be one of 'sum', 'mlp', not 'x'"),
+        ("encoder", "transformer", {"norm": "x"}, "norm must be one of 'post', 'pre', not 'x'"),
+        ("encoder", "transformer", {"input_projection": False}, "without input_projection d_model .* must be the"),
+        ("encoder", "transformer", {"clip": 3}, "the position 'sinusoidal' has no setting 'clip'"),
+        ("decoder", "joint_mrc", {}, "its input needs one part for each of the 3 labels"),
+        ("embedding", "own", {}, "set path to the folder of a pretrained body"),
+    ],
+)
+def test_settings_that_do_not_fit_together(kind: str, name: str, settings: dict[str, Any], problem: str) -> None:
+    vocabulary, tables = world()
+    base = {} if name == "own" or "inner" in settings else BASE.get(name, {})
+    with pytest.raises(ConfigError, match=problem):
+        build(
+            Config().with_settings({kind: {"name": name, **base, **settings}}), deepcopy(tables), vocabulary.labels
+        )

@@ -17,6 +17,7 @@ from corpus_examples import (
 )
 from hanlattice.corpus.checking import check
 from hanlattice.corpus.plausibility import Plausibility
+from hanlattice.document import Document, Entity
 
 
 def many(row: Any, n: int = 6) -> Iterable[dict[str, Any]]:
@@ -73,6 +74,17 @@ def test_labels_with_whitespace_are_one_warning_each(tmp_path: Path) -> None:
     report = check([path])
     assert report.kinds == {"label with blanks": 2}
     assert "'full name' contains whitespace (3 entities)" in report.defects[0].message
+
+
+def test_only_entities_after_an_emoji_may_have_moved() -> None:
+    """北京 stands before the emoji, where offsets of both kinds are the same."""
+    seen = Plausibility()
+    entities = (Entity("北京", "LOC", 0, 2), Entity("上海", "LOC", 4, 6))
+    seen.add(Document("北京😀在上海", entities))
+    assert [read for read, _ in seen.shifted] == [("LOC", "上海")]
+    assert seen.known == set()
+    seen.add(Document("北京在上海", (Entity("北京", "LOC", 0, 2),)))
+    assert seen.known == {("LOC", "北京")}
 
 
 @pytest.mark.parametrize(

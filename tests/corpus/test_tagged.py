@@ -23,6 +23,8 @@ from corpus_examples import (
 from hanlattice import corpus
 from hanlattice.corpus.defects import Defect
 from hanlattice.corpus.tagged import conll
+from hanlattice.corpus.tagged.conll import _columns
+from hanlattice.corpus.tagged.conllu import _is_row
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
 
@@ -253,3 +255,47 @@ def test_conllu_and_uner(tmp_path: Path) -> None:
     unnamed = "1\t李明\t_\tX\t_\t_\t0\t_\t_\t_\n"
     assert "no token has an entity tag" in refusal(put(tmp_path / "b.conllu", unnamed))
     assert "not a line of CoNLL-U" in refusal(put(tmp_path / "c.iob2", "1\t李\tO\n明\tO\n"), format="conllu")
+
+
+@pytest.mark.parametrize(
+    ("line", "separator", "columns"),
+    [
+        ("重\tB-LOC", "\t", ("重", [], "B-LOC")),
+        ("重\tNN\tB-LOC", "\t", ("重", ["NN"], "B-LOC")),
+        ("重\tNN\t\tB-LOC", "\t", ("重", ["NN", ""], "B-LOC")),  # an empty column stays
+        ("重 NN   B-LOC", " ", ("重", ["NN"], "B-LOC")),  # columns that are aligned by spaces
+        ("重  B-LOC ", " ", ("重", [], "B-LOC")),
+        ("重\tB-LOC", " ", ("重", [], "B-LOC")),
+        ("重 B-LOC", "\t", ("重", [], "B-LOC")),
+        ("重", "\t", ("重", [], None)),
+        ("重\t", "\t", ("重", [], None)),
+        ("\t\tO", "\t", ("\t", [], "O")),
+        ("  O", " ", (" ", [], "O")),
+        (" 重 O", " ", (" 重", [], "O")),
+    ],
+)
+def test_columns_of_a_line(line: str, separator: str, columns: tuple[str, list[str], str | None]) -> None:
+    assert _columns(line, separator) == columns
+
+
+@pytest.mark.parametrize(
+    ("row", "is_row"),
+    [
+        (["1", "李", "B-PER"], True),
+        (["1", "李"], False),
+        (["1", "李", "NR"], False),  # no tag
+        (["1", "", "O"], False),
+        (["1", "李", "O", "", "-", "-"], True),
+        (["1", "李", "O", "", "-", "-", "-"], False),
+        (["1-2", "李明", "O"], True),
+        (["1.1", "李", "O"], True),
+        (["x", "李", "O"], False),
+        (["1", "李", *["_"] * 8], True),
+        (["1", "", *["_"] * 8], False),
+        (["1", "李", "", *["_"] * 7], True),
+        (["1", "李", *["_"] * 7], False),
+        (["1", "李", *["_"] * 9], False),
+    ],
+)
+def test_rows_of_uner_and_conllu(row: list[str], is_row: bool) -> None:
+    assert _is_row(row) == is_row

@@ -7,18 +7,12 @@ from hanlattice.drawing.html import Paragraph, page
 from hanlattice.drawing.marks import Mark
 from hanlattice.drawing.svg import lattice_svg
 
-CLUENER = (
-    "name",
-    "organization",
-    "position",
-    "company",
-    "address",
-    "game",
-    "government",
-    "scene",
-    "book",
-    "movie",
-)
+CORPORA = {
+    "CLUENER": "name organization position company address game government scene book movie",
+    "Weibo NER": "PER.NAM PER.NOM LOC.NAM LOC.NOM ORG.NAM ORG.NOM GPE.NAM GPE.NOM",
+    "Resume NER": "NAME CONT EDU TITLE ORG RACE PRO LOC",
+    "CMeEE": "dis sym pro equ dru ite bod dep mic",
+}
 
 
 @pytest.mark.parametrize("label", ["PER", "EVENT", "company", "病", ""])
@@ -39,8 +33,16 @@ def test_all_colours_differ() -> None:
     assert len({*FIXED.values(), *OTHERS}) == len(FIXED) + len(OTHERS)
 
 
-def test_the_labels_of_a_corpus_have_different_colours() -> None:
-    assert len(set(map(colour_of, CLUENER))) == len(CLUENER)
+@pytest.mark.parametrize("labels", CORPORA.values(), ids=CORPORA)
+def test_the_labels_of_a_corpus_have_different_colours(labels: str) -> None:
+    assert len(set(map(colour_of, labels.split()))) == len(labels.split())
+
+
+def test_a_label_keeps_its_colour() -> None:
+    """Pictures of different versions can be compared."""
+    labels = CORPORA["CLUENER"].split()
+    assert [OTHERS.index(colour_of(label)) for label in labels] == [6, 15, 11, 7, 12, 3, 14, 2, 8, 5]
+    assert [colour_of(label) for label in FIXED] == list(FIXED.values())
 
 
 @pytest.mark.parametrize("label", ["", "病", "\ud800", "x" * 1000])

@@ -1,6 +1,7 @@
 """Pictures of lattices: they are well-formed, true to the text and deterministic, and nothing becomes markup."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -106,6 +107,7 @@ def test_long_texts_are_broken_between_words() -> None:
     assert max(lengths) <= MAX_WIDTH
     assert all(n % 7 == 0 for n in lengths)
     assert len(arcs(root)) == 10
+    assert not any(path.get("stroke-dasharray") for path in root.iter(f"{SVG}path")), "each word is in one row"
     assert float(root.get("width", 0)) < 28 * MAX_WIDTH + 40
 
 
@@ -132,8 +134,57 @@ def test_the_fragments_of_an_entity_are_joined_by_a_line() -> None:
     assert len(list(root.iter(f"{SVG}path"))) == 1
 
 
-def test_empty_text() -> None:
-    assert characters(drawn("")) == []
+@pytest.mark.parametrize(
+    ("word", "lengths"),
+    [
+        (None, [27, 27, 6]),
+        ((14, 40), [27, 27, 6]),
+        ((15, 40), [15, 27, 18]),
+        ((16, 40), [16, 27, 17]),
+        ((26, 40), [26, 27, 7]),
+        ((27, 40), [27, 27, 6]),
+        ((20, 55), [20, 27, 13]),
+        ((20, 47), [20, 27, 13]),
+        ((20, 46), [20, 27, 13]),
+    ],
+)
+def test_a_row_ends_before_a_word_if_it_is_more_than_half_full(
+    word: tuple[int, int] | None, lengths: list[int]
+) -> None:
+    text = "字" * 60
+    lines = [e.get("y") for e in characters(drawn(text, words(text, *([word] if word else []))))]
+    assert list(Counter(lines).values()) == lengths
+
+
+@pytest.mark.parametrize(("letter", "levels"), [("\u2e7f", 1), ("\u2e80", 2), ("病", 2), ("X", 1)])
+def test_an_entity_stands_below_another_one_if_its_label_needs_the_space(letter: str, levels: int) -> None:
+    """Three Latin letters are as wide as one character of the text, and three Chinese ones are wider."""
+    root = drawn("重庆", marks=[Mark(0, 1, letter * 3, "重"), Mark(1, 2, "X", "庆")])
+    bars = {e.get("y") for e in root.iter(f"{SVG}rect") if e.get("rx") == "2"}
+    assert len(bars) == levels
+
+
+@pytest.mark.parametrize("shorter", [Mark(0, 2, "PER", "重庆"), Mark(5, 7, "PER", "店人")])
+def test_entities_that_touch_stand_side_by_side(shorter: Mark) -> None:
+    root = drawn("重庆药房药店人", marks=[Mark(2, 5, "ORG", "药房药"), shorter])
+    assert len({e.get("y") for e in root.iter(f"{SVG}rect") if e.get("rx") == "2"}) == 1
+
+
+def test_a_row_in_the_gap_of_an_entity_has_no_bar() -> None:
+    text = "字" * 81
+    root = drawn(text, marks=[Mark(0, 81, "X", text, None, ((0, 27), (54, 81)))])
+    rows = list(Counter(float(e.get("y", 0)) for e in characters(root)))
+    bars = [float(e.get("y", 0)) for e in root.iter(f"{SVG}rect") if e.get("rx") == "2"]
+    assert len(rows) == 3
+    assert [sum(y < bar for y in rows) for bar in bars] == [1, 3], "below the first and below the last row"
+
+
+@pytest.mark.parametrize(("text", "size"), [("", ("16", "18")), ("字", ("60", "72")), ("字" * 28, ("788", "126"))])
+def test_the_size_of_a_picture_of_characters_alone(text: str, size: tuple[str, str]) -> None:
+    root = drawn(text)
+    assert (root.get("width"), root.get("height")) == size
+    assert len(characters(root)) == len(text)
+    assert root[1].text == "Words: none. Entities: none."
 
 
 def test_lengths_and_places() -> None:

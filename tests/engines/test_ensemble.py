@@ -88,7 +88,7 @@ def test_scores_of_the_linear_tagger_lead_to_its_entities(first: NER, second: NE
     emissions, scores = added_scores(second, sentences, rules)
     tagger = cast(LinearTagger, second.engine)
     softened = TagScores(*(x / np.float32(tagger.temperature) for x in scores))
-    found = ChainKernel(rules, softened).read(emissions / np.float32(tagger.temperature), sentences.first_char)
+    found = ChainKernel(rules, softened).read(emissions / np.float32(tagger.temperature), sentences)
     expected = tagger.find(sentences)
     assert sum(map(len, found)) > 6
     assert [[s.span for s in spans] for spans in found] == [[s.span for s in spans] for spans in expected]

@@ -21,7 +21,7 @@ from annotation_checks import switched_off
 from hanlattice.cli import main
 from hanlattice.encoders.flat import Flat
 from hanlattice.engines import export as export_module
-from hanlattice.engines.export import TOLERANCE, _refuse_difference, _refuse_loss, export
+from hanlattice.engines.export import TOLERANCE, _difference, _refuse_difference, _refuse_loss, export
 from hanlattice.engines.graph import FlatGraph
 from hanlattice.engines.onnx import feeds
 from hanlattice.errors import HanlatticeError, ModelError
@@ -210,6 +210,22 @@ def test_int8_may_not_lose_more() -> None:
         _refuse_loss(0.9, 0.88, 0.01)
 
 
+@pytest.mark.parametrize(("before", "after"), [(0.9, 0.8), (0.8, 0.9)], ids=["loses", "gains"])
+def test_the_gate_compares_f1_before_with_f1_after(
+    before: float, after: float, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f1 = iter([before, after])
+    monkeypatch.setattr(export_module, "_f1", lambda ner, dev: next(f1))
+    with switched_off():
+        if after > before:
+            done = export(trained, tmp_path / "new", int8=True, most_lost=0.05, dev=tiny.documents())
+            assert (done.float_f1, done.int8_f1) == (before, after)
+        else:
+            with pytest.raises(ModelError, match=r"falls from 90\.00 to 80\.00, more than 5\.00"):
+                export(trained, tmp_path / "new", int8=True, most_lost=0.05, dev=tiny.documents())
+    assert (tmp_path / "new").exists() == (after > before)
+
+
 @pytest.mark.parametrize("difference", [2 * TOLERANCE, float("inf"), float("nan")])
 def test_a_graph_with_other_emissions_is_refused(difference: float, tmp_path: Path) -> None:
     _refuse_difference(TOLERANCE, tmp_path)
@@ -225,6 +241,14 @@ def test_nothing_is_written_if_emissions_differ(
     with switched_off(), pytest.raises(ModelError, match=message):
         export(trained, tmp_path / "exported")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_difference_of_emissions_is_measured(trained: Path, exported: Path) -> None:
+    ner = hanlattice.load(trained, engine="torch")
+    assert 0 < _difference(ner, exported) < TOLERANCE
+    with torch.no_grad():
+        ner.tagger.get_parameter("decoder.emission.bias")[1] += 0.5
+    assert _difference(ner, exported) == pytest.approx(0.5, abs=TOLERANCE)
 
 
 def test_what_exists_is_left_alone(trained: Path, tmp_path: Path) -> None:

@@ -39,6 +39,16 @@ def test_other_gold_spans_and_threshold() -> None:
     assert not any(evaluation.confidences().correct)
 
 
+def test_entities_with_a_score_equal_to_the_threshold_are_in_the_error_page() -> None:
+    """As in the scores: both come from the same entities."""
+    ner, documents = tiny.ner(), tiny.documents()
+    evaluation = Evaluation.run(ner, documents)
+    limit = sorted(score for document in evaluation.predicted for score in tiny.scores(document))[5]
+    kept = evaluation.entities(limit)
+    assert [[e.span for e in entities] for entities in kept] == evaluation.spans(limit)
+    assert limit in [entity.score for entities in kept for entity in entities]
+
+
 def test_lattices_are_kept_on_request_only() -> None:
     ner, documents = tiny.ner(), tiny.documents()[:3]
     assert all(d.lattice is None and d.read_words is None for d in Evaluation.run(ner, documents).predicted)

@@ -46,6 +46,34 @@ def test_by_entity_length() -> None:
     assert scores_by(by_entity_length(), long, [[]]) == {"7–10": Score(1, 0, 0), "11+": Score(1, 0, 0)}
 
 
+def test_groups_on_each_side_of_a_limit() -> None:
+    """The names of the groups say what is in them."""
+    texts = ["好" * n for n in range(120)]
+    sentences, entities = by_sentence_length(texts), by_entity_length()
+    times = by_frequency(texts, {text: len(text) for text in texts})
+    for grouping, ranges in (
+        (
+            sentences,
+            {"0–10": (0, 10), "11–20": (11, 20), "21–30": (21, 30), "31–50": (31, 50), "51–100": (51, 100)},
+        ),
+        (entities, {"1": (1, 1), "2": (2, 2), "3": (3, 3), "4": (4, 4), "5–6": (5, 6), "7–10": (7, 10)}),
+        (times, {"0": (0, 0), "1": (1, 1), "2–5": (2, 5), "6–20": (6, 20), "21–100": (21, 100)}),
+    ):
+        assert list(grouping.names[:-1]) == list(ranges)
+        last = max(end for _, end in ranges.values())
+        assert grouping.names[-1] == f"{last + 1}+"
+        for name, (start, end) in {**ranges, f"{last + 1}+": (last + 1, 119)}.items():
+            for n in (start, end):
+                assert grouping.names[grouping.of(n, Span(0, n, "X"))] == name
+
+
+def test_sentences_without_a_partner_are_an_error() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        scores_by(by_entity_length(), GOLD, FOUND[:1])
+    with pytest.raises(ValueError, match="zip"):
+        confusion(GOLD, FOUND[:1])
+
+
 def test_by_frequency() -> None:
     seen = {"重庆": 1, "李明": 2, "北京市": 6, "药店": 101}
     assert scores_by(by_frequency(TEXTS, seen), GOLD, FOUND) == {

@@ -80,6 +80,13 @@ def test_the_share_of_a_word_is_the_mean_over_its_own_characters() -> None:
     assert Attention("重庆人", lattice, weights, (0, 1), (1, 2)).of_words() == pytest.approx([0.3, 0.2])
 
 
+def test_nothing_is_recorded_afterwards() -> None:
+    ner = ner_with(build_flat(d_in(), words(), d_model=20, heads=4, d_feed_forward=10, layers=2))
+    first = attention(ner, TEXT)
+    assert first.weights.shape[0] == 2
+    assert not any(module._forward_pre_hooks for module in ner.tagger.modules())
+
+
 def test_a_transformer_over_characters() -> None:
     ner = ner_with(build_transformer(d_in(), TransformerXL, d_model=20, heads=2, d_feed_forward=8, layers=2))
     found = attention(ner, TEXT)

@@ -3,8 +3,10 @@
 import pytest
 
 import tiny
+from hanlattice.document import Entity, Lattice
 from hanlattice.errors import HanlatticeError
 from hanlattice.explain import Influence, influence
+from hanlattice.explain.influence import _largest_change, words_of
 
 TEXT = "昨天王小红去了长江大桥局,王小红说很好"
 
@@ -52,6 +54,44 @@ def test_changes_too_small_to_see_are_not_shown() -> None:
     assert str(Influence("好", 0.25, entity, 0.5, 0.75)).endswith(f"{entity.text} {entity.label} 0.500 → 0.750")
 
 
+def test_the_smallest_change_that_is_shown() -> None:
+    entity = Entity("李明", "PER", 0, 2, 0.5)
+    assert str(Influence("李明", 0.0005, entity, 0.5, 0.4995)) == "李明: without it 李明 PER 0.500 → 0.499"
+    assert str(Influence("李明", 0.5, entity, 0.5)) == "李明: without it 李明 PER 0.500 → not found"
+    assert str(Influence("李明", 0.5)) == "李明: without it nothing changes"
+    assert Influence("李明", 0.0)[1:] == (0.0, None, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([0.5, None], [0.5, None], (0.0, None)),
+        ([0.5, 0.25], [0.25, 0.5], (0.25, 0)),  # of equal changes the first
+        ([0.5, 0.25], [0.5, 0.75], (0.5, 1)),
+        ([None, 0.5], [0.75, 0.5], (0.75, 0)),  # without a score it counts as 0
+    ],
+)
+def test_the_largest_change(
+    before: list[float | None], after: list[float | None], expected: tuple[float, int | None]
+) -> None:
+    sides = [[Entity("李", "PER", i, i + 1, score) for i, score in enumerate(side)] for side in (before, after)]
+    strength, which = expected
+    found = _largest_change("李明", *sides)
+    if which is None:
+        assert found == Influence("李明", 0.0)
+    else:
+        scores = before[which] or 0.0, after[which] or 0.0
+        assert found == Influence("李明", strength, sides[0][which], *scores)
+
+
+def test_words_of_a_lattice() -> None:
+    lattice = Lattice("李明李明", (0, 2), (2, 4), ("李明", "李明"), ("PER", "PER"))
+    assert [(word.text, word.label) for word in words_of(lattice).values()] == [("李明", "PER")]
+    with pytest.raises(ValueError, match="zip"):
+        words_of(Lattice("李明", (0,), (2,), ("李明",), ()))
+
+
 def test_a_text_that_is_too_long() -> None:
+    assert influence(tiny.ner(), "。" * 1000) == []
     with pytest.raises(HanlatticeError, match="1,001 characters"):
         influence(tiny.ner(), "好" * 1001)

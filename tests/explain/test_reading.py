@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 import tiny
+from hanlattice.document import Document, Lattice
 from hanlattice.errors import ConfigError
 from hanlattice.explain import attention, reading
+from hanlattice.explain.reading import Reading
 
 TEXT = "昨天王小红去了长江大桥局,王小红说很好"
 
@@ -32,6 +34,12 @@ def test_by_attention_the_strengths_are_the_shares_of_words() -> None:
     found = reading(tiny.ner(), TEXT, by="attention")
     assert list(found.strengths) == attention(tiny.ner(), TEXT).of_words()
     assert f"{found.strengths[0]:.1%}" in found.reasons[0]
+
+
+def test_strengths_have_six_digits_in_json() -> None:
+    lattice = Lattice("重庆", (0,), (2,), ("重庆",), (None,))
+    (word,) = Reading(Document("重庆"), lattice, "influence", (0.12345678,), ("why",)).to_dict()["words"]
+    assert word == {"start": 0, "end": 2, "text": "重庆", "label": None, "strength": 0.123457, "reason": "why"}
 
 
 def test_an_unknown_measure() -> None:

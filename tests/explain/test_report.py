@@ -164,6 +164,13 @@ def test_at_most_500_errors_of_each_kind_are_listed() -> None:
     assert "<b>missed</b> 49,999, 500 listed" in text
 
 
+def test_500_errors_of_a_kind_are_all_listed() -> None:
+    gold = [[Span(0, 2, "LOC")]] * MAX_LISTED
+    text = "".join(page(findings(["重庆"] * MAX_LISTED, gold, [[]] * MAX_LISTED)))
+    assert len(Page(text).rows) == MAX_LISTED == 500
+    assert "listed" not in text
+
+
 def test_learning_curve_of_one_epoch_and_of_equal_epochs() -> None:
     for epochs in ([Epoch(1, 2.0, 0.5)], [Epoch(1, 2.0, 0.5), Epoch(2, 2.0, 0.5)], [Epoch(1, 2.0, None)]):
         svg = charts.curve(epochs)

@@ -1,5 +1,7 @@
 """Sentences in one set of arrays: the same sentences one by one, in slices, and in batches of like size."""
 
+import copy
+import ctypes
 import pickle
 
 import numpy as np
@@ -9,6 +11,7 @@ import tiny
 from hanlattice.inputs.encoded import Encoded, Sentences
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
+from hanlattice.kernels.structs import SENTENCES
 from hanlattice.lexicon import Lexicon
 
 VECTORS = tiny.vectors()
@@ -67,6 +70,35 @@ def test_sentences_are_put_together_again() -> None:
         for sentence, expected in zip(again, whole, strict=True):
             assert_equal(sentence, expected)
     assert len(Sentences.of([])) == len(read([])) == 0
+
+
+def test_sentences_that_a_kernel_has_read_are_those_of_their_arrays() -> None:
+    """The kernels get the same numbers from both, and a copy does not refer to the memory of the original."""
+    for texts in (TEXTS, TEXTS[:1], TEXTS[1:2], []):
+        whole = read(texts)
+        copies = (Sentences(*whole.arrays, texts), pickle.loads(pickle.dumps(whole)), copy.deepcopy(whole))
+        for one in (whole, *copies):
+            argument, kept = one.for_kernels()
+            struct = SENTENCES.from_address(argument) if isinstance(argument, int) else argument._obj
+            assert (one.n_chars, one.n_words, struct.n) == (len(whole.chars), len(whole.words), len(texts))
+            names = ("chars", "bigrams", "first_char", "words", "start", "end", "label", "first_word")
+            for name, array in zip(names, whole.arrays, strict=True):
+                found = (ctypes.c_int64 * len(array)).from_address(getattr(struct, name))
+                assert list(found) == array.tolist(), name
+            del kept
+        assert all(one.for_kernels()[0] != whole.for_kernels()[0] for one in copies)
+
+
+def test_other_arrays_reach_the_kernels() -> None:
+    whole = read(TEXTS)
+    other = whole.with_arrays(word_labels=whole.word_labels + 1)
+    assert other.word_labels.tolist() == (whole.word_labels + 1).tolist()
+    argument, kept = other.for_kernels()
+    found = (ctypes.c_int64 * other.n_words).from_address(argument._obj.label)
+    assert list(found) == other.word_labels.tolist()
+    assert other.chars.tolist() == whole.chars.tolist()
+    assert other.texts == TEXTS
+    del kept
 
 
 def test_batches_are_of_like_size_and_hold_each_sentence_once() -> None:

@@ -3,9 +3,12 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tiny
 from hanlattice.embeddings.initial_weights import Tables
@@ -13,7 +16,8 @@ from hanlattice.errors import DataError
 from hanlattice.inputs.characters import FIRST_ROW, MANY
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import END, UNKNOWN, Vocabulary, bigrams_of
-from hanlattice.lexicon import Lexicon
+from hanlattice.kernels.library import kernels
+from hanlattice.lexicon import Lexicon, layers
 from hanlattice.model.folder import ModelFolder
 from hanlattice.vectors import Vectors
 
@@ -94,6 +98,55 @@ def test_an_empty_text_has_no_bigrams() -> None:
 
 
 LABELLED = replace(VOCABULARY, user_words=True, labels=("LOC", "PER"))
+ALPHABET = "北京工作的药店孙悟空aＡ\0"
+words = st.text(ALPHABET.strip("\0"), min_size=1, max_size=4)
+edits = st.lists(st.tuples(words, st.sampled_from([None, "LOC", "ORG", "GPE", "gone"])), max_size=8)
+
+
+@pytest.mark.skipif(kernels() is None, reason="the kernels are not compiled")
+@given(
+    texts=st.lists(st.text(ALPHABET, max_size=40), max_size=4),
+    first=edits,
+    later=st.lists(edits, max_size=2),
+    small=st.sampled_from([1, 2, 1024]),
+    labels=st.sampled_from([None, ("LOC", "PER")]),
+    shortest=st.integers(1, 3),
+)
+def test_the_kernel_reads_what_the_steps_read(
+    texts: list[str],
+    first: list[tuple[str, str | None]],
+    later: list[list[tuple[str, str | None]]],
+    small: int,
+    labels: tuple[str, ...] | None,
+    shortest: int,
+) -> None:
+    """With lexicons of several layers, removed words, more words than characters, and words that are new to it."""
+    lexicon = Lexicon((word, label, None) for word, label in first if label != "gone")
+    readers = [Reader(replace(LABELLED), min_word_length=shortest, base=lexicon) for _ in range(2)]
+    with mock.patch.object(layers, "SMALL_LAYER", small), mock.patch.object(layers, "GROWTH", 0):
+        for edit in ([], *later):
+            for word, label in edit:
+                lexicon.remove(word) if label == "gone" else lexicon.add(word, label)
+            found, expected = (reader._known(lexicon, labels) for reader in readers)
+            library = kernels()
+            assert library is not None
+            one = readers[0]._by_kernel(library, texts, lexicon, found)
+            other = readers[1]._by_steps(texts, lexicon, expected)
+            for name, a, b in zip(one.arrays._fields, one.arrays, other.arrays, strict=True):
+                assert a.tolist() == b.tolist(), name
+            assert one.texts == other.texts == texts
+
+
+@pytest.mark.parametrize("by", ["_by_kernel", "_by_steps"])
+def test_too_many_words_are_an_error(by: str) -> None:
+    reader, lexicon = Reader(LABELLED), Lexicon("京" * n for n in range(1, 400))
+    if kernels() is None and by == "_by_kernel":
+        pytest.skip("the kernels are not compiled")
+    library = (kernels(),) if by == "_by_kernel" else ()
+    with pytest.raises(DataError, match=r"more than 116,000 words of the lexicon occur in 1,000 characters"):
+        getattr(reader, by)(*library, ["京" * 1000], lexicon, reader._known(lexicon, None))
+
+
 USER = len(LABELLED.word_labels) + 1  # a user word without a label; LOC and ORG follow
 
 

@@ -1,10 +1,14 @@
 """Memory that is given back: a process that reads without end stays as large as it is."""
 
+import ctypes
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+
+from hanlattice.kernels.allocator import keep_freed_memory, return_freed_memory
 
 # Large arrays are freed, and small ones that came after them stay: the heap keeps all memory before these.
 READING = """
@@ -57,3 +61,26 @@ def test_the_memory_of_freed_blocks_is_kept_for_the_next_step() -> None:
 
     assert kept("") < 20 * 2**20
     assert kept("keep_freed_memory()") > 40 * 2**20
+
+
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
+
+
+@pytest.mark.parametrize(
+    ("system", "has_glibc", "expected"),
+    [
+        ("linux", True, [(TRIM_THRESHOLD, 2147483647), (MMAP_THRESHOLD, 33554432), (MMAP_THRESHOLD, 131072)]),
+        ("linux", False, []),
+        ("darwin", True, []),
+    ],
+)
+def test_parameters_of_glibc(
+    system: str, has_glibc: bool, expected: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_to: list[tuple[int, int]] = []
+    library = SimpleNamespace(**({"mallopt": lambda *pair: set_to.append(pair)} if has_glibc else {}))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
+    monkeypatch.setattr(sys, "platform", system)
+    keep_freed_memory()
+    return_freed_memory()
+    assert set_to == expected

@@ -1,5 +1,7 @@
 """Compilation of the kernels: which compiler is taken, and which libraries are made; no compiler runs here."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +18,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     commands: list[list[str]] = []
 
     def run(command: list[str], **settings: Any) -> None:
-        assert settings["check"]
+        assert settings == {"capture_output": True, "check": True}
         commands.append(command)
         if any("fails" in part for part in command):
             raise subprocess.CalledProcessError(1, command)
@@ -90,3 +92,29 @@ def test_a_failure_for_a_platform_is_an_error(calls: list[list[str]], monkeypatc
     monkeypatch.setattr(compiling, "FLAGS", ("-mfails",))
     with pytest.raises(subprocess.CalledProcessError):
         compiling.compile_for("win_amd64")
+
+
+@pytest.mark.parametrize(
+    ("compiler", "status", "shown"),
+    [("touch", 0, "kernels_"), ("exit 1; :", 1, "no C compiler that can compile the kernels was found")],
+)
+def test_the_file_alone_compiles_or_says_why_not(tmp_path: Path, compiler: str, status: int, shown: str) -> None:
+    """A build runs it without the package."""
+    if not compiling.LEVELS:
+        pytest.skip("no kernels for this processor")
+    shutil.copy(compiling.__file__, tmp_path / "compiling.py")
+    script = tmp_path / "cc.sh"
+    script.write_text(f'while [ "$1" != -o ]; do shift; done\n{compiler} "$2"\n')
+    done = subprocess.run(
+        [sys.executable, "compiling.py"],
+        cwd=tmp_path,
+        env={**os.environ, "CC": f"sh {script}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status
+    assert shown in done.stdout
+    made = sorted(tmp_path.glob("kernels_*"))
+    assert len(made) == (0 if status else len(compiling.LEVELS))
+    assert all(str(path) in done.stdout for path in made)

@@ -1,13 +1,16 @@
 """Opening the compiled kernels: a library of another version is refused before anything is read from it."""
 
 import ctypes
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from hanlattice.errors import EngineError, HanlatticeError
 from hanlattice.kernels import library
+from hanlattice.kernels.compiling import LEVELS, SOURCES
 from hanlattice.kernels.structs import STRUCTS
 
 pytestmark = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor with AVX2 or NEON")
@@ -56,9 +59,76 @@ def test_without_a_library_the_error_says_how_to_compile(monkeypatch: pytest.Mon
         library.kernels.cache_clear()
 
 
+C_TYPES = {"int64_t": ctypes.c_int64, "int": ctypes.c_int, "double": ctypes.c_double, "void": None}
+
+
+def in_c() -> dict[str, tuple[object, tuple[object, ...]]]:
+    """The type of the result and of each parameter of every function of the sources that is not static."""
+    found: dict[str, tuple[object, tuple[object, ...]]] = {}
+    for name in SOURCES:
+        source = (Path(library.__file__).parent / name).read_text(encoding="utf-8")
+        for result, function, given in re.findall(r"^(\w+) (\w+)\(([^)]*)\) \{", source, re.MULTILINE):
+            parameters = [] if given == "void" else given.split(",")
+            types = [ctypes.c_void_p if "*" in one else C_TYPES[one.split()[-2]] for one in parameters]
+            found[function] = C_TYPES[result], tuple(types)
+    return found
+
+
+def test_functions_are_declared_as_in_c() -> None:
+    sources, opened = in_c(), library.require_kernels()
+    assert len(sources) > 20
+    for name, (result, parameters) in sources.items():
+        declared = getattr(opened, name)
+        assert declared.restype is result, name
+        assert tuple(declared.argtypes or ()) == parameters, name
+
+
+def test_the_best_library_for_the_processor_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = library.levels()
+    assert library.kernels() is library.opened(levels[-1])
+    for n in range(len(levels) + 1):
+        processor = SimpleNamespace(processor_level=lambda n=n: n)
+        monkeypatch.setattr(library, "CDLL", lambda path, processor=processor: processor)
+        assert library.levels() == list(LEVELS)[:n]
+
+
+@pytest.mark.parametrize(("step", "supported"), [(0, False), (4, True), (None, True)])
+def test_int8_products_are_supported_unless_the_processor_has_none(
+    step: int | None, supported: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = None if step is None else SimpleNamespace(int8_step=lambda: step)
+    monkeypatch.setattr(library, "kernels", lambda: found)
+    assert library.supports_int8() is supported
+
+
+def test_addresses_of_arrays() -> None:
+    array = np.arange(6, dtype=np.int64).reshape(2, 3)
+    assert library.pointer(array) == array.ctypes.data
+    array.flags.writeable = False
+    assert library.pointer(array) == array.ctypes.data
+    assert library.pointer(None) is None
+    with pytest.raises(AssertionError):
+        library.pointer(array.T)
+
+
 def test_addresses_of_rows() -> None:
     rows = np.arange(12, dtype=np.int32).reshape(3, 4)
-    assert list(library.pointers(rows)) == [library.pointer(row).value for row in rows]
+    assert list(library.pointers(rows)) == [library.pointer(row) for row in rows]
     for refused in (rows.T, rows[:0]):
         with pytest.raises(AssertionError):
             library.pointers(refused)
+
+
+def test_addresses_of_memory() -> None:
+    rows = np.arange(12, dtype=np.int32).reshape(3, 4)
+    read_only = rows.copy()
+    read_only.flags.writeable = False
+    for array in (rows, rows[1:], read_only, rows[:0]):
+        assert library.pointer(array) == array.ctypes.data
+    assert library.pointer(None) is None
+    memory = bytearray(b"abc")
+    address = library.pointer(memory)
+    assert address is not None
+    assert ctypes.string_at(address, 3) == b"abc"
+    with pytest.raises(AssertionError):
+        library.pointer(rows.T)

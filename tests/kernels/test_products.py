@@ -34,7 +34,7 @@ def product(
     """x W^T + b by the kernel."""
     kept = list[Any]()
 
-    def keep(array: np.ndarray) -> ctypes.c_void_p:
+    def keep(array: np.ndarray) -> int:
         kept.append(array := aligned(array))
         return library.pointer(array)
 
@@ -50,7 +50,7 @@ def product(
 
 
 @pytest.mark.parametrize("n_in", [1, 2, 3, 4, 7, 8, 9, 50, 480])
-@pytest.mark.parametrize("rows", [1, 6, 7, 12, 13])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 6, 7, 9, 12, 13])
 def test_int8_sums_are_exact(int8: CDLL, n_in: int, rows: int) -> None:
     """Whole numbers whose largest is 127 have the scale 1, so the results are the sums themselves."""
     draw = np.random.default_rng(n_in)
@@ -92,6 +92,16 @@ def test_float32_products_equal_those_of_numpy(kernels: CDLL) -> None:
     draw = np.random.default_rng(0)
     weight, bias, x = (draw.normal(size=size).astype(np.float32) for size in ((37, 51), (37,), (13, 51)))
     np.testing.assert_allclose(product(kernels, weight, bias, x, None), x @ weight.T + bias, rtol=1e-4, atol=1e-4)
+
+
+def test_a_row_is_the_same_in_blocks_of_all_sizes(kernels: CDLL) -> None:
+    draw = np.random.default_rng(5)
+    weight, bias = (draw.standard_normal(size).astype(np.float32) for size in ((70, 50), 70))
+    x = draw.standard_normal((25, 50)).astype(np.float32)
+    for layout in (None, Int8Layout.of(kernels)) if kernels.int8_step() else (None,):
+        alone = np.concatenate([product(kernels, weight, bias, row[None], layout) for row in x])
+        for n in range(1, len(x) + 1):
+            np.testing.assert_array_equal(product(kernels, weight, bias, x[:n], layout), alone[:n])
 
 
 @pytest.mark.parametrize(

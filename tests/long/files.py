@@ -204,7 +204,9 @@ def case(number: int, known: list[Target]) -> str:
 
 
 def child(pipe: Connection, some: range, known: list[Target]) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY + (8 << 30), MEMORY + (8 << 30)))
+    # Besides what this process has from its parent, such as the libraries of torch.
+    most = MEMORY + int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     warnings.simplefilter("ignore")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     for number in some:

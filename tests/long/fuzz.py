@@ -1,110 +1,149 @@
-"""Coverage-guided fuzzing of readers, normalisation, the matcher and edges, by atheris (libFuzzer for Python).
+"""Fuzzing guided by coverage, with sanitizers: readers, normalisation, the matcher, edges, the kernels.
 
     pip install atheris
-    python tests/long/fuzz.py TARGET [--minutes 10] [--corpus runs/long/fuzz]
+    python tests/long/fuzz.py [--minutes 3] [--targets corpus match …]
 
-TARGET is one of corpus, settings, normalise, lexicon, edges. Inputs that reach new code are kept in the folder of
-``--corpus``, from which the next run resumes. An exception that is not a HanlatticeError ends the run, and the
-input that raised it is written beside them.
+Each target of `fuzz_targets.py` runs for some CPU minutes under atheris (libFuzzer for Python), which keeps inputs
+that reach new code of the package. The kernels are compiled for it with the address and undefined behaviour
+sanitizers of GCC, in a copy of the package. An exception that is not a HanlatticeError, an input that takes more
+than 20 s, and a report of a sanitizer are failures; the input is written beside those that are kept, and
+``--input FILE`` shows its error again.
 """
 
 import argparse
+import os
+import re
+import shutil
+import subprocess
 import sys
-import tempfile
+import time
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
-import atheris
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-with atheris.instrument_imports(include=["hanlattice"]):
-    from hanlattice import corpus
-    from hanlattice.config.files import load_config
-    from hanlattice.config.settings import TextConfig
-    from hanlattice.errors import HanlatticeError
-    from hanlattice.lexicon import Lexicon
-    from hanlattice.text.edges import trimmed
-    from hanlattice.text.normalise import Normaliser
-    from hanlattice.text.windows import windows
+import hanlattice
+from hanlattice.kernels.compiling import FLAGS, LEVELS, SOURCES, library
+from hanlattice.kernels.library import levels
+from long.progress import Progress, cpu_seconds
 
-PLACE = Path(tempfile.mkdtemp(prefix="hanlattice-fuzz-"))
-
-
-def read_corpus(data: bytes) -> None:
-    path = PLACE / "corpus"
-    path.write_bytes(data)
-    for document in corpus.read(path, on_defect=lambda defect: None):
-        for e in document.entities:
-            assert document.text[e.start : e.end] == e.text
+NAMES = ("corpus", "settings", "normalise", "match", "lexicon", "edges", "predict")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g1")
+LONGEST, SECONDS, MEMORY = 2048, 20, 4096  # bytes of an input, seconds for it, megabytes of a process
+DONE = "executed: "
+COVERED = re.compile(r"cov: (\d+)")
 
 
-def read_settings(data: bytes) -> None:
-    path = PLACE / "settings.toml"
-    path.write_bytes(data)
-    load_config(path)
+def fuzz(target: str, kept: Path, minutes: float, given: Path | None) -> None:
+    """Fuzz in this process, which ends in it, for so many CPU minutes."""
+    import atheris
 
+    with atheris.instrument_imports(include=["hanlattice"]):
+        from hanlattice.errors import HanlatticeError
+        from long import fuzz_targets
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-def normalise(data: bytes) -> None:
-    text = _text(data)
-    for simplify in (False, True):
-        normal = Normaliser.of(TextConfig(simplify=simplify, tidy=True))(text)
-        for start in range(0, len(normal.text), 3):
-            given = normal.original(start, min(start + 2, len(normal.text)))
-            assert 0 <= given[0] <= given[1] <= len(text)
-        for window in windows(normal.text, 16, 4):
-            assert 0 <= window.start <= window.end <= len(normal.text)
-
-
-def match(data: bytes) -> None:
-    words, _, text = _text(data).partition("\n\n")
-    lexicon = Lexicon(w for w in words.split("\n") if w.strip() and len(w) < 100)
-    found = lexicon.match(text)
-    known = set(words.split("\n"))
-    for start, end in zip(found.start.tolist(), found.end.tolist(), strict=True):
-        assert text[start:end] in known
-
-
-def edges(data: bytes) -> None:
-    text = _text(data)
-    for start in range(min(len(text), 8)):
-        found = trimmed(text, start, len(text), "punctuation")
-        assert found is None or start <= found[0] < found[1] <= len(text)
-
-
-TARGETS = {
-    "corpus": read_corpus,
-    "settings": read_settings,
-    "normalise": normalise,
-    "lexicon": match,
-    "edges": edges,
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--corpus", type=Path, default=Path("runs/long/fuzz"))
-    a = parser.parse_args()
-    kept = a.corpus / a.target
-    kept.mkdir(parents=True, exist_ok=True)
+    done = 0
 
     def one(data: bytes) -> None:
+        nonlocal done
         with suppress(HanlatticeError):
-            TARGETS[a.target](data)
+            fuzz_targets.TARGETS[target](data)
+        done += 1
+        if time.process_time() > 60 * minutes:
+            print(f"{DONE}{done}", flush=True)
+            os._exit(0)
 
-    libfuzzer = [
-        f"-max_total_time={a.minutes * 60:.0f}",
-        "-max_len=2048",
-        "-timeout=20",
-        f"-artifact_prefix={kept}/",
-    ]
-    atheris.Setup([sys.argv[0], str(kept), *libfuzzer], one)
+    if given is not None:
+        one(given.read_bytes())
+        return
+    for i, seed in enumerate(fuzz_targets.seeds(target)):
+        (kept / f"seed-{i}").write_bytes(seed)
+    limits = [f"-max_len={LONGEST}", f"-timeout={SECONDS}", f"-rss_limit_mb={MEMORY}"]
+    atheris.Setup([sys.argv[0], str(kept), *limits, f"-artifact_prefix={kept.parent}/{target}-"], one)
     atheris.Fuzz()
 
 
+def sanitized(folder: Path) -> dict[str, str]:
+    """Copy the package, with kernels that check themselves; the environment for a process that uses it.
+
+    Kernels that an earlier run has compiled are used again, if they are newer than their sources.
+    """
+    package, copy = Path(hanlattice.__file__).parent, folder / "hanlattice"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"), dirs_exist_ok=True)
+    level = levels()[-1]
+    made = copy / "kernels" / library(level).name
+    sources = [package / "kernels" / name for name in SOURCES]
+    if not made.exists() or made.stat().st_mtime < max(p.stat().st_mtime for p in sources[0].parent.glob("*.[ch]")):
+        flags = [*(flag for flag in FLAGS if flag != "-shared"), *LEVELS[level], "-O1", *SANITIZERS]
+        subprocess.run(["gcc", *flags, "-c", *map(str, sources)], check=True, cwd=made.parent)
+        # Linked without the sanitizers of GCC: `_runtime` has their functions.
+        objects = [str(made.parent / f"{source.stem}.o") for source in sources]
+        subprocess.run(["gcc", "-shared", "-o", str(made), *objects], check=True)
+    path = os.pathsep.join([str(folder), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        "LD_PRELOAD": str(_runtime()),
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+
+
+def _runtime() -> Path:
+    """The library of atheris with the sanitizers and libFuzzer. That of GCC would hide the coverage of Python."""
+    found = find_spec("atheris")
+    if found is None or found.origin is None:
+        raise SystemExit("fuzzing needs atheris: pip install atheris")
+    return Path(found.origin).parents[1] / "asan_with_fuzzer.so"
+
+
+def run(target: str, minutes: float, kept: Path, environment: dict[str, str]) -> tuple[int, int, str]:
+    """Fuzz one target in another process: executions, covered branches, and the failure, if there is one."""
+    (kept / target).mkdir(parents=True, exist_ok=True)
+    log = kept / f"{target}.log"
+    command = [sys.executable, __file__, "--one", target, "--kept", str(kept), "--minutes", str(minutes)]
+    with log.open("wb") as stream:
+        status = subprocess.run(command, stdout=stream, stderr=stream, env=environment).returncode
+    text = log.read_text(encoding="utf-8", errors="replace")
+    executions = int(text.rpartition(DONE)[2].split()[0]) if DONE in text else 0
+    covered = [int(number) for number in COVERED.findall(text)]
+    if status or not executions:
+        return executions, max(covered, default=0), f"{target}: status {status}: {text[-1500:]}"
+    if len(set(covered)) < 2:
+        return executions, 0, f"{target}: nothing was measured of the code that is reached"
+    return executions, max(covered), ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=3, help="CPU minutes for each target")
+    parser.add_argument("--targets", nargs="*", choices=NAMES, default=NAMES)
+    parser.add_argument("--kept", type=Path, default=Path("runs/long/fuzz"), help="folder of the inputs")
+    parser.add_argument("--record", type=Path, default=Path("runs/long/fuzz.json"), help="file of the result")
+    parser.add_argument("--one", choices=NAMES, help="fuzz this target in this process")
+    parser.add_argument("--input", type=Path, help="with --one, run this input only")
+    options = parser.parse_args()
+    kept: Path = options.kept.absolute()
+    if options.one:
+        fuzz(options.one, kept / options.one, options.minutes, options.input)
+        return 0
+    result = Progress(options.record)
+    covered: list[str] = []
+    environment = sanitized(kept / "package")
+    for target in options.targets:
+        executions, branches, failure = run(target, options.minutes, kept, environment)
+        result.done += executions
+        result.outcomes[target] = executions
+        covered.append(f"{branches:,} of {target}")
+        if failure:
+            result.failures.append((result.done, failure))
+        result.cpu_seconds = cpu_seconds()
+        result.measured = f"branches reached: {', '.join(covered)}"
+        result.save()
+        print(result.report(), result.measured, failure, flush=True)
+    return int(bool(result.failures))
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,9 +3,11 @@
     python tests/long/kills.py [--cases 250]
 
 Case ``n`` is of command ``n % 5``: train (resumed with --resume), annotate by four workers (run again), a compiled
-lexicon, vectors, export (run again). A case kills the command at a random moment of the time that it takes
-undisturbed, then runs it again until it ends, and compares all files that it leaves, byte by byte. Nothing but them
-may be left behind. About 60 CPU minutes.
+lexicon, vectors, export (run again). A case kills the command at a random moment, most often in the part of its
+work in which it writes. Moments are in CPU time, so that other load does not move them. The command is run again
+until it ends, and all files that it leaves are compared, byte by byte, with those of a command that nothing has
+killed. Nothing but them may be left behind. A case counts as killed only if the files were not complete. About 15
+CPU minutes.
 """
 
 import hashlib
@@ -17,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -27,23 +28,17 @@ from safetensors import safe_open
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tiny
+from hanlattice.config.files import save_config
 from hanlattice.model.digests import CHECKPOINT, RECORD, faults
 from hanlattice.model.folder import LOG
-from long.progress import arguments, run
+from long.forked import Command, run, seconds_used
+from long.progress import arguments
+from long.progress import run as run_cases
 
 TIMES = ("seconds",)  # in a row of a log
-ATTEMPTS = 6  # to kill a command before it ends
+ATTEMPTS = 6  # to kill a command before its files are complete
+PAUSE = 0.001  # seconds between two looks at the time that a command has used
 HANLATTICE = [sys.executable, "-m", "hanlattice"]
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command that writes ``{output}``, and what it is started with after a kill."""
-
-    name: str
-    first: tuple[str, ...]
-    again: tuple[str, ...]
-    output: str
 
 
 @cache
@@ -54,13 +49,11 @@ def place() -> Path:
     (folder / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
     (folder / "words.txt").write_text("\n".join(f"词{i}" for i in range(200_000)) + "\n", encoding="utf-8")
     (folder / "settings.toml").write_text(_settings(), encoding="utf-8")
-    shutil.copytree(tiny.trained(), folder / "model")
+    shutil.copytree(tiny.two_conventions(), folder / "model")  # wide enough for the native engine
     return folder
 
 
 def _settings() -> str:
-    from hanlattice.config.files import save_config
-
     path = tiny.folder() / "kills.toml"
     save_config(tiny.config().with_settings({"training": {"epochs": 6}}), path)
     return path.read_text(encoding="utf-8")
@@ -89,28 +82,11 @@ def commands() -> list[Command]:
     export = ("export", str(here / "model"), "{output}")
     return [
         Command("train", train, (*train, "--resume"), "run"),
-        Command("annotate", annotate, annotate, "out.jsonl"),
-        Command("lexicon", lexicon, lexicon, "words.lexicon"),
-        Command("vectors", vectors, vectors, "vectors.safetensors"),
-        Command("export", export, export, "exported"),
+        Command("annotate", annotate, annotate, "out.jsonl", writes_from=0.85),
+        Command("lexicon", lexicon, lexicon, "words.lexicon", writes_from=0.7),
+        Command("vectors", vectors, vectors, "vectors.safetensors", writes_from=0.6),
+        Command("export", export, export, "exported", writes_from=0.95),
     ]
-
-
-def started(command: tuple[str, ...], output: Path) -> "subprocess.Popen[bytes]":
-    filled = [part.replace("{output}", str(output)) for part in command]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [*HANLATTICE, *filled],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=environment,
-        start_new_session=True,
-    )
-
-
-def ended(process: "subprocess.Popen[bytes]") -> tuple[int, str]:
-    _, errors = process.communicate()
-    return process.returncode, errors.decode(errors="replace")[-500:]
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -144,53 +120,69 @@ def without_times(path: Path) -> bytes:
 
 
 @cache
-def undisturbed(index: int) -> tuple[dict[str, str], float]:
-    """What a command leaves when nothing kills it, and its seconds."""
+def expected(index: int) -> dict[str, str]:
+    """What a command leaves that is started as users do, and that nothing kills."""
     command = commands()[index]
     with tempfile.TemporaryDirectory() as name:
-        start = time.monotonic()
-        status, errors = ended(started(command.first, Path(name) / command.output))
-        if status:
-            raise RuntimeError(f"{command.name} fails undisturbed: {errors}")
-        return content(Path(name)), time.monotonic() - start
+        filled = [part.replace("{output}", str(Path(name) / command.output)) for part in command.first]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        subprocess.run([*HANLATTICE, *filled], check=True, capture_output=True, env=environment)
+        return content(Path(name))
+
+
+@cache
+def seconds(index: int) -> float:
+    """The CPU seconds of a command, its workers included."""
+    command = commands()[index]
+    with tempfile.TemporaryDirectory() as name:
+        ended = run(command, command.first, Path(name) / command.output)
+        if ended.status or content(Path(name)) != expected(index):
+            raise RuntimeError(f"{command.name} fails undisturbed: {ended.errors[-500:]}")
+        return ended.seconds
 
 
 def case(number: int) -> str:
     """Kill one command once, run it again, compare. Where it ended before the kill, try again with less delay."""
-    command = commands()[number % 5]
-    expected, seconds = undisturbed(number % 5)
+    index = number % len(commands())
+    command, most = commands()[index], seconds(index)
     draw = np.random.default_rng([2028, number])
     for _ in range(ATTEMPTS):
-        # Not before Python has started, or little would be tried.
-        if killed(command, float(draw.uniform(0.2, 1.0)) * seconds, expected):
+        start = command.writes_from if draw.random() < 0.7 else 0.0
+        if killed(command, float(draw.uniform(start, 1.0)) * most, expected(index)):
             return f"{command.name}: killed"
-        seconds *= 0.7
+        most *= 0.9
     return f"{command.name}: had ended"
 
 
 def killed(command: Command, delay: float, expected: dict[str, str]) -> bool:
-    """Whether a command was killed after so many seconds, and not at its end.
+    """Whether a command was killed after so many CPU seconds, before its files were complete.
 
     Raises:
         AssertionError: after another run the files are not those of an undisturbed run.
     """
+
+    def kill(pid: int) -> None:
+        while seconds_used(pid) < delay and _runs(pid):
+            time.sleep(PAUSE)
+        os.kill(pid, signal.SIGKILL)  # not yet waited for, so its number belongs to it
+
     with tempfile.TemporaryDirectory() as name:
         output = Path(name) / command.output
-        process = started(command.first, output)
-        time.sleep(delay)
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)  # not yet waited for, so its number belongs to it
-        ended(process)
+        ended = run(command, command.first, output, watch=kill)
+        if ended.status not in (0, -signal.SIGKILL):
+            raise AssertionError(f"{command.name} failed before it was killed: {ended.errors[-500:]}")
         try:
             was_complete = content(Path(name)) == expected
         except AssertionError:  # killed before the record of digests was written again
             was_complete = False
-        status, errors = ended(started(command.again, output))
-        if status and command.name == "train" and "checkpoint" in errors:
+        if ended.status == 0 and not was_complete:
+            raise AssertionError(f"{command.name}: other files, or other content, without a kill")
+        again = run(command, command.again, output)
+        if again.status and command.name == "train" and "checkpoint" in again.errors:
             # Killed before the first checkpoint, so there is nothing to resume.
-            status, errors = ended(started(command.first, output))
-        if status and not was_complete:  # commands refuse to overwrite or resume what is finished
-            raise AssertionError(f"{command.name} failed when it was run again: {errors}")
+            again = run(command, command.first, output)
+        if again.status and not was_complete:  # commands refuse to overwrite or resume what is finished
+            raise AssertionError(f"{command.name} failed when it was run again: {again.errors[-500:]}")
         found = content(Path(name))
         if found != expected:
             names = sorted(k for k in found.keys() | expected.keys() if found.get(k) != expected.get(k))
@@ -198,8 +190,13 @@ def killed(command: Command, delay: float, expected: dict[str, str]) -> bool:
     return not was_complete
 
 
+def _runs(pid: int) -> bool:
+    """Whether a child of this process, which is not waited for yet, has not ended."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
 def main() -> int:
-    return run(arguments(__doc__, "kills", 250).parse_args(), case)
+    return run_cases(arguments(__doc__, "kills", 250).parse_args(), case)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ COMMANDS = {  # by the name of the file of the result, in the order of the table
     "kills": "long/kills.py",
     "write_faults": "long/write_faults.py",
     "soak": "long/soak.py",
+    "fuzz": "long/fuzz.py",
 }
 
 

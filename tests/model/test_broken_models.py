@@ -30,11 +30,25 @@ from hanlattice.engines.native import flat
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.engines.numpy.tagger import NumpyTagger
 from hanlattice.errors import ConfigError, DataError, EngineError, HanlatticeError, ModelError
+from hanlattice.integrations.saving import save_copy
 from hanlattice.kernels import library
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest, faults
-from hanlattice.model.folder import CARD, CONFIG, GRAPH, SCALE, TAGS, VOCABULARY, WEIGHTS
+from hanlattice.model.folder import (
+    CARD,
+    CASCADE,
+    CONFIG,
+    ENSEMBLE,
+    GRAPH,
+    LEXICON,
+    LOG,
+    SCALE,
+    TAGS,
+    VOCABULARY,
+    WEIGHTS,
+)
 from hanlattice.model.weights import save_model, save_weights
 from hanlattice.pipeline import NER
+from hanlattice.training.fine_tuning import settings_for_fine_tuning
 
 ENGINES = ("native", "torch", "auto")
 TEXT = "李明在北京工作。"
@@ -331,13 +345,77 @@ def test_truncated_weights_are_named(folder: Path, engine: EngineName, kept: int
     assert GRAPH not in said
 
 
-def test_devices_and_pipes_count_as_missing_files(folder: Path) -> None:
-    (folder / WEIGHTS).unlink()
-    (folder / WEIGHTS).symlink_to("/dev/zero")  # which never ends
-    assert f"{WEIGHTS}: missing" in refused(folder)
-    (folder / VOCABULARY).unlink()
-    os.mkfifo(folder / VOCABULARY)
-    assert f"{VOCABULARY}: missing" in refused(folder)
+def made_endless(path: Path, kind: str) -> None:
+    """Put something that is no file, or that never ends, in the place of a file."""
+    path.unlink(missing_ok=True)
+    match kind:
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "pipe":
+            os.mkfifo(path)
+        case "link to itself":
+            path.symlink_to(path.name)
+        case "folder":
+            path.mkdir()
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "link to itself", "folder"])
+@pytest.mark.parametrize("name", [WEIGHTS, VOCABULARY, CONFIG, LEXICON])
+def test_what_is_not_a_file_is_refused(folder: Path, name: str, kind: str) -> None:
+    made_endless(folder / name, kind)
+    with pytest.raises(HanlatticeError) as error:
+        hanlattice.load(folder)
+    assert str(folder) in str(error.value)
+    assert "\n" not in str(error.value)
+    if name == CONFIG:
+        with pytest.raises(ConfigError, match="not a file"):
+            settings_for_fine_tuning(str(folder))
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "link to itself", "folder"])
+@pytest.mark.parametrize("name", [CARD, LOG, GRAPH, ENSEMBLE, CASCADE, RECORD])
+def test_other_things_that_are_not_files_are_not_read(folder: Path, name: str, kind: str) -> None:
+    made_endless(folder / name, kind)
+    assert hanlattice.load(folder)(TEXT).entities
+    if name in (CARD, LOG):
+        assert open_model(folder).engine
+    if name == RECORD:
+        (said,) = faults(folder)
+        assert said.startswith(f"{RECORD}: ")
+
+
+def test_a_copy_of_a_model_holds_files_only(folder: Path, tmp_path: Path) -> None:
+    """Links to files are followed, but not devices, pipes and links to folders, which may lead round in circles."""
+    (tmp_path / "elsewhere.json").write_text("{}", encoding="utf-8")
+    (folder / "language").mkdir()
+    (folder / "language" / "tokenizer.json").symlink_to(tmp_path / "elsewhere.json")
+    (folder / "endless").symlink_to("/dev/zero")
+    (folder / "circle").symlink_to(".")
+    (folder / "root").symlink_to("/")
+    (folder / "nowhere").symlink_to("nothing")
+    os.mkfifo(folder / "language" / "pipe")
+    whole = {path.name for path in folder.iterdir()} - {"endless", "circle", "root", "nowhere"}
+    save_copy(hanlattice.load(folder), tmp_path / "copy")
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == whole | {RECORD}
+    assert [path.name for path in (tmp_path / "copy" / "language").iterdir()] == ["tokenizer.json"]
+    assert (tmp_path / "copy" / "language" / "tokenizer.json").read_text(encoding="utf-8") == "{}"
+    assert not (tmp_path / "copy" / "language" / "tokenizer.json").is_symlink()
+    assert not list(faults(tmp_path / "copy"))
+
+
+def test_every_copy_of_a_model_is_made_that_way() -> None:
+    package = Path(hanlattice.__file__).parent
+    copies = [path for path in package.rglob("*.py") if "copytree" in path.read_text(encoding="utf-8")]
+    assert copies == [package / "model" / "folder.py"]
+
+
+@pytest.mark.parametrize("base", ["../other.toml", "/etc/passwd", "/dev/zero", "config.toml"])
+def test_settings_of_a_model_name_no_other_file(folder: Path, base: str) -> None:
+    path = folder / CONFIG
+    path.write_text(f'base = "{base}"\n' + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert "the settings of a model have no 'base'" in refused(folder)
+    with pytest.raises(ConfigError, match="have no 'base'"):
+        settings_for_fine_tuning(str(folder))
 
 
 def test_a_broken_graph_is_named_by_engines_that_read_it(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 The behaviour suite (tests/test_behaviour.py) has many more cases.
 """
 
-from itertools import islice
+import re
+from itertools import islice, takewhile
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 import hanlattice
 import tiny
 from hanlattice import corpus
+from hanlattice.config.files import load_config, to_dict
 from hanlattice.document import Document, Entity
-from hanlattice.model.folder import DEFAULT
+from hanlattice.model.folder import CARD, CONFIG, DEFAULT, LITE
 
+ROOT = Path(__file__).parents[2]
 TYPES = {"NR": "PER", "NS": "LOC", "NT": "ORG"}
 
 
@@ -102,6 +105,42 @@ def test_its_labels_and_card() -> None:
     for word in ("wild", "language models", "MSRA", "licence", "make_default_model.py", "| wild dev, six labels |"):
         assert word in card
     assert sum(file.stat().st_size for file in DEFAULT.iterdir()) <= 26 * 10**6
+
+
+@pytest.mark.parametrize("folder", [DEFAULT, LITE], ids=["default", "lite"])
+def test_commands_of_the_card_exist(folder: Path) -> None:
+    """The programs that made the model, and their options."""
+    card = (folder / CARD).read_text(encoding="utf-8").replace("\\\n", " ")
+    calls = re.findall(r"^    (?:\w+=\S+ )?python (\S+\.py)(.*)$", card, re.MULTILINE)
+    assert calls
+    for name, options in calls:
+        source = (ROOT / name).read_text(encoding="utf-8")
+        assert [o for o in re.findall(r"(?<!\S)--[a-z0-9-]+", options) if f'"{o}"' not in source] == []
+
+
+def test_the_model_was_trained_by_the_settings_of_its_program() -> None:
+    """The second stage of its training starts from a run of open.toml."""
+    recipe = load_config(ROOT / "src/hanlattice/papers/hanlattice/open-final.toml")
+    own = load_config(DEFAULT / CONFIG)
+    for part in ("text", "embedding", "encoder", "decoder", "training", "lexicon", "vectors"):
+        assert to_dict(own)[part] == to_dict(recipe)[part], part
+
+
+def test_readmes_show_the_scores_of_the_card() -> None:
+    """All of one model, in all rows, and the other texts of the project the same ones."""
+    rows = _score_rows(DEFAULT / CARD)
+    assert len(rows) >= 5
+    for name in ("README.md", "README.zh-CN.md"):
+        shown = [row[1:] for row in _score_rows(ROOT / name)]  # the names of texts are translated
+        assert shown == [row[1:] for row in rows], name
+
+
+def _score_rows(page: Path) -> list[list[str]]:
+    """The rows of the first table with the columns convention, gold, P, R and F1."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    head = next(i for i, line in enumerate(lines) if line.endswith("| P | R | F1 |"))
+    rows = list(takewhile(lambda line: line.startswith("|"), lines[head + 2 :]))
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
 def test_scores_on_a_part_of_the_msra_test(ner: hanlattice.NER, data: Path) -> None:

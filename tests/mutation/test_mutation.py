@@ -1,5 +1,6 @@
 """The mutation tests themselves: faults that can be put in, and operators that change what they say."""
 
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +21,10 @@ from mutation.run import (
     generated,
     stages_for,
     summary,
+    table,
     tried,
 )
+from mutation.run import pytest as run_pytest
 
 SOURCE = '''
 def share(part: int, whole: int = 2) -> float:
@@ -40,10 +43,26 @@ def test_a_fault_is_noticed(name: str) -> None:
 
 def test_a_fault_is_undecided_if_the_time_is_over() -> None:
     (fault,) = (fault for fault in chosen() if fault.name == "a word ends one character late")
-    assert summary([tried(fault, deadline=time.monotonic())]) == "undecided: 1"
+    undecided = tried(fault, deadline=time.monotonic())
+    assert summary([undecided]) == "not decided in time: 1"
+    assert fault.name not in table([undecided])
     outcome = tried(fault, timeout=0.01)
     assert outcome.decided
     assert (outcome.noticed or "").endswith(": no end")
+
+
+def test_what_tests_started_ends_with_them(tmp_path: Path) -> None:
+    """A process that a test leaves behind holds the pipes of the tests open."""
+    (tmp_path / "test_slow.py").write_text(
+        "import subprocess, sys, time\n"
+        "def test_slow():\n"
+        "    subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "    time.sleep(600)\n"
+    )
+    began = time.monotonic()
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_pytest(f"-s {tmp_path / 'test_slow.py'}", None, 5)
+    assert time.monotonic() - began < 300
 
 
 def test_every_chosen_fault_can_be_put_in() -> None:

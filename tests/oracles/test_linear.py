@@ -295,8 +295,7 @@ def test_hostile_numbers_only_give_wrong_entities() -> None:
             weights[at] = draw.integers(full.min, full.max, weights[at].shape).astype(np.int32)
         tagger = LinearTagger(restored(weights, 2), VOCABULARY)
         given = sentences()
-        wild = replace(
-            given,
+        wild = given.with_arrays(
             chars=draw.integers(-5, 99, len(given.chars)),
             start=draw.integers(-9, 99, len(given.start)),
             end=draw.integers(-9, 99, len(given.end)),

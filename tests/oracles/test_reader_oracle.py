@@ -1,9 +1,12 @@
 """What a model reads, against the plain definition: a look-up for each character, bigram and substring."""
 
+from unittest import mock
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hanlattice.inputs.batch import collate
+from hanlattice.inputs.characters import CharacterRows
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary, bigrams_of
 from hanlattice.lexicon import Lexicon
@@ -14,7 +17,10 @@ ROWS = ("药店", "人和药店", "店")  # words with a vector; 和药, 人人 
 LABELS = ("ORG", "LOC")  # DRUG is none of the model's
 UNKNOWN = 1
 
-reader = Reader(Vocabulary(CHARS, BIGRAMS, ROWS, LABELS, ("ORG",)))
+vocabulary = Vocabulary(CHARS, BIGRAMS, ROWS, LABELS, ("ORG",))
+reader = Reader(vocabulary)
+with mock.patch.object(CharacterRows, "of", lambda chars, bigrams: CharacterRows(chars, bigrams, None)):
+    by_numpy = Reader(vocabulary)
 lexicon = Lexicon((word, label, None) for word, label in WORDS.items())
 texts = st.lists(st.text("人和药店aA庆", min_size=1, max_size=9), min_size=1, max_size=4)
 
@@ -30,8 +36,8 @@ def substrings(text: str) -> list[tuple[int, int]]:
     return [(h, t) for h in range(n) for t in range(h + 1, n) if text[h : t + 1] in WORDS]
 
 
-@given(texts)
-def test_reader(texts: list[str]) -> None:
+@given(texts, st.sampled_from([reader, by_numpy]))
+def test_reader(texts: list[str], reader: Reader) -> None:
     for text, found in zip(texts, reader.read(texts, lexicon), strict=True):
         assert found.chars.tolist() == [row(char, CHARS) for char in text]
         assert found.bigrams.tolist() == [row(pair, BIGRAMS) for pair in bigrams_of(text)]

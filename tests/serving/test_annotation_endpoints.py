@@ -1,5 +1,6 @@
 """The endpoints for Label Studio and doccano over HTTP; tests/integrations runs them with the real programs."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,3 +72,14 @@ def test_a_wrong_password_is_unauthorized(service: Served) -> None:
     for header in ("Basic", "Basic ?", "Basic /w==", "Digest open-sesame"):
         answer = service.client.get("/label-studio/health", headers={"authorization": header}, auth=None)
         assert answer.status_code == 401, header
+
+
+def test_half_a_surrogate_pair_in_the_configuration_is_refused(service: Served) -> None:
+    content = json.dumps({"schema": "<View>\ud83d</View>"}).encode()
+    answer = service.client.post(
+        "/label-studio/setup", content=content, headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 422
+    (found,) = answer.json()["fields"]
+    assert found["field"] == "schema"
+    assert found["problem"].startswith("the labelling configuration is not XML")

@@ -1,4 +1,5 @@
 import itertools
+import pickle
 import sys
 import time
 import unicodedata
@@ -9,8 +10,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hanlattice.errors import HanlatticeError
+from hanlattice.kernels.library import kernels
 from hanlattice.spans import Span
-from hanlattice.text.normalise import Normaliser
+from hanlattice.text.normalise import Normaliser, _Table
 from hanlattice.text.windows import Window, merge, sentences, windows, windows_of_texts
 
 # Characters that expand, compose, reorder, stay, or sit at the edges of these, besides anything else.
@@ -77,6 +79,24 @@ def test_many_texts_at_once_are_as_one_by_one(several: list[str]) -> None:
         assert many.text == one.text
         assert many.starts.tolist() == one.starts.tolist()
         assert many.ends.tolist() == one.ends.tolist()
+
+
+@pytest.mark.skipif(kernels() is None, reason="the kernels are not compiled")
+@given(st.lists(st.text("北京國，Ａa１㎏é\u0301☺ \0\ud800", max_size=20), max_size=3), st.booleans(), st.booleans())
+def test_the_kernel_translates_as_numpy_does(several: list[str], lower: bool, tidy: bool) -> None:
+    normaliser = Normaliser(lower=lower, simplify=True, tidy=tidy)
+    by_kernel, by_numpy = _Table(normaliser, kernels()), _Table(normaliser)
+    for text in several:
+        assert by_kernel.translated(text) == by_numpy.translated(text)
+
+
+def test_a_normaliser_that_was_used_is_pickled_without_its_tables() -> None:
+    normaliser = Normaliser(simplify=True)
+    normaliser("東京")
+    again = pickle.dumps(normaliser)
+    assert len(again) < 1000
+    assert pickle.loads(again) == normaliser
+    assert pickle.loads(again)("東京").text == "东京"
 
 
 @pytest.mark.parametrize(
@@ -291,6 +311,6 @@ def test_windows_of_several_texts_are_those_of_each(texts: list[str], limits: tu
     expected = [windows(text, *limits) for text in texts]
     assert [cut.of(i) for i in range(len(texts))] == expected
     flat = [(i, w) for i, own in enumerate(expected) for w in own]
-    assert cut.texts == [texts[i][w.start : w.end] for i, w in flat]
+    assert list(cut.texts) == [texts[i][w.start : w.end] for i, w in flat]
     assert list(zip(cut.owner, cut.start, strict=True)) == [(i, w.start) for i, w in flat]
-    assert cut.first == [sum(map(len, expected[:i])) for i in range(len(texts) + 1)]
+    assert list(cut.first) == [sum(map(len, expected[:i])) for i in range(len(texts) + 1)]

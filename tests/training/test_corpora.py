@@ -1,9 +1,15 @@
 """Documents that share text with dev or excluded corpora are left out, wherever they share it."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from hanlattice.document import Document
-from hanlattice.training.corpora import SHARED_LENGTH, without_shared
+from hanlattice import corpus
+from hanlattice.config.settings import Config
+from hanlattice.document import Document, Entity
+from hanlattice.errors import HanlatticeError
+from hanlattice.training.corpora import SHARED_LENGTH, load_corpora, without_shared
 
 DEV = "重庆人和药店昨天在渝中区开业了很多人都去看了热闹非常"
 
@@ -24,3 +30,34 @@ def test_nineteen_are_not(start: int) -> None:
 def test_case_and_width_do_not_matter() -> None:
     shared = "ＡＢＣＤＥＦＧＨＩＪＫＬＭＮＯＰＱＲＳＴ"
     assert without_shared([Document(shared, ())], [Document("abcdefghijklmnopqrst", ())]) == []
+
+
+def write(path: Path, *documents: Document) -> str:
+    corpus.write(list(documents), path, "jsonl")
+    return str(path)
+
+
+ONE = Document("李明在北京", (Entity("李明", "PER", 0, 2),))
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ({}, "no training corpus: give --train FILE, or data.train in the settings"),
+        ({"train": ["one"], "dev": "empty"}, "empty: has no document"),
+        ({"train": ["empty"], "dev": "one"}, "empty: has no document"),
+        ({"train": ["one"]}, "one: too few documents for training and development; name more files"),
+        ({"train": ["plain"], "dev": "one"}, "plain: has no entity to learn from; name an annotated corpus"),
+    ],
+)
+def test_corpora_without_documents_or_entities(data: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    files = {
+        "one": write(tmp_path / "one", ONE),
+        "plain": write(tmp_path / "plain", Document("今天天气很好")),
+        "empty": str(tmp_path / "empty"),
+    }
+    (tmp_path / "empty").write_text("[]", "utf-8")
+    named = {key: [files[name] for name in v] if isinstance(v, list) else files[v] for key, v in data.items()}
+    config = Config().with_settings({"data": {"format": "jsonl", **named}})
+    with pytest.raises(HanlatticeError, match=problem):
+        load_corpora(config)

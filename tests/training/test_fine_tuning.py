@@ -11,6 +11,7 @@ import torch
 
 import tiny
 from hanlattice import api, corpus
+from hanlattice.cli import main
 from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
@@ -61,6 +62,29 @@ def test_corpora_and_word_lists_of_the_start_are_not_read(tmp_path: Path) -> Non
     assert config.lexicon.files == (str(folder / LEXICON),)
     assert config.training.start == str(folder)
     assert config.training.seed == 7
+
+
+def test_the_command_needs_only_the_corpora_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Although the start was trained on others, by paths with variables that are not set here."""
+    monkeypatch.delenv("NOT_SET", raising=False)
+    start = tmp_path / "start"
+    shutil.copytree(tiny.trained(), start)
+    settings = {
+        "data": {"train": ["$NOT_SET/a"], "dev": "$NOT_SET/b", "test": "$NOT_SET/c"},
+        "auxiliary": {"words": {"corpus": "$NOT_SET/d"}},
+        "lexicon": {"files": ["$NOT_SET/e"]},
+    }
+    save_config(load_config(start / CONFIG).with_settings(settings), start / CONFIG)
+    corpora = str(further(tmp_path))
+    command = ["train", "--start", str(start), "--train", corpora, "--dev", corpora]
+    vectors = ["--vectors", str(tiny.folder() / "vectors.safetensors")]
+    few = ["--training.epochs", "1", "--training.least_steps", "0"]
+    with pytest.raises(SystemExit) as left:
+        main([*command, *vectors, *few, "--output", str(tmp_path / "model")])
+    assert not left.value.code, capsys.readouterr().err
+    assert api.load(tmp_path / "model")("李明在杭州市工作").text
 
 
 def test_the_initial_model_predicts_like_its_start(tmp_path: Path) -> None:
@@ -165,6 +189,7 @@ class TestConventions:
         assert not self.is_copied(("place", "name"))
 
     def test_with_a_head_of_another_kind(self) -> None:
-        d_in = len(api.load(tiny.two_conventions(), engine="torch").tagger.conventions["names"].shift)
+        tagger = api.load(tiny.two_conventions(), engine="torch").tagger
+        d_in = len(tagger.conventions["names"].state_dict()["shift"])
         assert not self.is_copied(("name", "place"), Head(d_in, CRF(32, ("name", "place"), scheme="BIO")))
         assert not self.is_copied(("name", "place"), Head(d_in, Softmax(32, ("name", "place"))))

@@ -6,13 +6,17 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+import tiny
 from hanlattice.config.settings import TrainingConfig
 from hanlattice.decoders.tagging import CRF
 from hanlattice.embeddings.characters import Characters
+from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders.identity import Identity
 from hanlattice.tagger import Tagger
+from hanlattice.training import Silent
 from hanlattice.training.optimiser import MovingAverage, clip_gradients, optimisers, set_learning_rate
+from hanlattice.training.prepare import prepare
 
 PLAIN, CRF_SCORE, TABLE = "decoder.emission.weight", "decoder.transitions", "embedding.chars.weight"
 
@@ -61,6 +65,32 @@ def test_rates_and_weight_decay(settings: dict[str, Any], expected: tuple[float,
     changed = changes(**settings)
     assert [changed[name] for name in (PLAIN, CRF_SCORE, TABLE)] == pytest.approx(expected)
     assert changed["decoder.start"] == pytest.approx(changed[CRF_SCORE])
+
+
+def test_a_sparse_table_has_the_rate_of_tables() -> None:
+    tagger = tagger_of_ones(sparse=True)
+    config = TrainingConfig(optimiser="adamw", learning_rate=0.2, table_rate=0.25)
+    _, sparse = optimisers(tagger, config)
+    (group,) = sparse.param_groups
+    assert (group["params"], group["rate"]) == ([tagger.get_parameter(TABLE)], pytest.approx(0.05))
+
+
+def test_rates_and_weight_decay_of_a_language_model() -> None:
+    """The rate falls with the number of layers above; vectors, such as biases and norms, do not decay."""
+    given = {"embedding": {"name": "own", "path": str(tiny.body()), "mode": "tuned"}}
+    tagger = prepare(tiny.config().with_settings(given), "cpu", Silent()).ner.tagger
+    settings = {"learning_rate": 0.1, "pretrained_rate": 0.5, "layer_decay": 0.25, "weight_decay": 0.2}
+    dense, *_ = optimisers(tagger, TrainingConfig(optimiser="adamw", **settings))  # type: ignore[arg-type]
+    found = {id(p): (g["rate"], g["weight_decay"]) for g in dense.param_groups for p in g["params"]}
+    assert isinstance(tagger.embedding, Own)
+    depths = tagger.embedding.depths()
+    assert {depth for _, depth in depths} >= {0, 1}
+    assert {p.dim() > 1 for p, _ in depths} == {True, False}
+    for parameter, depth in depths:
+        assert found[id(parameter)] == (
+            pytest.approx(0.1 * 0.5 * 0.25**depth),
+            0.2 if parameter.dim() > 1 else 0.0,
+        )
 
 
 def test_momentum_makes_the_second_step_longer() -> None:

@@ -125,6 +125,15 @@ class TestProlonged:
                 api.train(tiny.config(epochs=n), output=run.folder, resume=True)
         assert hanlattice.load(run.folder) is not None
 
+    def test_a_run_killed_before_its_record_of_digests_is_finished_by_resuming(self, tmp_path: Path) -> None:
+        run = api.train(tiny.config(epochs=2), output=tmp_path / "run")
+        weights = (run.folder / WEIGHTS).read_bytes()
+        (run.folder / RECORD).unlink()
+        api.train(tiny.config(epochs=2), output=run.folder, resume=True)
+        assert not list(faults(run.folder))
+        assert epochs(run.folder) == [1, 2]
+        assert (run.folder / WEIGHTS).read_bytes() == weights
+
     def test_a_run_that_stopped_early_continues_with_more_patience(self, tmp_path: Path) -> None:
         config = {"patience": 1, "learning_rate": 0.0}
         run = api.train(tiny.config(epochs=9, **config), output=tmp_path / "run")

@@ -123,6 +123,8 @@ def test_file_has_ranges_and_values_in_the_place_of_settings(tmp_path: Path) -> 
         (["encoder.heads=4..2"], "--search encoder.heads: the range 4..2 must rise"),
         (["encoder.heads=04..08"], "--search encoder.heads: '04..08' is not a range such as 1e-4..1e-2"),
         (["encoder.heads=4..4"], "--search encoder.heads: the range 4..4 must rise"),
+        (["encoder.heads=4..8:0"], "--search encoder.heads: steps of 0 do not lead from 4 to 8"),
+        (["encoder.heads=4..8:-2"], "--search encoder.heads: steps of -2 do not lead from 4 to 8"),
         (["encoder.heads=4..8:3"], "--search encoder.heads: steps of 3 do not lead from 4 to 8"),
         (["embedding.dropout=0..0.5:log"], "--search embedding.dropout: 0 has no logarithm"),
         (

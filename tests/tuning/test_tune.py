@@ -15,6 +15,7 @@ pytest.importorskip("optuna", reason="needs the extra tune")
 import hanlattice
 import tiny
 from compared import ENVIRONMENT, saved, wait_until
+from hanlattice.comparison.table import MeanF1
 from hanlattice.comparison.trial import RESULT, Result, Trial
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, DataError
@@ -126,6 +127,9 @@ class TestPruning:
             if not below:
                 finished.append(curve)
         assert {State.pruned, State.finished} == set(states.values())
+        for trial in found.trials:
+            if trial.state is State.pruned:
+                assert trial.f1 == MeanF1(curves[trial.number][-1], 0.0, 1), "the best so far, of one seed"
 
     def test_halving_keeps_the_best_third(self, tmp_path: Path) -> None:
         kinds: dict[str, Any] = {"pruner": "halving", "prune_from": 1}

@@ -242,3 +242,14 @@ def test_broken_word2vec_text_is_an_error(content: str, message: str, tmp_path: 
     with pytest.raises(DataError) as caught:
         Vectors.from_text(path)
     assert message in str(caught.value)
+
+
+def test_a_digest_has_sixteen_digits(small: VectorSet) -> None:
+    assert len(small.digest) == 16
+    assert int(small.digest, 16) >= 0
+
+
+def test_the_largest_number_of_a_row_is_127_in_int8() -> None:
+    stored = Vectors(("a", "b", "c"), np.array([[1, -0.5], [0, 0], [-4, 3]], np.float32)).to("int8")
+    assert np.abs(stored.rows).max(1).tolist() == [127, 0, 127]
+    assert stored.matrix.min() == pytest.approx(-4, rel=1e-3)

@@ -70,9 +70,13 @@ class RunFolder:
         """Whether the output file exists. Removes the folder of a run that was stopped while it was cleaning up."""
         if self.file is None or not self.file.exists():
             return False
-        if self._manifest.exists():
+        if self.folder.is_dir() and (self._manifest.exists() or not self._has_other_files()):
             self._remove()
         return True
+
+    def _has_other_files(self) -> bool:
+        """Whether a folder without a manifest is not that of a run that was killed at its start or its end."""
+        return any(path.name != "_run" for path in self.folder.iterdir())
 
     @property
     def _manifest(self) -> Path:
@@ -87,7 +91,7 @@ class RunFolder:
         """
         if self.folder.exists() and not self.folder.is_dir():
             raise ConfigError(f"{self.folder} is a file; name another output")
-        if self.folder.is_dir() and not self._manifest.exists() and any(self.folder.iterdir()):
+        if self.folder.is_dir() and not self._manifest.exists() and self._has_other_files():
             raise ConfigError(f"{self.folder} holds other files; name another output")
         if self._manifest.exists():
             self._compare(manifest)

@@ -179,6 +179,8 @@ def _message(error: Exception) -> str:
             message = f"{where}{error.strerror or error}"
         case MemoryError():
             message = "out of memory; try a smaller --batch-size"
+        case RuntimeError() if str(error) == "can't start new thread":
+            message = "out of memory, or too many threads; try fewer --threads"
         case _:
             message = f"unexpected {type(error).__name__}: {error}; --debug prints the traceback"
     return " ".join(message.split("\n"))

@@ -343,7 +343,7 @@ def _write_page(
         report=report,
         documents=documents,
         gold=[list(spans) for spans in evaluation.gold],
-        predicted=[[e for e in d.entities if (e.score or 0.0) >= threshold] for d in evaluation.predicted],
+        predicted=evaluation.entities(threshold),
         words=[
             () if lattice is None else list(zip(lattice.starts, lattice.ends, strict=True)) for lattice in lattices
         ],

@@ -50,6 +50,20 @@ def load_config(path: str | Path | None = None, overrides: Mapping[str, str] | N
     return overridden(Config() if path is None else _from_file(Path(path)), overrides or {})
 
 
+def load_resolved(path: Path) -> Config:
+    """The configuration of a model folder, which is complete and names no other file.
+
+    Raises:
+        ConfigError: as :func:`load_config`; also if it names a ``base``, or is a device or a pipe, which might
+            never end.
+    """
+    if not path.is_file():
+        raise ConfigError(f"{path}: not a file")
+    if "base" in read_toml(path):
+        raise ConfigError(f"{path}: the settings of a model have no 'base'; remove it")
+    return load_config(path)
+
+
 def overridden(config: Config, overrides: Mapping[str, str]) -> Config:
     """The configuration with dotted overrides on top."""
     for dotted, text in overrides.items():

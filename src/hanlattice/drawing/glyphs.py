@@ -18,7 +18,7 @@ def shown(text: str) -> str:
 def _drawable(character: str) -> bool:
     category = unicodedata.category(character)
     if category == "Cf":
-        return character == _JOINER or 0xE0000 <= ord(character) < 0xE0080
+        return character == _JOINER or _is_tag(ord(character))
     return category not in ("Cc", "Cs") and ord(character) & 0xFFFE != 0xFFFE
 
 
@@ -39,7 +39,12 @@ def _joins(text: str, i: int) -> bool:
         return True
     if _is_regional_indicator(code) and _is_regional_indicator(ord(before)):
         return _regional_indicators_before(text, i) % 2 == 1
-    return 0x1F3FB <= code <= 0x1F3FF or 0xE0020 <= code < 0xE0080
+    return 0x1F3FB <= code <= 0x1F3FF or _is_tag(code)
+
+
+def _is_tag(code: int) -> bool:
+    """Tags after a flag name the region that it belongs to."""
+    return 0xE0020 <= code <= 0xE007F
 
 
 def _is_regional_indicator(code: int) -> bool:
@@ -55,6 +60,6 @@ def _regional_indicators_before(text: str, i: int) -> int:
 
 
 def _width(character: str) -> float:
-    if unicodedata.east_asian_width(character) in "WFA" or ord(character) > 0x1F000:
+    if unicodedata.east_asian_width(character) in "WFA" or ord(character) >= 0x1F000:
         return 1.0
     return 0.85 if character in "MWmw@%↵⇥" else 0.62

@@ -128,7 +128,7 @@ def _breaks(ems: Sequence[float], ranges: Iterable[tuple[int, int]]) -> Iterator
     edges = list(accumulate(ems, initial=0.0))
     start = 0
     while start < len(ems):
-        end = max(bisect_right(edges, edges[start] + MAX_WIDTH) - 1, start + 1)
+        end = bisect_right(edges, edges[start] + MAX_WIDTH) - 1
         if end < len(ems):
             half = bisect_right(edges, edges[start] + MAX_WIDTH / 2)
             end = min((at for at in range(end, half, -1) if ems[at]), key=cuts.__getitem__, default=end)
@@ -158,7 +158,7 @@ def _placed(marks: Sequence[Mark], start: int, end: int, x: Sequence[float]) -> 
 
 def _label_width(label: str) -> float:
     """The approximate width of a label; Chinese characters are wider than Latin ones."""
-    return 0.75 * LABEL * sum(1.4 if ord(c) > 0x2E80 else 1.0 for c in label)
+    return 0.75 * LABEL * sum(1.4 if ord(c) >= 0x2E80 else 1.0 for c in label)
 
 
 def _arc_height(length: int) -> float:
@@ -249,4 +249,4 @@ def _mark_svg(row: _Row, placed: _RowMark, y: float) -> Iterator[str]:
 
 def _number(value: float) -> str:
     """A number with at most two decimals and no trailing zeros."""
-    return f"{value:.2f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.0f}"
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -73,7 +73,6 @@ def random_body(like: Path, folder: Path, seed: int = 1) -> None:
     characters = Characters.load(like / VOCABULARY)
     torch.manual_seed(seed)
     body = Body(stored_shape(like), len(characters))
-    folder.mkdir(parents=True, exist_ok=True)
     save_files(folder, body.shape, characters)
     save_body(folder / WEIGHTS, body, half=False, steps=0)
 

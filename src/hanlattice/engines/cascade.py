@@ -7,9 +7,9 @@ certainty from which its answer is taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,11 +56,17 @@ class CascadeSettings:
         return cls(fast, threshold)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class CascadeSentences(Sentences):
     """Sentences as the fast model reads them. A slice of them is as the accurate model reads them."""
 
-    reread: Callable[[Sequence[str]], Sentences] = field(kw_only=True)
+    __slots__ = ("reread",)
+
+    def __init__(self, fast: Sentences, reread: Callable[[Sequence[str]], Sentences]):
+        self._arrays, self._filled, self.texts = fast._arrays, fast._filled, fast.texts
+        self.reread = reread
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CascadeSentences, (Sentences(*self.arrays, self.texts), self.reread)
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]  # as in the base class
         if isinstance(index, slice):
@@ -83,11 +89,8 @@ class CascadeReader:
         self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
     ) -> CascadeSentences:
         """Convert texts; the arguments are those of :meth:`hanlattice.inputs.reader.Reader.read`."""
-        s = self._fast.read(texts, lexicon, user_labels)
-        arrays = (s.chars, s.bigrams, s.first_char, s.words, s.start, s.end, s.word_labels, s.first_word)
-        return CascadeSentences(
-            *arrays, texts, reread=partial(_read, self._accurate, lexicon=lexicon, user_labels=user_labels)
-        )
+        reread = partial(_read, self._accurate, lexicon=lexicon, user_labels=user_labels)
+        return CascadeSentences(self._fast.read(texts, lexicon, user_labels), reread)
 
 
 def _read(

@@ -8,8 +8,8 @@ https://aclanthology.org/P05-1003/). The file ``ensemble.toml`` in the folder of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeGuard
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from hanlattice.pipeline import NER, Engine, WindowReader
-    from hanlattice.spans import ScoredSpan
+    from hanlattice.spans import FoundSpans
 
 LARGEST = 1000.0  # weight or temperature
 LARGEST_SCORE = 500.0  # of a transition, whose exponential has to be finite
@@ -70,21 +70,20 @@ def _is_positive(number: object) -> TypeGuard[float]:
     return isinstance(number, float) and 0 < number <= LARGEST
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class EnsembleSentences(Sentences):
-    """Sentences as FLAT reads them, and in ``second`` as the linear tagger reads them."""
+    """Sentences as FLAT reads them (``first``), and in ``second`` as the linear tagger reads them."""
 
-    second: Sentences = field(kw_only=True)
+    __slots__ = ("second",)
+
+    def __init__(self, first: Sentences, second: Sentences):
+        self._arrays, self._filled, self.texts = first._arrays, first._filled, first.texts
+        self.second = second
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EnsembleSentences, (Sentences(*self.arrays, self.texts), self.second)
 
     def _part(self, first: int, last: int) -> EnsembleSentences:
-        return with_second(Sentences._part(self, first, last), self.second[first:last])
-
-
-def with_second(first: Sentences, second: Sentences) -> EnsembleSentences:
-    """The same sentences as both models read them."""
-    s = first
-    arrays = (s.chars, s.bigrams, s.first_char, s.words, s.start, s.end, s.word_labels, s.first_word, s.texts)
-    return EnsembleSentences(*arrays, second=second)
+        return EnsembleSentences(Sentences._part(self, first, last), self.second[first:last])
 
 
 class EnsembleReader:
@@ -98,7 +97,7 @@ class EnsembleReader:
     ) -> EnsembleSentences:
         """Convert texts; the arguments are those of :meth:`hanlattice.inputs.reader.Reader.read`."""
         first = self._first.read(texts, lexicon, user_labels)
-        return with_second(first, self._second.read(texts, lexicon, user_labels))
+        return EnsembleSentences(first, self._second.read(texts, lexicon, user_labels))
 
 
 class Ensemble:
@@ -170,20 +169,18 @@ class Ensemble:
     def eval(self) -> None:
         """Does nothing: there is no training mode."""
 
-    def find(
-        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
-    ) -> list[list[ScoredSpan]]:
+    def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence; the arguments are those of :meth:`NativeTagger.find`."""
         if convention:
             return self.first.find(sentences, convention, batch_size=batch_size)
         return self.first.in_shares(sentences, self._found)
 
-    def _found(self, sentences: Sentences) -> list[list[ScoredSpan]]:
+    def _found(self, sentences: Sentences) -> FoundSpans:
         assert isinstance(sentences, EnsembleSentences)
         emissions = self.first.emissions(sentences)
         emissions *= self._by
         self.second.add_to(emissions, sentences.second, self._columns)
-        return self._chain.read(emissions, sentences.first_char)
+        return self._chain.read(emissions, sentences)
 
 
 def transition_scores(tagger: LinearTagger, rules: TagRules, columns: np.ndarray) -> TagScores:

@@ -34,7 +34,7 @@ from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.inputs.batch import collate
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.model.digests import CHECKPOINT, digest, record
-from hanlattice.model.folder import GRAPH, SCALE, WEIGHTS, ModelFolder
+from hanlattice.model.folder import GRAPH, SCALE, WEIGHTS, ModelFolder, copy_files
 from hanlattice.model.weights import load_model
 from hanlattice.pipeline import NER
 
@@ -142,7 +142,7 @@ def _copy(folder: Path, draft: Path) -> None:
         DataError: a file cannot be read, or the disk is full.
     """
     try:
-        shutil.copytree(folder, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(CHECKPOINT))
+        copy_files(folder, draft, CHECKPOINT)
     except shutil.Error as error:  # it has a list of all files with their errors
         source, target, reason = error.args[0][0]
         reason = reason.partition("] ")[2].partition(": ")[0] or reason  # without the error number and the paths

@@ -130,13 +130,30 @@ class ExportedTagger:
     ) -> tuple[Float[np.ndarray, "B N Y"], Int[np.ndarray, "B"]]:
         """Scores of tags, padded to the longest sentence, and the number of characters of each sentence."""
         given = feeds(sentences, self._conventions.index(convention))
+        found = self._run({name: given[name] for name in self._inputs})
+        most = max(len(rules.names) for rules, _ in self._tags.values())
+        expected = (*given["chars"].shape, most)
+        if found.dtype != np.float32 or found.shape != expected:
+            kind = f"{found.dtype} of the shape {found.shape}, not float32 of the shape {expected}"
+            raise ModelError(f"{self._path / GRAPH} gives {kind}; export the model again")
+        if not np.isfinite(found).all():
+            raise ModelError(f"{self._path / GRAPH} gives numbers that are not finite; export the model again")
+        return found[..., : len(self._tags[convention][0].names)], given["n_chars"]
+
+    def _run(self, given: Feeds) -> np.ndarray:
+        """The only output of the graph.
+
+        Raises:
+            ModelError: the graph has several outputs or none, or it cannot be run on this input.
+        """
         if self._session is None:
             self._session = _session(self._path, self._threads)
-        found = self._session.run(None, {name: given[name] for name in self._inputs})[0]
-        most = max(len(rules.names) for rules, _ in self._tags.values())
-        if found.shape[-1] != most:
-            raise ModelError(f"{self._path / GRAPH} has {found.shape[-1]} tags, not {most}; export the model again")
-        return found[..., : len(self._tags[convention][0].names)], given["n_chars"]
+        try:
+            (found,) = self._session.run(None, given)
+        except Exception as error:  # the errors of ONNX Runtime have no common base class
+            reason = str(error).splitlines()[0]
+            raise ModelError(f"{self._path / GRAPH} cannot be run ({reason}); export the model again") from None
+        return np.asarray(found)
 
 
 def _cut(sentences: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:

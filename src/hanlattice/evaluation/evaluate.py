@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from hanlattice.document import Document
+from hanlattice.document import Document, Entity
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.recall_bound import unreachable, with_upper_bound
 from hanlattice.evaluation.scores import Report, evaluate_spans
@@ -66,8 +66,12 @@ class Evaluation:
         return cls(gold, predicted, lost)
 
     def spans(self, threshold: float = 0.0) -> list[list[Span]]:
-        """The predicted spans of each document whose score is at least ``threshold``; no score counts as 0."""
-        return [[e.span for e in d.entities if (e.score or 0.0) >= threshold] for d in self.predicted]
+        """The spans of the predicted :meth:`entities` of each document."""
+        return [[entity.span for entity in entities] for entities in self.entities(threshold)]
+
+    def entities(self, threshold: float = 0.0) -> list[list[Entity]]:
+        """The predicted entities of each document whose score is at least ``threshold``; no score counts as 0."""
+        return [[e for e in d.entities if (e.score or 0.0) >= threshold] for d in self.predicted]
 
     def report(self, *, threshold: float = 0.0, partial: bool = False) -> Report:
         """Precision, recall and F1, and the upper bound on recall if it is below 1.

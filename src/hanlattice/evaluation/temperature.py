@@ -1,6 +1,5 @@
 """Temperature scaling: fit one temperature to annotated documents, and write a calibrated copy of the model."""
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
@@ -19,7 +18,7 @@ from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.evaluate import Evaluation
 from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.model.digests import CHECKPOINT, record
-from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS, ModelFolder
+from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS, ModelFolder, copy_files
 from hanlattice.pipeline import NER
 
 # What imports torch is imported where it is used: linear taggers are calibrated without it.
@@ -86,7 +85,7 @@ def calibrate(
     _need_right_and_wrong(before, dev)
     temperature = _fitted(ner, documents, before)
     with atomic_folder(output) as draft:
-        shutil.copytree(folder.path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(GRAPH, CHECKPOINT))
+        copy_files(folder.path, draft, GRAPH, CHECKPOINT)
         settings = _softened_settings(folder.config, temperature) if is_linear else _soften(ner, temperature, draft)
         save_config(_with_decoder_settings(folder.config, ner.head, settings), draft / CONFIG)
         after = confidences(_opened(ModelFolder.open(draft), convention, trust), documents)

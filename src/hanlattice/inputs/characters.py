@@ -39,6 +39,10 @@ class CharacterRows:
         chars: the characters of the table, in the order of their rows.
         bigrams: likewise; empty if the model has no bigrams.
         library: the compiled kernels; None for numpy.
+
+    Attributes:
+        library: the kernels that are used, or None; they cannot hold too many bigrams.
+        table: what the kernels read.
     """
 
     def __init__(self, chars: Sequence[str], bigrams: Sequence[str], library: CDLL | None):
@@ -51,9 +55,9 @@ class CharacterRows:
         unknown = np.flatnonzero(self._chars[changed] == 0)
         self._chars[changed[unknown]] = self._chars[lower[unknown]]
         pairs = code_points("".join(bigrams)).reshape(-1, 2)
-        self._library = library if len(pairs) < MOST_ROWS - FIRST_ROW else None
-        if self._library is not None:
-            self._make_table(self._library, pairs)
+        self.library = library if len(pairs) < MOST_ROWS - FIRST_ROW else None
+        if self.library is not None:
+            self._make_table(self.library, pairs)
             return
         keys = _keys(pairs[:, 0], pairs[:, 1])
         order = np.argsort(keys, kind="stable")
@@ -68,7 +72,8 @@ class CharacterRows:
         bits = (2 * len(pairs) + 1).bit_length()
         self._cells, self._lower = np.zeros(1 << bits, np.uint64), _lower_table()
         library.characters_insert(pointer(self._cells), bits, pointer(pairs), len(pairs), FIRST_ROW)
-        self._table = CHARACTERS(pointer(self._chars), pointer(self._lower), pointer(self._cells), bits)
+        cells = pointer(self._cells) if len(pairs) else None
+        self.table = CHARACTERS(pointer(self._chars), pointer(self._lower), cells, bits)
 
     def read(self, codes: UInt32, starts: Int64) -> tuple[Int64, Int64]:
         """The rows of the characters of all texts, and of the bigrams that begin with them.
@@ -77,13 +82,13 @@ class CharacterRows:
             codes: see :func:`hanlattice.text.code_points.concatenated`.
             starts: likewise.
         """
-        if self._library is None:
+        if self.library is None:
             return self._by_numpy(codes, starts)
         n = len(starts) - 1
         rows = np.empty((2, len(codes) - n), np.int64)
         if rows.size:
             texts = (pointer(codes), pointer(starts), n)
-            self._library.characters_rows(byref(self._table), *texts, *pointers(rows))
+            self.library.characters_rows(byref(self.table), *texts, *pointers(rows))
         return rows[0], rows[1]
 
     def _by_numpy(self, codes: UInt32, starts: Int64) -> tuple[Int64, Int64]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from ctypes import byref
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, overload
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
+
+from hanlattice.kernels.library import pointer
+from hanlattice.kernels.structs import SENTENCES
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -52,7 +56,49 @@ class Encoded:
         return len(self.chars) + len(self.words)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Arrays(NamedTuple):
+    """The arrays of :class:`Sentences`."""
+
+    chars: Int[np.ndarray, N]
+    bigrams: Int[np.ndarray, N]
+    first_char: Int[np.ndarray, S]
+    words: Int[np.ndarray, M]
+    start: Int[np.ndarray, M]
+    end: Int[np.ndarray, M]
+    word_labels: Int[np.ndarray, M]
+    first_word: Int[np.ndarray, S]
+
+
+class Filled(NamedTuple):
+    """Memory that ``reader.c`` has filled with sentences.
+
+    Attributes:
+        memory: see ``reader_read``.
+        address: of the memory, at which the structure of the kernels is.
+        n: the number of sentences.
+        n_chars: the number of their characters.
+        n_words: the number of their words.
+        capacity: the number of words for which there is memory.
+    """
+
+    memory: np.ndarray
+    address: int
+    n: int
+    n_chars: int
+    n_words: int
+    capacity: int
+
+    @property
+    def arrays(self) -> Arrays:
+        """Its arrays, which share the memory."""
+        n = self.n + 1
+        sizes = (self.n_chars, self.n_chars, n, n, *(self.capacity,) * 4)
+        ends = accumulate(sizes, initial=len(self.memory) - sum(sizes))
+        chars, bigrams, first_char, first_word, *of_words = (self.memory[a:b] for a, b in pairwise(ends))
+        words, start, end, word_labels = (array[: self.n_words] for array in of_words)
+        return Arrays(chars, bigrams, first_char, words, start, end, word_labels, first_word)
+
+
 class Sentences(Sequence[Encoded]):
     """Several sentences in one set of arrays, with N characters and M words in total; S is their number plus 1.
 
@@ -64,17 +110,100 @@ class Sentences(Sequence[Encoded]):
         texts        北 京 人      重 庆
         chars        7  9  4      5  8         first_char  [0, 3, 5]
         start, end   [0, 2)       [0, 2)       first_word  [0, 1, 2]
+
+    The arrays must not be changed.
     """
 
-    chars: Int[np.ndarray, N]
-    bigrams: Int[np.ndarray, N]
-    first_char: Int[np.ndarray, S]
-    words: Int[np.ndarray, M]
-    start: Int[np.ndarray, M]
-    end: Int[np.ndarray, M]
-    word_labels: Int[np.ndarray, M]
-    first_word: Int[np.ndarray, S]
-    texts: Sequence[str]
+    __slots__ = ("_arrays", "_filled", "texts")
+
+    def __init__(
+        self,
+        chars: Int[np.ndarray, N],
+        bigrams: Int[np.ndarray, N],
+        first_char: Int[np.ndarray, S],
+        words: Int[np.ndarray, M],
+        start: Int[np.ndarray, M],
+        end: Int[np.ndarray, M],
+        word_labels: Int[np.ndarray, M],
+        first_word: Int[np.ndarray, S],
+        texts: Sequence[str],
+    ):
+        self._arrays: Arrays | None = Arrays(chars, bigrams, first_char, words, start, end, word_labels, first_word)
+        self._filled: Filled | None = None
+        self.texts = texts
+
+    @classmethod
+    def filled(cls, filled: Filled, texts: Sequence[str]) -> Sentences:
+        """Sentences that a kernel has read; their arrays are made when they are needed, which kernels do not."""
+        made = cls.__new__(cls)
+        made._arrays, made._filled, made.texts = None, filled, texts
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the arrays; the structure of the kernels refers to the memory of this process."""
+        return Sentences, (*self.arrays, self.texts)
+
+    @property
+    def arrays(self) -> Arrays:
+        """All arrays."""
+        if self._arrays is None:
+            assert self._filled is not None
+            self._arrays = self._filled.arrays
+        return self._arrays
+
+    @property
+    def chars(self) -> Int[np.ndarray, N]:
+        """See :class:`Encoded`."""
+        return self.arrays.chars
+
+    @property
+    def bigrams(self) -> Int[np.ndarray, N]:
+        """See :class:`Encoded`."""
+        return self.arrays.bigrams
+
+    @property
+    def first_char(self) -> Int[np.ndarray, S]:
+        """The first character of each sentence, and N."""
+        return self.arrays.first_char
+
+    @property
+    def words(self) -> Int[np.ndarray, M]:
+        """See :class:`Encoded`."""
+        return self.arrays.words
+
+    @property
+    def start(self) -> Int[np.ndarray, M]:
+        """See :class:`Encoded`."""
+        return self.arrays.start
+
+    @property
+    def end(self) -> Int[np.ndarray, M]:
+        """See :class:`Encoded`."""
+        return self.arrays.end
+
+    @property
+    def word_labels(self) -> Int[np.ndarray, M]:
+        """See :class:`Encoded`."""
+        return self.arrays.word_labels
+
+    @property
+    def first_word(self) -> Int[np.ndarray, S]:
+        """The first word of each sentence, and M."""
+        return self.arrays.first_word
+
+    @property
+    def n_chars(self) -> int:
+        """N, the number of characters."""
+        return len(self.arrays.chars) if self._filled is None else self._filled.n_chars
+
+    @property
+    def n_words(self) -> int:
+        """M, the number of words."""
+        return len(self.arrays.words) if self._filled is None else self._filled.n_words
+
+    def with_arrays(self, **arrays: np.ndarray) -> Sentences:
+        """The same sentences with some other arrays."""
+        return Sentences(*self.arrays._replace(**arrays), self.texts)
 
     @classmethod
     def of(cls, sentences: Iterable[Encoded]) -> Sentences:
@@ -92,7 +221,7 @@ class Sentences(Sequence[Encoded]):
 
     def __len__(self) -> int:
         """The number of sentences."""
-        return len(self.first_char) - 1
+        return len(self.arrays.first_char) - 1 if self._filled is None else self._filled.n
 
     @overload
     def __getitem__(self, index: int) -> Encoded: ...
@@ -116,6 +245,13 @@ class Sentences(Sequence[Encoded]):
         """The number of characters and words of each sentence, which determines its cost in a lattice encoder."""
         found: np.ndarray = np.diff(self.first_char) + np.diff(self.first_word)
         return found
+
+    def for_kernels(self) -> tuple[Any, list[np.ndarray]]:
+        """The structure of the kernels, as an argument, and the arrays that have to stay alive until the call."""
+        if self._filled is not None:
+            return self._filled.address, []
+        kept = [np.ascontiguousarray(array, np.int64) for array in self.arrays]
+        return byref(SENTENCES(len(self), *map(pointer, kept))), kept
 
     def by_size(self, batch_size: int) -> Iterator[list[int]]:
         """Batches of the indices of sentences of similar size, smallest first, without empty sentences.

@@ -3,33 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from ctypes import addressof, byref, c_int64, sizeof
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from hanlattice.inputs.characters import CharacterRows
-from hanlattice.inputs.encoded import Sentences
+from hanlattice.inputs.encoded import Filled, Sentences
 from hanlattice.inputs.vocabulary import Vocabulary
+from hanlattice.kernels.library import pointer, pointers
+from hanlattice.kernels.structs import HEADER, READER, TRIE
 from hanlattice.lexicon import Lexicon
-from hanlattice.text.code_points import concatenated
+from hanlattice.lexicon.matches import most_matches, too_many
+from hanlattice.text.code_points import BOUNDARY, concatenated, encoded, starts_of
 
 if TYPE_CHECKING:
+    from ctypes import CDLL
+
     from numpy.typing import NDArray
 
+    from hanlattice.lexicon.layers import Snapshot
+
 _NOT_SEEN = 0
+_HEADER = sizeof(HEADER) // 8  # numbers at the start of the memory of sentences, as in reader.c
+_N_UNKNOWN = HEADER.n_unknown.offset // 8  # the place of the number of unknown words there
+_SPARE = 8  # words for which there is memory, besides those that are expected; if more are found, it is read again
+_RATE = 0.5  # words that are expected for each character of several texts; for a single text it is 1
+_SLACK = 1.1  # by how much more are expected after more than that were found
 
 
-class _Known(NamedTuple):
-    """What is known of the words of a lexicon in one state.
+class _Known:
+    """What is known of the words of a lexicon in one state, for one set of labels that count.
 
-    ``rows`` has, for each set of labels that count, ``[2 ids]``: the row of a word plus 1, and the row of its kind.
-    The first is 0 for words that have not been seen; zeros need no memory until they are overwritten.
+    Attributes:
+        state: the lexicon.
+        labels: the labels that count; None for all.
+        rows: ``[2 ids]``, the row of a word plus 1, and the row of its kind. The first is 0 for words that have not
+            been seen; zeros need no memory until they are overwritten.
     """
 
-    state: object
-    rows: dict[tuple[str, ...] | None, NDArray[np.int64]]
+    def __init__(
+        self, state: Snapshot, labels: tuple[str, ...] | None, characters: CharacterRows, min_word_length: int
+    ):
+        self.state, self.labels = state, labels
+        self.rows: NDArray[np.int64] = np.zeros((2, state.id_count), np.int64)
+        self._characters, self._min_word_length = characters, min_word_length
+
+    @cached_property
+    def for_kernels(self) -> Any:
+        """What ``reader.c`` reads, as an argument of a call."""
+        state, layers = self.state, self.state.layers
+        self._tries = (TRIE * len(layers))(*(layer.trie.for_kernels() for layer in layers))
+        self._first_ids = (c_int64 * len(layers))(*(layer.start for layer in layers))
+        rows = pointers(self.rows) if self.rows.size else (None, None)
+        words = addressof(self._tries), addressof(self._first_ids), len(layers), pointer(state.present), *rows
+        return byref(READER(addressof(self._characters.table), *words, self._min_word_length))
 
 
 class Reader:
@@ -54,7 +84,9 @@ class Reader:
         self._characters = CharacterRows.of(vocabulary.chars, vocabulary.bigrams)
         self._row_of_word = {word: row for row, word in enumerate(vocabulary.words, 1)}
         self._rows_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
-        self._known_of: WeakKeyDictionary[Lexicon, _Known] = WeakKeyDictionary()
+        self._rate = _RATE
+        self._last: _Known | None = None  # of `_known_of`, the one that was used last
+        self._known_of: WeakKeyDictionary[Lexicon, dict[tuple[str, ...] | None, _Known]] = WeakKeyDictionary()
 
     def read(self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None) -> Sentences:
         """Convert texts, with all matched words in the order of (start, end).
@@ -65,44 +97,86 @@ class Reader:
             user_labels: The labels of the active convention; other labels of user words are ignored. If None, all
                 labels count.
         """
+        known = self._known(lexicon, user_labels)
+        if self._characters.library is not None:
+            return self._by_kernel(self._characters.library, texts, lexicon, known)
+        return self._by_steps(texts, lexicon, known)
+
+    def _by_kernel(self, library: CDLL, texts: Sequence[str], lexicon: Lexicon, known: _Known) -> Sentences:
+        """As `_by_steps`, in one call of ``reader.c`` if all words have been seen before."""
+        n, starts = len(texts), starts_of(texts) if len(texts) != 1 else None
+        first = None if starts is None else pointer(starts)
+        codes = encoded(BOUNDARY.join([*texts, ""]))
+        n_chars = len(codes) // 4 - n
+        rate = 1.0 if n == 1 else self._rate
+        capacity, most = int(rate * n_chars) + _SPARE, most_matches(n_chars + n - 1)
+        while True:
+            memory = np.empty(_HEADER + 2 * (n_chars + n + 1) + 4 * capacity, np.int64)
+            address = pointer(memory)
+            count = library.reader_read(known.for_kernels, codes, n_chars + n, first, n, most, capacity, address)
+            if count < 0:
+                raise MemoryError("too little memory to read texts")
+            if count > most:
+                raise too_many(n_chars + n - 1)
+            if count > capacity:
+                capacity = count
+                if n > 1:
+                    self._rate = min(_SLACK * count / max(n_chars, 1), 1.0)
+                continue
+            n_words = memory.item(_HEADER + 2 * (n_chars + n) + 1)
+            sentences = Sentences.filled(Filled(memory, address, n, n_chars, n_words, capacity), texts)
+            if not memory.item(_N_UNKNOWN):
+                return sentences
+            words = sentences.words
+            self._learn(lexicon, known, -1 - words[words < 0])
+
+    def _by_steps(self, texts: Sequence[str], lexicon: Lexicon, known: _Known) -> Sentences:
+        """The ids of texts, found step by step; the kernel gives the same."""
         codes, starts = concatenated(texts)
         chars, bigrams = self._characters.read(codes, starts)
-        matches = lexicon.match_codes(codes, starts, self.min_word_length)
-        rows, kinds = self._words(lexicon, matches.word, user_labels)
+        matches = known.state.match_codes(codes, starts, self.min_word_length)
+        rows = known.rows[0].take(matches.word)
+        if not rows.all():
+            self._learn(lexicon, known, matches.word[rows == _NOT_SEEN])
+            rows = known.rows[0].take(matches.word)
         return Sentences(
             chars=chars,
             bigrams=bigrams,
             first_char=starts - np.arange(len(starts)),
-            words=rows,
+            words=rows - 1,
             start=matches.start.astype(np.int64),
             end=matches.end.astype(np.int64),
-            word_labels=kinds,
+            word_labels=known.rows[1].take(matches.word),
             first_word=matches.offsets,
             texts=texts,
         )
 
-    def _words(
-        self, lexicon: Lexicon, words: NDArray[np.int32], user_labels: Collection[str] | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows of the tables of words and of word kinds for word ids of a lexicon.
+    def _known(self, lexicon: Lexicon, user_labels: Collection[str] | None) -> _Known:
+        """What is known of the words of a lexicon in its current state, which does not change.
 
-        Both are cached for the current state of the lexicon, in which neither can change. What they are computed
-        from is cached across states by `_looked_up`, so that an edit is cheap.
+        What it is computed from is cached across states by `_looked_up`, so that an edit is cheap.
         """
-        state, counted = lexicon.state, None if user_labels is None else tuple(user_labels)
-        known = self._known_of.get(lexicon)
+        state, labels = lexicon.state, None if user_labels is None else tuple(user_labels)
+        known = self._last
+        if known is not None and known.state is state and known.labels == labels:
+            return known
+        of_labels = self._known_of.get(lexicon)
+        known = None if of_labels is None else of_labels.get(labels)
         if known is None or known.state is not state:
-            self._known_of[lexicon] = known = _Known(state, {})
-        found = known.rows.get(counted)
-        if found is None:
-            found = known.rows[counted] = np.zeros((2, lexicon.id_count), np.int64)
-        rows = found[0].take(words)
-        if not rows.all():
-            new = np.array(sorted(set(words[rows == _NOT_SEEN].tolist())), np.int32)
-            found[1, new] = self._kinds(lexicon, new, user_labels)
-            found[0, new] = self._word_rows(lexicon, new) + 1  # last, because it marks the words as seen
-            rows = found[0].take(words)
-        return rows - 1, found[1].take(words)
+            known = _Known(state, labels, self._characters, self.min_word_length)
+            if of_labels is None:
+                of_labels = self._known_of[lexicon] = {}
+            elif any(other.state is not state for other in of_labels.values()):
+                of_labels.clear()
+            of_labels[labels] = known
+        self._last = known
+        return known
+
+    def _learn(self, lexicon: Lexicon, known: _Known, words: NDArray[np.integer]) -> None:
+        """Look up the rows of words that have not been seen before."""
+        new = np.array(sorted(set(words.tolist())), np.int32)
+        known.rows[1, new] = self._kinds(lexicon, new, known.labels)
+        known.rows[0, new] = self._word_rows(lexicon, new) + 1  # last, because it marks the words as seen
 
     def _word_rows(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
         """Rows of the word table for word ids of a lexicon; 0 for words without a row."""

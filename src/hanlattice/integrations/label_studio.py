@@ -98,7 +98,7 @@ def _parsed(config: str) -> ElementTree.Element:
         raise DataError("the labelling configuration defines XML entities, which are not read; leave them out")
     try:
         return ElementTree.fromstring(config)
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, UnicodeError) as error:  # half a surrogate pair is no character
         raise DataError(f"the labelling configuration is not XML: {error}") from None
 
 

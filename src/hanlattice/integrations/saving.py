@@ -1,12 +1,11 @@
 """Write the model behind an ``NER`` to a new folder, with the lexicon as it is now."""
 
-import shutil
 from pathlib import Path
 
 from hanlattice.errors import HanlatticeError, ModelError
 from hanlattice.files import atomic_folder
 from hanlattice.model import digests
-from hanlattice.model.folder import LEXICON
+from hanlattice.model.folder import LEXICON, copy_files
 from hanlattice.pipeline import NER
 
 
@@ -30,7 +29,7 @@ def save_copy(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
     if folder.exists():
         raise ModelError(f"{folder} exists already; name a new folder for the model")
     with atomic_folder(folder) as draft:
-        shutil.copytree(ner.folder, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(digests.CHECKPOINT))
+        copy_files(ner.folder, draft, digests.CHECKPOINT)
         if ner.lexicon_is_edited:
             ner.lexicon.save(draft / LEXICON)
         if card is not None:

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "texts.h"
 #include "vectors.h"
 
 typedef struct { /* tables lead from the tag of the row to the tag of the column, "back" tables the other way */
@@ -17,11 +18,6 @@ typedef struct { /* tables lead from the tag of the row to the tag of the column
     const double *joined, *between, *between_back;             /* moves within an entity, and all other moves */
     const int64_t *label;                                      /* of each tag, -1 for none */
 } Chain;
-
-typedef struct {
-    int64_t *sentence, *start, *end, *label;
-    double *probability;
-} Found;
 
 const int64_t sizeof_Chain = sizeof(Chain), sizeof_Found = sizeof(Found); /* as kernels/structs.py has them */
 
@@ -136,36 +132,32 @@ static double probability(const Chain *c, Messages m, int64_t n, int64_t start, 
     return sum < 0 ? 0 : sum > 1 ? 1 : sum;
 }
 
-/* Write the entities of all sentences in order, and return their number, or -1 if memory is short. There can be as many
- * as there are characters. `width` is the length of a row of emissions, at least `stride`. */
-int64_t chain_find(const Chain *c, int64_t n_sentences, const int64_t *first_char, const float *emissions,
-                   int64_t width, const Found *found) {
+/* Write the entities of all sentences in order, and return their number, or -1 if memory is short. `found` has room for one for
+ * every character. `width` is the length of a row of emissions, at least `stride`. */
+int64_t chain_find(const Chain *c, const Sentences *b, const float *emissions, int64_t width, Found *found) {
     int64_t longest = 1, y = c->stride, count = 0;
-    for (int64_t i = 0; i < n_sentences; i++)
+    const int64_t *first_char = b->first_char;
+    for (int64_t i = 0; i < b->n; i++)
         if (first_char[i + 1] - first_char[i] > longest) longest = first_char[i + 1] - first_char[i];
     float *score = malloc(sizeof(float) * longest * y);
     int64_t *tags = malloc(sizeof(int64_t) * longest);
     double *sums = malloc(sizeof(double) * 3 * longest * y);
     if (!score || !tags || !sums) count = -1;
     Messages m = {sums, sums + longest * y, sums + 2 * longest * y};
-    for (int64_t i = 0; i < n_sentences && count >= 0; i++) {
+    for (int64_t i = 0; i < b->n && count >= 0; i++) {
         const float *e = emissions + first_char[i] * width;
         int64_t n = first_char[i + 1] - first_char[i], first = count;
         if (!n) continue;
         best_tags(c, e, width, n, score, tags);
         for (int64_t t = 0; t < n; t++) {
-            if (t && c->joined[tags[t - 1] * y + tags[t]] > 0) {
-                found->end[count - 1] = t + 1;
-            } else if (c->label[tags[t]] >= 0) {
-                found->sentence[count] = i;
-                found->start[count] = t;
-                found->end[count] = t + 1;
-                found->label[count++] = c->label[tags[t]];
-            }
+            if (t && c->joined[tags[t - 1] * y + tags[t]] > 0)
+                found[count - 1].end = t + 1;
+            else if (c->label[tags[t]] >= 0)
+                found[count++] = (Found){i, t, t + 1, c->label[tags[t]], 0};
         }
         if (count > first) messages(c, e, width, n, m);
-        for (int64_t k = first; k < count; k++)
-            found->probability[k] = probability(c, m, n, found->start[k], found->end[k], found->label[k]);
+        for (Found *one = found + first; one < found + count; one++)
+            one->probability = probability(c, m, n, one->start, one->end, one->label);
     }
     free(score);
     free(tags);

@@ -1,6 +1,7 @@
-/* Rows of characters and of bigrams in the tables of a model; see inputs/characters.py. */
+/* Rows of characters and of bigrams in the tables of a model, see inputs/characters.py, and the characters that replace
+ * those of a text, see text/normalise.py. */
 
-#include <stdint.h>
+#include "texts.h"
 
 #define GOLDEN 0x9E3779B97F4A7C15u
 #define CODE_BITS 21  /* of a code point */
@@ -8,14 +9,6 @@
 #define ROW(cell) ((int64_t)((cell) & (((uint64_t)1 << ROW_BITS) - 1)))
 #define UNKNOWN 1
 #define BLOCK 64      /* bigrams that are looked up together, so that waiting for memory overlaps */
-
-typedef struct { /* `chars` has the row of each code point minus UNKNOWN, `lower` its lower case. `bigrams` is a hash table
-                  * of 1 << bits cells, first code << 43 | second code << 22 | row, of which at least one is 0 */
-    const int64_t *chars;
-    const uint32_t *lower;
-    const uint64_t *bigrams;
-    int64_t bits;
-} Characters;
 
 const int64_t sizeof_Characters = sizeof(Characters); /* as kernels/structs.py has it */
 
@@ -58,6 +51,13 @@ void characters_rows(const Characters *table, const uint32_t *codes, const int64
         for (int64_t low = starts[text]; low < end; low += BLOCK) {
             const int64_t size = end - low < BLOCK ? end - low : BLOCK;
             const uint32_t *code = codes + low;
+            if (!table->bigrams) {
+                for (int64_t i = 0; i < size; i++) {
+                    *chars++ = table->chars[code[i]] + UNKNOWN;
+                    *bigrams++ = UNKNOWN;
+                }
+                continue;
+            }
             for (int64_t i = 0; i < size; i++) {
                 __builtin_prefetch(table->bigrams + home_slot(key_of(code[i], code[i + 1]), table->bits));
                 *chars++ = table->chars[code[i]] + UNKNOWN;
@@ -65,4 +65,21 @@ void characters_rows(const Characters *table, const uint32_t *codes, const int64
             for (int64_t i = 0; i < size; i++) *bigrams++ = row_of(table, code[i], code[i + 1]);
         }
     }
+}
+
+#define KNOWN 1 /* a bit of a state, as in text/normalise.py */
+
+/* Translate n code points: `target` has the one that replaces each, or a negative number. Returns the states of all of them,
+ * combined by or; without KNOWN if that of some code point is not known yet. Another thread may be filling the tables. It
+ * writes the state of a code point last, so it is read first. */
+int64_t characters_translate(const int32_t *target, const uint8_t *state, const uint32_t *codes, int64_t n, uint32_t *out) {
+    uint8_t any = KNOWN, all = KNOWN;
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t here = __atomic_load_n(state + codes[i], __ATOMIC_ACQUIRE);
+        const int32_t to = target[codes[i]];
+        any |= here;
+        all &= here;
+        out[i] = to > 0 ? (uint32_t)to : 0;
+    }
+    return all ? any : any & ~KNOWN;
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-SOURCES = ("trie.c", "wordlist.c", "characters.c", "body.c", "flat.c", "chain.c", "linear.c", "level.c")
+SOURCES = ("trie.c", "wordlist.c", "characters.c", "reader.c", "body.c", "flat.c", "chain.c", "linear.c", "level.c")
 FLAGS = ("-O3", "-std=gnu11", "-fno-math-errno", "-g0", "-shared", "-fPIC")
 
 # Compiler flags of each instruction set, in the order of processor_level() in level.c.

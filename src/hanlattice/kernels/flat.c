@@ -9,6 +9,7 @@
  */
 
 #include "layers.h"
+#include "texts.h"
 
 #define QUERIES 12 /* attention works on blocks of QUERIES x KEYS */
 #define KEYS 16
@@ -37,15 +38,6 @@ typedef struct {
     int64_t narrow; /* attention uses the 16-bit numbers of this build; see NARROW */
 } Flat;
 
-typedef struct {
-    int64_t n;                     /* sentences */
-    const int64_t *chars, *bigrams; /* N */
-    const int64_t *first_char;     /* n + 1 */
-    const int64_t *words, *start, *end, *label; /* M; a word covers the characters [start, end) of its sentence */
-    const int64_t *first_word;     /* n + 1 */
-    const float *given;            /* N rows */
-} Sentences;
-
 /* A key in memory. In 16 bits, two numbers take the place of one float32. Keys, queries and encodings pack the
  * same lane of two neighbouring vectors. Values pack the same feature of two neighbouring keys; only the first key of
  * such a pair points to them. */
@@ -55,6 +47,7 @@ typedef struct {
 } Key;
 
 typedef struct {          /* scratch memory. For the characters of a group: */
+    const float *given;   /* vectors of all characters from another kernel */
     float *embedded;      /* inputs of of_chars */
     float *projected;     /* outputs of of_chars */
     float *h;             /* attention, and the result of its LayerNorm */
@@ -397,9 +390,9 @@ INLINE Key key_at(const Flat *m, const float *key, int64_t start, int64_t end) {
 }
 
 /* The vectors of character i, of which `end` are read, one after the other. */
-static void embed_char(const Flat *m, const Sentences *b, int64_t i, int64_t end, float *out) {
+static void embed_char(const Flat *m, const Sentences *b, const float *given, int64_t i, int64_t end, float *out) {
     int64_t at = m->given;
-    if (at) memcpy(out, b->given + i * at, sizeof(float) * at);
+    if (at) memcpy(out, given + i * at, sizeof(float) * at);
     look_up(&m->chars, b->chars[i], out + at);
     at += m->chars.width;
     if (m->has_bigrams) {
@@ -414,7 +407,11 @@ static void embed_char(const Flat *m, const Sentences *b, int64_t i, int64_t end
 static void read_group(const Flat *m, const Sentences *b, int64_t from, int64_t to, Scratch *s, float *emissions) {
     int64_t base = b->first_char[from], rows = b->first_char[to] - base, d = m->d_model;
     int64_t n_in = m->of_chars.n_in, stride = m->of_chars.n_out;
-    for (int64_t i = 0; i < rows; i++) embed_char(m, b, base + i, base + rows, s->embedded + i * n_in);
+    for (int64_t i = -AHEAD; i < 0; i++) { /* the first rows */
+        prefetch(&m->words, b->words, b->first_word[from] + i, b->first_word[to]);
+        if (m->has_bigrams) prefetch(&m->bigrams, b->bigrams, base + i, base + rows);
+    }
+    for (int64_t i = 0; i < rows; i++) embed_char(m, b, s->given, base + i, base + rows, s->embedded + i * n_in);
     multiply(s->embedded, rows, n_in, &m->of_chars, s->projected, stride, 0, &s->int8);
     for (int64_t sentence = from; sentence < to; sentence++) {
         int64_t start = b->first_char[sentence] - base, n = b->first_char[sentence + 1] - base - start;
@@ -469,23 +466,29 @@ static int64_t lay_out(const Flat *m, const Sentences *b, char *memory, Scratch 
     return arena.used;
 }
 
-/* The size in bytes of the scratch memory for some sentences. */
-int64_t flat_memory(const Flat *m, const Sentences *b) {
-    Scratch s;
-    return lay_out(m, b, NULL, &s);
+/* The length of a word that has no position encodings yet, or 0. */
+static int64_t unknown_length(const Flat *m, const Sentences *b) {
+    for (int64_t w = 0; w < b->first_word[b->n]; w++)
+        if (!m->encodings[b->end[w] - b->start[w]]) return b->end[w] - b->start[w];
+    return 0;
 }
 
-/* Write N rows of `emission.n_out` emissions; `emissions` needs memory for ROWS more rows. `memory` has as many bytes
- * as `flat_memory` returns, starts at a cache line, and need not be initialised. */
-void flat_emissions(const Flat *m, const Sentences *b, char *memory, float *emissions) {
+/* Write N rows of `emission.n_out` emissions; `emissions` needs memory for ROWS more rows. `given` has N rows, or is NULL.
+ * `memory` starts at a cache line, and need not be initialised. Returns 0, or the number of bytes that are needed if `memory`
+ * has less than that (`size`), or the negative length of words for which encodings are needed; then nothing is written. */
+int64_t flat_emissions(const Flat *m, const Sentences *b, const float *given, char *memory, int64_t size, float *emissions) {
     Scratch s;
-    lay_out(m, b, memory, &s);
+    const int64_t needed = lay_out(m, b, memory, &s), unknown = unknown_length(m, b);
+    if (unknown) return -unknown;
+    if (needed > size) return needed;
+    s.given = given;
     memset(s.zeros, 0, sizeof(float) * m->d_model);
     s.key_unit = s.value_unit = 1.0f;
     for (int64_t from = 0, to; from < b->n; from = to) {
         for (to = from + 1; to < b->n && b->first_char[to + 1] - b->first_char[from] <= GROUP; to++) {}
         read_group(m, b, from, to, &s, emissions);
     }
+    return 0;
 }
 
 /* One linear layer alone: `out` has the same rows as `x`, and both have memory up to the next multiple of ROWS.

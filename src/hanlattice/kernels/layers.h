@@ -7,7 +7,8 @@
 
 #include "vectors.h"
 
-/* A matrix product is computed in blocks of ROWS x COLUMNS outputs, whose sums fill most vector registers. */
+/* A matrix product is computed in blocks of ROWS x COLUMNS outputs, whose sums fill most vector registers. The last
+ * block has fewer rows, an even number of them, so that hardly any are computed for nothing. */
 #define ROWS (LANES == 16 ? 12 : 6)
 #define COLUMNS (2 * LANES)
 
@@ -54,10 +55,26 @@ static float *take_floats(Arena *arena, int64_t n) {
 /* ---- linear layers ---- */
 
 /* Each sum is a variable of its own, two for each row, so that every compiler keeps them in registers. */
+#define EACH_OF_2(DO) DO(0) DO(1)
+#define EACH_OF_4(DO) EACH_OF_2(DO) DO(2) DO(3)
+#define EACH_OF_6(DO) EACH_OF_4(DO) DO(4) DO(5)
+#define EACH_OF_8(DO) EACH_OF_6(DO) DO(6) DO(7)
+#define EACH_OF_10(DO) EACH_OF_8(DO) DO(8) DO(9)
+#define EACH_OF_12(DO) EACH_OF_10(DO) DO(10) DO(11)
+/* The block for n more rows; BLOCK(EACH) computes the one with these rows. */
 #if LANES == 16
-#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+#define BLOCK_OF(n)                       \
+    if (n > 10) BLOCK(EACH_OF_12)         \
+    else if (n > 8) BLOCK(EACH_OF_10)     \
+    else if (n > 6) BLOCK(EACH_OF_8)      \
+    else if (n > 4) BLOCK(EACH_OF_6)      \
+    else if (n > 2) BLOCK(EACH_OF_4)      \
+    else BLOCK(EACH_OF_2)
 #else
-#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
+#define BLOCK_OF(n)                       \
+    if (n > 4) BLOCK(EACH_OF_6)           \
+    else if (n > 2) BLOCK(EACH_OF_4)      \
+    else BLOCK(EACH_OF_2)
 #endif
 #define WRITE(r) \
     write_row(out + (row + r) * out_stride + column, FINISHED(left_##r, 0, r), FINISHED(right_##r, LANES, r), relu);
@@ -76,16 +93,21 @@ static NOINLINE void multiply_float32(const float *x, int64_t rows, int64_t stri
         left_##r += value * left, right_##r += value * right; \
     }
 #define FINISHED(sum, lanes, r) sum + CV(w->bias + column + lanes)
+#define BLOCK(EACH)                                             \
+    {                                                           \
+        EACH(START)                                             \
+        for (int64_t k = 0; k < w->n_in; k++, panel += COLUMNS) { \
+            vec left = CV(panel), right = CV(panel + LANES);    \
+            EACH(ADD)                                           \
+        }                                                       \
+        EACH(WRITE)                                             \
+    }
     for (int64_t column = 0; column < w->n_out; column += COLUMNS)
         for (int64_t row = 0; row < rows; row += ROWS) {
             const float *given = x + row * stride, *panel = (const float *)w->panels + column * w->n_in;
-            EACH_ROW(START)
-            for (int64_t k = 0; k < w->n_in; k++, panel += COLUMNS) {
-                vec left = CV(panel), right = CV(panel + LANES);
-                EACH_ROW(ADD)
-            }
-            EACH_ROW(WRITE)
+            BLOCK_OF(rows - row)
         }
+#undef BLOCK
 #undef START
 #undef ADD
 #undef FINISHED
@@ -231,19 +253,24 @@ static NOINLINE void multiply_int8(const float *x, int64_t rows, int64_t stride,
 #define FINISHED(sum, lanes, r)                                                          \
     __builtin_convertvector(INTEGERS(sum), vec) * broadcast(scales[row + r]) * CV(w->scale + column + lanes) + \
         CV(w->bias + column + lanes)
+#define BLOCK(EACH)                                                                          \
+    {                                                                                        \
+        EACH(START)                                                                          \
+        for (int64_t k = 0; k < n_in; k += INT8_STEP, panel += INT8_STEP * COLUMNS) {        \
+            Sums left = LOAD_SUMS(panel), right = LOAD_SUMS(panel + INT8_STEP * LANES);      \
+            EACH(ADD)                                                                        \
+        }                                                                                    \
+        EACH(WRITE)                                                                          \
+    }
     for (int64_t column = 0; column < w->n_out; column += COLUMNS) {
         Sums left_zero = LOAD_SUMS(w->zero + column), right_zero = LOAD_SUMS(w->zero + column + LANES);
         for (int64_t row = 0; row < rows; row += ROWS) {
             const Quantised *given = quantised + row * n_in;
             const Weight *panel = (const Weight *)w->panels + column * n_in;
-            EACH_ROW(START)
-            for (int64_t k = 0; k < n_in; k += INT8_STEP, panel += INT8_STEP * COLUMNS) {
-                Sums left = LOAD_SUMS(panel), right = LOAD_SUMS(panel + INT8_STEP * LANES);
-                EACH_ROW(ADD)
-            }
-            EACH_ROW(WRITE)
+            BLOCK_OF(rows - row)
         }
     }
+#undef BLOCK
 #undef START
 #undef ADD
 #undef FINISHED

@@ -13,10 +13,10 @@
  * (O, single, end) with any labels; the others follow a begin or inside tag of their own label.
  */
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "texts.h"
 #include "vectors.h"
 
 /* An open hash table; a slot is free if its key is 0. `row` is the first of as many rows as the low POSITIONS bits of
@@ -42,17 +42,6 @@ typedef struct {
     int64_t has_following;                    /* whether linear_follow was called */
 } LinearModel;
 
-typedef struct { /* sentences without padding, as inputs/encoded.py has them; positions of words are in their sentence */
-    int64_t n;
-    const int64_t *chars, *first_char, *start, *end, *kind, *first_word;
-} Lines;
-
-typedef struct { /* `sentence`, `start`, `end`, `label`, `probability` have room for every character */
-    int64_t *sentence, *start, *end, *label;
-    double *probability;
-    double *certainty; /* of each sentence, the probability of its best tags; or NULL */
-} Names;
-
 typedef struct { /* weights and sums of squared gradients while training; small tables as in LinearModel, one after another */
     float *rows, *row_squares, *small, *small_squares;
     const int64_t *tags; /* the column of each character's gold tag */
@@ -60,8 +49,7 @@ typedef struct { /* weights and sums of squared gradients while training; small 
     uint64_t seed;
 } Learner;
 
-const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Lines = sizeof(Lines), sizeof_Names = sizeof(Names),
-              sizeof_Learner = sizeof(Learner); /* as kernels/structs.py has them */
+const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Learner = sizeof(Learner); /* as kernels/structs.py has them */
 
 #define GROUPS 4
 #define AHEAD 32 /* uses between a prefetch and the use */
@@ -249,7 +237,7 @@ static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)
 
 /* Visit all features of sentence i. `scratch` has (n + 4) * (1 + 3 kinds) + kinds bytes. */
 #define VISIT_ALL(visit)                                                                                               \
-    static int64_t visit##_all(Visit *v, const Lines *lines, int64_t i, uint64_t *ids, uint8_t *scratch,               \
+    static int64_t visit##_all(Visit *v, const Sentences *lines, int64_t i, uint64_t *ids, uint8_t *scratch,               \
                                Gram *grams) {                                                                          \
         const LinearModel *m = v->model;                                                                               \
         const int64_t n = lines->first_char[i + 1] - lines->first_char[i], kinds = m->n_kinds;                         \
@@ -287,13 +275,13 @@ static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)
  *
  * For each position and kind: the length class of the longest word that begins or ends there, and whether one covers it
  * without beginning or ending there. Tables have a column for each kind, and a row before the first character. */
-static int64_t mark_words(const LinearModel *m, const Lines *lines, int64_t i, int64_t n, uint8_t *begins, uint8_t *ends,
+static int64_t mark_words(const LinearModel *m, const Sentences *lines, int64_t i, int64_t n, uint8_t *begins, uint8_t *ends,
                           uint8_t *inside, uint8_t *present) {
     const int64_t kinds = m->n_kinds;
     int64_t n_present = 0;
     memset(present, 0, kinds);
     for (int64_t word = lines->first_word[i]; word < lines->first_word[i + 1]; word++) {
-        int64_t start = lines->start[word], end = lines->end[word], kind = lines->kind[word];
+        int64_t start = lines->start[word], end = lines->end[word], kind = lines->label[word];
         if (start < 0 || start >= end || end > n || kind < 0 || kind >= kinds) continue;
         uint8_t length = (uint8_t)class_of(end - start);
         uint8_t *b = begins + (start + 1) * kinds + kind, *e = ends + end * kinds + kind;
@@ -323,7 +311,7 @@ VISIT_ALL(use)
 VISIT_ALL(count)
 VISIT_ALL(select_rows)
 
-static int64_t longest_line(const Lines *lines) {
+static int64_t longest_line(const Sentences *lines) {
     int64_t longest = 1;
     for (int64_t i = 0; i < lines->n; i++) {
         int64_t n = lines->first_char[i + 1] - lines->first_char[i];
@@ -332,21 +320,21 @@ static int64_t longest_line(const Lines *lines) {
     return longest;
 }
 
-typedef struct { /* memory for the longest sentence */
-    uint64_t *ids;
-    uint8_t *bytes;
-    Use *uses;
+typedef struct { /* memory for the longest sentence; from `uses` on in one block */
     int32_t *scores, *best; /* n x 4 lanes */
     float *emissions, *alpha, *beta;
+    Use *uses;
+    uint64_t *ids;
     int64_t *tags;
     int64_t *live, n_live; /* places of closed tags, and of fresh tags, in tables of transitions: those with a label */
     int32_t *behind; /* see distances_from_o */
     float *masses;   /* 2 lanes */
     Gram *grams;
+    uint8_t *bytes;
 } Scratch;
 
 static void release(Scratch *s) {
-    void *all[] = {s->ids, s->bytes, s->uses, s->scores, s->best, s->emissions, s->alpha, s->beta, s->tags, s->live, s->behind, s->masses, s->grams};
+    void *all[] = {s->scores, s->best, s->emissions, s->alpha, s->beta, s->uses};
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) free(all[i]);
 }
 
@@ -355,27 +343,34 @@ static inline int64_t rows_of_character(const LinearModel *m) {
     return m->longest * (2 * m->window + 1) + 2 + 2 * m->n_kinds;
 }
 
+/* Memory of a size that is rounded up to a cache line, from the block that begins at `start`. */
+static void *part(char *start, int64_t *used, int64_t bytes) {
+    void *found = start ? start + *used : NULL;
+    *used += (bytes + 63) / 64 * 64;
+    return found;
+}
+
+/* Divide the block that begins at `start`, if there is one, and return its size. */
+static int64_t divide(const LinearModel *m, int64_t n, char *start, Scratch *s) {
+    int64_t used = 0;
+    s->uses = part(start, &used, sizeof(Use) * (n + 2) * rows_of_character(m));
+    s->ids = part(start, &used, sizeof(uint64_t) * (n + 2));
+    s->tags = part(start, &used, sizeof(int64_t) * (n + 1));
+    s->live = part(start, &used, sizeof(int64_t) * 2 * m->lanes);
+    s->behind = part(start, &used, sizeof(int32_t) * 2 * m->lanes);
+    s->masses = part(start, &used, sizeof(float) * 2 * m->lanes);
+    s->grams = part(start, &used, sizeof(Gram) * (n + 2));
+    s->bytes = part(start, &used, (n + 4) * (1 + 3 * m->n_kinds) + m->n_kinds);
+    return used;
+}
+
+/* Returns 0 if memory is short. */
 static int reserve(const LinearModel *m, int64_t n, Scratch *s) {
-    const int64_t columns = GROUPS * m->lanes, per_char = rows_of_character(m);
-    *s = (Scratch){
-        malloc(sizeof(uint64_t) * (n + 2)),
-        malloc((n + 4) * (1 + 3 * m->n_kinds) + m->n_kinds),
-        malloc(sizeof(Use) * (n + 2) * per_char),
-        malloc(sizeof(int32_t) * (n + 1) * columns),
-        malloc(sizeof(int32_t) * (n + 1) * columns),
-        malloc(sizeof(float) * (n + 1) * columns),
-        malloc(sizeof(float) * (n + 1) * columns),
-        malloc(sizeof(float) * (n + 1) * columns),
-        malloc(sizeof(int64_t) * (n + 1)),
-        malloc(sizeof(int64_t) * 2 * m->lanes),
-        0,
-        malloc(sizeof(int32_t) * 2 * m->lanes),
-        malloc(sizeof(float) * 2 * m->lanes),
-        malloc(sizeof(Gram) * (n + 2)),
-    };
-    int done = s->ids && s->bytes && s->uses && s->scores && s->best && s->emissions && s->alpha && s->beta &&
-               s->tags && s->live && s->behind && s->masses && s->grams;
-    if (!done) {
+    const int64_t rows = sizeof(float) * GROUPS * m->lanes * (n + 1);
+    *s = (Scratch){.scores = malloc(rows), .best = malloc(rows), .emissions = malloc(rows), .alpha = malloc(rows),
+                   .beta = malloc(rows)};
+    divide(m, n, malloc(divide(m, n, NULL, s)), s);
+    if (!(s->scores && s->best && s->emissions && s->alpha && s->beta && s->uses)) {
         release(s);
         return 0;
     }
@@ -733,23 +728,32 @@ static void moves_of(const LinearModel *m, const float *small, float *out, Moves
 }
 
 /* Write the entities of the tags of sentence i behind the `count` entities before them, and return the new number. */
-static int64_t names_of_tags(const int64_t *tags, int64_t n, int64_t lanes, int64_t i, const Names *names, int64_t count) {
+static int64_t names_of_tags(const int64_t *tags, int64_t n, int64_t lanes, int64_t i, Found *found, int64_t count) {
     const int64_t first = count;
     for (int64_t t = 0; t < n; t++) {
-        if (tags[t] >= 2 * lanes && count > first) {
-            names->end[count - 1] = t + 1;
-        } else if (tags[t]) {
-            names->sentence[count] = i;
-            names->start[count] = t;
-            names->end[count] = t + 1;
-            names->label[count++] = tags[t] % lanes - 1;
-        }
+        if (tags[t] >= 2 * lanes && count > first)
+            found[count - 1].end = t + 1;
+        else if (tags[t])
+            found[count++] = (Found){i, t, t + 1, tags[t] % lanes - 1, 0};
     }
     return count;
 }
 
-/* Write the entities of all sentences in order, and return their number, or -1 if memory is short. */
-int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names) {
+/* The moves of the transitions in the model; `small` has memory for three numbers for each of them. */
+static void moves_of_scores(const LinearModel *m, float *small, Moves *x) {
+    const int64_t open = 2 * m->lanes;
+    const int32_t *parts[] = {m->fresh, m->inner, m->first, m->last};
+    const int64_t sizes[] = {open * open, 2 * open, open, open};
+    int64_t at = 0;
+    for (int64_t part = 0; part < 4; part++)
+        for (int64_t k = 0; k < sizes[part]; k++)
+            small[at++] = parts[part][k] > NEVER / 2 ? (float)(parts[part][k] * m->scale) : -1e5f;
+    moves_of(m, small, small + at, x);
+}
+
+/* Write the entities of all sentences in order, and return their number, or -1 if memory is short. `found` has room for one for
+ * every character. `certainty` gets the probability of the best tags of each sentence, or is NULL. */
+int64_t linear_find(const LinearModel *m, const Sentences *lines, Found *found, double *certainty) {
     const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes, n_small = open * open + 4 * open;
     Scratch s;
     float *small = malloc(sizeof(float) * (n_small + 2 * n_small));
@@ -758,35 +762,30 @@ int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names
         free(small);
         return -1;
     }
-    const int32_t *parts[] = {m->fresh, m->inner, m->first, m->last};
-    const int64_t sizes[] = {open * open, 2 * open, open, open};
-    for (int64_t part = 0, at = 0; part < 4; part++)
-        for (int64_t k = 0; k < sizes[part]; k++)
-            small[at++] = parts[part][k] > NEVER / 2 ? (float)(parts[part][k] * m->scale) : -1e5f;
-    Moves x;
-    moves_of(m, small, small + n_small, &x);
+    Moves x = {0}; /* made when they are first needed */
     distances_from_o(m, s.behind);
     int64_t count = 0;
     for (int64_t i = 0; i < lines->n; i++) {
-        if (names->certainty) names->certainty[i] = 1;
+        if (certainty) certainty[i] = 1;
         if (lines->first_char[i + 1] <= lines->first_char[i]) continue;
         Visit v = {.model = m, .uses = s.uses};
         const int64_t n = use_all(&v, lines, i, s.ids, s.bytes, s.grams), first = count;
         score(m, &s, n, v.n_uses);
         const int64_t best = best_tags(m, &s, n);
-        count = names_of_tags(s.tags, n, lanes, i, names, count);
-        if (count == first && !names->certainty) continue;
+        count = names_of_tags(s.tags, n, lanes, i, found, count);
+        if (count == first && !certainty) continue;
+        if (!x.fresh) moves_of_scores(m, small, &x);
         const float scale = (float)m->scale;
         for (int64_t k = 0; k < n * columns; k++) s.emissions[k] = (float)s.scores[k] * scale;
         double log_sum = exponentials(m, s.emissions, n) + forward(m, &x, &s, n);
         log_sum += log_of(closing(m, &x, s.alpha + (n - 1) * columns));
-        if (names->certainty) {
+        if (certainty) {
             const double p = exp_of((float)(best * m->scale - log_sum));
-            names->certainty[i] = p >= 0 ? p < 1 ? p : 1 : 0;
+            certainty[i] = p >= 0 ? p < 1 ? p : 1 : 0;
         }
         if (count > first) backward(m, &x, &s, n);
-        for (int64_t k = first; k < count; k++)
-            names->probability[k] = entity_probability(m, &x, &s, names->start[k], names->end[k], names->label[k] + 1);
+        for (Found *one = found + first; one < found + count; one++)
+            one->probability = entity_probability(m, &x, &s, one->start, one->end, one->label + 1);
     }
     release(&s);
     free(small);
@@ -795,7 +794,7 @@ int64_t linear_find(const LinearModel *m, const Lines *lines, const Names *names
 
 /* Add the scores of tags to rows of `width` emissions: those of tag y are in columns[y]. Returns 0, or -1 if memory is
  * short. */
-int64_t linear_add(const LinearModel *m, const Lines *lines, const int64_t *columns, int64_t n_tags, float *emissions,
+int64_t linear_add(const LinearModel *m, const Sentences *lines, const int64_t *columns, int64_t n_tags, float *emissions,
                    int64_t width) {
     const int64_t n_columns = GROUPS * m->lanes;
     const float scale = (float)m->scale;
@@ -815,7 +814,7 @@ int64_t linear_add(const LinearModel *m, const Lines *lines, const int64_t *colu
 }
 
 /* Count rows in `sketch`, which has a power of 2 of counters; returns 0, or -1 if memory is short. */
-int64_t linear_count(const LinearModel *m, const Lines *lines, const int64_t *tags, uint8_t *sketch, int64_t sketch_size) {
+int64_t linear_count(const LinearModel *m, const Sentences *lines, const int64_t *tags, uint8_t *sketch, int64_t sketch_size) {
     Scratch s;
     if (!reserve(m, longest_line(lines), &s)) return -1;
     for (int64_t i = 0; i < lines->n; i++) {
@@ -828,7 +827,7 @@ int64_t linear_count(const LinearModel *m, const Lines *lines, const int64_t *ta
 
 /* Add the features with rows that were counted `least` times to the table; returns the number of features, or -1 if
  * memory is short. If it is half of the slots, there may be more. */
-int64_t linear_select(const LinearModel *m, const Lines *lines, uint8_t *sketch, int64_t sketch_size, int64_t least,
+int64_t linear_select(const LinearModel *m, const Sentences *lines, uint8_t *sketch, int64_t sketch_size, int64_t least,
                       int64_t known) {
     Scratch s;
     if (!reserve(m, longest_line(lines), &s)) return -1;
@@ -935,7 +934,7 @@ static void emission_gradient(const Scratch *s, const int64_t *gold, int64_t col
 
 /* Learn from the sentences in this order, one step each. Returns the sum of their losses, or -1 if memory is short. Gold
  * tags must follow the transitions described at the top of this file. */
-double linear_learn(const LinearModel *m, const Lines *lines, const int64_t *order, int64_t n_order, Learner *l) {
+double linear_learn(const LinearModel *m, const Sentences *lines, const int64_t *order, int64_t n_order, Learner *l) {
     const int64_t lanes = m->lanes, columns = GROUPS * lanes, open = 2 * lanes, n_small = open * open + 4 * open;
     Scratch s;
     float *small = malloc(sizeof(float) * 3 * n_small);

@@ -49,11 +49,6 @@ FLAT = _struct(
     **_all(c_int64, "d_model", "heads", "window", "longest", "given"),
     **_all(c_int64, "has_bigrams", "has_output", "carries_input", "narrow"),
 )
-SENTENCES = _struct(
-    "Sentences",
-    n=c_int64,
-    **_all(c_void_p, "chars", "bigrams", "first_char", "words", "start", "end", "label", "first_word", "given"),
-)
 
 # chain.c
 CHAIN = _struct(
@@ -62,7 +57,6 @@ CHAIN = _struct(
     **_all(c_void_p, "start", "end", "transitions", "transitions_back", "opening", "closing"),
     **_all(c_void_p, "moves", "moves_back", "joined", "between", "between_back", "label"),
 )
-FOUND = _struct("Found", **_all(c_void_p, "sentence", "start", "end", "label", "probability"))
 
 # linear.c
 LINEAR_MODEL = _struct(
@@ -75,8 +69,6 @@ LINEAR_MODEL = _struct(
     of_types=c_void_p,
     has_following=c_int64,
 )
-LINES = _struct("Lines", n=c_int64, **_all(c_void_p, "chars", "first_char", "start", "end", "kind", "first_word"))
-NAMES = _struct("Names", **_all(c_void_p, "sentence", "start", "end", "label", "probability", "certainty"))
 LEARNER = _struct(
     "Learner",
     **_all(c_void_p, "rows", "row_squares", "small", "small_squares", "tags"),
@@ -84,14 +76,28 @@ LEARNER = _struct(
     seed=c_uint64,
 )
 
-# trie.c
+# texts.h
+SENTENCES = _struct(
+    "Sentences",
+    n=c_int64,
+    **_all(c_void_p, "chars", "bigrams", "first_char", "words", "start", "end", "label", "first_word"),
+)
+CHARACTERS = _struct("Characters", **_all(c_void_p, "chars", "lower", "bigrams"), bits=c_int64)
 TRIE = _struct(
     "Trie", cells=c_void_p, slots=c_int64, first=c_void_p, n_first=c_int64, n_words=c_int64, longest=c_int64
 )
 MATCHES = _struct("Matches", **_all(c_void_p, "start", "end", "word"))
+FOUND = _struct("Found", **_all(c_int64, "sentence", "start", "end", "label"), probability=c_double)
 
-# characters.c
-CHARACTERS = _struct("Characters", **_all(c_void_p, "chars", "lower", "bigrams"), bits=c_int64)
+# reader.c
+READER = _struct(
+    "Reader",
+    **_all(c_void_p, "characters", "tries", "first_ids"),
+    n_tries=c_int64,
+    **_all(c_void_p, "present", "rows", "kinds"),
+    shortest=c_int64,
+)
+HEADER = _struct("Header", sentences=SENTENCES, n_unknown=c_int64)
 
 STRUCTS = (
     TABLE,
@@ -102,12 +108,12 @@ STRUCTS = (
     FLAT,
     SENTENCES,
     CHAIN,
-    FOUND,
     TRIE,
     MATCHES,
+    FOUND,
     LINEAR_MODEL,
-    LINES,
-    NAMES,
     LEARNER,
     CHARACTERS,
+    READER,
+    HEADER,
 )

@@ -1,6 +1,6 @@
 /* Search for every word of a lexicon in a text, and the trie for that. lexicon/trie.py describes its hash table. */
 
-#include <stdint.h>
+#include "texts.h"
 
 #define CHARACTER_BITS 21
 #define GOLDEN 0x9E3779B97F4A7C15u
@@ -9,27 +9,12 @@
 #define STRETCH 1024  /* start positions whose matches are sorted together */
 #define LINES 64      /* cache lines in which a key is searched, as in trie.py, which builds no table that needs more */
 
-typedef struct {
-    uint64_t key, value;
-} Cell;
-
 typedef struct { /* a candidate word: `length` characters from position `from`. It has reached the cell `slot`, or
                   * searches for `key` in the cache line of `slot`, after `lines` other lines */
     int64_t slot;
     uint64_t key;
     int32_t from, length, lines;
 } Walker;
-
-typedef struct { /* `slots` is a multiple of LINE; no word is longer than `longest` */
-    const Cell *cells;
-    int64_t slots;
-    const int32_t *first;
-    int64_t n_first, n_words, longest;
-} Trie;
-
-typedef struct {
-    int32_t *start, *end, *word;
-} Matches;
 
 const int64_t sizeof_Trie = sizeof(Trie), sizeof_Matches = sizeof(Matches); /* as kernels/structs.py has them */
 

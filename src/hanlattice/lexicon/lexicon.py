@@ -166,8 +166,8 @@ class Lexicon:
             self._pending.update(edits)
 
     @property
-    def state(self) -> object:
-        """An object that is replaced by another one when the lexicon is edited."""
+    def state(self) -> Snapshot:
+        """The words as they are now: an object that is replaced by another one when the lexicon is edited."""
         return self._snapshot()
 
     def edits_since(self, start: Lexicon) -> tuple[list[Word], list[str]] | None:

@@ -163,11 +163,16 @@ class Trie:
             [in_order(self._by_length(codes, *window, min_length, most), window[0]) for window in windows]
         )
 
-    def _by_kernel(self, library: CDLL, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
-        trie = _STRUCTS.get(self)
-        if trie is None:
+    def for_kernels(self) -> Structure:
+        """What the kernels read; it refers to the memory of this trie."""
+        found = _STRUCTS.get(self)
+        if found is None:
             table, first = (pointer(self.cells), len(self.cells)), (pointer(self.first), len(self.first))
-            trie = _STRUCTS[self] = TRIE(*table, *first, self.n_ids, self.longest)
+            found = _STRUCTS[self] = TRIE(*table, *first, self.n_ids, self.longest)
+        return found
+
+    def _by_kernel(self, library: CDLL, codes: UInt32, low: int, high: int, min_length: int, most: int) -> Matches:
+        trie = self.for_kernels()
         capacity, count = -1, 2 * (high - low)
         while capacity < count:  # if there are more matches than expected, search again with memory for all
             if capacity >= 0 and count > most:

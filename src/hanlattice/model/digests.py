@@ -61,8 +61,11 @@ def faults(folder: Path) -> Iterator[str]:
 
 def _recorded(folder: Path) -> dict[str, str] | str:
     """The digests by name, or a message if the record cannot be read."""
+    path = folder / RECORD
     try:
-        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        if path.exists() and not path.is_file():  # a device or a pipe might never end
+            return f"{RECORD}: not a file"
+        found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return f"{RECORD}: missing, so there is nothing to compare with; models of version 0.1.0 have none"
     except (OSError, ValueError, RecursionError) as error:

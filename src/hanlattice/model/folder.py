@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from hanlattice.config.files import load_config
+from hanlattice.config.files import load_resolved
 from hanlattice.config.parts import Kinds, Part, settings_of
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, EngineError, ModelError
@@ -85,6 +85,7 @@ def stored_weights(path: Path, load: Callable[[Path], dict[str, Stored]]) -> dic
     Raises:
         ModelError: the file is missing, truncated or not a safetensors file.
         EngineError: it has numbers of a type that ``load`` does not support.
+        MemoryError: there is too little memory.
     """
     if not path.is_file():  # a device or a pipe might never end
         raise ModelError(f"{path}: missing; is this the folder of a hanlattice model?")
@@ -95,6 +96,10 @@ def stored_weights(path: Path, load: Callable[[Path], dict[str, Stored]]) -> dic
         raise EngineError(reason) from None
     except (OSError, SafetensorError, TypeError, ValueError) as error:
         raise ModelError(f"{path}: broken or not a safetensors file ({error}); copy the model again") from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of Rust: safetensors does not check whether memory ran out
+            raise
+        raise MemoryError from None
 
 
 def located_model(name: str | Path) -> Path:
@@ -116,6 +121,21 @@ def located_model(name: str | Path) -> Path:
     if folder is not None and not folder.is_dir():
         raise ModelError(f"this installation has no packaged model {name}; name the folder of one (--model FOLDER)")
     return folder or Path(name)
+
+
+def copy_files(folder: Path, target: Path, *without: str) -> None:
+    """Copy the files of a model folder and of its subfolders, except those with the names ``without``.
+
+    Links to files are followed. Devices, pipes and links to folders are left out, as copying them might never end.
+    """
+    import shutil  # takes longer to import than this module
+
+    def left_out(place: str, names: list[str]) -> set[str]:
+        paths = {name: Path(place) / name for name in names}
+        kept = {name for name, path in paths.items() if path.is_file() or (path.is_dir() and not path.is_symlink())}
+        return (paths.keys() - kept) | {*without}
+
+    shutil.copytree(folder, target, dirs_exist_ok=True, ignore=left_out)
 
 
 def save_lexicon(lexicon: Lexicon, path: Path) -> None:
@@ -181,7 +201,7 @@ class ModelFolder:
             raise ModelError(f"{path}: holds no {CONFIG}, so it is not the folder of a hanlattice model")
         vocabulary = Vocabulary.load(path / VOCABULARY)
         try:
-            config = load_config(path / CONFIG)
+            config = load_resolved(path / CONFIG)
         except ConfigError as error:
             raise ModelError(f"{path}: {error}") from error
         for name in sorted(vocabulary.conventions.keys() - config.conventions.keys()):
@@ -235,13 +255,23 @@ class ModelFolder:
         """
         return stored_weights(self.path / WEIGHTS, _load_arrays)
 
+    def _lexicon(self) -> Lexicon:
+        """
+        Raises:
+            ModelError: the lexicon is not a file.
+        """
+        path = self.path / LEXICON
+        if path.exists() and not path.is_file():  # a device or a pipe might never end
+            raise ModelError(f"{path}: not a file; copy the model again")
+        return Lexicon.open(path)
+
     def read_by(self, engine: Engine, convention: str = "") -> NER:
         """The pipeline that runs this model with ``engine``; ``convention`` is the default if it is empty.
 
         Raises:
             ConfigError: the model does not have the convention.
         """
-        lexicon = Lexicon.open(self.path / LEXICON)
+        lexicon = self._lexicon()
         ner = NER(engine, self.vocabulary, lexicon, self.config, convention=convention)
         lexicon.known_labels, lexicon.longest = self.vocabulary.all_labels, self.config.text.window
         lexicon.reads_labels = bool(self.vocabulary.word_labels)

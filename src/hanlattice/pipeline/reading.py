@@ -31,7 +31,7 @@ class Reading:
         sentences: the windows as ids; the pipeline sets it after it has read them.
     """
 
-    __slots__ = ("_batch_size", "_words", "lexicon", "normalised", "sentences", "texts", "windows")
+    __slots__ = ("_batch_size", "_read_words", "_words", "lexicon", "normalised", "sentences", "texts", "windows")
 
     def __init__(
         self,
@@ -46,9 +46,8 @@ class Reading:
         self.normalised = normaliser.all(texts)
         self.windows = windows_of_texts(self.normalised.texts, settings.window, settings.overlap)
         self.sentences: Sentences
-        self._batch_size = batch_size
-        batches = (texts[i : i + batch_size] for i in range(0, len(texts), batch_size))
-        self._words = [_Words(batch, read_words) for batch in batches]
+        self._batch_size, self._read_words = batch_size, read_words
+        self._words: dict[int, _Words] = {}  # by the number of the batch
 
     def lattice(self, index: int) -> Lattice:
         """The words that were matched in a text."""
@@ -62,7 +61,12 @@ class Reading:
         Raises:
             UnknownConvention: the model has no convention for words.
         """
-        return self._words[index // self._batch_size].of(index % self._batch_size)
+        number, place = divmod(index, self._batch_size)
+        words = self._words.get(number)
+        if words is None:
+            batch = self.texts[number * self._batch_size : (number + 1) * self._batch_size]
+            words = self._words.setdefault(number, _Words(batch, self._read_words))  # all threads get the same one
+        return words.of(place)
 
 
 class _Words:

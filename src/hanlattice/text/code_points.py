@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import utf_32_le_decode, utf_32_le_encode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,23 @@ COUNT = 0x110000  # Unicode code points, assigned or not
 BOUNDARY = "\0"  # follows each text where several are concatenated; no word of a lexicon contains it
 
 
+def encoded(text: str) -> bytes:
+    """Code points of ``text``, 4 bytes each; unpaired surrogates are kept."""
+    return utf_32_le_encode(text, "surrogatepass")[0]
+
+
+def decoded(codes: bytes | bytearray) -> str:
+    """The inverse of :func:`encoded`.
+
+    Raises:
+        UnicodeDecodeError: a number is not a code point.
+    """
+    return utf_32_le_decode(codes, "surrogatepass", True)[0]
+
+
 def code_points(text: str) -> UInt32:
     """Code points of ``text``; unpaired surrogates are kept. The array is read-only."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return np.frombuffer(encoded(text), np.uint32)
 
 
 def text_of(codes: NDArray[np.integer]) -> str:
@@ -29,7 +44,7 @@ def text_of(codes: NDArray[np.integer]) -> str:
     Raises:
         UnicodeDecodeError: a number is not a code point.
     """
-    return codes.astype("<u4", copy=False).tobytes().decode("utf-32-le", "surrogatepass")
+    return decoded(codes.astype("<u4", copy=False).tobytes())
 
 
 def concatenated(texts: Sequence[str]) -> tuple[UInt32, Int64]:
@@ -37,8 +52,13 @@ def concatenated(texts: Sequence[str]) -> tuple[UInt32, Int64]:
 
     The starts have one entry more than there are texts: text ``i`` is ``codes[starts[i]:starts[i + 1] - 1]``.
     """
+    return code_points(BOUNDARY.join([*texts, ""])), starts_of(texts)
+
+
+def starts_of(texts: Sequence[str]) -> Int64:
+    """Where each text starts in :func:`concatenated`."""
     if len(texts) == 1:
-        return code_points(texts[0] + BOUNDARY), np.array([0, len(texts[0]) + 1], np.int64)
+        return np.array([0, len(texts[0]) + 1], np.int64)
     starts = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=starts[1:])
-    return code_points(BOUNDARY.join([*texts, ""])), starts
+    return starts

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, text_of
+from hanlattice.kernels.library import kernels, pointer
+from hanlattice.text.code_points import BOUNDARY, COUNT, code_points, decoded, encoded, text_of
 from hanlattice.text.tidy import Tidied, needs_tidying, tidy
 
 if TYPE_CHECKING:
+    from ctypes import CDLL
+
     from numpy.typing import NDArray
 
     from hanlattice.config.settings import TextConfig
@@ -95,7 +98,7 @@ class NormalisedTexts(Sequence[Normalised]):
         return Normalised.aligned(self.texts[index]) if found is None else found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Normaliser:
     """Normalises texts and keeps the origin of every character.
 
@@ -116,6 +119,14 @@ class Normaliser:
         """The normaliser for a model's settings."""
         return cls(text.nfkc, text.lower, text.digits, text.simplify, text.tidy)
 
+    def __reduce__(self) -> tuple[type[Normaliser], tuple[bool, ...]]:
+        """Pickle without the table, which all equal normalisers share."""
+        return Normaliser, (self.nfkc, self.lower, self.digits, self.simplify, self.tidy)
+
+    @cached_property
+    def _table(self) -> _Table:
+        return _table(self)
+
     def __call__(self, text: str) -> Normalised:
         return self.all([text])[0]
 
@@ -125,66 +136,57 @@ class Normaliser:
         A table translates all texts together. Those with a character that is not simply replaced by another one are
         then normalised again.
         """
-        table, codes = _table(self), code_points("".join(texts))
-        states = table.states(codes)
-        translated = text_of(np.maximum(table.target[codes], 0))
-        ends = list(accumulate(map(len, texts)))
-        normal = [translated[end - len(text) : end] for text, end in zip(texts, ends, strict=True)]
+        table, joined = self._table, "".join(texts)
+        translated, states = table.translated(joined)
+        hard: Collection[int] = ()
+        if len(texts) == 1:
+            normal, hard = [translated], range(states != _KNOWN)
+        else:
+            ends = list(accumulate(map(len, texts)))
+            normal = [translated[end - len(text) : end] for text, end in zip(texts, ends, strict=True)]
+            if states != _KNOWN:
+                places = np.flatnonzero(table.states(code_points(joined)) != _KNOWN)
+                hard = dict.fromkeys(np.searchsorted(ends, places, side="right").tolist())
         moved: dict[int, Normalised] = {}
-        if states.max(initial=_KNOWN) > _KNOWN:
-            hard = dict.fromkeys(np.searchsorted(ends, np.flatnonzero(states > _KNOWN), side="right").tolist())
+        if hard:
             for i, found in zip(hard, self._all_hard([texts[i] for i in hard]), strict=True):
                 normal[i] = found.text
                 if not found.is_aligned:
                     moved[i] = found
         return NormalisedTexts(normal, moved)
 
-    def _all_hard(self, texts: Sequence[str]) -> list[Normalised]:
+    def _all_hard(self, texts: list[str]) -> list[Normalised]:
         """Normalise texts of any characters."""
-        codes = code_points("".join(texts))
-        untidy = self._untidy(texts, codes) if self.tidy else []
-        if not untidy:
-            return self._rewritten(texts, codes)
-        given, moved = list(texts), {}
-        for i, places in untidy:
-            tidied = tidy(texts[i], places)
-            given[i] = tidied.text
-            if len(tidied.text) < len(texts[i]):  # otherwise each character is where it was
-                moved[i] = tidied
-        found = self._rewritten(given, code_points("".join(given)))
+        given, moved = texts.copy(), dict[int, Tidied]()
+        if self.tidy:
+            for i, text in enumerate(texts):
+                if needs_tidying(text):
+                    tidied = tidy(text)
+                    given[i] = tidied.text
+                    if len(tidied.text) < len(text):  # otherwise each character is where it was
+                        moved[i] = tidied
+        found = self._rewritten(given)
         for i, tidied in moved.items():
             found[i] = _placed(found[i], tidied)
         return found
-
-    def _untidy(self, texts: Sequence[str], codes: NDArray[np.uint32]) -> list[tuple[int, list[int]]]:
-        """The indices of the texts that tidying may change, and the positions of the characters that it may change.
-
-        ``codes`` are the code points of all texts.
-        """
-        places = np.flatnonzero(_table(self).states(codes) & _UNTIDY)
-        if not len(places):
-            return []
-        ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-        found: dict[int, list[int]] = {}
-        of_text = np.searchsorted(ends, places, side="right")
-        starts = (ends - np.fromiter(map(len, texts), np.int64, len(texts)))[of_text]
-        for i, place in zip(of_text.tolist(), (places - starts).tolist(), strict=True):
-            found.setdefault(i, []).append(place)
-        return list(found.items())
 
     def words(self, joined: str) -> str:
         """Normalise words that are joined by NUL characters, as :class:`hanlattice.lexicon.Lexicon` joins them."""
         if self.tidy and needs_tidying(joined):
             return BOUNDARY.join(self.all(joined.split(BOUNDARY)).texts)
-        return self._rewritten([joined], code_points(joined))[0].text
+        return self._rewritten([joined])[0].text
 
-    def _rewritten(self, texts: Sequence[str], codes: NDArray[np.uint32]) -> list[Normalised]:
-        """Apply all options but ``tidy``; ``codes`` are the code points of all texts.
+    def _rewritten(self, texts: Sequence[str]) -> list[Normalised]:
+        """Apply all options but ``tidy``.
 
         Most texts are translated by a table. Only texts in which some character is not replaced by exactly one
         (``hard`` positions) are normalised range by range.
         """
-        table = _table(self)
+        table, joined = self._table, "".join(texts)
+        rewritten, states = table.translated(joined)
+        if len(texts) == 1 and not states & (_JOINS | _WIDENS):
+            return [Normalised.aligned(rewritten)]
+        codes = code_points(joined)
         joins = table.states(codes) & _JOINS != 0
         target = table.target[codes]
         bounds = list(accumulate(map(len, texts), initial=0))
@@ -193,7 +195,6 @@ class Normaliser:
         joins[[start for start, end in zip(starts, ends, strict=True) if start < end]] = False
         hard = np.flatnonzero(joins | (target < 0))
         has_hard = (np.searchsorted(hard, starts) < np.searchsorted(hard, ends)).tolist()
-        rewritten = text_of(np.maximum(target, 0))
         positions = np.arange(max(map(len, texts), default=0) + 1, dtype=np.int32)
         return [
             self._by_ranges(text, target[start:end], joins[start:end])
@@ -240,10 +241,27 @@ class _Table:
     not join: NFKC of the parts, concatenated, is NFKC of the whole.
     """
 
-    def __init__(self, normaliser: Normaliser) -> None:
-        self.normaliser = normaliser
+    def __init__(self, normaliser: Normaliser, library: CDLL | None = None) -> None:
+        self.normaliser, self._library = normaliser, library
         self.target = np.zeros(COUNT, np.int32)
         self.state = np.zeros(COUNT, np.uint8)
+        self._addresses = pointer(self.target), pointer(self.state)
+
+    def translated(self, text: str) -> tuple[str, int]:
+        """The text with its characters replaced as the table says, and the states of these, combined by or.
+
+        A character that is not replaced by exactly one becomes NUL.
+        """
+        given = encoded(text)
+        if self._library is None:
+            codes = np.frombuffer(given, np.uint32)
+            states = int(np.bitwise_or.reduce(self.states(codes), initial=_KNOWN))
+            return text_of(np.maximum(self.target[codes], 0)), states
+        out = bytearray(len(given))
+        arguments = *self._addresses, given, len(given) // 4, pointer(out)
+        while not (states := self._library.characters_translate(*arguments)) & _KNOWN:
+            self.states(np.frombuffer(given, np.uint32))
+        return decoded(out), states
 
     def states(self, codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """The states of code points; those that have not been seen before are computed."""
@@ -266,7 +284,7 @@ class _Table:
 
 @cache
 def _table(normaliser: Normaliser) -> _Table:
-    return _Table(normaliser)
+    return _Table(normaliser, kernels())
 
 
 def _placed(normal: Normalised, tidied: Tidied) -> Normalised:

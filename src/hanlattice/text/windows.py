@@ -80,10 +80,10 @@ class WindowsOfTexts(NamedTuple):
         several: the windows of each text, by index, that is not one window as a whole.
     """
 
-    texts: list[str]
-    owner: list[int]
-    start: list[int]
-    first: list[int]
+    texts: Sequence[str]
+    owner: Sequence[int]
+    start: Sequence[int]
+    first: Sequence[int]
     several: dict[int, list[Window]]
 
     def of(self, index: int) -> list[Window]:
@@ -101,20 +101,23 @@ def windows_of_texts(texts: Sequence[str], size: int, overlap: int) -> WindowsOf
     Raises:
         HanlatticeError: the overlap is negative or not smaller than the size.
     """
-    cut = WindowsOfTexts([], [], [], [], {})
+    n = len(texts)
+    if all(texts) and max(map(len, texts), default=0) <= size:  # each is one window
+        return WindowsOfTexts(texts, list(range(n)), [0] * n, list(range(n + 1)), {})
+    pieces: list[str] = []
+    owner: list[int] = []
+    start: list[int] = []
+    first = [0]
+    several: dict[int, list[Window]] = {}
     for i, text in enumerate(texts):
-        cut.first.append(len(cut.texts))
-        if 0 < len(text) <= size:
-            cut.texts.append(text)
-            cut.owner.append(i)
-            cut.start.append(0)
-            continue
-        cut.several[i] = found = windows(text, size, overlap)
-        cut.texts.extend([text[window.start : window.end] for window in found])
-        cut.owner.extend([i] * len(found))
-        cut.start.extend([window.start for window in found])
-    cut.first.append(len(cut.texts))
-    return cut
+        found = windows(text, size, overlap)
+        if len(found) != 1 or len(text) > size:
+            several[i] = found
+        pieces.extend([text[window.start : window.end] for window in found])
+        owner.extend([i] * len(found))
+        start.extend([window.start for window in found])
+        first.append(len(pieces))
+    return WindowsOfTexts(pieces, owner, start, first, several)
 
 
 def _cut(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[Window]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hanlattice.build import own_parts
-from hanlattice.config.files import load_config, located
+from hanlattice.config.files import load_resolved, located
 from hanlattice.config.settings import Config, DataConfig
 from hanlattice.decoders.base import Decoder
 from hanlattice.decoders.tagging import CRF, Softmax
@@ -41,7 +41,7 @@ def settings_for_fine_tuning(start: str, *, trust: bool = False) -> Config:
         ConfigError: ``start`` is not a model folder, or it names code from outside this library without ``trust``.
     """
     folder = model_folder(start)
-    settings = load_config(folder / CONFIG)
+    settings = load_resolved(folder / CONFIG)
     data, training = settings.data, settings.training
     if (own := own_parts(settings)) and not trust:
         raise ConfigError(

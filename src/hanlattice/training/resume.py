@@ -10,7 +10,7 @@ import tomli_w
 from hanlattice.config.files import load_config, to_dict
 from hanlattice.config.settings import Config, TrainingConfig
 from hanlattice.errors import ConfigError
-from hanlattice.model.digests import CHECKPOINT
+from hanlattice.model.digests import CHECKPOINT, RECORD
 from hanlattice.model.folder import CARD, CONFIG
 from hanlattice.training.checkpoint import read_progress
 
@@ -64,7 +64,10 @@ def _refuse_nothing_to_do(output: Path, config: TrainingConfig) -> None:
         ConfigError: the run is finished.
     """
     progress = read_progress(output / CHECKPOINT)
-    if (output / CARD).exists() and (progress.epoch >= config.epochs or progress.out_of_patience(config.patience)):
+    # The record of digests is the last file of a run.
+    if (output / RECORD).exists() and (
+        progress.epoch >= config.epochs or progress.out_of_patience(config.patience)
+    ):
         raise ConfigError(
             f"{output} holds a finished run of {progress.epoch} epochs: there is nothing to resume; extend it with"
             " a larger --training.epochs, and a larger --training.patience if that is set, or name another folder"

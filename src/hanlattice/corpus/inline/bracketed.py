@@ -29,33 +29,37 @@ def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = 
 
 
 def _parse(line: str, source: Source) -> marks.MarkedText:
+    brackets = list(_BRACKET.finditer(line))
+    opening = _opening_of(brackets)
+    are_marks = set(opening.values())
     text = marks.MarkedText()
-    opened: list[tuple[int, int]] = []  # for each open bracket: its offset in the text, its index in ``text.parts``
+    starts: dict[int, int] = {}  # by the index of an opening bracket that is a mark: where its entity starts
     end = 0
-    for match in _BRACKET.finditer(line):
+    for i, match in enumerate(brackets):
         text.add(line[end : match.start()])
         end = match.end()
-        if match[1] == "[":
-            opened.append((text.length, len(text.parts)))
-            text.add("[")
+        if i in are_marks:
+            starts[i] = text.length
+        elif i in opening:
+            text.mark(starts[opening[i]], match[2])
         elif match[2] is None:
-            text.add("]")
-            del opened[-1:]
-        elif not opened:
-            source.defect("unpaired mark", f"{match[0]!r} has no opening bracket", "write '[' before the entity")
             text.add(match[0])
         else:
-            start, place = opened.pop()
-            _remove_bracket(text, start, place)
-            text.mark(start, match[2])
+            source.defect("unpaired mark", f"{match[0]!r} has no opening bracket", "write '[' before the entity")
+            text.add(match[0])
     text.add(line[end:])
     return text
 
 
-def _remove_bracket(text: marks.MarkedText, start: int, place: int) -> None:
-    """Remove an opening bracket that was a mark: entities inside it move back by one character."""
-    text.parts[place] = ""
-    text.length -= 1
-    for i, found in enumerate(text.found):
-        if found.pieces[0][0] > start:
-            text.found[i] = marks.moved(found, -1)
+def _opening_of(brackets: Sequence[re.Match[str]]) -> dict[int, int]:
+    """The index of the opening bracket for each closing one with a label."""
+    opening: dict[int, int] = {}
+    opened: list[int] = []
+    for i, match in enumerate(brackets):
+        if match[1] == "[":
+            opened.append(i)
+        elif opened:
+            last = opened.pop()
+            if match[2] is not None:
+                opening[i] = last
+    return opening

@@ -1,7 +1,7 @@
 """The code that formats with marks share: one text on each line, collected without its marks."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hanlattice.corpus.offsets import Annotation, entities
 from hanlattice.corpus.source import Source
@@ -46,8 +46,3 @@ def documents(lines: Iterable[str], source: Source, parse: Parse) -> Iterator[Do
 def first_line(head: Sequence[str], is_marked: Callable[[str], object]) -> int | None:
     """The number of the first line for which ``is_marked`` is true; ``None`` if there is none."""
     return next((number for number, line in enumerate(head, 1) if is_marked(line)), None)
-
-
-def moved(found: Annotation, by: int) -> Annotation:
-    """The annotation, moved by a number of characters."""
-    return replace(found, pieces=tuple((start + by, end + by) for start, end in found.pieces))

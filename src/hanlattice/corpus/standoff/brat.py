@@ -23,7 +23,8 @@ from hanlattice.document import Document
 from hanlattice.errors import DataError, HanlatticeError
 from hanlattice.files import read_lines, read_text
 
-_TEXT_BOUND = re.compile(r"(T\S*)\t(\S+) (-?\d+ -?\d+(?:;-?\d+ -?\d+)*)(?:\t(.*))?", re.DOTALL)
+_OFFSETS = r"-?\d{1,15} -?\d{1,15}"
+_TEXT_BOUND = re.compile(rf"(T\S*)\t(\S+) ({_OFFSETS}(?:;{_OFFSETS})*)(?:\t(.*))?", re.DOTALL)
 _VALUE = re.compile(r"N\d+\tReference (\S+) hanlattice:value\t(.+)")
 _BEGINS = re.compile(r"(?:[TREAMN]\d+|#\S*|\*)\s")
 
@@ -167,7 +168,7 @@ def _write_pair(document: Document, folder: Path, name: str) -> None:
 
 def _values(document: Document, others: Iterable[str]) -> Iterator[str]:
     """The values of the entities as normalisations, numbered after those of other programs."""
-    used = [int(line.split("\t")[0][1:]) for line in others if re.match(r"N\d+\t", line)]
+    used = [int(line.split("\t")[0][1:]) for line in others if re.match(r"N\d{1,15}\t", line)]
     number = max(used, default=0)
     for identifier, found in zip(_identifiers(document), document.entities, strict=True):
         if found.value is not None:

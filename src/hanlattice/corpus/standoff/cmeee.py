@@ -14,7 +14,7 @@ from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
 
 _BAR = "|||"
-_ENTITY = re.compile(r"(\d+)\s+(\d+)\s+(\S+)", re.ASCII)
+_ENTITY = re.compile(r"(\d{1,15})\s+(\d{1,15})\s+(\S+)", re.ASCII)
 
 
 def sniff(head: Sequence[str]) -> str | None:

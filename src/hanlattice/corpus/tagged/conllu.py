@@ -16,7 +16,7 @@ from hanlattice.corpus.tagged.tags import is_tag
 from hanlattice.document import Document
 
 _COMMENT = re.compile(r"#\s*(sent_id|text)\s*=\s?(.*)")
-_ID = re.compile(r"([0-9]+)(?:([-.])([0-9]+))?")
+_ID = re.compile(r"([0-9]{1,15})(?:([-.])([0-9]{1,15}))?")
 _NAME = re.compile(r"(?:^|\|)(?:NER|ner|Entity|NE)=([^|]+)")
 _MISC = 9
 """Index of the MISC column, the last of the ten columns of CoNLL-U."""

@@ -29,7 +29,7 @@ from hanlattice.spans import Span, from_tags, guess_scheme, ill_formed
 _HEAD = 2000
 """Number of sentences read ahead: they show the scheme, the form of tags (``B-PER``, ``PER-B``), and positions."""
 
-_POSITIONED = re.compile("(\ufffd+|.)([0-9]+)", re.DOTALL)
+_POSITIONED = re.compile("(\ufffd+|.)([0-9]{1,9})", re.DOTALL)
 
 
 @dataclass(slots=True)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hanlattice.errors import ModelError
-from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels.library import pointer, require_kernels
-from hanlattice.kernels.structs import LINEAR_MODEL, LINES
+from hanlattice.kernels.structs import LINEAR_MODEL
 from hanlattice.text.tidy import is_blank
 
 if TYPE_CHECKING:
@@ -233,14 +232,6 @@ class Native:
     def address(self) -> Any:
         """The address of the structure."""
         return ctypes.byref(self.struct)
-
-
-def lines_of(sentences: Sentences) -> tuple[ctypes.Structure, list[np.ndarray]]:
-    """Sentences as the kernels take them, and the arrays that have to stay alive."""
-    s = sentences
-    arrays = (s.chars, s.first_char, s.start, s.end, s.word_labels, s.first_word)
-    kept = [np.ascontiguousarray(array, np.int64) for array in arrays]
-    return LINES(len(s), *map(pointer, kept)), kept
 
 
 def columns_of_tags(tags: Sequence[str], labels: Sequence[str], lanes: int) -> Int[np.ndarray, N]:

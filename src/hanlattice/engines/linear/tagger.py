@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hanlattice.config.linear import linear_settings
-from hanlattice.engines.linear.tables import Native, Tables, lines_of, restored, types_of
+from hanlattice.engines.found import memory_for, spans_in
+from hanlattice.engines.linear.tables import Native, Tables, restored, types_of
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.vocabulary import Vocabulary
-from hanlattice.kernels.library import pointer, pointers, require_kernels
-from hanlattice.kernels.structs import NAMES
+from hanlattice.kernels.library import pointer, require_kernels
 from hanlattice.model.folder import ModelFolder
 from hanlattice.spans import FoundSpans
 
@@ -88,9 +87,9 @@ class LinearTagger:
         Raises:
             MemoryError: there is too little memory.
         """
-        lines, kept = lines_of(sentences)
+        lines, kept = sentences.for_kernels()
         columns = np.ascontiguousarray(columns, np.int64)
-        given = ctypes.byref(lines), pointer(columns), len(columns), pointer(emissions), emissions.shape[1]
+        given = lines, pointer(columns), len(columns), pointer(emissions), emissions.shape[1]
         status = self._library.linear_add(self._native.address, *given)
         del kept
         if status < 0:
@@ -102,17 +101,12 @@ class LinearTagger:
         Raises:
             MemoryError: there is too little memory.
         """
-        n, n_chars = len(sentences), len(sentences.chars)
+        n, memory = len(sentences), memory_for(sentences.n_chars)
         certain = np.empty(n if certainty else 0)
-        if not n:
-            return FoundSpans(0, [], [], [], [], []), certain
-        places, probability = np.empty((4, max(n_chars, 1)), np.int64), np.empty(n_chars)
-        names = NAMES(*pointers(places), pointer(probability), pointer(certain) if certainty else None)
-        lines, kept = lines_of(sentences)
-        count = self._library.linear_find(self._native.address, ctypes.byref(lines), ctypes.byref(names))
+        lines, kept = sentences.for_kernels()
+        found = pointer(memory), pointer(certain) if certainty else None
+        count = self._library.linear_find(self._native.address, lines, *found)
         del kept
         if count < 0:
             raise MemoryError("too little memory for a linear tagger")
-        sentence, start, end, label = places[:, :count].tolist()
-        names_of_labels = list(map(self.labels.__getitem__, label))
-        return FoundSpans(n, sentence, start, end, names_of_labels, probability[:count].tolist()), certain
+        return spans_in(memory, n, count, self.labels), certain

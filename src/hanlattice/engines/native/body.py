@@ -68,9 +68,11 @@ class BodyKernel:
         ids, first, index = self._windows(texts)
         batch = TEXTS(len(first) - 1, pointer(ids), pointer(first))
         inputs = ctypes.byref(self._body), ctypes.byref(batch)
-        memory = self._scratch.memory(self._library.body_memory(*inputs))
+        scratch, needed = self._scratch, self._library.body_memory(*inputs)
+        if scratch.size < needed:
+            scratch.reserve(needed)
         out = np.empty((len(ids), self.width), np.float32)
-        self._library.body_vectors(*inputs, pointer(memory), pointer(out))
+        self._library.body_vectors(*inputs, scratch.address, pointer(out))
         return out[index]
 
     def _windows(
@@ -120,7 +122,7 @@ class BodyKernel:
             outer=linear(_affine(weights, f"{prefix}outer")),
         )
 
-    def _norm(self, weights: Weights, name: str) -> ctypes.c_void_p:
+    def _norm(self, weights: Weights, name: str) -> int:
         return self._layers.keep(np.concatenate(_affine(weights, name)))
 
 

@@ -5,18 +5,20 @@ from ctypes import CDLL
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from hanlattice.decoders.tag_rules import TagRules, TagScores
+from hanlattice.engines.found import memory_for, spans_in
+from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels.library import pointer, require_kernels
-from hanlattice.kernels.structs import CHAIN, FOUND
-from hanlattice.spans import ScoredSpan
+from hanlattice.kernels.structs import CHAIN
+from hanlattice.spans import FoundSpans
 
 LANES = 16  # floats in the widest vector, as in vectors.h: rows are padded to a multiple
 
 
 class ChainKernel:
-    """``read(emissions, first_char)`` returns the entities of the best tag sequence of each sentence.
+    """``read(emissions, sentences)`` returns the entities of the best tag sequence of each sentence.
 
     Args:
         rules: the tags, and which of them belong to one entity.
@@ -42,39 +44,27 @@ class ChainKernel:
         tables = (start, end, forth, back, np.exp(start.astype(np.float64)), np.exp(end.astype(np.float64)))
         more = (moves, moves_back, moves * joined, moves * ~joined, moves_back * ~joined_back, label)
         self._kept = [*map(np.ascontiguousarray, (*tables, *more))]
-        self._chain = CHAIN(n, n + padding, *map(pointer, self._kept))
+        self._chain = ctypes.byref(CHAIN(n, n + padding, *map(pointer, self._kept)))
 
-    def read(
-        self, emissions: Float[np.ndarray, "N W"], first_char: Int[np.ndarray, "B+1"]
-    ) -> list[list[ScoredSpan]]:
+    def read(self, emissions: Float[np.ndarray, "N W"], sentences: Sentences) -> FoundSpans:
         """The entities of each sentence, with their probabilities as scores.
 
         Args:
             emissions: ``[N W]``, the emissions of the characters of all sentences; W is the number of tags, padded
                 to a multiple of 16.
-            first_char: ``[B+1]``, the index of the first character of each sentence, and N.
+            sentences: the sentences.
 
         Raises:
             MemoryError: there is too little memory.
         """
-        n = len(emissions)
-        places = np.empty((4, n), np.int64)
-        probability = np.empty(n)
-        found = FOUND(*map(pointer, places), pointer(probability))
-        count = self._library.chain_find(
-            ctypes.byref(self._chain),
-            len(first_char) - 1,
-            pointer(first_char),
-            pointer(emissions),
-            emissions.shape[1],
-            ctypes.byref(found),
-        )
+        n, width = emissions.shape
+        memory, (given, kept) = memory_for(n), sentences.for_kernels()
+        arguments = self._chain, given, pointer(emissions), width, pointer(memory)
+        count = self._library.chain_find(*arguments)
+        del kept
         if count < 0:
             raise MemoryError("too little memory to decode tags")
-        spans: list[list[ScoredSpan]] = [[] for _ in first_char[1:]]
-        for i, start, end, label, p in zip(*places[:, :count].tolist(), probability[:count].tolist(), strict=True):
-            spans[i].append(ScoredSpan(start, end, self._labels[label], p))
-        return spans
+        return spans_in(memory, len(sentences), count, self._labels)
 
 
 def _padded(scores: Float[np.ndarray, "*S Y"], padding: int) -> Float[np.ndarray, "*S Y+"]:

@@ -11,6 +11,7 @@ import ctypes
 from collections.abc import Sequence
 from ctypes import CDLL, c_void_p
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,7 +21,7 @@ from hanlattice.engines.native.layers import ROWS, Layers, Scratch
 from hanlattice.errors import EngineError
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels.library import pointer, require_kernels
-from hanlattice.kernels.structs import FLAT, SENTENCES
+from hanlattice.kernels.structs import FLAT
 
 # As in flat.c:
 PARTS = 64  # D is at most this many vectors, so that sums of int16 products fit into int32
@@ -94,20 +95,18 @@ class FlatKernel:
         W is the number of tags, padded to whole vectors. No sentence may be longer than the window. ``given`` are
         the vectors of the characters, if the model needs them.
         """
-        self._add_encodings(np.flatnonzero(np.bincount(sentences.end - sentences.start)).tolist())
-        arrays = (
-            *(sentences.chars, sentences.bigrams, sentences.first_char),
-            *(sentences.words, sentences.start, sentences.end, sentences.word_labels, sentences.first_word),
-            given,
-        )
-        batch = SENTENCES(len(sentences), *map(pointer, arrays))
-        flat = self._flats[convention]
-        n, width = len(sentences.chars), flat.emission.n_out
-        emissions = np.empty((n + ROWS) * width, np.float32)
-        inputs = ctypes.byref(flat), ctypes.byref(batch)
-        memory = self._scratch.memory(self._library.flat_memory(*inputs))
-        self._library.flat_emissions(*inputs, pointer(memory), pointer(emissions))
-        return emissions[: n * width].reshape(n, width)
+        flat, width = self._flats[convention]
+        n, scratch = sentences.n_chars, self._scratch
+        emissions = np.empty((n + ROWS, width), np.float32)
+        batch, kept = sentences.for_kernels()
+        inputs, out = (flat, batch, None if given is None else pointer(given)), pointer(emissions)
+        while missing := self._library.flat_emissions(*inputs, scratch.address, scratch.size, out):
+            if missing > 0:
+                scratch.reserve(missing)
+            else:
+                self._add_encodings([-missing])
+        del kept
+        return emissions[:n]
 
     def _set_tables(self, weights: Weights, prefix: str) -> None:
         flat, bigrams = self._flat, f"{prefix}bigrams.weight"
@@ -145,8 +144,11 @@ class FlatKernel:
         flat.attention_norm = self._norm(folded.attention_norm)
         flat.feed_forward_norm = self._norm(folded.feed_forward_norm)
 
-    def _of_convention(self, convention: str) -> ctypes.Structure:
-        """The model with the emission layer of a convention, and biases that include its shift of the embedding."""
+    def _of_convention(self, convention: str) -> tuple[Any, int]:
+        """What a call needs of a convention: the model with its emission layer, and the width of the emissions.
+
+        The biases include the shift of the embedding of the convention.
+        """
         flat, head = FLAT.from_buffer_copy(self._flat), self._folded.conventions[convention]
         flat.emission = self._layers.linear(_permuted(head.emission, None, self._order))
         if head.shift is not None:
@@ -155,9 +157,9 @@ class FlatKernel:
             biases[: len(bias)] = bias + weight @ head.shift
             refuse_infinite(biases)
             flat.of_chars.bias = self._layers.keep(biases)
-        return flat
+        return ctypes.byref(flat), flat.emission.n_out
 
-    def _norm(self, norm: Affine) -> c_void_p:
+    def _norm(self, norm: Affine) -> int:
         return self._layers.keep(np.concatenate([norm.weight[self._order], norm.bias[self._order]]))
 
     def _add_encodings(self, lengths: Sequence[int] | range) -> None:
@@ -173,7 +175,7 @@ class FlatKernel:
                 encodings = packed_bf16(encodings, self._lanes)
             elif self._narrow is Narrow.INT16:
                 encodings, self._encoding_scale[length] = packed_int16(encodings, self._lanes)
-            self._encodings[length] = self._layers.keep(encodings).value
+            self._encodings[length] = self._layers.keep(encodings)
             self._known_lengths.add(length)
 
 

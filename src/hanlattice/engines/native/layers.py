@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from ctypes import CDLL, Structure, c_void_p
+from ctypes import CDLL, Structure
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,16 +42,15 @@ class Int8Layout(NamedTuple):
 
 
 class Scratch(threading.local):
-    """Scratch memory of each thread, kept for its next call."""
+    """Scratch memory of each thread, kept for its next call: ``size`` bytes at ``address``, a cache line."""
 
     def __init__(self) -> None:
-        self._memory = _aligned_memory(0)
+        self.reserve(0)
 
-    def memory(self, size: int) -> UInt8[np.ndarray, "S"]:
-        """At least ``size`` bytes, not initialised."""
-        if len(self._memory) < size:
-            self._memory = _aligned_memory(size)
-        return self._memory
+    def reserve(self, size: int) -> None:
+        """Have ``size`` bytes, not initialised."""
+        self._memory = _aligned_memory(size)
+        self.address, self.size = pointer(self._memory), size
 
 
 class Layers:
@@ -70,7 +69,7 @@ class Layers:
         self._int8_layout = Int8Layout.of(library) if int8 else None
         self._kept: list[Any] = []
 
-    def keep(self, array: np.ndarray) -> c_void_p:
+    def keep(self, array: np.ndarray) -> int:
         """The address of an aligned copy."""
         self._kept.append(array := aligned(array))
         return pointer(array)
@@ -115,9 +114,7 @@ def quantised(weight: Matrix) -> tuple[Int8[np.ndarray, "Out In"], Float[np.ndar
     return np.rint(weight / scale[:, None]).astype(np.int8), scale
 
 
-def linear(
-    affine: Affine, columns: int, layout: Int8Layout | None, keep: Callable[[np.ndarray], c_void_p]
-) -> Structure:
+def linear(affine: Affine, columns: int, layout: Int8Layout | None, keep: Callable[[np.ndarray], int]) -> Structure:
     """A linear layer in panels of ``columns`` outputs, with zeros for missing ones.
 
     Args:

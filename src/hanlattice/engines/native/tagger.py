@@ -1,9 +1,9 @@
 """The native engine: a model folder run by C kernels."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
@@ -16,7 +16,7 @@ from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.kernels.library import require_kernels
 from hanlattice.model.folder import ModelFolder
-from hanlattice.spans import ScoredSpan
+from hanlattice.spans import FoundSpans
 
 NODES_OF_A_THREAD = 1000  # characters and words; with fewer, starting a thread costs more than it gains
 NODES_AT_ONCE = 4000  # characters and words that are read in one call: their emissions stay in the cache
@@ -70,9 +70,7 @@ class NativeTagger:
     def eval(self) -> None:
         """Does nothing: there is no training mode."""
 
-    def find(
-        self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE
-    ) -> list[list[ScoredSpan]]:
+    def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence by an annotation convention; an empty name is the default one.
 
         Nothing is padded, so ``batch_size`` has no effect. Consecutive sentences with about `NODES_AT_ONCE`
@@ -80,31 +78,31 @@ class NativeTagger:
         """
         return self.in_shares(sentences, lambda share: self._found(share, convention))
 
-    def in_shares(
-        self, sentences: Sentences, find: Callable[[Sentences], list[list[ScoredSpan]]]
-    ) -> list[list[ScoredSpan]]:
+    def in_shares(self, sentences: Sentences, find: Callable[[Sentences], FoundSpans]) -> FoundSpans:
         """The results of a function for groups of consecutive sentences, by several threads if there are many."""
-        shares = list(self._shares(sentences))
-        run = map if self._pool is None or len(shares) == 1 else self._pool.map
-        return list(chain.from_iterable(run(find, shares)))
+        if 0 < sentences.n_chars + sentences.n_words <= NODES_OF_A_THREAD:
+            return find(sentences)  # such as one text per call
+        shares = self._shares(sentences)
+        run = map if self._pool is None else self._pool.map
+        return FoundSpans.joined(list(run(find, shares)))
 
-    def _found(self, sentences: Sentences, convention: str) -> list[list[ScoredSpan]]:
-        return self.chains[convention].read(self.emissions(sentences, convention), sentences.first_char)
+    def _found(self, sentences: Sentences, convention: str) -> FoundSpans:
+        return self.chains[convention].read(self.emissions(sentences, convention), sentences)
 
     def emissions(self, sentences: Sentences, convention: str = "") -> Float[np.ndarray, "N W"]:
         """The emissions of consecutive sentences; see :meth:`FlatKernel.read`."""
         given = None if self.body is None else self.body.read(sentences.texts)
         return self.flat.read(sentences, convention, given)
 
-    def _shares(self, sentences: Sentences) -> Iterator[Sentences]:
+    def _shares(self, sentences: Sentences) -> list[Sentences]:
         """Groups of consecutive sentences with about equal numbers of nodes; each group is read in one call."""
-        nodes = len(sentences.chars) + len(sentences.words)
+        nodes = sentences.n_chars + sentences.n_words
         n = max(min(self.threads, nodes // NODES_OF_A_THREAD), -(-nodes // NODES_AT_ONCE))
         if n <= 1 and len(sentences):
-            return iter([sentences])  # such as one text per call
+            return [sentences]
         ends = np.cumsum(sentences.n_nodes)
         cuts = [0, *np.searchsorted(ends, nodes * np.arange(1, n) / n).tolist(), len(sentences)]
-        return (sentences[a:b] for a, b in pairwise(cuts) if a < b)
+        return [sentences[a:b] for a, b in pairwise(cuts) if a < b]
 
 
 def _cores() -> int:

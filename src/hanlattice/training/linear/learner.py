@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from hanlattice.engines.linear.tables import GROUPS, HASH, Tables, allowed, lanes_of, lines_of, quantised, types_of
+from hanlattice.engines.linear.tables import GROUPS, HASH, Tables, allowed, lanes_of, quantised, types_of
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.library import pointer, require_kernels
@@ -85,11 +85,11 @@ class LinearLearner:
         least = max(LEAST_COUNTERS, COUNTERS_OF_A_CHARACTER * len(corpus.tags))
         size = 1 << (least - 1).bit_length()
         sketch = np.zeros(size, np.uint8)
-        lines, kept = lines_of(corpus.sentences)
+        lines, kept = corpus.sentences.for_kernels()
         tags = np.ascontiguousarray(corpus.tags)
         entries = np.zeros(max(LEAST_SLOTS, 1 << (2 * len(corpus.tags)).bit_length()), HASH)
         model = self._model(entries)
-        where = ctypes.byref(model), ctypes.byref(lines)
+        where = ctypes.byref(model), lines
         _checked(self._library.linear_count(*where, pointer(tags), pointer(sketch), size))
         while True:
             n = _checked(self._library.linear_select(*where, pointer(sketch), size, min(min_count, 255), 0))
@@ -97,7 +97,7 @@ class LinearLearner:
                 break
             entries = np.zeros(2 * len(entries), HASH)
             model = self._model(entries)
-            where = ctypes.byref(model), ctypes.byref(lines)
+            where = ctypes.byref(model), lines
         del kept
         n_rows = np.bitwise_count(entries["mask"]).astype(np.int64)
         entries["row"] = np.cumsum(n_rows) - n_rows
@@ -109,7 +109,7 @@ class LinearLearner:
         Raises:
             MemoryError: there is too little memory.
         """
-        lines, kept = lines_of(corpus.sentences)
+        lines, kept = corpus.sentences.for_kernels()
         tags, order = np.ascontiguousarray(corpus.tags), np.ascontiguousarray(order, np.int64)
         self._seed += 1
         weights = (self.rows, self._squares, self.small, self._small_squares, tags)
@@ -117,7 +117,7 @@ class LinearLearner:
         learner = LEARNER(*map(pointer, weights), rate, self._dropout, seed)
         model = self._model(self.entries)
         loss: float = self._library.linear_learn(
-            ctypes.byref(model), ctypes.byref(lines), pointer(order), len(order), ctypes.byref(learner)
+            ctypes.byref(model), lines, pointer(order), len(order), ctypes.byref(learner)
         )
         del kept
         if loss == -1:

@@ -6,7 +6,7 @@ and some are left out. Some gold names and ordinary words become words that a us
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -60,7 +60,7 @@ def varied(
     """
     chance = draw.random(len(sentences.word_labels))
     kinds = np.where(chance < drop + forget, kind_without_label[sentences.word_labels], sentences.word_labels)
-    return replace(sentences, word_labels=np.where(chance < drop, LEFT_OUT, kinds))
+    return sentences.with_arrays(word_labels=np.where(chance < drop, LEFT_OUT, kinds))
 
 
 def with_user_words(
@@ -150,8 +150,7 @@ def _added(
     order = np.argsort(np.concatenate([np.repeat(np.arange(len(sentences)), n_words), sentence]), kind="stable")
     first = np.zeros(len(sentences) + 1, np.int64)
     np.cumsum(n_words + np.bincount(sentence, minlength=len(sentences)), out=first[1:])
-    return replace(
-        sentences,
+    return sentences.with_arrays(
         words=np.concatenate([sentences.words, np.zeros(len(kind), np.int64)])[order],
         start=np.concatenate([sentences.start, start])[order],
         end=np.concatenate([sentences.end, end])[order],
