@@ -40,7 +40,9 @@ def test_statistics(tmp_path: Path) -> None:
     assert (found.entities, found.labels, found.lengths) == (3, {"X": 2, "Y": 1}, {1: 1, 2: 1, 3: 1})
     assert (found.overlapping, found.discontinuous, found.longest_entity) == (1, 1, "重庆人")
     assert (found.latin, found.digits, found.spaces) == (2, 2, 1)
-    json.dumps(found.to_dict())
+    row = json.loads(json.dumps(found.to_dict()))
+    assert (row["entities"], row["labels"], row["lengths"]) == (3, {"X": 2, "Y": 1}, {"1": 1, "2": 1, "3": 1})
+    assert (row["file"], row["format"], row["documents"], row["latin"]) == (str(path), "jsonl", 2, 2)
 
 
 def test_duplicates_leaks_and_conflicts(tmp_path: Path) -> None:

@@ -113,6 +113,13 @@ def test_the_first_five_hundred_rows_show_what_the_entities_are(n: int, tmp_path
         assert "no known format has rows with the fields 'text'" in refusal(tmp_path / "a")
 
 
+def test_a_long_table_keeps_its_order() -> None:
+    read = read_table("text,entities", *[f"一{i},[]" for i in range(1001)])
+    assert [d.text for d in read] == [f"一{i}" for i in range(1001)]
+    tagged = read_table("text,tags", *["一,B-X", "二,O"] * 501)
+    assert [d.text for d in tagged] == ["一", "二"] * 501
+
+
 def test_ill_formed_tags_of_a_text_are_told_with_its_line() -> None:
     told: list[Defect] = []
     read_table("text,tags", "一二三,B-X I-X O", "一二三,O O I-X", told=told)

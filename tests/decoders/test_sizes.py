@@ -1,14 +1,18 @@
 """Limits of decoders, and sizes of tables that every saved model has."""
 
+import inspect
+from typing import Any
+
 import numpy as np
 import pytest
 
 from hanlattice.decoders import candidates, word_relations
 from hanlattice.decoders.base import check_size, probability
+from hanlattice.decoders.mrc import MRC, JointMRC, LossWeights, build_joint_mrc, build_mrc
 from hanlattice.decoders.structs.cell_losses import check_negative_weight
 from hanlattice.decoders.table import base, biaffine
 from hanlattice.decoders.tag_rules import TagRules
-from hanlattice.decoders.word_pairs import DILATIONS, DISTANCES, HALO, REGIONS
+from hanlattice.decoders.word_pairs import DILATIONS, DISTANCES, HALO, REGIONS, WordPairGrid, build_word_pairs
 
 
 def test_weights_that_grow_with_labels_may_take_two_gibibytes() -> None:
@@ -65,3 +69,21 @@ def test_extra_tags_are_read_as_none(extra: int) -> None:
     assert rules.begins.tolist() == [False] * extra + [name[0] in "BS" for name in rules.names[extra:]]
     of_label = [[name.endswith(f"-{label}") for name in rules.names] for label in "XY"]
     assert rules.of_label.tolist() == of_label
+
+
+def defaults(function: Any) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+@pytest.mark.parametrize(
+    ("builder", "kind"), [(build_mrc, MRC), (build_joint_mrc, JointMRC), (build_word_pairs, WordPairGrid)]
+)
+def test_a_builder_and_its_class_have_the_same_defaults(builder: Any, kind: Any) -> None:
+    of_builder, of_class = defaults(builder), defaults(kind.__init__)
+    weights = dict(zip(("start_weight", "end_weight", "match_weight"), LossWeights(), strict=True))
+    shared = of_builder.keys() & (of_class | weights).keys()
+    assert shared
+    assert {name: of_builder[name] for name in shared} == {
+        name: of_class[name] if name in of_class else weights[name] for name in shared
+    }

@@ -202,3 +202,20 @@ def test_minimum_of_unimodal_functions() -> None:
     assert len(evaluated) < 16
     assert minimum(lambda x: x, -4, 4, 0.03) == pytest.approx(-4, abs=0.03)
     assert minimum(lambda x: -x, -4, 4, 0.03) == pytest.approx(4, abs=0.03)
+
+
+def test_a_linear_tagger_is_calibrated_without_torch(tmp_path: Path) -> None:
+    """Twice: the second temperature multiplies the first one, and changes little."""
+    texts = ["李明在北京工作。", "王小红和张伟去了上海。", "今天天气很好", "南京市长江大桥", "雷军发布小米手机"]
+    ner = hanlattice.load("lite")
+    documents = [replace(document, read_lattice=None, read_words=None) for document in ner.pipe(texts)]
+    wrong = [replace(d, entities=d.entities[i % 2 :]) for i, d in enumerate(documents * 3)]
+    corpus.write(wrong, tmp_path / "dev.jsonl", "jsonl")
+    done = calibrate("lite", tmp_path / "dev.jsonl", tmp_path / "once")
+    assert done.after.loss < done.before.loss
+    again = hanlattice.load(tmp_path / "once")
+    assert [d.spans for d in again.pipe(texts)] == [d.spans for d in documents]
+    settings = [load_config(folder / CONFIG).decoder.settings for folder in (ner.folder or Path(), done.folder)]
+    first, second = (found.get("temperature", 1.0) for found in settings)
+    assert second == pytest.approx(first * done.temperature)
+    assert "torch" not in type(again.engine).__module__

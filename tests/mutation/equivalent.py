@@ -59,6 +59,7 @@ EQUIVALENT: dict[str, str] = {
     "corpus/checking.py:_Texts.add: 16 -> 17 #0": "a longer digest tells the same texts apart",
     "corpus/inline/ontonotes.py:read: 0 -> 1 #0": "the number is used after the first DOC line only, which sets it",
     "corpus/inline/people_daily.py:is_gb18030: 1 -> 2 #0": _BUFFER,
+    "corpus/offsets.py:_fault: end < 0 -> (end <= 0) #0": "an end of 0 is refused before: it lies at its start",
     "corpus/standoff/docbin.py:sniff: 1 -> 2 #0": _BUFFER,
     "corpus/standoff/docbin.py:sniff: 1 -> 2 #1": _BUFFER,
     "corpus/standoff/docbin.py:sniff: 12 -> 13 #0": _BUFFER,
