@@ -4,10 +4,13 @@ A key is :attr:`mutation.operators.Mutant.key`. Only these are excused; a mutant
 test that is missing.
 """
 
+_NEVER = "no random number is exactly that"
 _ORDER = "the order of the ranges does not matter, as breaks are counted over all of them"
 _SPARED = "spares marks that are not over the piece; looking at them gives the same"
 
 EQUIVALENT: dict[str, str] = {
+    "benchmark.py:random_text: draw.random() < WORD_RATE -> (draw.random() <= WORD_RATE) #0": _NEVER,
+    "benchmark.py:random_text: draw.random() < 0.02 -> (draw.random() <= 0.02) #0": _NEVER,
     "document.py:Entity.__init__: len(fragments) > 1 -> (len(fragments) >= 1) #0": "it passes the check",
     "document.py:Entity.span: not self.discontinuous -> False #0": "one fragment is the same span",
     "drawing/glyphs.py:_regional_indicators_before: i - first -> (i + first) #0": "only its parity matters",
