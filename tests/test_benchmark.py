@@ -145,6 +145,16 @@ def test_other_taggers() -> None:
         assert [next(iter(row)) for row in other_taggers([name])[name]("北京在中国")] == ["北京", "在", "中国"]
 
 
+def test_taggers_by_the_functions_of_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels: list[str] = []
+    posseg, tag = SimpleNamespace(lcut=list), str.split
+    jieba = SimpleNamespace(posseg=posseg, setLogLevel=levels.append)
+    for name, module in (("jieba", jieba), ("jieba.posseg", posseg), ("rjieba", SimpleNamespace(tag=tag))):
+        monkeypatch.setitem(sys.modules, name, module)
+    assert other_taggers(["jieba", "rjieba"]) == {"jieba": list, "rjieba": tag}
+    assert levels == ["ERROR"], "it says nothing while it loads"
+
+
 def test_a_tagger_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rjieba", None)
     with pytest.raises(HanlatticeError, match="the comparison with rjieba needs: pip install rjieba"):
@@ -263,7 +273,8 @@ def test_a_random_text_has_the_first_200_000_words_of_a_lexicon() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("李", ["李李李"]), ("", []), ("李明在", ["李明在"]), ("李明在北", ["李明在"])]
+    ("text", "expected"),
+    [("李", ["李李李"]), ("", []), ("李明在", ["李明在"]), ("李明在北", ["李明在"]), ("李明在北京", ["李明在"])],
 )
 def test_texts_shorter_and_longer_than_the_length(text: str, expected: list[str]) -> None:
     assert split_text(text, 3, 9) == expected

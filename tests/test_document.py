@@ -112,7 +112,8 @@ def test_a_lattice_has_as_many_labels_and_strengths_as_words() -> None:
 
 @pytest.mark.parametrize(("n", "cut"), [(400, False), (401, True)])
 def test_a_notebook_shows_400_characters_of_a_lattice(n: int, cut: bool) -> None:
-    assert ("The first 400 of 401 characters." in Lattice("字" * n, (), (), (), ())._repr_html_()) == cut
+    html = Lattice("字" * n, (), (), (), ())._repr_html_()
+    assert ("The first" in html) == ("The first 400 of 401 characters." in html) == cut
 
 
 def texts(svg: str) -> set[str | None]:

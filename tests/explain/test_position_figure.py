@@ -102,6 +102,18 @@ def test_the_figure(family: str | None, families: list[str]) -> None:
         assert (list(zero.get_xdata()), zero.get_linewidth(), zero.zorder) == ([0, 0], 0.8, 0)
     assert [axis.get_legend() is not None for axis in curves] == [True, False, False, False]
     assert not curves[0].get_legend().get_frame_on()
+    assert curves[0].get_legend().get_title().get_text() == "query at"
+    titles = [axis.get_title(loc="left").split(":")[0].replace("\n", " ") for axis in (*curves, left, right)]
+    assert titles == [
+        "absolute encodings p(t) · p(t+k)",
+        "after projections",
+        "relative encodings q · r(k)",
+        "after a projection",
+        "attention of one untrained head absolute positions, scaled scores",
+        "attention of one untrained head relative positions, unscaled scores",
+    ]
+    assert {axis.get_xlabel() for axis in curves} == {"distance k from query to key"}
+    assert {(axis.get_xlabel(), axis.get_ylabel()) for axis in (left, right)} == {("key", "query")}
     for axis, map_ in zip((left, right), weights, strict=True):
         (image,) = axis.images
         np.testing.assert_array_equal(image.get_array(), map_[0])

@@ -4,6 +4,7 @@ A key is :attr:`mutation.operators.Mutant.key`. Only these are excused; a mutant
 test that is missing.
 """
 
+_NEVER = "no random number is exactly that"
 _ORDER = "the order of the ranges does not matter, as breaks are counted over all of them"
 _SPARED = "spares marks that are not over the piece; looking at them gives the same"
 _BLOCK = "how much is computed at once, which changes memory and speed only"
@@ -31,6 +32,8 @@ EQUIVALENT: dict[str, str] = {
     "patterns/kinds/quantity.py:_is_unit: text not in (\"十\", \"百\") -> (text in ('十', '百')) #0": (
         "a single character was decided before"
     ),
+    "benchmark.py:random_text: draw.random() < WORD_RATE -> (draw.random() <= WORD_RATE) #0": _NEVER,
+    "benchmark.py:random_text: draw.random() < 0.02 -> (draw.random() <= 0.02) #0": _NEVER,
     "document.py:Entity.__init__: len(fragments) > 1 -> (len(fragments) >= 1) #0": "it passes the check",
     "document.py:Entity.span: not self.discontinuous -> False #0": "one fragment is the same span",
     "drawing/glyphs.py:_regional_indicators_before: i - first -> (i + first) #0": "only its parity matters",
