@@ -86,7 +86,7 @@ def test_from_a_corpus_words_and_a_table_to_a_model_in_use(
 ) -> None:
     pytest.importorskip("pyarrow", reason="needs the extra bulk")
     assert "unreadable" not in run_quietly(["hanlattice", "check", "train.jsonl", "dev.jsonl"])
-    short = ["--training.epochs", "2", "--training.least_steps", "60"]
+    short = ["--training.epochs", "2", "--training.least_steps", "120"]
     scores = run_quietly([*command("hanlattice train --start default"), *short])
     assert float(re.findall(r"^micro +\S+ +\S+ +(\S+)", scores, re.MULTILINE)[0]) > 60
     run_quietly(command("hanlattice annotate rows.csv"))

@@ -42,8 +42,6 @@ EQUIVALENT: dict[str, str] = {
     "drawing/svg.py:_rows: chain(((arc.start, arc.end) for arc in arcs),"
     " ((mark.start, mark.end) for mark in marks)) -> chain(((mark.start, mark.end) for mark in marks),"
     " ((arc.start, arc.end) for arc in arcs)) #0": _ORDER,
-    " ((mark.start, mark.end) for mark in marks)) -> chain("
-    "((mark.start, mark.end) for mark in marks), ((arc.start, arc.end) for arc in arcs)) #0": _ORDER,
     "drawing/svg.py:_breaks: 0 -> 1 #0": "counts are compared with one another only",
     "drawing/svg.py:_breaks: 0.0 -> 1.0 #0": "only differences of edges are used",
     "drawing/svg.py:_breaks: 1 -> 2 #0": "the further count is not read",
@@ -77,7 +75,6 @@ EQUIVALENT: dict[str, str] = {
     "evaluation/significance.py:_f1: 1 -> 2 #1": "of a single span, gold or predicted, none is correct: F1 is 0",
     "tuning/space.py:_checked: (domain.low + domain.high) / 2 + 0.25"
     " -> ((domain.low + domain.high) / 2 - 0.25) #0": "another number between the two that is not whole",
-    "drawing/svg.py:_rows: True -> False #0": "the three lists have one entry for each row",
     "decoders/enumeration.py:: 1 -> 2 #0": _BLOCK,
     "decoders/enumeration.py:: 1 -> 2 #1": _BLOCK,
     "decoders/enumeration.py:: 24 -> 25 #0": _BLOCK,

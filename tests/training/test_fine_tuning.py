@@ -87,6 +87,25 @@ def test_the_command_needs_only_the_corpora_that_it_names(
     assert api.load(tmp_path / "model")("李明在杭州市工作").text
 
 
+def test_rare_bigrams_of_the_new_corpus_are_read_as_they_are(tmp_path: Path) -> None:
+    """The start read those that were rare in its own, large corpus as unknown."""
+    folder = tmp_path / "start"
+    shutil.copytree(tiny.trained(), folder)
+    settings = {"vectors": {"bigram_frequency": 12}}
+    save_config(load_config(folder / CONFIG).with_settings(settings), folder / CONFIG)
+    assert settings_for_fine_tuning(str(folder)).vectors.bigram_frequency == 1
+
+
+@pytest.mark.parametrize(("start", "share"), [("", 0.5), ("another", 1.0)])
+def test_the_learning_rate_follows_that_of_the_start(start: str, share: float, tmp_path: Path) -> None:
+    """A start that was itself fine-tuned had the rate of fine-tuning."""
+    folder = tmp_path / "start"
+    shutil.copytree(tiny.trained(), folder)
+    training = {"training": {"start": start, "learning_rate": 0.25}}
+    save_config(load_config(folder / CONFIG).with_settings(training), folder / CONFIG)
+    assert settings_for_fine_tuning(str(folder)).training.learning_rate == 0.25 * share
+
+
 def test_the_initial_model_predicts_like_its_start(tmp_path: Path) -> None:
     config = going_on(tmp_path, learning_rate=1e-12, schedule="constant")
     run = api.train(config, output=tmp_path / "model")

@@ -20,7 +20,8 @@ from hanlattice.pipeline import NER
 from hanlattice.tagger import Tagger
 
 # Defaults of fine-tuning, which needs fewer and smaller steps than training, but a minimum number of them. The
-# batch size is a maximum. The learning rate is that of the model's own training times RATE_SHARE.
+# batch size is a maximum. The learning rate is that of the model's own training, times RATE_SHARE if that training
+# started from random weights.
 EPOCHS, BATCH_SIZE, LEAST_STEPS, RATE_SHARE = 10, 8, 400, 0.5
 
 # Parameters with a row per name: the end of their path, the field of the vocabulary, and its first row.
@@ -62,13 +63,14 @@ def settings_for_fine_tuning(start: str, *, trust: bool = False) -> Config:
         conventions={},
         auxiliary={},
         lexicon=replace(settings.lexicon, files=(str(folder / LEXICON),), vector_words=False),
+        vectors=replace(settings.vectors, bigram_frequency=1),  # most bigrams of a small corpus are rare in it
         training=replace(
             training,
             start=start,
             epochs=EPOCHS,
             least_steps=LEAST_STEPS,
             batch_size=min(training.batch_size, BATCH_SIZE),
-            learning_rate=training.learning_rate * RATE_SHARE,
+            learning_rate=training.learning_rate * (1 if training.start else RATE_SHARE),
         ),
     )
 
