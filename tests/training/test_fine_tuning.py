@@ -96,14 +96,24 @@ def test_rare_bigrams_of_the_new_corpus_are_read_as_they_are(tmp_path: Path) -> 
     assert settings_for_fine_tuning(str(folder)).vectors.bigram_frequency == 1
 
 
-@pytest.mark.parametrize(("start", "share"), [("", 0.5), ("another", 1.0)])
-def test_the_learning_rate_follows_that_of_the_start(start: str, share: float, tmp_path: Path) -> None:
-    """A start that was itself fine-tuned had the rate of fine-tuning."""
+@pytest.mark.parametrize(
+    ("start", "optimiser", "rate", "expected"),
+    [
+        ("", "adamw", 0.25, 0.125),
+        ("another", "adamw", 0.25, 0.25),  # its own rate was that of fine-tuning
+        ("", "adamw", 1e-3, 1e-3),
+        ("another", "adamw", 1e-4, 1e-3),
+        ("", "sgd", 1e-3, 5e-4),
+    ],
+)
+def test_the_learning_rate_follows_that_of_the_start(
+    start: str, optimiser: str, rate: float, expected: float, tmp_path: Path
+) -> None:
     folder = tmp_path / "start"
     shutil.copytree(tiny.trained(), folder)
-    training = {"training": {"start": start, "learning_rate": 0.25}}
+    training = {"training": {"start": start, "optimiser": optimiser, "learning_rate": rate}}
     save_config(load_config(folder / CONFIG).with_settings(training), folder / CONFIG)
-    assert settings_for_fine_tuning(str(folder)).training.learning_rate == 0.25 * share
+    assert settings_for_fine_tuning(str(folder)).training.learning_rate == expected
 
 
 def test_the_initial_model_predicts_like_its_start(tmp_path: Path) -> None:

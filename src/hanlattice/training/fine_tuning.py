@@ -21,8 +21,8 @@ from hanlattice.tagger import Tagger
 
 # Defaults of fine-tuning, which needs fewer and smaller steps than training, but a minimum number of them. The
 # batch size is a maximum. The learning rate is that of the model's own training, times RATE_SHARE if that training
-# started from random weights.
-EPOCHS, BATCH_SIZE, LEAST_STEPS, RATE_SHARE = 10, 8, 400, 0.5
+# started from random weights; with AdamW over tables of vectors it is at least LEAST_RATE.
+EPOCHS, BATCH_SIZE, LEAST_STEPS, RATE_SHARE, LEAST_RATE = 10, 8, 400, 0.5, 1e-3
 
 # Parameters with a row per name: the end of their path, the field of the vocabulary, and its first row.
 NAMED_ROWS = (
@@ -70,9 +70,16 @@ def settings_for_fine_tuning(start: str, *, trust: bool = False) -> Config:
             epochs=EPOCHS,
             least_steps=LEAST_STEPS,
             batch_size=min(training.batch_size, BATCH_SIZE),
-            learning_rate=training.learning_rate * (1 if training.start else RATE_SHARE),
+            learning_rate=_rate(settings),
         ),
     )
+
+
+def _rate(start: Config) -> float:
+    """The learning rate of fine-tuning a model with these settings."""
+    rate = start.training.learning_rate * (1 if start.training.start else RATE_SHARE)
+    has_tables = start.embedding.name == "characters" and start.training.optimiser == "adamw"
+    return max(rate, LEAST_RATE) if has_tables else rate
 
 
 def model_folder(start: str) -> Path:
