@@ -112,9 +112,7 @@ def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[st
     heads = _shared_heads(start, tagger, vocabulary)
     with with_all_rows(tagger):
         for name, weight in tagger.state_dict().items():
-            part, _, rest = name.partition(".")
-            is_head = part in ("decoder", "conventions")
-            if is_head and (rest.partition(".")[0] if part == "conventions" else "") not in heads:
+            if (convention := _convention_of(name)) is not None and convention not in heads:
                 continue
             if name not in given:
                 raise ConfigError(f"training.start: that model has no weight {name!r}; use its settings too")
@@ -133,6 +131,12 @@ def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[st
     if "" in heads:
         return vocabulary.labels
     return _copy_tags(start.tagger.decoder, tagger.decoder)
+
+
+def _convention_of(weight: str) -> str | None:
+    """The convention whose head has this weight; empty for the default one, None outside the heads."""
+    part, _, rest = weight.partition(".")
+    return {"decoder": "", "conventions": rest.partition(".")[0]}.get(part)
 
 
 def _shared_heads(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> set[str]:
