@@ -14,7 +14,7 @@ pytest.importorskip("optuna", reason="needs the extra tune")
 
 import hanlattice
 import tiny
-from compared import ENVIRONMENT, saved, wait_until
+from compared import ENVIRONMENT, saved
 from hanlattice.comparison.table import MeanF1
 from hanlattice.comparison.trial import RESULT, Result, Trial
 from hanlattice.config.settings import Config
@@ -151,6 +151,24 @@ class TestPruning:
         assert {(t.state, t.epochs) for t in late.trials} == {(State.finished, EPOCHS), (State.pruned, 2)}
 
 
+# The process kills itself, as a search of this size may end before another process notices its third trial.
+KILLED_SEARCH = """
+import json, os, signal, sys
+import hanlattice
+from hanlattice.config.files import load_config
+from hanlattice.tuning import Silent
+
+class Killing(Silent):
+    def epoch(self, run, row):
+        if (str(run), row["epoch"]) == ("trial 3 seed 1", 2):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+settings, output, trials, search = sys.argv[1:]
+config, search = load_config(settings), json.loads(search)
+hanlattice.tune(config, output=output, search=search, trials=int(trials), prune_from=1, watcher=Killing())
+"""
+
+
 class TestResumed:
     def test_interrupted_search_gives_the_same_result(self, found: Tuning, tmp_path: Path) -> None:
         common: dict[str, Any] = {"output": tmp_path, "search": SEARCH, "trials": TRIALS, "prune_from": 1}
@@ -164,15 +182,8 @@ class TestResumed:
         assert (tmp_path / "best.toml").read_text() == (found.folder / "best.toml").read_text()
 
     def test_killed_search_gives_the_same_result(self, found: Tuning, tmp_path: Path) -> None:
-        command = [sys.executable, "-m", "hanlattice", "tune", str(saved(tmp_path, "base", base()))]
-        command += ["--output", str(tmp_path / "search"), "--trials", str(TRIALS), "--prune-from", "1"]
-        command += [f"--search={name}={value}" for name, value in SEARCH.items()]
-        with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.DEVNULL) as process:
-            try:
-                checkpoint = tmp_path / "search" / "trials" / "0002" / "1" / CHECKPOINT  # long before the last one
-                wait_until(lambda: checkpoint.exists() or process.poll() is not None)
-            finally:
-                process.kill()
+        given = [str(saved(tmp_path, "base", base())), str(tmp_path / "search"), str(TRIALS), json.dumps(SEARCH)]
+        process = subprocess.run([sys.executable, "-c", KILLED_SEARCH, *given], env=ENVIRONMENT, check=False)
         assert process.returncode == -signal.SIGKILL
         with (tmp_path / "search" / "journal.log").open("a") as journal:
             journal.write('{"op_code":4,"work')  # as if it was killed while it wrote a line
