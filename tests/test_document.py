@@ -85,22 +85,30 @@ def test_overlapping_entities_cannot_become_tags() -> None:
         Document(TEXT).to_tags("IOB1")
 
 
+class Texts:
+    """Computes what a model would."""
+
+    def lattice(self, index: int) -> Lattice:
+        return Lattice("重庆" * index, (), (), (), ())
+
+    def words(self, index: int) -> tuple[Word, ...]:
+        return (Word("王小明", "nr", index, 3),)
+
+
 def test_a_document_is_pickled_without_its_lattice() -> None:
-    document = Document(TEXT, (PERSON,), "a", ((0, 3), (3, 8)), {"@line": 3}, lambda: Lattice(TEXT, (), (), (), ()))
+    document = Document(TEXT, (PERSON,), "a", ((0, 3), (3, 8)), {"@line": 3}, Texts(), 1)
     again = pickle.loads(pickle.dumps(document))
     assert again == document
-    assert again.read_lattice is None
+    assert (again.source, again.lattice, again.words) == (None, None, None)
 
 
 def test_what_a_model_can_still_compute_is_not_compared_or_shown() -> None:
     """Two documents are equal if their texts and entities are."""
-    words = (Word("王小明", "nr", 0, 3),)
-    read = Document(TEXT, (PERSON,), read_lattice=lambda: Lattice(TEXT, (), (), (), ()), read_words=lambda: words)
-    plain = Document(TEXT, (PERSON,))
+    read, plain = Document(TEXT, (PERSON,), source=Texts(), place=2), Document(TEXT, (PERSON,))
     assert read == plain
     assert repr(read) == repr(plain)
-    assert (read.words, plain.words, plain.lattice) == (words, None, None)
-    assert len(read.lattice or ()) == 0
+    assert (read.words, read.lattice) == ((Word("王小明", "nr", 2, 3),), Lattice("重庆重庆", (), (), (), ()))
+    assert (plain.words, plain.lattice, plain.meta) == (None, None, {})
 
 
 def test_a_lattice_has_as_many_labels_and_strengths_as_words() -> None:
@@ -118,16 +126,6 @@ def test_a_notebook_shows_400_characters_of_a_lattice(n: int, cut: bool) -> None
 
 def texts(svg: str) -> set[str | None]:
     return {element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
-
-
-def test_what_computes_the_lattice_and_the_words_is_no_part_of_a_document() -> None:
-    read = Document("重庆", read_lattice=lambda: Lattice("重庆", (), (), (), ()), read_words=tuple)
-    assert read == Document("重庆")
-    assert repr(read) == repr(Document("重庆"))
-    assert "read_" not in repr(read)
-    assert (read.lattice, read.words) == (Lattice("重庆", (), (), (), ()), ())
-    assert (Document("重庆").lattice, Document("重庆").words) == (None, None)
-    assert Document("重庆").meta == {}
 
 
 def test_a_lattice_draws_its_words_with_strengths_and_reasons() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 from hanlattice.drawing.marks import Arc, Mark
 from hanlattice.errors import HanlatticeError
@@ -173,14 +173,24 @@ class Lattice:
         return lattice_svg(self.text, [Arc(*row) for row in rows], entity_marks(entities))
 
 
+class Source(Protocol):
+    """Texts that a model has read, from which their documents compute lattices and words when these are needed."""
+
+    def lattice(self, index: int) -> Lattice:
+        """The words that were matched in a text."""
+
+    def words(self, index: int) -> tuple[Word, ...]:
+        """The words of a text with parts of speech."""
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Document:
     """A text exactly as given, with its entities in the order of their start.
 
     ``tokens`` holds the token boundaries ``(start, end)`` of corpora whose tokens are not single characters,
     and ``None`` where every character is a token. ``meta`` carries whatever else came with the text, such as the
-    other columns of a row, or the file and line it was read from. ``read_lattice`` computes :attr:`lattice`, and
-    ``read_words`` :attr:`words`; a model sets them.
+    other columns of a row, or the file and line it was read from. A model sets ``source``, which computes
+    :attr:`lattice` and :attr:`words`, and ``place``, the index of the text in it.
     """
 
     text: str
@@ -188,8 +198,8 @@ class Document:
     id: str | None = None
     tokens: tuple[tuple[int, int], ...] | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
-    read_lattice: Callable[[], Lattice] | None = field(default=None, compare=False, repr=False)
-    read_words: Callable[[], tuple[Word, ...]] | None = field(default=None, compare=False, repr=False)
+    source: Source | None = field(default=None, compare=False, repr=False)
+    place: int = field(default=0, compare=False, repr=False)
 
     def __init__(
         self,
@@ -198,17 +208,17 @@ class Document:
         id: str | None = None,  # noqa: A002  # the name of the field
         tokens: tuple[tuple[int, int], ...] | None = None,
         meta: Mapping[str, Any] | None = None,
-        read_lattice: Callable[[], Lattice] | None = None,
-        read_words: Callable[[], tuple[Word, ...]] | None = None,
+        source: Source | None = None,
+        place: int = 0,
     ):
-        set_text, set_entities, set_id, set_tokens, set_meta, set_lattice, set_words = _SET_DOCUMENT
+        set_text, set_entities, set_id, set_tokens, set_meta, set_source, set_place = _SET_DOCUMENT
         set_text(self, text)
         set_entities(self, entities)
         set_id(self, id)
         set_tokens(self, tokens)
         set_meta(self, {} if meta is None else meta)
-        set_lattice(self, read_lattice)
-        set_words(self, read_words)
+        set_source(self, source)
+        set_place(self, place)
 
     def __reduce__(self) -> tuple[type[Document], tuple[Any, ...]]:
         """Pickle without lattice and words, which refer to the model."""
@@ -217,7 +227,7 @@ class Document:
     @property
     def lattice(self) -> Lattice | None:
         """The words that the model read with the text; None if no model has read it, or after unpickling."""
-        return None if self.read_lattice is None else self.read_lattice()
+        return None if self.source is None else self.source.lattice(self.place)
 
     @property
     def words(self) -> tuple[Word, ...] | None:
@@ -229,7 +239,7 @@ class Document:
         Raises:
             ConfigError: the model has no convention ``words``.
         """
-        return None if self.read_words is None else self.read_words()
+        return None if self.source is None else self.source.words(self.place)
 
     @property
     def spans(self) -> list[Span]:

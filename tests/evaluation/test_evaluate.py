@@ -51,7 +51,7 @@ def test_entities_with_a_score_equal_to_the_threshold_are_in_the_error_page() ->
 
 def test_lattices_are_kept_on_request_only() -> None:
     ner, documents = tiny.ner(), tiny.documents()[:3]
-    assert all(d.lattice is None and d.read_words is None for d in Evaluation.run(ner, documents).predicted)
+    assert all(d.lattice is None and d.words is None for d in Evaluation.run(ner, documents).predicted)
     assert all(d.lattice is not None for d in Evaluation.run(ner, documents, keep_lattices=True).predicted)
 
 

@@ -208,7 +208,7 @@ def test_a_linear_tagger_is_calibrated_without_torch(tmp_path: Path) -> None:
     """Twice: the second temperature multiplies the first one, and changes little."""
     texts = ["李明在北京工作。", "王小红和张伟去了上海。", "今天天气很好", "南京市长江大桥", "雷军发布小米手机"]
     ner = hanlattice.load("lite")
-    documents = [replace(document, read_lattice=None, read_words=None) for document in ner.pipe(texts)]
+    documents = [replace(document, source=None) for document in ner.pipe(texts)]
     wrong = [replace(d, entities=d.entities[i % 2 :]) for i, d in enumerate(documents * 3)]
     corpus.write(wrong, tmp_path / "dev.jsonl", "jsonl")
     done = calibrate("lite", tmp_path / "dev.jsonl", tmp_path / "once")

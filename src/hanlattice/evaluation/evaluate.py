@@ -62,7 +62,7 @@ class Evaluation:
         if ner.active_patterns and any(lost):
             lost = [_not_found_by(ner.active_patterns, *row) for row in zip(texts, lost, strict=True)]
         found = progress(ner.pipe(texts, batch_size=batch_size))
-        predicted = [d if keep_lattices else replace(d, read_lattice=None, read_words=None) for d in found]
+        predicted = [d if keep_lattices else replace(d, source=None) for d in found]
         return cls(gold, predicted, lost)
 
     def spans(self, threshold: float = 0.0) -> list[list[Span]]:

@@ -283,11 +283,7 @@ class NER:
                 entities[i] = with_patterns(
                     text, plain, own, patterns, overrides, normaliser=normaliser, nested=nested
                 )
-        lattice, words = reading.lattice, reading.words
-        return [
-            Document(text, entities.get(i, ()), read_lattice=partial(lattice, i), read_words=partial(words, i))
-            for i, text in enumerate(texts)
-        ]
+        return [Document(text, entities.get(i, ()), source=reading, place=i) for i, text in enumerate(texts)]
 
     def _words(self, overrides: Overrides, texts: Sequence[str]) -> list[tuple[Word, ...]]:
         """The words of texts, by the convention for words and the lexicon of ``overrides``."""
