@@ -31,7 +31,7 @@ FILES = (
     "papers/hanlattice/weibo.toml",
     "py.typed",
 )
-FUNCTIONS = (b"reader_read", b"trie_search", b"flat_emissions", b"chain_find", b"processor_level", b"sizeof_Flat")
+FUNCTIONS = (b"reader_read", b"trie_search", b"flat_emissions", b"chain_find", b"processor_levels", b"sizeof_Flat")
 NAME = re.compile(r"hanlattice-(?P<version>[^-]+)-py3-none-(?P<platform>[^-]+)[.]whl")
 ELF, MACH_O, PE = b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ"
 PROCESSORS = {

@@ -313,7 +313,7 @@ def main() -> None:
             with zipfile.ZipFile(options.wheel) as wheel:
                 path.write_bytes(wheel.read(f"hanlattice/kernels/{name}"))
             remote = RemoteLibrary(path, driver, shlex.split(options.runner))
-            if list(BUILDS[target.machine]).index(level) >= remote.processor_level():
+            if not remote.processor_levels() >> list(BUILDS[target.machine]).index(level) & 1:
                 print(f"{platform} {name}: not for this processor")
                 continue
             emissions, probabilities, words = try_flat(remote, False), try_chain(remote), try_trie(remote)

@@ -14,7 +14,7 @@ from hanlattice.kernels.compiling import HERE, TARGETS, compiler
 
 VERSION, PLATFORM = "1.2.3", "manylinux_2_17_x86_64"
 WHEEL = f"hanlattice-{VERSION}-py3-none-{PLATFORM}.whl"
-KERNELS = [f"hanlattice/kernels/kernels_{level}.so" for level in ("avx2", "avx512", "avx512bf16")]
+KERNELS = [f"hanlattice/kernels/kernels_{level}.so" for level in ("avx2", "avxvnni", "avx512", "avx512bf16")]
 X86, ARM = b"\x3e\x00", b"\xb7\x00"
 
 
@@ -143,4 +143,4 @@ def test_a_library_of_the_compiler_at_hand(compiled: Path) -> None:
 
     system, processor = check_wheels.built_for(compiled.read_bytes())
     assert (system, processor) == ("linux", platform.machine())
-    assert b"processor_level" in compiled.read_bytes()
+    assert b"processor_levels" in compiled.read_bytes()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hanlattice.errors import EngineError, HanlatticeError
-from hanlattice.kernels import library
+from hanlattice.kernels import compiling, library
 from hanlattice.kernels.compiling import LEVELS, SOURCES
 from hanlattice.kernels.structs import STRUCTS
 
@@ -86,10 +86,28 @@ def test_functions_are_declared_as_in_c() -> None:
 def test_the_best_library_for_the_processor_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     levels = library.levels()
     assert library.kernels() is library.opened(levels[-1])
-    for n in range(len(levels) + 1):
-        processor = SimpleNamespace(processor_level=lambda n=n: n)
+    compiled = [level for level in LEVELS if compiling.library(level).is_file()]
+    for bits in range(2 ** len(LEVELS)):
+        processor = SimpleNamespace(processor_levels=lambda bits=bits: bits)
         monkeypatch.setattr(library, "CDLL", lambda path, processor=processor: processor)
-        assert library.levels() == list(LEVELS)[:n]
+        supported = [level for i, level in enumerate(LEVELS) if bits & 2**i]
+        assert library.levels() == [level for level in supported if level in compiled]
+
+
+FLAGS = {  # of /proc/cpuinfo
+    "avx2": {"avx2", "fma", "bmi2"},
+    "avxvnni": {"avx2", "avx_vnni"},
+    "avx512": {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl", "avx512_vnni"},
+    "avx512bf16": {"avx512_vnni", "avx512_bf16"},
+}
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists() or "avx2" not in LEVELS, reason="needs Linux on x86")
+def test_instruction_sets_are_those_that_the_system_reports() -> None:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    reported = set(next(line for line in lines if line.startswith("flags")).split())
+    supported = library.require_kernels().processor_levels()
+    assert [bool(supported & 2**i) for i in range(len(LEVELS))] == [FLAGS[level] <= reported for level in LEVELS]
 
 
 @pytest.mark.parametrize(("step", "supported"), [(0, False), (4, True), (None, True)])

@@ -17,9 +17,14 @@ HERE = Path(__file__).parent
 SOURCES = ("trie.c", "wordlist.c", "characters.c", "reader.c", "body.c", "flat.c", "chain.c", "linear.c", "level.c")
 FLAGS = ("-O3", "-std=gnu11", "-fno-math-errno", "-g0", "-shared", "-fPIC")
 
-# Compiler flags of each instruction set, in the order of processor_level() in level.c.
+# Compiler flags of each instruction set, the best last, in the order of the bits of processor_levels() in level.c.
 _AVX512 = ("-march=x86-64-v4", "-mprefer-vector-width=512", "-mavx512vnni")
-X86 = {"avx2": ("-march=x86-64-v3",), "avx512": _AVX512, "avx512bf16": (*_AVX512, "-mavx512bf16")}
+X86 = {
+    "avx2": ("-march=x86-64-v3",),
+    "avxvnni": ("-march=x86-64-v3", "-mavxvnni"),
+    "avx512": _AVX512,
+    "avx512bf16": (*_AVX512, "-mavx512bf16"),
+}
 ARM = {"neon": (), "neon_dotprod": ("-mcpu=generic+dotprod",)}
 BUILDS: Mapping[str, Mapping[str, Sequence[str]]] = {"x86_64": X86, "amd64": X86, "aarch64": ARM, "arm64": ARM}
 LEVELS = BUILDS.get(platform.machine().lower(), {})

@@ -137,6 +137,11 @@ INLINE vec add_product(vec sum, vec x, vec y, const int type) {
         __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "vm"(y));
         return sum;
     }
+#elif NARROW == INT16 && defined(__AVXVNNI__)
+    if (type == INT16) {
+        __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(x), "xm"(y));
+        return sum;
+    }
 #elif NARROW == INT16 && !defined(__clang__)
     if (type == INT16) {
         vec products;

@@ -115,6 +115,29 @@ static NOINLINE void multiply_float32(const float *x, int64_t rows, int64_t stri
 
 /* Products of int8. Quantised is the type of the inputs in memory, of which one instruction multiplies INT8_STEP by as
  * many weights; the input 0 is stored as ZERO_POINT. The scales and the sums are the same with all. */
+#if defined(__AVX2__) && !defined(__AVX512VNNI__)
+/* The first n floats, or 8 if there are as many; the others are 0. */
+INLINE __m256 load_some(const float *x, int64_t n) {
+    if (n >= LANES) return _mm256_loadu_ps(x);
+    __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(x, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
+}
+
+/* The scale at which the largest number of a row is 127. */
+INLINE float scale_of(const float *x, int64_t n) {
+    vec most = {0};
+    for (int64_t k = 0; k < n; k += LANES) most = maximum(most, absolute((vec)load_some(x + k, n - k)));
+    for (int64_t by = LANES / 2; by; by /= 2) most = maximum(most, swap_lanes(most, by));
+    return most[0] > 0 ? most[0] / 127.0f : 1.0f;
+}
+
+/* The first n floats, or 8, times `by`, rounded. */
+INLINE __m128i whole_numbers(const float *x, int64_t n, __m256 by) {
+    __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(load_some(x, n), by));
+    return _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+}
+#endif
+
 #if defined(__AVX512VNNI__)
 #define INT8_STEP 4
 #define ZERO_POINT 128
@@ -146,6 +169,29 @@ typedef __m512i Sums;
 #define LOAD_SUMS(p) _mm512_loadu_si512(p)
 #define BROADCAST_32(x) _mm512_set1_epi32(x)
 #define INTEGERS(sums) (ivec)sums
+#elif defined(__AVXVNNI__)
+#define INT8_STEP 4
+#define ZERO_POINT 128
+typedef uint8_t Quantised;
+typedef int8_t Weight;
+
+/* Quantise a row to uint8; returns its scale. Up to 7 numbers after the row are overwritten. */
+INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
+    float scale = scale_of(x, n);
+    __m256 by = _mm256_set1_ps(1.0f / scale);
+    for (int64_t k = 0; k < n; k += LANES) {
+        __m128i half = whole_numbers(x + k, n - k, by);
+        __m128i bytes = _mm_xor_si128(_mm_packs_epi16(half, half), _mm_set1_epi8(-ZERO_POINT));
+        _mm_storel_epi64((__m128i *)(out + k), bytes);
+    }
+    return scale;
+}
+
+#define ADD_INT8_PRODUCTS(sum, x, y) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y))
+typedef __m256i Sums;
+#define LOAD_SUMS(p) _mm256_loadu_si256((const __m256i *)(p))
+#define BROADCAST_32(x) _mm256_set1_epi32(x)
+#define INTEGERS(sums) (ivec)sums
 #elif defined(__AVX2__)
 /* AVX2 multiplies uint8 by int8 (vpmaddubsw), but adds two products in int16, where 2 * 255 * 127 saturates. It would be
  * exact with inputs of 7 bits, or with the signs of the inputs moved to the weights; then each 32 products need 3 or 4
@@ -157,25 +203,11 @@ typedef __m512i Sums;
 typedef int16_t Quantised;
 typedef int16_t Weight;
 
-/* The first n floats, or 8 if there are as many; the others are 0. */
-INLINE __m256 load_some(const float *x, int64_t n) {
-    if (n >= LANES) return _mm256_loadu_ps(x);
-    __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_maskload_ps(x, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
-}
-
 /* Quantise a row to -127..127; returns its scale. Up to 7 numbers after the row are overwritten. */
 INLINE float quantise(const float *x, int64_t n, int16_t *out) {
-    vec most = {0};
-    for (int64_t k = 0; k < n; k += LANES) most = maximum(most, absolute((vec)load_some(x + k, n - k)));
-    for (int64_t by = LANES / 2; by; by /= 2) most = maximum(most, swap_lanes(most, by));
-    float scale = most[0] > 0 ? most[0] / 127.0f : 1.0f;
+    float scale = scale_of(x, n);
     __m256 by = _mm256_set1_ps(1.0f / scale);
-    for (int64_t k = 0; k < n; k += LANES) {
-        __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(load_some(x + k, n - k), by));
-        __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-        _mm_storeu_si128((__m128i *)(out + k), half);
-    }
+    for (int64_t k = 0; k < n; k += LANES) _mm_storeu_si128((__m128i *)(out + k), whole_numbers(x + k, n - k, by));
     return scale;
 }
 

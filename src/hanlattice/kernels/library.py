@@ -33,8 +33,8 @@ def levels() -> list[str]:
     compiled = [level for level in LEVELS if library(level).is_file()]
     if not compiled:
         return []
-    supported = list(LEVELS)[: CDLL(str(library(compiled[0]))).processor_level()]
-    return [level for level in compiled if level in supported]
+    supported = CDLL(str(library(compiled[0]))).processor_levels()
+    return [level for i, level in enumerate(LEVELS) if supported >> i & 1 and level in compiled]
 
 
 @cache

@@ -1,0 +1,69 @@
+"""Speed of the C kernels with each instruction set of this processor, in float32 and int8, on one thread.
+
+    python benchmarks/instruction_sets.py [--model FOLDER] [--text FILE] [--rounds 7]
+
+All take turns with the same texts, in batches of 64. The table has the speed of each compared with float32 and AVX2
+(on ARM, with NEON) in the same round: the median and the range over the rounds. FILE has one text per line; without
+it the texts are generated. Times are CPU times.
+"""
+
+import argparse
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from unittest import mock
+
+import hanlattice
+from hanlattice.benchmark import random_text, split_text
+from hanlattice.kernels import library
+
+
+def opened(model: str | None, level: str, *, int8: bool) -> hanlattice.NER:
+    """The model by the kernels of an instruction set."""
+    with mock.patch.object(library, "levels", return_value=[level]):
+        library.kernels.cache_clear()
+        ner = hanlattice.load(model, engine="native", int8=int8, threads=1)
+        ner("预热")
+    library.kernels.cache_clear()
+    return ner
+
+
+def seconds(ner: hanlattice.NER, texts: Sequence[str]) -> float:
+    """CPU time in which the model reads the texts."""
+    start = time.process_time()
+    deque(ner.pipe(texts, batch_size=64), maxlen=0)
+    return time.process_time() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="folder of a model (default: the packaged model)")
+    parser.add_argument("--text", type=Path, help="texts, one per line")
+    parser.add_argument("--rounds", type=int, default=7)
+    a = parser.parse_args()
+    models = {
+        (level, int8): opened(a.model, level, int8=int8) for level in library.levels() for int8 in (False, True)
+    }
+    lexicon = next(iter(models.values())).lexicon
+    texts = (
+        a.text.read_text(encoding="utf-8").splitlines()[:1000]
+        if a.text
+        else split_text(random_text(lexicon, 40_000), 40, 1000)
+    )
+    times: dict[tuple[str, bool], list[float]] = {key: [] for key in models}
+    for _ in range(a.rounds):
+        for key, ner in models.items():
+            times[key].append(seconds(ner, texts))
+    first = next(iter(times.values()))
+    print(f"{len(texts):,} texts, {sum(map(len, texts)):,} characters\n")
+    print("| instruction set | numbers | speed |\n|---|---|---|")
+    for (level, int8), own in times.items():
+        ratios = [of_first / time for of_first, time in zip(first, own, strict=True)]
+        shown = f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        print(f"| {level} | {'int8' if int8 else 'float32'} | {shown} |")
+
+
+if __name__ == "__main__":
+    main()
