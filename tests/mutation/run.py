@@ -230,13 +230,15 @@ def tried(fault: Fault, timeout: float = TIMEOUT, deadline: float = math.inf) ->
 
 @cache
 def check_sound(tests: str, option: str) -> None:
-    """Check that tests pass on the package as it is.
+    """Check that tests pass on the package as it is. They may fail once, as other load can disturb them.
 
     Raises:
         RuntimeError: they fail.
     """
     done = pytest(f"{option} {tests}", None)
     if done.returncode not in (0, 5):  # 5: all were deselected
+        done = pytest(f"{option} {tests}", None)
+    if done.returncode not in (0, 5):
         raise RuntimeError(f"{tests} fails on the sound package:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
 
 

@@ -196,7 +196,7 @@ def printed(place: Path, alone: Path) -> "subprocess.CompletedProcess[str]":
 def test_one_process_prints(printed: "subprocess.CompletedProcess[str]") -> None:
     assert printed.returncode == 0, printed.stderr
     assert printed.stdout.count("dev (best epoch") == 5
-    assert printed.stdout.count("exit status 0") == 16
+    assert printed.stdout.count("exit status 0") == 16, printed.stderr
     assert printed.stderr.count("documents in") == 5
     assert printed.stderr.count("to use it: hanlattice train") == 3
 
