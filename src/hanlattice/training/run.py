@@ -48,8 +48,7 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
     """
     with join_group() as group:
         watcher = watcher if watcher is not None and group.is_writer else Silent()
-        if group.is_writer:
-            check_output(Path(output), config, resume)
+        group.first(lambda: check_output(Path(output), config, resume))
         return _train(config, Path(output), resume, watcher, group)
 
 
