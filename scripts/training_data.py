@@ -13,8 +13,8 @@ HANLATTICE_DATA is a folder with the corpora under ``labelled``, word lists unde
 5. The ensemble of both annotates more raw text, ``by_ensemble.jsonl``.
 6. ``corpora/gazetteer.txt``: the final gazetteer, from the names in these annotations.
 7. ``corpora/silver.jsonl`` and ``corpora/lite.jsonl``: parts of these annotations, for the packaged models.
-8. ``specialist-msra`` and so on: FLATs for some other conventions, each trained on its corpus alone. They annotate
-   raw text in these conventions, ``corpora/silver_msra.jsonl`` and so on.
+8. ``specialist-weibo`` and so on: FLATs for some other conventions, each trained on its corpus alone. They annotate
+   raw text in these conventions, ``corpora/silver_weibo.jsonl`` and so on.
 """
 
 import os
@@ -72,7 +72,6 @@ class Specialist(NamedTuple):
 
 
 SPECIALISTS = {
-    "msra": Specialist(5, 20_000),
     "cluener": Specialist(8, 20_000),
     "weibo": Specialist(20, 10_000),
     "resume": Specialist(12, 8_000, 3),
@@ -153,6 +152,7 @@ def flat_alone(output: Path, lexicon: Path | None) -> Path:
     """Train a FLAT without a pretrained body that finds names in raw text, and return its folder."""
     settings = {
         "data": {"noise": 0.0, "user_words": 0.0},
+        "vectors": {"bigram_frequency": 1},
         "training": {"epochs": FIRST_EPOCHS, "batch_size": 16, "learning_rate": 1.5e-3},
     }
     config = of_open(PAPERS / "hanlattice" / "open.toml", (), lexicon).with_settings(settings)
@@ -237,7 +237,7 @@ def of_convention(convention: str, corpora: Path, epochs: int) -> Config:
         "user_words": 0.0,
     }
     training = {"epochs": epochs, "batch_size": 16, "evaluate_from": epochs // 2}
-    return config.with_settings({"data": data, "training": training})
+    return config.with_settings({"data": data, "vectors": {"bigram_frequency": 1}, "training": training})
 
 
 def specialised(output: Path, convention: str, corpora: Path, epochs: int) -> Path:

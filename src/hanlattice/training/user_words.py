@@ -17,7 +17,7 @@ from hanlattice.spans import Span
 
 CHOSEN = 0.7  # names that become user words
 UNLABELLED, LABELLED, MISLABELLED = 0.6, 0.36, 0.005  # shares of these names; the others get wrong boundaries
-ORDINARY = 0.35  # sentences in which one ordinary word or compound becomes a user word
+ORDINARY = 0.15  # sentences in which one ordinary word or compound becomes a user word
 FORGOTTEN = 0.85  # names that lose their vector
 LARGE = 0.2  # sentences with a large user dictionary, mostly of ordinary words
 COMPOUNDS = 0.06  # compounds in a large dictionary, per character of the sentence
