@@ -13,7 +13,6 @@ and scripts/make_cascade.py.
 """
 
 import argparse
-import os
 import shutil
 import sys
 from collections import Counter

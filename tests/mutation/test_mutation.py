@@ -73,6 +73,12 @@ def test_every_chosen_fault_can_be_put_in() -> None:
     assert {name: n for name, n in counts.items() if n != 1} == {}
 
 
+def test_names_of_tests_have_no_spaces_in_them() -> None:
+    """A command separates them by spaces, so that names of parameters with spaces would be files."""
+    words = {word for fault in FAULTS.values() for word in fault.test.split()}
+    assert [word for word in sorted(words) if not word.startswith("tests/")] == []
+
+
 def test_operators() -> None:
     found = {(m.before, m.after) for m in mutants("share.py", SOURCE)}
     assert found == {

@@ -26,8 +26,8 @@ from hanlattice.training.user_words import (
 )
 
 LEFT_OUT = -1  # the kind of words that the kernels skip
-# Sentences with an ordinary user word. They are more than for other taggers, as features of a linear tagger do not show
-# how many user words the sentence has, by which others recognise a large dictionary.
+# Sentences with an ordinary user word. They are more than for other taggers, as features of a linear tagger do not
+# show how many user words a sentence has, by which others recognise a large dictionary.
 ORDINARY = 0.35
 
 
