@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -159,16 +159,24 @@ class Normaliser:
         """Normalise texts of any characters."""
         given, moved = texts.copy(), dict[int, Tidied]()
         if self.tidy:
-            for i, text in enumerate(texts):
-                if needs_tidying(text):
-                    tidied = tidy(text)
-                    given[i] = tidied.text
-                    if len(tidied.text) < len(text):  # otherwise each character is where it was
-                        moved[i] = tidied
+            for i, places in self._untidy(texts):
+                tidied = tidy(texts[i], places)
+                given[i] = tidied.text
+                if len(tidied.text) < len(texts[i]):  # otherwise each character is where it was
+                    moved[i] = tidied
         found = self._rewritten(given)
         for i, tidied in moved.items():
             found[i] = _placed(found[i], tidied)
         return found
+
+    def _untidy(self, texts: Sequence[str]) -> Iterator[tuple[int, list[int]]]:
+        """The texts with characters that tidying may change, by index, and the positions of these characters."""
+        places = np.flatnonzero(self._table.states(code_points("".join(texts))) & _UNTIDY)
+        bounds = list(accumulate(map(len, texts), initial=0))
+        cuts = np.searchsorted(places, bounds).tolist()
+        for i, (first, end) in enumerate(pairwise(cuts)):
+            if first < end:
+                yield i, (places[first:end] - bounds[i]).tolist()
 
     def words(self, joined: str) -> str:
         """Normalise words that are joined by NUL characters, as :class:`hanlattice.lexicon.Lexicon` joins them."""
