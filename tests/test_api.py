@@ -15,6 +15,7 @@ import hanlattice
 import tiny
 from hanlattice import api
 from hanlattice.api import EngineName
+from hanlattice.config.settings import Config
 from hanlattice.engines import onnx
 from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.inputs.vocabulary import Vocabulary
@@ -125,3 +126,12 @@ def test_numbers_that_only_torch_can_read_are_left_to_torch(tmp_path: Path) -> N
     assert opened.ner(TEXT).entities
     with pytest.raises(EngineError, match="has numbers of the type BF16"):
         hanlattice.load(folder, engine="native")
+
+
+def test_settings_of_a_linear_tagger_train_one(tmp_path: Path) -> None:
+    linear = {"embedding": {"name": "ngrams"}, "encoder": {"name": "linear"}, "training": {"epochs": 1}}
+    config = Config().with_settings(
+        {k: v for k, v in tiny.settings().items() if k in ("data", "lexicon", "vectors")}
+    )
+    assert api.train(config.with_settings(linear), output=tmp_path / "model").folder == tmp_path / "model"
+    assert hanlattice.load(tmp_path / "model").config.encoder.name == "linear"

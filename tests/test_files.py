@@ -250,6 +250,9 @@ class TestDraftsOfKilledProcesses:
         killed_inside("atomic_write", tmp_path / "a", "it.write('half'); it.flush()")
         with atomic_write(tmp_path / "a") as stream:
             stream.write("whole")
+            assert [path.name for path in tmp_path.iterdir()] == [
+                ".a.draft"
+            ]  # of the same name, which is locked again
         assert [path.name for path in tmp_path.iterdir()] == ["a"]
         assert (tmp_path / "a").read_text() == "whole"
 

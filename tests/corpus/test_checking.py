@@ -16,6 +16,7 @@ from corpus_examples import (
 )
 from hanlattice.corpus.checking import Statistics, check
 from hanlattice.document import Document
+from hanlattice.errors import DataError
 
 
 def lines_by_kind(*paths: Path) -> dict[str, list[int | None]]:
@@ -189,3 +190,15 @@ def test_standard_input_has_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hanlattice.corpus.detection.lines_of", lambda path: iter(["李\tB-PER", "明\tI-PER"]))
     [counted] = check(["-"]).files
     assert (counted.format, counted.reason, counted.entities) == ("detected", "", 1)
+
+
+def test_an_error_that_names_no_file_is_one_of_the_file_that_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DataError("holds no text; name another file")
+
+    path = tmp_path / "a.jsonl"
+    monkeypatch.setattr("hanlattice.corpus.read", fail)
+    [defect] = check([path], format="jsonl").defects
+    assert (defect.file, defect.message, defect.fix) == (str(path), "holds no text", "name another file")

@@ -75,6 +75,17 @@ def test_in_8_bits(variant: dict[str, object], kernels: CDLL) -> None:
     assert 0 < np.sqrt((error**2).mean()) < 0.03 * expected.std()
 
 
+def test_values_that_are_all_alike_in_8_bits(kernels: CDLL) -> None:
+    """Their sums are the largest that attention can have."""
+    if not kernels.int8_step():
+        pytest.skip("this instruction set has no int8 products")
+    ner = untrained()
+    sentences = encoded(ner, ["鬱" * 64] * 3)
+    expected = emissions(ner, sentences)
+    found = kernel_of(ner, kernels, int8=True).read(sentences)[:, : expected.shape[1]]
+    assert np.abs(found - expected).max() < 0.2 * expected.std()
+
+
 def near(found: np.ndarray, expected: np.ndarray) -> None:
     """Equal up to what int8 loses."""
     error = found[:, : expected.shape[1]] - expected

@@ -12,7 +12,7 @@ import ahocorasick
 import daachorse
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hanlattice.document import Lattice
@@ -449,6 +449,8 @@ def test_outermost_matches_lie_within_no_other(words: list[str], batch: list[str
 
 
 @given(lines=st.lists(st.one_of(plain_lines, plain_lines, odd_lines), max_size=8), end=st.booleans())
+@example(lines=["北京\t LOC"], end=True)
+@example(lines=["北京\tLOC "], end=True)
 def test_kernel_and_numpy_read_a_list_and_build_its_trie_alike(lines: list[str], end: bool) -> None:
     library = kernels()
     assert library is not None

@@ -118,6 +118,13 @@ def test_unknown_settings_of_the_package(call: Call, tmp_path: Path) -> None:
     assert found.err.startswith("error: the package has no settings 'flat/weibu'; it has flat/weibo")
 
 
+def test_settings_may_be_options_alone(call: Call, tmp_path: Path) -> None:
+    found = call("--train", tmp_path / "missing.bmes", "--output", tmp_path / "search", *SEARCH)
+    assert found.code == 1
+    assert "missing.bmes" in found.err
+    assert "unexpected" not in found.err
+
+
 def test_settings_and_start_are_alternatives(call: Call, tmp_path: Path) -> None:
     found = call("flat/weibo", "--start", "default", "--output", tmp_path / "search", *SEARCH)
     assert found.code == 2
