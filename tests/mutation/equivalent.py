@@ -11,6 +11,7 @@ _BLOCK = "how much is computed at once, which changes memory and speed only"
 _BUFFER = "the size of a buffer, which changes no result"
 
 EQUIVALENT: dict[str, str] = {
+    "patterns/kinds/date.py:_week: 0 -> 1 #1": "where a word was found it ends at 1 or later",
     "lexicon/trie.py:Trie.build: 2 -> 3 #1": "a full table grows to three times its size, more than it needs",
     "lexicon/wordlist.py:_read_by_kernel: 1 -> 2 #0": _BUFFER,
     "postprocessing.py:merge_windows: len(windows) == 1 -> False #0": (
