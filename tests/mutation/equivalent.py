@@ -11,6 +11,10 @@ _BLOCK = "how much is computed at once, which changes memory and speed only"
 _BUFFER = "the size of a buffer, which changes no result"
 
 EQUIVALENT: dict[str, str] = {
+    (
+        "serving/supervisor.py:_Worker.listen: contextlib.suppress(EOFError, OSError)"
+        " -> contextlib.suppress(OSError, EOFError) #0"
+    ): "both are suppressed, whichever is named first",
     "patterns/kinds/date.py:_week: 0 -> 1 #1": "where a word was found it ends at 1 or later",
     "lexicon/trie.py:Trie.build: 2 -> 3 #1": "a full table grows to three times its size, more than it needs",
     "lexicon/wordlist.py:_read_by_kernel: 1 -> 2 #0": _BUFFER,
