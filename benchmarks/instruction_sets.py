@@ -3,8 +3,8 @@
     python benchmarks/instruction_sets.py [--model FOLDER] [--text FILE] [--rounds 7]
 
 All take turns with the same texts, in batches of 64. The table has the speed of each compared with float32 and AVX2
-(on ARM, with NEON) in the same round: the median and the range over the rounds. FILE has one text per line; without
-it the texts are generated. Times are CPU times.
+(on ARM, with NEON) in the same round: the median and the range over the rounds. FILE has one text per line, and the
+first 1,000 are read; without it the texts are generated. Times are CPU times.
 """
 
 import argparse

@@ -62,7 +62,7 @@ FAULTS = {
     "a later block takes the rare words of the first": Fault(
         "encoders/flat.py", "row = row_of_zero + first -", "row = row_of_zero -", FLAT
     ),
-    "attention dropped anew for the backward pass": Fault(
+    "attention dropped again for the backward pass": Fault(
         "encoders/flat.py", "preserve_rng_state=self.dropout > 0", "preserve_rng_state=False", FLAT
     ),
     "keys and values swapped": Fault(
@@ -84,7 +84,7 @@ FAULTS = {
         "opening, closing = torch.stack([head, (tail + 1) % n]), torch.stack([tail, head])",
         LATTICE_LSTM,
     ),
-    "Lattice LSTM: a word begun from the state before its first character": Fault(
+    "Lattice LSTM: a word starts from the state before its first character": Fault(
         LATTICE_ROWS, "start=in_slots(((start + 1) * 2", "start=in_slots((start * 2", LATTICE_LSTM
     ),
     "Lattice LSTM: padding first in the backward direction": Fault(
@@ -246,10 +246,10 @@ FAULTS = {
         "cells[span.fragments[0][1] - 1, characters[0]] =",
         WORD_PAIRS,
     ),
-    "shift told by the first of a pair": Fault(
+    "shift computed from the first of a pair": Fault(
         "decoders/word_pairs.py", "shift[:, columns].mT[:, :, None]", "shift[:, columns].mT[..., None]", WORD_PAIRS
     ),
-    "surest paths are the faintest": Fault(
+    "most confident paths are the least confident": Fault(
         "decoders/structs/paths.py", "key=lambda path: path.score", "key=lambda path: -path.score", WORD_PAIRS
     ),
     "gaps lost on the way to original offsets": Fault(
@@ -280,7 +280,7 @@ FAULTS = {
     "biaffine spans ranked by probability": Fault(
         "decoders/table/rules.py", "best[positions], p)", "p, p)", TABLES
     ),
-    "types told by the wrong ends of spans": Fault(
+    "types computed from the wrong ends of spans": Fault(
         "decoders/table/global_pointer.py", "q, k, first, last = torch", "q, k, last, first = torch", TABLES
     ),
     "each start meets the nearest end before it": Fault(
@@ -301,7 +301,7 @@ FAULTS = {
     "an entity that holds another one's end is reachable": Fault(
         "decoders/pointer.py", "if span.start >= before:", "if span.start >= 0:", POINTERS
     ),
-    "the end of a pointer is told the gold start as none": Fault(
+    "the end of a pointer reads the gold start as none": Fault(
         "decoders/pointer.py", "one_hot(start_classes, start", "one_hot(0 * start_classes, start", POINTERS
     ),
     "matches know only gold candidates": Fault(
@@ -480,7 +480,7 @@ FAULTS = {
     "tags of a span end early": Fault(
         "spans.py", "tags[span.end - 1] =", "tags[max(span.end - 2, 0)] =", "tests/test_spans.py"
     ),
-    "attention told unscaled": Fault(
+    "attention reported unscaled": Fault(
         "encoders/flat.py",
         "self._weights(queries, k, self._char",
         "1.1 * self._weights(queries, k, self._char",

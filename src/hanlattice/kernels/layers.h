@@ -113,9 +113,13 @@ static NOINLINE void multiply_float32(const float *x, int64_t rows, int64_t stri
 #undef FINISHED
 }
 
-/* Products of int8. Quantised is the type of the inputs in memory, of which one instruction multiplies INT8_STEP by as
- * many weights; the input 0 is stored as ZERO_POINT. The scales and the sums are the same with all. */
+/* What both kinds of int8 products in registers of AVX2 share. */
 #if defined(__AVX2__) && !defined(__AVX512VNNI__)
+typedef __m256i Sums;
+#define LOAD_SUMS(p) _mm256_loadu_si256((const __m256i *)(p))
+#define BROADCAST_32(x) _mm256_set1_epi32(x)
+#define INTEGERS(sums) (ivec)sums
+
 /* The first n floats, or 8 if there are as many; the others are 0. */
 INLINE __m256 load_some(const float *x, int64_t n) {
     if (n >= LANES) return _mm256_loadu_ps(x);
@@ -138,6 +142,8 @@ INLINE __m128i whole_numbers(const float *x, int64_t n, __m256 by) {
 }
 #endif
 
+/* Products of int8. Quantised is the type of the inputs in memory, of which one instruction multiplies INT8_STEP by as
+ * many weights; the input 0 is stored as ZERO_POINT. The scales and the sums are the same with all. */
 #if defined(__AVX512VNNI__)
 #define INT8_STEP 4
 #define ZERO_POINT 128
@@ -188,10 +194,6 @@ INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
 }
 
 #define ADD_INT8_PRODUCTS(sum, x, y) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y))
-typedef __m256i Sums;
-#define LOAD_SUMS(p) _mm256_loadu_si256((const __m256i *)(p))
-#define BROADCAST_32(x) _mm256_set1_epi32(x)
-#define INTEGERS(sums) (ivec)sums
 #elif defined(__AVX2__)
 /* AVX2 multiplies uint8 by int8 (vpmaddubsw), but adds two products in int16, where 2 * 255 * 127 saturates. It would be
  * exact with inputs of 7 bits, or with the signs of the inputs moved to the weights; then each 32 products need 3 or 4
@@ -217,10 +219,6 @@ INLINE float quantise(const float *x, int64_t n, int16_t *out) {
         __m256i product;                                                                                     \
         __asm__("vpmaddwd %2, %3, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "x"(y), "x"(x)); \
     }
-typedef __m256i Sums;
-#define LOAD_SUMS(p) _mm256_loadu_si256((const __m256i *)(p))
-#define BROADCAST_32(x) _mm256_set1_epi32(x)
-#define INTEGERS(sums) (ivec)sums
 #elif defined(__ARM_FEATURE_DOTPROD)
 #define INT8_STEP 4
 #define ZERO_POINT 0
