@@ -44,7 +44,7 @@ def settings(a: argparse.Namespace, train_path: Path, lexicon: Path) -> Config:
         {
             "data": {"train": [str(train_path)], "dev": "", "dev_share": 0.05, "exclude": []},
             "lexicon": {"files": [str(lexicon)], "vector_words": False},
-            "vectors": {"words": 1, "bigram_frequency": 1},  # held-out words get no vector either
+            "vectors": {"words": 1},  # held-out words get no vector either
             "training": {"epochs": a.epochs, "seed": a.seed},
         }
     )

@@ -80,7 +80,6 @@ def systems(config: Config, train_path: Path, gazetteer: Path, genres: list[str]
         lexicon=replace(config.lexicon, files=(str(gazetteer),)),
     )
     alone = replace(config, conventions={}, auxiliary={}, lexicon=replace(config.lexicon, files=()))
-    alone = alone.with_settings({"vectors": {"bigram_frequency": 1}})  # its corpus is small
     return {"wild alone": alone, "all": everything}
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 import hanlattice
 from hanlattice import corpus
+from hanlattice.config.settings import DEFAULT_CONVENTION
 from hanlattice.document import Document
 from hanlattice.evaluation.scores import Report, evaluate_spans
 from hanlattice.pipeline import NER
@@ -92,9 +93,11 @@ def score(
 
 
 def scores(ner: NER, report: Callable[[TestSet, Report], None]) -> None:
-    """Score every test set, in its convention or in the default convention if the model does not have it."""
+    """Score every test set in its convention; a model with one convention of its own reads all of them in it."""
     for test in SETS:
-        convention = test.convention if test.convention in ner.conventions else ner.convention
+        convention = ner.convention if ner.convention == DEFAULT_CONVENTION else test.convention
+        if convention not in ner.conventions:
+            continue
         with ner.using(convention=convention):
             report(test, score(ner, test.documents(), test.gold, test.predicted))
 

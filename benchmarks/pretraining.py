@@ -70,7 +70,6 @@ def main() -> None:
         base = replace(load_config(preset("hanlattice/open")), conventions={}, auxiliary={}).with_settings(
             {
                 "data": {"train": str(train.resolve()), "test": str((a.corpora / "aside.jsonl").resolve())},
-                "vectors": {"bigram_frequency": 1},
                 "training": {"epochs": a.epochs, "evaluate_from": max(1, a.epochs // 2)},
             }
         )

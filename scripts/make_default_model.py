@@ -17,12 +17,14 @@ import os
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
 from hanlattice import corpus
+from hanlattice.config.settings import Config
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.own import Own
 from hanlattice.encoders.flat import Flat
@@ -39,6 +41,7 @@ from training_data import PAPERS, ROOT, output_of, prepare, settings_without, tr
 
 FOR_TEMPERATURE = 1_000  # held-out documents on which the temperature is fitted; the others measure the error
 FIRST_STAGE = ("novel", "products", "video", "queries")  # auxiliary corpora that the second stage does not read
+LEAST_OF_A_BIGRAM = 32  # occurrences of a bigram in train; the package has no room for rarer ones
 BIGRAMS, WORDS = 144_000, 176_000  # rows of the packaged embedding tables, not fewer than are trained
 
 
@@ -63,9 +66,15 @@ DEFAULT_MODEL = About(
     HANLATTICE_DATA=… python scripts/make_default_model.py
     HANLATTICE_DATA=… python scripts/make_lite_model.py
     python scripts/make_ensemble.py runs/default/temperature.jsonl $HANLATTICE_DATA/labelled/wild/dev.jsonl \\
-      --rest runs/default/rest.jsonl
+      --rest runs/default/rest.jsonl --convention resume=$HANLATTICE_DATA/labelled/resume/dev.char.bmes
 """,
 )
+
+
+def settings_of(stage: str, without: Sequence[str]) -> Config:
+    """The settings of a stage of training, without the given corpora and without rare bigrams."""
+    config = settings_without(PAPERS / "hanlattice" / f"{stage}.toml", without)
+    return config.with_settings({"vectors": {"bigram_frequency": LEAST_OF_A_BIGRAM}})
 
 
 def calibrated(work: Path, folder: Path, corpora: Path) -> tuple[Path, str]:
@@ -252,9 +261,9 @@ def main() -> None:
     work = a.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     corpora = prepare(work, a.body.resolve(), a.processes, a.without)
-    settings = settings_without(PAPERS / "hanlattice" / "open.toml", a.without)
+    settings = settings_of("open", a.without)
     os.environ["OPEN_START"] = str(trained(settings, work / "run", a.processes))
-    final = settings_without(PAPERS / "hanlattice" / "open-final.toml", [*a.without, *FIRST_STAGE])
+    final = settings_of("open-final", [*a.without, *FIRST_STAGE])
     finish(work, trained(final, work / "final", a.processes), corpora, a.output, DEFAULT_MODEL)
 
 

@@ -1,13 +1,17 @@
-"""Choose the weight and the temperature of an ensemble, and write ensemble.toml into the folder of its FLAT.
+"""Choose the settings of an ensemble, and write ensemble.toml into the folder of its FLAT.
 
     python scripts/make_ensemble.py HELD_OUT... [--model default] [--second lite] [--rest HELD_OUT]
+        [--convention NAME=CORPUS]
 
 ``HELD_OUT`` are corpora that neither model was trained on. The weight is the smallest one, of 0.1 to 1.5, whose
 mean F1 over these corpora is at most 0.1 below the largest: FLAT learned from more corpora, so it is better on text
-of other kinds. Then the temperature is fitted to them, as ``hanlattice calibrate`` does. For the packaged models
-these are ``temperature.jsonl`` in the working folder of make_default_model.py, a part of ``corpora/aside.jsonl``,
-and ``$HANLATTICE_DATA/labelled/wild/dev.jsonl``. Run it again when one of the two models changes, and
-scripts/make_cascade.py after it. It reads the corpora some twenty times.
+of other kinds. The score of user words is the one, of 0 to 10, with the largest mean F1 when the names of each
+corpus are words of the user without a label. Then the temperature is fitted, as ``hanlattice calibrate`` does. With
+``--convention`` other conventions have a weight of their own, chosen in the same way on a corpus of one of them.
+Otherwise all conventions have the same weight. For the packaged models the corpora are ``temperature.jsonl`` in the
+working folder of make_default_model.py, a part of ``corpora/aside.jsonl``, and
+``$HANLATTICE_DATA/labelled/wild/dev.jsonl``; the other weight is chosen on the dev set of Resume. Run it again when
+one of the two models changes, and scripts/make_cascade.py after it. It reads the corpora some thirty times.
 
 With ``--rest``, a held-out corpus that chose nothing (``rest.jsonl`` in that folder), the scores of the ensemble
 replace those in the model card.
@@ -16,7 +20,7 @@ replace those in the model card.
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from textwrap import fill
@@ -30,12 +34,14 @@ from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.temperature import HIGHEST, LOWEST, PRECISION, confidences, minimum
 from hanlattice.files import atomic_write
+from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, ENSEMBLE, PACKAGED, ModelFolder
 from hanlattice.pipeline import NER
 from training_data import output_of
 
 WEIGHTS = [round(0.1 * n, 1) for n in range(1, 16)]
+OF_USER_WORDS = [float(n) for n in range(11)]
 TOLERANCE = 0.1  # points of F1
 
 
@@ -49,6 +55,15 @@ def f1(ner: NER, documents: list[Document]) -> float:
     return 100 * hanlattice.evaluate(ner, documents).micro.f1
 
 
+def with_names(lexicon: Lexicon, documents: Iterable[Document]) -> Lexicon:
+    """A copy of a lexicon, to which the names of documents were added without labels."""
+    copy = lexicon.copy()
+    names = {entity.text for document in documents for entity in document.entities}
+    longest = copy.longest or 0
+    copy.update(sorted(name for name in names if name not in copy and 1 < len(name) <= longest))
+    return copy
+
+
 def about_ensemble(given: str, chosen: int, alone: float, together: float, found: Confidences) -> str:
     """Sentences for a model card.
 
@@ -60,10 +75,10 @@ def about_ensemble(given: str, chosen: int, alone: float, together: float, found
         found: confidences of the ensemble on them
     """
     return fill(
-        f"With convention `open` the model is an ensemble: the scores of the packaged lite model, {given}. The sums"
-        f" are divided by a temperature. {chosen:,} held-out documents, wild dev among them, chose the weight and"
-        f" the temperature. On the other held-out sentences F1 with six labels is {together:.2f} (FLAT alone"
-        f" {alone:.2f}), and the expected calibration error over {len(found.p):,} predicted entities is"
+        "The model is an ensemble in the conventions that the packaged lite model has: the scores of that model,"
+        f" {given}. The sums are divided by a temperature. {chosen:,} held-out documents chose the settings of"
+        f" `open`, wild dev among them. On the other held-out sentences F1 with six labels is {together:.2f} (FLAT"
+        f" alone {alone:.2f}), and the expected calibration error over {len(found.p):,} predicted entities is"
         f" {found.error:.4f}.",
         116,
     )
@@ -84,6 +99,7 @@ def main() -> None:
     parser.add_argument("held_out", type=Path, nargs="+", help="corpus that neither model was trained on")
     parser.add_argument("--model", default="default", help="folder or name of the model with FLAT")
     parser.add_argument("--second", default="lite", help="name of a packaged linear tagger, or its folder")
+    parser.add_argument("--convention", metavar="NAME=CORPUS", help="chooses the weight of the other conventions")
     parser.add_argument("--rest", type=Path, help="held-out corpus that chose nothing; writes the model card")
     a = parser.parse_args()
     corpora = [list(corpus.read(path)) for path in a.held_out]
@@ -102,6 +118,19 @@ def main() -> None:
         return score
 
     weight = chosen({weight: score(weight) for weight in WEIGHTS})
+    of_users = [with_names(ner.lexicon, documents) for documents in corpora]
+    kind = folder.vocabulary.user_kind
+
+    def score_with_names(user_word: float) -> float:
+        ner.engine = Ensemble(flat, linear, weight, 1.0, user_word=user_word, user_kind=kind)
+        scores = []
+        for documents, lexicon in zip(corpora, of_users, strict=True):
+            with ner.using(lexicon=lexicon):
+                scores.append(f1(ner, documents))
+        print(f"user words {user_word}: mean F1 {sum(scores) / len(scores):.2f}", flush=True)
+        return sum(scores) / len(scores)
+
+    user_word = max(OF_USER_WORDS, key=score_with_names)
 
     def loss(power: float) -> float:
         ner.engine = Ensemble(flat, linear, weight, 2**power)
@@ -116,12 +145,26 @@ def main() -> None:
         )
         lines.append(f"# F1 on {len(documents):,} documents of {path.name}: {scores}.")
     lines += [f'second = "{name}"', f"weight = {weight!r}", f"temperature = {temperature!r}"]
+    lines.append(f"user_word = {user_word!r}")
+    if a.convention is not None:
+        convention, _, path = a.convention.partition("=")
+        documents = list(corpus.read(path))
+
+        def score_in_convention(weight: float) -> float:
+            ner.engine = Ensemble(flat, linear, weight, 1.0)
+            with ner.using(convention=convention):
+                score = f1(ner, documents)
+            print(f"weight {weight} in convention {convention}: F1 {score:.2f}", flush=True)
+            return score
+
+        own = chosen({weight: score_in_convention(weight) for weight in WEIGHTS})
+        lines.append(f"convention_weight = {own!r}  # chosen on {len(documents):,} documents of {Path(path).name}")
     with atomic_write(folder.path / ENSEMBLE) as stream:
         stream.writelines(f"{line}\n" for line in lines)
     if a.rest is not None:
         ner.engine = Ensemble(flat, linear, weight, temperature)
         rest = list(corpus.read(a.rest))
-        given = f"times {weight}, are added to those of FLAT (`{ENSEMBLE}`)"
+        given = f"times {weight} in convention `open`, are added to those of FLAT (`{ENSEMBLE}`)"
         n_chosen = sum(map(len, corpora))
         write_card(
             folder.path, about_ensemble(given, n_chosen, f1(first, rest), f1(ner, rest), confidences(ner, rest))

@@ -152,7 +152,6 @@ def flat_alone(output: Path, lexicon: Path | None) -> Path:
     """Train a FLAT without a pretrained body that finds names in raw text, and return its folder."""
     settings = {
         "data": {"noise": 0.0, "user_words": 0.0},
-        "vectors": {"bigram_frequency": 1},
         "training": {"epochs": FIRST_EPOCHS, "batch_size": 16, "learning_rate": 1.5e-3},
     }
     config = of_open(PAPERS / "hanlattice" / "open.toml", (), lexicon).with_settings(settings)
@@ -237,7 +236,7 @@ def of_convention(convention: str, corpora: Path, epochs: int) -> Config:
         "user_words": 0.0,
     }
     training = {"epochs": epochs, "batch_size": 16, "evaluate_from": epochs // 2}
-    return config.with_settings({"data": data, "vectors": {"bigram_frequency": 1}, "training": training})
+    return config.with_settings({"data": data, "training": training})
 
 
 def specialised(output: Path, convention: str, corpora: Path, epochs: int) -> Path:

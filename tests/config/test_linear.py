@@ -38,10 +38,9 @@ def test_other_taggers_have_none() -> None:
         ({"encoder": {"name": "flat"}}, r"embedding 'ngrams' needs the encoder 'linear', not 'flat'"),
         ({"embedding": {"name": "characters"}}, r"'linear' needs the embedding 'ngrams', not 'characters'"),
         ({"decoder": {"name": "softmax"}}, r"'linear' needs the decoder 'crf', not 'softmax'"),
-        ({"conventions": {"b": {}, "a": {}}}, r"learns one annotation convention; remove conventions\.a$"),
         (
             {"auxiliary": {"words": {}}},
-            r"set auxiliary\.words\.same_convention = true, or remove auxiliary\.words$",
+            r"set auxiliary\.words\.same_convention = true, or make it conventions\.words$",
         ),
         ({"training": {"start": "model"}}, r"trained from scratch; remove training\.start"),
         ({"decoder": {"scheme": "BIO"}}, r"decoder\.scheme must be one of 'BMES', not 'BIO'"),

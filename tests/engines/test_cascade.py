@@ -167,7 +167,7 @@ def test_a_pair_of_folders(tmp_path: Path, ner: NER) -> None:
     vocabulary.unlink()
     vocabulary.write_text(json.dumps({**fields, "convention": "other"}), encoding="utf-8")
     record(tmp_path / "fast")
-    with pytest.raises(ModelError, match="has another default convention than"):
+    with pytest.raises(ModelError, match="differ in their default convention; they cannot"):
         hanlattice.load(folder, engine="cascade")
     for text, message in (
         ("threshold = 0.5", "needs fast, the name of a model"),

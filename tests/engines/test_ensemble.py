@@ -6,6 +6,7 @@ import runpy
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import cast
@@ -58,8 +59,8 @@ def second() -> NER:
     return hanlattice.load("lite")
 
 
-def tags_of(ner: NER) -> tuple[TagRules, TagScores]:
-    return cast(NativeTagger, ner.engine).tags[""]
+def tags_of(ner: NER, convention: str = "") -> tuple[TagRules, TagScores]:
+    return cast(NativeTagger, ner.engine).tags[convention]
 
 
 def read(ner: NER, texts: list[str]) -> Sentences:
@@ -68,12 +69,14 @@ def read(ner: NER, texts: list[str]) -> Sentences:
     return sentences
 
 
-def added_scores(second: NER, sentences: Sentences, rules: TagRules) -> tuple[np.ndarray, TagScores]:
+def added_scores(
+    second: NER, sentences: Sentences, rules: TagRules, convention: str = ""
+) -> tuple[np.ndarray, TagScores]:
     """The emissions and transition scores of the linear tagger alone, with its temperature in neither."""
-    tagger = cast(LinearTagger, second.engine)
+    tagger = cast(LinearTagger, second.engine).of(convention)
     temperature = tagger.temperature
     columns = columns_of_tags(rules.names, tagger.labels, tagger.tables.rows.shape[1] // 4)
-    emissions = np.zeros((len(sentences.chars), 32), np.float32)
+    emissions = np.zeros((len(sentences.chars), 48), np.float32)
     tagger.soften(1.0)
     tagger.add_to(emissions, sentences, columns)
     tagger.soften(temperature)
@@ -130,28 +133,36 @@ def test_every_transition_is_that_of_the_linear_tagger(first: NER, second: NER) 
             assert np.isfinite(found.pair[i, j]) == np.isfinite(allowed.pair[i, j])
 
 
-@pytest.mark.parametrize(("weight", "temperature"), [(0.4, 1.6), (1.3, 0.7)])
-def test_the_scores_of_both_models_are_added(weight: float, temperature: float, first: NER, second: NER) -> None:
+@pytest.mark.parametrize(
+    ("weight", "temperature", "convention"),
+    [(0.4, 1.6, ""), (1.3, 0.7, ""), (1.3, 0.7, "msra"), (0.9, 1.6, "resume")],
+)
+def test_the_scores_of_both_models_are_added(
+    weight: float, temperature: float, convention: str, first: NER, second: NER
+) -> None:
     """Equal to decoding by numpy; the temperature changes the confidences only."""
-    ner = hanlattice.load(engine="ensemble")
+    ner = hanlattice.load(engine="ensemble", convention=convention)
     linear = hanlattice.load("lite").engine
-    ner.engine = Ensemble(cast(NativeTagger, first.engine), cast(LinearTagger, linear), weight, temperature)
-    rules, scores = tags_of(first)
+    own = {"convention_weight": weight} if convention else {}
+    both = cast(NativeTagger, first.engine), cast(LinearTagger, linear)
+    ner.engine = Ensemble(*both, 0.3 if convention == "resume" else weight, temperature, **own)
+    rules, scores = tags_of(first, convention)
     n = len(rules.names)
     differs = 0
-    for text in (TEXTS[0], TEXTS[2], TEXTS[4]):
-        own = cast(NativeTagger, first.engine).flat.read(read(first, [text]))[:, :n]
-        emissions, added = added_scores(second, read(second, [text]), rules)
+    for text in (TEXTS[0], TEXTS[2], TEXTS[4], "中国国籍，硕士学历，曾任四川长虹董事长。"):
+        alone = cast(NativeTagger, first.engine).flat.read(read(first, [text]), convention)[:, :n]
+        emissions, added = added_scores(second, read(second, [text]), rules, convention)
         sums = [(a + weight * b) / temperature for a, b in zip(scores, added, strict=True)]
         potentials = Potentials(
-            ((own + weight * emissions[:, :n]) / temperature)[None],
-            sums[1], sums[0], sums[2], np.array([len(own)]),
+            ((alone + weight * emissions[:, :n]) / temperature)[None],
+            sums[1], sums[0], sums[2], np.array([len(alone)]),
         )  # fmt: skip
         (expected,) = rules.best(potentials)
         found = ner(text).entities
         assert [(e.start, e.end, e.label) for e in found] == [(s.start, s.end, s.label) for s in expected]
         np.testing.assert_allclose([e.score or 0 for e in found], [s.score or 0 for s in expected], atol=1e-4)
-        differs += found != first(text).entities
+        with first.using(convention=convention or "open"):
+            differs += found != first(text).entities
     assert differs
 
 
@@ -249,12 +260,98 @@ def test_an_edit_after_many_costs_little() -> None:
     assert time.process_time() - start < many / 3
 
 
-def test_other_conventions_and_lattices_are_those_of_flat(ner: NER, first: NER) -> None:
+def test_lattices_and_conventions_of_flat_alone(ner: NER, first: NER, second: NER) -> None:
     assert ner.conventions == first.conventions
-    with ner.using(convention="msra"), first.using(convention="msra"):
+    assert {"msra", "cluener", "resume"} <= set(second.conventions)
+    assert "weibo" not in second.conventions
+    with ner.using(convention="weibo"), first.using(convention="weibo"):
         assert [ner(text) for text in TEXTS] == [first(text) for text in TEXTS]
     assert tiny.lattice(ner(TEXTS[0])) == tiny.lattice(first(TEXTS[0]))
     assert ner(TEXTS[0]).words == first(TEXTS[0]).words
+
+
+NEW = "慢慢记"
+WITH_NEW = "背单词还是慢慢记好用，就是广告多。"
+
+
+def score_of_new(ner: NER, words: list[tuple[str, str | None, None]], convention: str = "open") -> float:
+    """The largest score of an entity in the place of `NEW`, after words were added to a copy of the lexicon."""
+    lexicon = ner.lexicon.copy()
+    lexicon.update(words)
+    with ner.using(lexicon=lexicon, convention=convention):
+        return max((e.score or 0 for e in ner(WITH_NEW).entities if e.text == NEW), default=0.0)
+
+
+@pytest.fixture
+def favouring() -> Callable[[float], NER]:
+    """Makes ensembles with a score for words of the user."""
+
+    def made(user_word: float) -> NER:
+        settings = EnsembleSettings("lite", 0.5, 1.5, user_word)
+        engine = hanlattice.load(engine="native").engine
+        return Ensemble.open(ModelFolder.open(), engine, settings=settings)
+
+    return made
+
+
+def test_a_new_word_without_a_label_favours_entities(favouring: Callable[[float], NER]) -> None:
+    plain, favoured = favouring(0.0), favouring(12.0)
+    added: list[tuple[str, str | None, None]] = [(NEW, None, None)]
+    assert score_of_new(plain, added) == 0 < score_of_new(favoured, added)
+    for words in ([], [("背单词", None, None)], [(NEW, "PRODUCT", None)]):
+        assert score_of_new(favoured, words) == score_of_new(plain, words), words
+    with favoured.using(convention="msra"), plain.using(convention="msra"):
+        assert score_of_new(favoured, added, "msra") == score_of_new(plain, added, "msra")
+    texts = [WITH_NEW, *TEXTS, WITH_NEW * 3]
+    for ner in (plain, favoured):
+        ner.lexicon.add(NEW)
+    assert [len([e for e in d.entities if e.text == NEW]) for d in favoured.pipe(texts)] == [
+        1,
+        *[0] * len(TEXTS),
+        3,
+    ]
+    assert list(favoured.pipe(texts)) == [favoured(text) for text in texts]
+    unchanged = [(plain(text), favoured(text)) for text in TEXTS]
+    assert all(a == b for a, b in unchanged), "words that do not occur have no effect"
+    assert pickle.loads(pickle.dumps(favoured.reader.read(TEXTS, favoured.lexicon))).has_few_new_words
+    favoured.lexicon.remove(NEW)
+    assert [e for e in favoured(WITH_NEW).entities if e.text == NEW] == []
+
+
+def test_the_score_of_a_new_word_is_added_to_that_of_its_entity(favouring: Callable[[float], NER]) -> None:
+    """The odds of an entity there, of whatever label, grow by exp(user_word / temperature)."""
+    odds = []
+    for user_word in (0.0, 6.0):
+        ner = favouring(user_word)
+        ner.lexicon.add(NEW)
+        engine = cast(Ensemble, ner.engine)
+        sentences = read(ner, [WITH_NEW])
+        pool, emissions = engine._pools[""], engine.first.emissions(sentences)
+        pool.add(emissions, sentences.second)  # type: ignore[attr-defined]
+        start = WITH_NEW.index(NEW)
+        before = emissions.copy()
+        pool.favour(emissions, np.array([start]), np.array([start + 3]), user_word)
+        changed = np.argwhere(emissions != before)
+        rules, _ = tags_of(hanlattice.load(engine="native"))
+        assert {(i, rules.names[j][0]) for i, j in changed} == (
+            {(start, "B"), (start + 2, "E")} if user_word else set()
+        )
+        np.testing.assert_allclose((emissions - before)[emissions != before], user_word / 2 / 1.5, rtol=1e-4)
+        odds.append(emissions)
+    assert not np.array_equal(*odds)
+
+
+def test_a_general_dictionary_favours_nothing(
+    favouring: Callable[[float], NER], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hanlattice.engines.ensemble.MOST_NEW_WORDS", 3)
+    ner = favouring(12.0)
+    few: list[tuple[str, str | None, None]] = [(word, None, None) for word in (NEW, "甲乙丁", "戊己丁")]
+    assert score_of_new(ner, few) > 0
+    assert score_of_new(ner, [*few, ("壬癸丁", None, None)]) == 0
+    for words, is_favoured in (([NEW, "甲乙", "丙丁"], True), ([NEW, "甲乙", "丙丁", "戊己"], False)):
+        with ner.using(lexicon=hanlattice.Lexicon(words)):
+            assert (NEW in [e.text for e in ner(WITH_NEW).entities]) == is_favoured
 
 
 def copies(place: Path) -> Path:
@@ -302,6 +399,14 @@ def test_automatic_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ('second = "lite"\nweight = 0.4\ntemperature = 1001.0', "at most 1000"),
         ('second = "lite"\nweight = nan\ntemperature = 1.0', "above 0.0"),
         ('second = "lite"\nweight = true\ntemperature = 1.0', "above 0.0"),
+        ('second = "lite"\nweight = 0.4\ntemperature = 1.0\nuser_word = -1.0', "user_word is a number from 0.0"),
+        ('second = "lite"\nweight = 0.4\ntemperature = 1.0\nuser_word = 1001.0', "from 0.0 to 1000"),
+        ('second = "lite"\nweight = 0.4\ntemperature = 1.0\nuser_word = "much"', "user_word is a number"),
+        (
+            'second = "lite"\nweight = 0.4\ntemperature = 1.0\nconvention_weight = 0.0',
+            "convention_weight is a number",
+        ),
+        ('second = "lite"\nweight = 0.4\ntemperature = 1.0\nconvention_weight = 1001.0', "at most 1000"),
         ("second =", "not TOML"),
         ('second = "../nothing"\nweight = 0.4\ntemperature = 1.0', "no such folder"),
     ],
@@ -318,8 +423,11 @@ def test_broken_settings_are_one_line(tmp_path: Path, content: str, message: str
 
 def test_the_largest_settings_are_allowed(tmp_path: Path) -> None:
     folder = copies(tmp_path)
-    write(folder, 'second = "lite"\nweight = 1000.0\ntemperature = 1000.0\n')
-    assert EnsembleSettings.of(ModelFolder.open(folder)) == EnsembleSettings("lite", 1000.0, 1000.0)
+    largest = 'second = "lite"\nweight = 1000.0\ntemperature = 1000.0\nuser_word = 1000.0\n'
+    write(folder, f"{largest}convention_weight = 1000.0")
+    assert EnsembleSettings.of(ModelFolder.open(folder)) == EnsembleSettings("lite", *[1000.0] * 4)
+    write(folder, 'second = "lite"\nweight = 2.0\ntemperature = 1.0\nuser_word = 0.0')
+    assert EnsembleSettings.of(ModelFolder.open(folder)) == EnsembleSettings("lite", 2.0, 1.0, 0.0, 2.0)
 
 
 def test_scores_that_are_too_large_for_probabilities(tmp_path: Path) -> None:
@@ -345,7 +453,11 @@ def test_models_that_do_not_fit(tmp_path: Path) -> None:
     fields = json.loads(vocabulary.read_text(encoding="utf-8"))
     vocabulary.unlink()
     vocabulary.write_text(json.dumps({**fields, "convention": "other"}), encoding="utf-8")
-    with pytest.raises(ModelError, match=r"another default convention than .*cannot be combined"):
+    with pytest.raises(ModelError, match="differ in their default convention; they cannot"):
+        hanlattice.load(folder, engine="ensemble")
+    conventions = {**fields["conventions"], "msra": ["GPE"]}
+    vocabulary.write_text(json.dumps({**fields, "conventions": conventions}), encoding="utf-8")
+    with pytest.raises(ModelError, match="differ in their labels of convention msra; they cannot"):
         hanlattice.load(folder, engine="ensemble")
     write(tmp_path / "second", 'second = "lite"\nweight = 0.4\ntemperature = 1.0\n')
     with pytest.raises(EngineError, match="has no FLAT"):
@@ -361,11 +473,14 @@ def test_the_script_writes_the_settings(tmp_path: Path, monkeypatch: pytest.Monk
     corpus.write([*documents, wrong], tmp_path / "held_out.jsonl", "jsonl")
     script = str(ROOT / "scripts" / "make_ensemble.py")
     options = [str(tmp_path / "held_out.jsonl"), "--model", str(folder), "--second", str(tmp_path / "second")]
+    options += ["--convention", f"msra={tmp_path / 'held_out.jsonl'}"]
     monkeypatch.setattr(sys, "argv", [script, *options])
     runpy.run_path(script, run_name="__main__")
     settings = EnsembleSettings.of(ModelFolder.open(folder))
     assert settings.second == "../second"
     assert 0.1 <= settings.weight <= 1.5
+    assert 0.1 <= (settings.convention_weight or 0) <= 1.5
+    assert 0 <= settings.user_word <= 10
     assert "6 documents of held_out.jsonl" in (folder / ENSEMBLE).read_text(encoding="utf-8")
     assert isinstance(hanlattice.load(folder).engine, Ensemble)
 

@@ -15,8 +15,7 @@ from hanlattice import corpus
 from hanlattice.config.files import load_config, to_dict
 from hanlattice.document import Document, Entity
 from hanlattice.model.folder import CARD, CONFIG, DEFAULT, LITE
-from make_default_model import FIRST_STAGE
-from training_data import PAPERS, settings_without
+from make_default_model import FIRST_STAGE, settings_of
 
 ROOT = Path(__file__).parents[2]
 TYPES = {"NR": "PER", "NS": "LOC", "NT": "ORG"}
@@ -121,8 +120,7 @@ def test_commands_of_the_card_exist(folder: Path) -> None:
 
 
 def test_the_model_was_trained_by_the_settings_of_its_program() -> None:
-    recipe = settings_without(PAPERS / "hanlattice" / "open-final.toml", FIRST_STAGE)
-    assert to_dict(load_config(DEFAULT / CONFIG)) == to_dict(recipe)
+    assert to_dict(load_config(DEFAULT / CONFIG)) == to_dict(settings_of("open-final", FIRST_STAGE))
 
 
 def test_readmes_show_the_scores_of_the_card() -> None:

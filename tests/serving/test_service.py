@@ -273,7 +273,13 @@ class TestMistakes:
             "/v1/entities", content=b'{"text": "a"}', headers={"content-type": "text/plain"}
         )
         assert plain.status_code == 415
-        assert service.client.get("/v1/entities").status_code == 405
+        for method, path, allowed in (
+            ("GET", "/v1/entities", "POST"),
+            ("OPTIONS", "/v1/lexicons/x", "DELETE, GET, PUT"),
+            ("PATCH", "/v1/model", "GET"),
+        ):
+            refused = service.client.request(method, path)
+            assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
         assert service.client.get("/v1/../etc/passwd").status_code == 404
         assert service.client.get("/page/../app.py").status_code == 404
 

@@ -3,18 +3,20 @@
 ``encoder.name = "linear"`` chooses it. Its embedding is ``ngrams`` and its decoder ``crf``.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from hanlattice.config.parts import Kinds, settings_of
+from hanlattice.config.parts import Kinds, Part, settings_of
 from hanlattice.config.ranges import Range, refuse_outside
-from hanlattice.config.settings import AuxiliaryConfig, Config, DataConfig, TrainingConfig
+from hanlattice.config.settings import AuxiliaryConfig, Config, ConventionConfig, DataConfig, TrainingConfig
 from hanlattice.errors import ConfigError
 
 NAME = "linear"
 NGRAMS: Kinds = {"window": (int, 3), "longest": (int, 4), "min_count": (int, 2)}
 LINEAR: Kinds = {"feature_dropout": (float, 0.2), "forget": (float, 0.2), "drop": (float, 0.1), "rows": (int, 0)}
 CRF: Kinds = {"scheme": (Literal["BMES"], "BMES"), "temperature": (float, 1.0)}
+OF_CONVENTION: Kinds = {**CRF, "rows": (int, 0)}
 RANGES = {
     "window": Range(1, 3, "characters"),
     "longest": Range(1, 4, "characters"),
@@ -30,6 +32,7 @@ NEURAL = {
     "training": ("fgm", "r_drop", "dropout_samples", "curriculum"),
     "data": ("joined", "replaced_names", "from_epoch"),
     "auxiliary": ("weight", "from_epoch", "epochs"),
+    "conventions": ("weight", "from_epoch", "share"),
 }
 
 
@@ -45,7 +48,9 @@ class LinearSettings:
         forget: share of the matched words that lose their label in an epoch.
         drop: share of the matched words that are left out in an epoch.
         rows: the largest number of rows of weights; the others are removed before the last two epochs. 0 keeps all.
+            A convention has its own number in ``decoder.rows``; 0 there means this one.
         temperature: scores are divided by it before they become confidences; ``hanlattice calibrate`` sets it.
+        conventions: the same settings for the other conventions, with their own ``rows`` and ``temperature``.
     """
 
     window: int
@@ -56,6 +61,7 @@ class LinearSettings:
     drop: float
     rows: int
     temperature: float
+    conventions: Mapping[str, "LinearSettings"] = field(default_factory=dict)
 
 
 def linear_settings(config: Config) -> LinearSettings | None:
@@ -72,26 +78,46 @@ def linear_settings(config: Config) -> LinearSettings | None:
         raise ConfigError(f"the encoder 'linear' needs the embedding 'ngrams', not {config.embedding.name!r}")
     if config.decoder.name != "crf":
         raise ConfigError(f"the encoder 'linear' needs the decoder 'crf', not {config.decoder.name!r}")
-    if config.conventions:
-        raise ConfigError(
-            f"the encoder 'linear' learns one annotation convention; remove conventions.{min(config.conventions)}"
-        )
     for name, settings in config.auxiliary.items():
         if not settings.same_convention:
             where = f"auxiliary.{name}"
             raise ConfigError(
-                "the encoder 'linear' learns one annotation convention; set"
-                f" {where}.same_convention = true, or remove {where}"
+                f"the encoder 'linear' has no heads for auxiliary corpora; set {where}.same_convention = true, or"
+                f" make it conventions.{name}"
             )
     if config.training.start:
         raise ConfigError("a linear tagger is trained from scratch; remove training.start")
-    found: dict[str, Any] = {}
-    for part, kinds in (("embedding", {"ngrams": NGRAMS}), ("encoder", {NAME: LINEAR}), ("decoder", {"crf": CRF})):
-        for key, value in settings_of(part, getattr(config, part), kinds).items():
-            refuse_outside(value, RANGES.get(key), f"{part}.{key}")
-            found[key] = value
-    del found["scheme"]  # it can only be BMES
-    return LinearSettings(**found)
+    found = _checked("embedding", config.embedding, {"ngrams": NGRAMS})
+    found |= _checked("encoder", config.encoder, {NAME: LINEAR}) | _checked("decoder", config.decoder, {"crf": CRF})
+    own = LinearSettings(**found)
+    return replace(own, conventions={name: _of_convention(name, own, x) for name, x in config.conventions.items()})
+
+
+def _of_convention(name: str, default: LinearSettings, convention: ConventionConfig) -> LinearSettings:
+    """The settings of a convention.
+
+    Raises:
+        ConfigError: its decoder does not fit a linear tagger.
+    """
+    where = f"conventions.{name}.decoder"
+    if convention.decoder.name != "crf":
+        raise ConfigError(
+            f"the encoder 'linear' needs the decoder 'crf', not {convention.decoder.name!r} ({where})"
+        )
+    found = _checked(where, convention.decoder, {"crf": OF_CONVENTION})
+    return replace(default, temperature=found["temperature"], rows=found["rows"] or default.rows)
+
+
+def _checked(where: str, part: Part, kinds: Mapping[str, Kinds]) -> dict[str, Any]:
+    """The settings of a part, without ``scheme``, which can only be BMES.
+
+    Raises:
+        ConfigError: a setting is unknown, or out of its range.
+    """
+    found = settings_of(where, part, kinds)
+    for key, value in found.items():
+        refuse_outside(value, RANGES.get(key), f"{where}.{key}")
+    return {key: value for key, value in found.items() if key != "scheme"}
 
 
 def refuse_neural(config: Config) -> None:
@@ -104,6 +130,7 @@ def refuse_neural(config: Config) -> None:
     """
     tables = [("training", config.training, TrainingConfig()), ("data", config.data, DataConfig())]
     tables += [(f"auxiliary.{name}", given, AuxiliaryConfig()) for name, given in config.auxiliary.items()]
+    tables += [(f"conventions.{name}", given, ConventionConfig()) for name, given in config.conventions.items()]
     for table, given, default in tables:
         for key in NEURAL[table.partition(".")[0]]:
             if getattr(given, key) != getattr(default, key):

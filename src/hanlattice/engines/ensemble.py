@@ -4,11 +4,16 @@ The two models make different errors: FLAT reads the sentence as a whole, and a 
 words. The probability of tags is proportional to a product of powers of the probabilities of both models, a
 logarithmic opinion pool (Smith, Cohn and Osborne 2005, "Logarithmic opinion pools for conditional random fields",
 https://aclanthology.org/P05-1003/). The file ``ensemble.toml`` in the folder of FLAT names the linear tagger.
+
+A user adds few words that are not names. So a word without a label that the user added increases the scores of the
+tags that begin and end an entity where the word does. A list of very many words is a general dictionary; its words
+have no such effect.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -27,11 +32,14 @@ from hanlattice.model.folder import ENSEMBLE, ModelFolder
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from jaxtyping import Float, Int
+
     from hanlattice.pipeline import NER, Engine, WindowReader
     from hanlattice.spans import FoundSpans
 
 LARGEST = 1000.0  # weight or temperature
 LARGEST_SCORE = 500.0  # of a transition, whose exponential has to be finite
+MOST_NEW_WORDS = 20_000  # with more, the user's words are a general dictionary
 
 
 @dataclass(frozen=True)
@@ -42,11 +50,16 @@ class EnsembleSettings:
         second: the linear tagger: the name of a packaged model, or a folder relative to that of FLAT.
         weight: the scores of the linear tagger are multiplied by it.
         temperature: the sums of the scores are divided by it. It changes confidences only.
+        user_word: by how much a word without a label that the user added increases the score of an entity in its
+            place, if the words of the user are few.
+        convention_weight: instead of ``weight`` in other conventions than the default one; None for the same.
     """
 
     second: str
     weight: float
     temperature: float
+    user_word: float = 0.0
+    convention_weight: float | None = None
 
     @classmethod
     def of(cls, folder: ModelFolder) -> EnsembleSettings:
@@ -58,12 +71,20 @@ class EnsembleSettings:
         """
         found = read_settings(folder, ENSEMBLE)
         second, weight, temperature = (found.get(name) for name in ("second", "weight", "temperature"))
+        user_word = found.get("user_word", 0.0)
         if not (isinstance(second, str) and _is_positive(weight) and _is_positive(temperature)):
             raise ModelError(
                 f"{folder.path / ENSEMBLE}: needs second, the name of a model, and weight and temperature, numbers"
                 f" above 0.0 and at most {LARGEST}"
             )
-        return cls(second, weight, temperature)
+        if not (user_word == 0.0 or _is_positive(user_word)):
+            raise ModelError(f"{folder.path / ENSEMBLE}: user_word is a number from 0.0 to {LARGEST}")
+        convention_weight = found.get("convention_weight", weight)
+        if not _is_positive(convention_weight):
+            raise ModelError(
+                f"{folder.path / ENSEMBLE}: convention_weight is a number above 0.0 and at most {LARGEST}"
+            )
+        return cls(second, weight, temperature, user_word, convention_weight)
 
 
 def _is_positive(number: object) -> TypeGuard[float]:
@@ -71,44 +92,114 @@ def _is_positive(number: object) -> TypeGuard[float]:
 
 
 class EnsembleSentences(Sentences):
-    """Sentences as FLAT reads them (``first``), and in ``second`` as the linear tagger reads them."""
+    """Sentences as FLAT reads them (``first``), and in ``second`` as the linear tagger reads them.
 
-    __slots__ = ("second",)
+    ``has_few_new_words`` says whether the lexicon has words that the user added, and not too many of them.
+    """
 
-    def __init__(self, first: Sentences, second: Sentences):
+    __slots__ = ("has_few_new_words", "second")
+
+    def __init__(self, first: Sentences, second: Sentences, has_few_new_words: bool):
         self._arrays, self._filled, self.texts = first._arrays, first._filled, first.texts
-        self.second = second
+        self.second, self.has_few_new_words = second, has_few_new_words
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return EnsembleSentences, (Sentences(*self.arrays, self.texts), self.second)
+        return EnsembleSentences, (Sentences(*self.arrays, self.texts), self.second, self.has_few_new_words)
 
     def _part(self, first: int, last: int) -> EnsembleSentences:
-        return EnsembleSentences(Sentences._part(self, first, last), self.second[first:last])
+        part = Sentences._part(self, first, last)
+        return EnsembleSentences(part, self.second[first:last], self.has_few_new_words)
 
 
 class EnsembleReader:
-    """Converts texts to the ids of both models."""
+    """Converts texts to the ids of both models.
 
-    def __init__(self, first: WindowReader, second: SecondModel):
-        self._first, self._second = first, second
+    Args:
+        first: converts texts for FLAT.
+        second: the linear tagger.
+        lexicon: the lexicon of FLAT as it was loaded.
+    """
+
+    def __init__(self, first: WindowReader, second: SecondModel, lexicon: Lexicon):
+        self._first, self._second, self._loaded = first, second, lexicon.state
 
     def read(
         self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
     ) -> EnsembleSentences:
         """Convert texts; the arguments are those of :meth:`hanlattice.inputs.reader.Reader.read`."""
         first = self._first.read(texts, lexicon, user_labels)
-        return EnsembleSentences(first, self._second.read(texts, lexicon, user_labels))
+        second = self._second.read(texts, lexicon, user_labels)
+        return EnsembleSentences(first, second, 0 < self._n_new_words(lexicon) <= MOST_NEW_WORDS)
+
+    def _n_new_words(self, lexicon: Lexicon) -> int:
+        """The number of words that were added after the lexicon was loaded; of another lexicon, of all words."""
+        state, loaded = lexicon.state, self._loaded
+        if state is loaded:
+            return 0
+        return state.id_count - (loaded.id_count if state.begins_with(loaded) else 0)
+
+
+class _Pool:
+    """The sums of the scores of both models in one convention.
+
+    Args:
+        rules, scores: the tags of FLAT, and the scores of their transitions.
+        second: the linear tagger of the convention.
+        weight, temperature: see :class:`EnsembleSettings`.
+
+    Raises:
+        EngineError: FLAT has other tags than a linear tagger.
+        ModelError: scores of transitions are too large.
+    """
+
+    def __init__(self, rules: TagRules, scores: TagScores, second: LinearTagger, weight: float, temperature: float):
+        if rules.scheme != "BMES" or rules.names[0] != "O":
+            raise EngineError("an ensemble needs the tag scheme BMES without additional tags; use engine='native'")
+        second.soften(temperature / weight)
+        self._second, self._by = second, np.float32(1 / temperature)
+        lanes = second.tables.rows.shape[1] // GROUPS
+        self._columns = columns_of_tags(rules.names, second.labels, lanes)
+        added, by = transition_scores(second, rules, self._columns), np.float32(weight / temperature)
+        sums = [a * self._by + b * by for a, b in zip(scores, added, strict=True)]
+        if max(float(np.abs(x[np.isfinite(x)]).max(initial=0)) for x in sums) > LARGEST_SCORE:
+            raise ModelError(
+                "the scores of tags in the ensemble are too large; have a smaller weight or a larger temperature in"
+                f" {ENSEMBLE}"
+            )
+        self._chain = ChainKernel(rules, TagScores(*sums))
+        self._begins, self._ends = (
+            np.array([i for i, name in enumerate(rules.names) if name[0] == mark]) for mark in "BE"
+        )
+
+    def add(self, emissions: Float[np.ndarray, "N W"], sentences: Sentences) -> None:
+        """Make the emissions of FLAT those of the ensemble; ``sentences`` are as the linear tagger reads them."""
+        emissions *= self._by
+        self._second.add_to(emissions, sentences, self._columns)
+
+    def favour(
+        self, emissions: Float[np.ndarray, "N W"], start: Int[np.ndarray, K], end: Int[np.ndarray, K], by: float
+    ) -> None:
+        """Increase the score of entities from the characters ``start`` to ``end``, exclusive, of whatever label."""
+        half = np.float32(by / 2) * self._by
+        emissions[start[:, None], self._begins] += half
+        emissions[end[:, None] - 1, self._ends] += half
+
+    def read(self, emissions: Float[np.ndarray, "N W"], sentences: Sentences) -> FoundSpans:
+        """The entities of each sentence."""
+        return self._chain.read(emissions, sentences)
 
 
 class Ensemble:
     """The engine of an ensemble; it reads :class:`EnsembleSentences`.
 
-    Only the default convention has a second model; FLAT alone reads the others.
+    FLAT alone reads conventions that the linear tagger lacks. Words of the user increase scores in the default
+    convention only.
 
     Args:
         first: FLAT.
         second: the linear tagger, with the same labels.
-        weight, temperature: see :class:`EnsembleSettings`.
+        weight, temperature, user_word, convention_weight: see :class:`EnsembleSettings`.
+        user_kind: the kind of words that a user added without a label, as FLAT reads them.
 
     Raises:
         EngineError: FLAT has other tags than a linear tagger.
@@ -117,24 +208,32 @@ class Ensemble:
 
     nested = False
 
-    def __init__(self, first: NativeTagger, second: LinearTagger, weight: float, temperature: float):
+    def __init__(
+        self,
+        first: NativeTagger,
+        second: LinearTagger,
+        weight: float,
+        temperature: float,
+        *,
+        user_word: float = 0.0,
+        user_kind: int = 0,
+        convention_weight: float | None = None,
+    ):
         self.first, self.second = first, second
-        rules, scores = first.tags[""]
-        if rules.scheme != "BMES" or rules.names[0] != "O":
-            raise EngineError("an ensemble needs the tag scheme BMES without additional tags; use engine='native'")
-        self._by = np.float32(1 / temperature)
-        second.soften(temperature / weight)
-        lanes = second.tables.rows.shape[1] // GROUPS
-        self._columns = columns_of_tags(rules.names, second.labels, lanes)
-        added = transition_scores(second, rules, self._columns)
-        by = np.float32(weight / temperature)
-        sums = [a * self._by + b * by for a, b in zip(scores, added, strict=True)]
-        if max(float(np.abs(x[np.isfinite(x)]).max(initial=0)) for x in sums) > LARGEST_SCORE:
-            raise ModelError(
-                "the scores of tags in the ensemble are too large; have a smaller weight or a larger temperature in"
-                f" {ENSEMBLE}"
-            )
-        self._chain = ChainKernel(rules, TagScores(*sums))
+        self._user_word, self._user_kind = user_word, user_kind
+        self._weight, self._convention_weight = weight, convention_weight or weight
+        self._temperature = temperature
+        self._pools: dict[str, _Pool] = {}
+        self._pool_of("")  # so that tags that do not fit are refused at once
+
+    def _pool_of(self, convention: str) -> _Pool:
+        """The sums in a convention; their tables are made when it is needed first."""
+        pool = self._pools.get(convention)
+        if pool is None:
+            tags, second = self.first.tags[convention], self.second.of(convention)
+            weight = self._convention_weight if convention else self._weight
+            pool = self._pools[convention] = _Pool(*tags, second, weight, self._temperature)
+        return pool
 
     @classmethod
     def open(
@@ -158,8 +257,16 @@ class Ensemble:
             raise EngineError(f"{folder.path} has no FLAT, to which a second model could be added")
         ner = folder.read_by(first, convention)
         second = SecondModel(settings.second, folder, ner.lexicon)
-        ner.engine = cls(first, second.tagger, settings.weight, settings.temperature)
-        ner.reader = EnsembleReader(ner.reader, second)
+        ner.engine = cls(
+            first,
+            second.tagger,
+            settings.weight,
+            settings.temperature,
+            user_word=settings.user_word,
+            user_kind=folder.vocabulary.user_kind,
+            convention_weight=settings.convention_weight,
+        )
+        ner.reader = EnsembleReader(ner.reader, second, ner.lexicon)
         return ner
 
     def is_nested(self, convention: str = "") -> bool:
@@ -171,16 +278,19 @@ class Ensemble:
 
     def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence; the arguments are those of :meth:`NativeTagger.find`."""
-        if convention:
+        if convention not in self.second.conventions:
             return self.first.find(sentences, convention, batch_size=batch_size)
-        return self.first.in_shares(sentences, self._found)
+        return self.first.in_shares(sentences, partial(self._found, convention=convention))
 
-    def _found(self, sentences: Sentences) -> FoundSpans:
+    def _found(self, sentences: Sentences, convention: str) -> FoundSpans:
         assert isinstance(sentences, EnsembleSentences)
-        emissions = self.first.emissions(sentences)
-        emissions *= self._by
-        self.second.add_to(emissions, sentences.second, self._columns)
-        return self._chain.read(emissions, sentences)
+        pool, emissions = self._pool_of(convention), self.first.emissions(sentences, convention)
+        pool.add(emissions, sentences.second)
+        if self._user_word and not convention and sentences.has_few_new_words:
+            words = np.flatnonzero(sentences.word_labels == self._user_kind)
+            first = sentences.first_char[np.searchsorted(sentences.first_word, words, side="right") - 1]
+            pool.favour(emissions, first + sentences.start[words], first + sentences.end[words], self._user_word)
+        return pool.read(emissions, sentences)
 
 
 def transition_scores(tagger: LinearTagger, rules: TagRules, columns: np.ndarray) -> TagScores:

@@ -70,10 +70,9 @@ class SecondModel:
         Args:
             texts: normalised texts.
             lexicon: the lexicon that the accurate model matches.
-            user_labels: if None, all labels of user words count; otherwise those of the second model.
+            user_labels: the labels of user words that count; all if None.
         """
-        known = None if user_labels is None else self._ner.labels
-        return self._ner.reader.read(texts, self._lexicon_of(lexicon), known)
+        return self._ner.reader.read(texts, self._lexicon_of(lexicon), user_labels)
 
     def _lexicon_of(self, lexicon: Lexicon) -> Lexicon:
         """The lexicon that the second model matches: its own with the user's edits.
@@ -139,9 +138,14 @@ def _refuse_misfit(second: ModelFolder, accurate: ModelFolder) -> None:
     Raises:
         ModelError: their labels, default conventions or normalisations differ.
     """
+    own, others = second.vocabulary.conventions, accurate.vocabulary.conventions
     pairs = {
         "default convention": (second.vocabulary.convention, accurate.vocabulary.convention),
         "labels": (set(second.vocabulary.labels), set(accurate.vocabulary.labels)),
+        **{
+            f"labels of convention {name}": (set(own[name]), set(others[name]))
+            for name in sorted(own.keys() & others.keys())
+        },
         "normalisation": tuple(
             (
                 f.config.text.nfkc,
@@ -155,4 +159,4 @@ def _refuse_misfit(second: ModelFolder, accurate: ModelFolder) -> None:
     }
     for name, (one, other) in pairs.items():
         if one != other:
-            raise ModelError(f"{second.path} has another {name} than {accurate.path}; the two cannot be combined")
+            raise ModelError(f"{second.path} and {accurate.path} differ in their {name}; they cannot be combined")

@@ -86,7 +86,10 @@ def calibrate(
     temperature = _fitted(ner, documents, before)
     with atomic_folder(output) as draft:
         copy_files(folder.path, draft, GRAPH, CHECKPOINT)
-        settings = _softened_settings(folder.config, temperature) if is_linear else _soften(ner, temperature, draft)
+        if is_linear:
+            settings = _softened_settings(folder.config, ner.head, temperature)
+        else:
+            settings = _soften(ner, temperature, draft)
         save_config(_with_decoder_settings(folder.config, ner.head, settings), draft / CONFIG)
         after = confidences(_opened(ModelFolder.open(draft), convention, trust), documents)
         done = Calibrated(output, temperature, before, after, (folder.path / GRAPH).is_file())
@@ -106,11 +109,12 @@ def _opened(folder: ModelFolder, convention: str, trust: bool) -> NER:
     return load_model(folder.path, convention=convention, trust=trust)
 
 
-def _softened_settings(config: Config, temperature: float) -> Mapping[str, Any]:
-    """The settings of the decoder of a linear tagger, whose temperature is one of them."""
+def _softened_settings(config: Config, head: str, temperature: float) -> Mapping[str, Any]:
+    """The settings of a convention's decoder of a linear tagger, whose temperature is one of them."""
     settings = linear_settings(config)
     assert settings is not None
-    return {"temperature": settings.temperature * temperature}
+    own = settings.conventions[head] if head else settings
+    return {"temperature": own.temperature * temperature}
 
 
 def _soften(ner: NER, temperature: float, folder: Path) -> Mapping[str, Any]:
@@ -172,7 +176,7 @@ def _fitted(ner: NER, documents: list[Document], before: Confidences) -> float:
 def _trials(ner: NER) -> Iterator[Callable[[float], object]]:
     """A function that sets a temperature, which replaces the one set before; at the end there is none again."""
     if not hasattr(ner.engine, "decoder"):
-        linear = cast("LinearTagger", ner.engine)
+        linear = cast("LinearTagger", ner.engine).of(ner.head)
         first = linear.temperature
         yield lambda temperature: linear.soften(first * temperature)
         linear.soften(first)

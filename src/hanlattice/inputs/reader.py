@@ -201,7 +201,7 @@ class Reader:
         base_labels = self._label_rows(self._base.labels)[self._base_label_ids[base_ids]]
         is_user = (base_ids < 0) | ((label_ids >= 0) & (labels != base_labels))
         counted = labels if user_labels is None else self._label_rows(names, user_labels)[label_ids]
-        return np.where(is_user, len(self.vocabulary.word_labels) + 1 + counted, base_labels)
+        return np.where(is_user, self.vocabulary.user_kind + counted, base_labels)
 
     def _base_ids(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
         """Ids of the same words in the lexicon of the model; -1 for words that it does not contain."""

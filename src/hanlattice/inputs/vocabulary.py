@@ -55,6 +55,11 @@ class Vocabulary:
         return (*self.word_labels, *of_users)
 
     @property
+    def user_kind(self) -> int:
+        """The row of words that a user added without a label, in the table of word kinds."""
+        return len(self.word_labels) + 1
+
+    @property
     def n_word_kinds(self) -> int:
         """The number of rows of the table of word kinds."""
         return len(self.word_kinds) + 1

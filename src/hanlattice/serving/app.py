@@ -11,6 +11,7 @@ from fastapi import FastAPI, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp
 
 from hanlattice import __version__
@@ -346,9 +347,14 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 400:  # the framework reports a body that it cannot decode only by the status
         return await _on_request_error(request, RequestError(400, "the body is no JSON in UTF-8"))
-    return await _on_request_error(
-        request, RequestError(error.status_code, str(error.detail), headers=error.headers)
-    )
+    headers = error.headers if error.status_code != 405 else {"Allow": ", ".join(_methods_of(request))}
+    return await _on_request_error(request, RequestError(error.status_code, str(error.detail), headers=headers))
+
+
+def _methods_of(request: Request) -> list[str]:
+    """The methods of all routes with the path of a request; the framework knows those of the first route only."""
+    routes = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
+    return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
 
 
 async def _on_exception(request: Request, error: Exception) -> Response:

@@ -111,7 +111,7 @@ class UserWords:
 
     def _kind(self, label: str | None) -> int:
         known = self.vocabulary.word_labels
-        return len(known) + 1 + (known.index(label) + 1 if label in known else 0)
+        return self.vocabulary.user_kind + (known.index(label) + 1 if label in known else 0)
 
 
 def _with_words(sentence: Encoded, added: dict[tuple[int, int], tuple[int, bool]]) -> Encoded:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import hanlattice
 import tiny
@@ -18,7 +19,7 @@ from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.engines.linear.tagger import LinearTagger
-from hanlattice.errors import ConfigError, DataError, EngineError
+from hanlattice.errors import ConfigError, DataError, EngineError, ModelError
 from hanlattice.evaluation.temperature import calibrate
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.inputs.reader import Reader
@@ -29,10 +30,12 @@ from hanlattice.model.digests import faults, record
 from hanlattice.model.folder import CONFIG
 from hanlattice.spans import Span
 from hanlattice.training import user_words
+from hanlattice.training.corpora import load_corpora
 from hanlattice.training.linear import variation
 from hanlattice.training.linear.learner import Corpus, LinearLearner
-from hanlattice.training.linear.run import train_linear
+from hanlattice.training.linear.run import _Data, train_linear
 from hanlattice.training.linear.variation import LEFT_OUT, GoldSpans, kinds_without_label, varied, with_user_words
+from hanlattice.training.watcher import Silent
 
 pytestmark = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor of x86 with AVX2")
 
@@ -259,7 +262,15 @@ def test_sentences_without_words_get_no_ordinary_ones(monkeypatch: pytest.Monkey
         ({"embedding": {"longest": 5}}, "embedding.longest must be at least 1 and at most 4"),
         ({"encoder": {"rows": -1}}, "encoder.rows must be at least 0"),
         ({"encoder": {"rosw": 1}}, "encoder 'linear' has no setting 'rosw'"),
-        ({"conventions": {"msra": {"corpus": "x"}}}, "one annotation convention; remove conventions.msra"),
+        (
+            {"conventions": {"b": {"corpus": "x", "decoder": {"name": "softmax"}}}},
+            r"needs the decoder 'crf', not 'softmax' \(conventions.b.decoder\)",
+        ),
+        (
+            {"conventions": {"b": {"corpus": "x", "decoder": {"rows": -1}}}},
+            "conventions.b.decoder.rows must be at least",
+        ),
+        ({"conventions": {"b": {"corpus": "x", "weight": 2.0}}}, "'linear' has no conventions.b.weight; remove"),
         ({"auxiliary": {"words": {"corpus": "x"}}}, "set auxiliary.words.same_convention = true"),
         ({"training": {"start": "default"}}, "trained from scratch"),
     ],
@@ -287,6 +298,113 @@ def test_nested_entities_and_used_folders_are_refused(trained: Path, tmp_path: P
         api.run_training(settings(), trained, resume=True)
     with pytest.raises(EngineError, match="is a linear tagger, which runs on the CPU without torch"):
         hanlattice.load(trained, engine="torch")
+
+
+@pytest.fixture(scope="module")
+def with_convention(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tagger with a convention ``places``, in which only places are entities, with the label GPE."""
+    folder = tmp_path_factory.mktemp("conventions")
+    places = [
+        replace(d, entities=tuple(replace(e, label="GPE") for e in d.entities if e.label == "LOC"))
+        for d in tiny.documents()
+    ]
+    corpus.write(places, folder / "places.jsonl", "jsonl")
+    given = {"places": {"corpus": str(folder / "places.jsonl")}}
+    train_linear(settings(conventions=given, data={"user_words": 0.5}), folder / "model")
+    return folder / "model"
+
+
+def test_each_convention_has_its_own_labels_and_weights(with_convention: Path) -> None:
+    ner, text = hanlattice.load(with_convention), "李明在北京工作。"
+    assert [(e.text, e.label) for e in ner(text).entities] == [("李明", "PER"), ("北京", "LOC")]
+    with ner.using(convention="places"):
+        assert ner.labels == ("GPE",)
+        assert [(e.text, e.label) for e in ner(text).entities] == [("北京", "GPE")]
+        assert "GPE" in ner.vocabulary.word_labels, "a user's word may have a label of any convention"
+    again = hanlattice.load(with_convention, convention="places")
+    assert [e.label for e in again(text).entities] == ["GPE"]
+    assert list(faults(with_convention)) == []
+
+
+def test_a_convention_does_not_change_the_default_one(with_convention: Path, tmp_path: Path) -> None:
+    train_linear(settings(data={"user_words": 0.5}, lexicon={"files": []}), tmp_path / "alone")
+    names = load_config(with_convention / CONFIG).conventions["places"].corpus
+    given = {"places": {"corpus": names}}
+    train_linear(settings(conventions=given, data={"user_words": 0.0}), tmp_path / "both")
+    train_linear(settings(data={"user_words": 0.0}), tmp_path / "one")
+    both, one = (load_file(tmp_path / name / "model.safetensors") for name in ("both", "one"))
+    assert {name for name in both if name.startswith("linear.")} == set(one)
+    assert all(np.array_equal(both[name], one[name]) for name in one)
+
+
+@pytest.mark.parametrize("rows", [0, 30])
+def test_the_rows_of_a_convention_are_limited_by_its_own_number(
+    with_convention: Path, tmp_path: Path, rows: int
+) -> None:
+    names = load_config(with_convention / CONFIG).conventions["places"].corpus
+    given = {"places": {"corpus": names, "decoder": {"rows": rows}}}
+    train_linear(settings(conventions=given, encoder={"rows": 60}), tmp_path / "model")
+    weights = load_file(tmp_path / "model" / "model.safetensors")
+    n = {name: len(weights[f"{name}linear.columns"]) for name in ("", "conventions.places.")}
+    assert 30 < n[""] <= 60
+    assert n["conventions.places."] <= (rows or 60)
+    assert (n["conventions.places."] > 30) == (rows == 0)
+
+
+def test_a_convention_has_its_own_number_of_epochs(with_convention: Path, tmp_path: Path) -> None:
+    names = load_config(with_convention / CONFIG).conventions["places"].corpus
+    weights = {}
+    for epochs, name in ((0, "same"), (6, "six"), (1, "one")):
+        given = {"places": {"corpus": names, "epochs": epochs}}
+        train_linear(settings(conventions=given), tmp_path / name)
+        weights[name] = load_file(tmp_path / name / "model.safetensors")
+    own = "conventions.places.linear.weights"
+    assert np.array_equal(weights["same"][own], weights["six"][own])
+    assert not np.array_equal(weights["same"][own], weights["one"][own])
+    assert np.array_equal(weights["six"]["linear.weights"], weights["one"]["linear.weights"])
+
+
+def test_noise_is_added_to_every_convention(with_convention: Path) -> None:
+    """A share of the sentences is read a second time, and three times this share in a further convention."""
+    names = load_config(with_convention / CONFIG).conventions["places"].corpus
+    n = len(tiny.documents())
+    for noise, expected in ((0.0, (n, n)), (0.2, (1.2 * n, 1.6 * n)), (0.5, (1.5 * n, 2 * n))):
+        config = settings(conventions={"places": {"corpus": names}}, data={"noise": noise})
+        data = _Data.of(config, load_corpora(config), Silent())
+        found = len(data.corpus.sentences), len(data.others["places"])
+        assert found == pytest.approx(expected, rel=0.15)
+        assert found[1] == len(data.of_convention("places").corpus.sentences)
+
+
+def test_a_convention_is_calibrated_alone(with_convention: Path, tmp_path: Path) -> None:
+    names = load_config(with_convention / CONFIG).conventions["places"].corpus
+    kept = [d if i % 3 else replace(d, entities=()) for i, d in enumerate(corpus.read(names[0]))]
+    corpus.write(kept, tmp_path / "dev.jsonl", "jsonl")
+    done = calibrate(with_convention, tmp_path / "dev.jsonl", tmp_path / "calibrated", convention="places")
+    found = linear_settings(load_config(done.folder / CONFIG))
+    assert found is not None
+    assert found.temperature == 1.0
+    assert found.conventions["places"].temperature == pytest.approx(done.temperature)
+    assert abs(done.temperature - 1) > 0.1
+    ner, text = hanlattice.load(done.folder), "李明在北京工作。"
+    before = hanlattice.load(with_convention)
+    assert ner(text).entities == before(text).entities
+    with ner.using(convention="places"), before.using(convention="places"):
+        assert ner(text).entities[0].score != before(text).entities[0].score
+
+
+def test_broken_weights_of_a_convention_are_refused_by_name(with_convention: Path, tmp_path: Path) -> None:
+    shutil.copytree(with_convention, tmp_path / "model")
+    weights = load_file(tmp_path / "model" / "model.safetensors")
+    weights["conventions.places.linear.keys"][:2] = 5
+    save_file(weights, tmp_path / "model" / "model.safetensors")
+    ner = hanlattice.load(tmp_path / "model")
+    assert ner("李明在北京工作。").entities, "a convention is read when it is needed"
+    with (
+        ner.using(convention="places"),
+        pytest.raises(ModelError, match=r"model: .*\(conventions.places.linear.keys are not sorted\)"),
+    ):
+        ner("李明在北京工作。")
 
 
 def test_auxiliary_corpora_of_the_same_convention_are_learnt(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Writes the folder of a linear tagger."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from safetensors.numpy import save
@@ -15,17 +16,25 @@ from hanlattice.model.folder import CARD, CONFIG, LEXICON, VOCABULARY, WEIGHTS, 
 
 
 def save_linear(
-    folder: str | Path, tables: Tables, vocabulary: Vocabulary, lexicon: Lexicon, config: Config, *, card: str
+    folder: str | Path,
+    tables: Mapping[str, Tables],
+    vocabulary: Vocabulary,
+    lexicon: Lexicon,
+    config: Config,
+    *,
+    card: str,
 ) -> None:
     """Write the folder of a linear tagger. Every file is written atomically; settings and digests come last.
 
-    ``card`` is the text of the model card.
+    ``tables`` are those of each convention; the default one has an empty name. ``card`` is the text of the model
+    card.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     forget(folder)
+    weights = {name: array for convention, x in tables.items() for name, array in stored(x, convention).items()}
     with atomic_write(folder / WEIGHTS, "wb") as stream:
-        stream.write(save(stored(tables), {"format": "hanlattice linear 1"}))
+        stream.write(save(weights, {"format": "hanlattice linear 1"}))
     vocabulary.save(folder / VOCABULARY)
     save_lexicon(lexicon, folder / LEXICON)
     with atomic_write(folder / CARD) as stream:

@@ -107,27 +107,33 @@ def allowed(lanes: int, n_labels: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return closed[:, None] & fresh, np.broadcast_to(label, (GROUPS, lanes)).copy(), fresh, closed
 
 
-def stored(tables: Tables) -> dict[str, Shaped[np.ndarray, "*S"]]:
-    """Arrays to write to a file."""
+def _prefix(convention: str) -> str:
+    """The prefix of the weights of a convention; an empty convention is the default one."""
+    return f"conventions.{convention}.linear." if convention else "linear."
+
+
+def stored(tables: Tables, convention: str = "") -> dict[str, Shaped[np.ndarray, "*S"]]:
+    """Arrays to write to a file; an empty convention is the default one."""
+    prefix = _prefix(convention)
     used = tables.rows != 0
     t = tables.transitions
     return {
-        "linear.version": np.array([VERSION], np.int32),
-        "linear.shape": np.array([tables.window, tables.longest, tables.rows.shape[1] // GROUPS], np.int32),
-        "linear.scale": np.array([tables.scale], np.float32),
-        "linear.keys": tables.keys,
-        "linear.masks": tables.masks,
-        "linear.columns": np.packbits(used, 1, bitorder="little"),
-        "linear.weights": tables.rows[used],
-        "linear.fresh": t.fresh,
-        "linear.inner": t.inner,
-        "linear.first": t.first,
-        "linear.last": t.last,
+        f"{prefix}version": np.array([VERSION], np.int32),
+        f"{prefix}shape": np.array([tables.window, tables.longest, tables.rows.shape[1] // GROUPS], np.int32),
+        f"{prefix}scale": np.array([tables.scale], np.float32),
+        f"{prefix}keys": tables.keys,
+        f"{prefix}masks": tables.masks,
+        f"{prefix}columns": np.packbits(used, 1, bitorder="little"),
+        f"{prefix}weights": tables.rows[used],
+        f"{prefix}fresh": t.fresh,
+        f"{prefix}inner": t.inner,
+        f"{prefix}first": t.first,
+        f"{prefix}last": t.last,
     }
 
 
-def restored(weights: Weights, n_labels: int) -> Tables:
-    """The tables of arrays that were read from a file.
+def restored(weights: Weights, n_labels: int, convention: str = "") -> Tables:
+    """The tables of a convention, of arrays that were read from a file.
 
     They are checked, so that wrong contents lead to wrong entities at worst.
 
@@ -135,11 +141,12 @@ def restored(weights: Weights, n_labels: int) -> Tables:
         ModelError: the arrays are of another version, or do not fit each other or the labels.
         EngineError: the kernels are not compiled, or do not support this processor.
     """
-    version = weights.get("linear.version")
+    prefix = _prefix(convention)
+    version = weights.get(f"{prefix}version")
     if version is None or version.shape != (1,) or version.dtype != np.int32 or version[0] != VERSION:
         raise ModelError("the weights of a linear tagger of another version; train or download the model again")
     lanes = lanes_of(n_labels)
-    n = {name: weights.get(f"linear.{name}", np.zeros(1)).shape[:1] for name in ("keys", "columns", "weights")}
+    n = {name: weights.get(f"{prefix}{name}", np.zeros(1)).shape[:1] for name in ("keys", "columns", "weights")}
     shapes: dict[str, tuple[tuple[int, ...], type]] = {
         "shape": ((3,), np.int32),
         "scale": ((1,), np.float32),
@@ -154,26 +161,28 @@ def restored(weights: Weights, n_labels: int) -> Tables:
     }
     found: dict[str, Any] = {}
     for name, (shape, kind) in shapes.items():
-        array = weights.get(f"linear.{name}")
+        array = weights.get(f"{prefix}{name}")
         if array is None or array.shape != shape or array.dtype != kind:
             problem = "is missing" if array is None else f"is {array.dtype} {list(array.shape)}"
-            raise ModelError(f"the weights of the linear tagger are broken (linear.{name} {problem})")
+            raise ModelError(f"the weights of the linear tagger are broken ({prefix}{name} {problem})")
         found[name] = array
     window, longest, stored_lanes = found["shape"].tolist()
     scale = float(found["scale"][0])
     sizes_fit = stored_lanes == lanes and 1 <= window <= WIDEST and 1 <= longest <= LONGEST_GRAM
     if not (sizes_fit and np.isfinite(scale) and 0 < scale < 1e3):
-        raise ModelError("the weights of the linear tagger are broken (linear.shape or linear.scale)")
+        raise ModelError(f"the weights of the linear tagger are broken ({prefix}shape or {prefix}scale)")
     keys, masks, n_rows = found["keys"], found["masks"], len(found["columns"])
     if len(keys) and (keys[0] == 0 or bool((keys[1:] <= keys[:-1]).any())):
-        raise ModelError("the weights of the linear tagger are broken (linear.keys are not sorted)")
+        raise ModelError(f"the weights of the linear tagger are broken ({prefix}keys are not sorted)")
     if int(np.bitwise_count(masks).sum()) != n_rows or n_rows >= 2**31:
-        raise ModelError("the weights of the linear tagger are broken (linear.masks do not fit linear.columns)")
+        raise ModelError(f"the weights of the linear tagger are broken ({prefix}masks do not fit {prefix}columns)")
     rows = _aligned(n_rows, GROUPS * lanes)
     columns, kept = (np.ascontiguousarray(found[name]) for name in ("columns", "weights"))
     n = require_kernels().linear_rows(pointer(columns), columns.size, pointer(kept), len(kept), pointer(rows))
     if n != len(kept):
-        raise ModelError("the weights of the linear tagger are broken (linear.columns do not fit linear.weights)")
+        raise ModelError(
+            f"the weights of the linear tagger are broken ({prefix}columns do not fit {prefix}weights)"
+        )
     return Tables(window, longest, keys, masks, rows, _limited(found, lanes, n_labels), scale)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,14 +18,22 @@ from hanlattice.model.folder import ModelFolder
 from hanlattice.spans import FoundSpans
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from jaxtyping import Float, Int
+
+    from hanlattice.engines.linear.tables import Weights
 
 
 class LinearTagger:
-    """A linear tagger; it needs no torch and has one annotation convention.
+    """A linear tagger, which needs no torch. Each annotation convention has its own tables.
 
     Args:
+        tables: of one convention.
+        vocabulary: of the model.
+        convention: the convention of the tables; empty for the default one.
         temperature: see :meth:`soften`.
+        others: for each other convention, what opens its tagger when it is needed first.
 
     Raises:
         EngineError: the kernels are not compiled, or do not support this processor.
@@ -32,9 +41,18 @@ class LinearTagger:
 
     nested = False
 
-    def __init__(self, tables: Tables, vocabulary: Vocabulary, *, temperature: float = 1.0):
-        self._library, self.labels = require_kernels(), vocabulary.labels
-        self.tables = tables
+    def __init__(
+        self,
+        tables: Tables,
+        vocabulary: Vocabulary,
+        convention: str = "",
+        *,
+        temperature: float = 1.0,
+        others: Mapping[str, Callable[[], LinearTagger]] | None = None,
+    ):
+        self._library, self.tables, self._others = require_kernels(), tables, others or {}
+        self._opened: dict[str, LinearTagger] = {}
+        self.labels = vocabulary.conventions[convention] if convention else vocabulary.labels
         types = types_of(vocabulary.chars)
         self._native = Native(tables, types, vocabulary.n_word_kinds, len(self.labels), self._library)
         self.soften(temperature)
@@ -52,11 +70,52 @@ class LinearTagger:
             raise EngineError(f"{folder.path} is no linear tagger; use another engine")
         require_kernels()  # before the files are read
         try:
-            tables = restored(folder.weights(), len(folder.vocabulary.labels))
+            weights = folder.weights()
         except ModelError as error:
             where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
             raise ModelError(f"{where}{error}") from None
-        return cls(tables, folder.vocabulary, temperature=settings.temperature)
+        others = {name: partial(cls._of_weights, folder, weights, name) for name in folder.vocabulary.conventions}
+        return cls._of_weights(folder, weights, "", others)
+
+    @classmethod
+    def _of_weights(
+        cls,
+        folder: ModelFolder,
+        weights: Weights,
+        convention: str,
+        others: Mapping[str, Callable[[], LinearTagger]] | None = None,
+    ) -> LinearTagger:
+        """The tagger of a convention in a model folder, whose weights were read.
+
+        Raises:
+            ModelError: the weights are broken, or do not fit the vocabulary.
+        """
+        settings, vocabulary = linear_settings(folder.config), folder.vocabulary
+        assert settings is not None
+        labels = vocabulary.conventions[convention] if convention else vocabulary.labels
+        try:
+            tables = restored(weights, len(labels), convention)
+        except ModelError as error:
+            raise ModelError(f"{folder.path}: {error}") from None
+        temperature = (settings.conventions[convention] if convention else settings).temperature
+        return cls(tables, vocabulary, convention, temperature=temperature, others=others)
+
+    @property
+    def conventions(self) -> tuple[str, ...]:
+        """The names of its conventions for engines. The first is "", the default convention."""
+        return ("", *self._others)
+
+    def of(self, convention: str) -> LinearTagger:
+        """The tagger of a convention; an empty one is the default.
+
+        Raises:
+            ModelError: its weights are broken.
+        """
+        if not convention:
+            return self
+        if convention not in self._opened:
+            self._opened.setdefault(convention, self._others[convention]())  # another thread may have been faster
+        return self._opened[convention]
 
     def soften(self, temperature: float) -> None:
         """Divide scores by a temperature before they become confidences. It has no effect on the entities."""
@@ -72,7 +131,7 @@ class LinearTagger:
 
     def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence, with their probabilities as scores. ``batch_size`` has no effect."""
-        return self.read(sentences)[0]
+        return self.of(convention).read(sentences)[0]
 
     def add_to(
         self, emissions: Float[np.ndarray, "N W"], sentences: Sentences, columns: Int[np.ndarray, Y]

@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from hanlattice.training.watcher import Silent, Watcher
 from hanlattice.training.window import AnnotatedWindow
 
 PRUNED_BEFORE = 2  # epochs before the end when rows are removed
+NOISE_OF_CONVENTIONS = 3  # times data.noise; the corpus of a further convention often has text of one kind only
 
 
 def train_linear(config: Config, output: str | Path, *, watcher: Watcher | None = None) -> Run:
@@ -59,12 +60,18 @@ def train_linear(config: Config, output: str | Path, *, watcher: Watcher | None 
         refuse_overlaps(documents)
     data = _Data.of(config, corpora, watcher)
     best, progress = _fit(config, settings, data, watcher)
+    tables = {"": best}
+    for name, own in settings.conventions.items():
+        watcher.say(f"convention {name}")
+        epochs = config.conventions[name].epochs or config.training.epochs
+        of_convention = config.with_settings({"training": {"epochs": epochs}})
+        tables[name], _ = _fit(of_convention, own, data.of_convention(name), watcher)
     ner = data.ner(best)
     dev, test = (evaluate(ner, documents) if documents else None for documents in (corpora.dev, corpora.test))
     assert dev is not None
     progress.seconds = time.monotonic() - start
     text = card(config, ner, progress, dev, test)
-    save_linear(output, best, data.vocabulary, data.lexicon, config, card=text)
+    save_linear(output, tables, data.vocabulary, data.lexicon, config, card=text)
     return Run(output, progress, dev, test)
 
 
@@ -98,10 +105,12 @@ def _refuse_used(output: Path) -> None:
 
 @dataclass(frozen=True)
 class _Data:
-    """What a linear tagger learns from, and what it is scored on.
+    """What the tagger of a convention learns from, and what it is scored on.
 
-    The first ``n_own`` sentences are those of ``data.train``. Of the sentences of each auxiliary corpus, ``shares``
-    has the first one, the last one, and the share that is used in an epoch.
+    The first ``n_own`` sentences are those of ``data.train``, or of the corpus of another convention. Of the
+    sentences of each auxiliary corpus, ``shares`` has the first one, the last one, and the share that is used in an
+    epoch. ``vocabulary`` has the labels of the convention as those of the default one. ``others`` has the sentences
+    of other conventions. These have no ``dev``.
     """
 
     config: Config
@@ -112,27 +121,24 @@ class _Data:
     vocabulary: Vocabulary
     lexicon: Lexicon
     dev: list[Document]
+    others: dict[str, list[AnnotatedWindow]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, config: Config, corpora: Corpora, watcher: Watcher) -> "_Data":
         normaliser = Normaliser.of(config.text)
         lexicon = _lexicon(config, normaliser)
         own, n_cut = annotated_windows(corpora.train, config.text, normaliser)
-        own = _with_noise(own, config)
+        own = _with_noise(own, config, config.data.noise)
         further = {
             name: annotated_windows(documents, config.text, normaliser)[0]
             for name, documents in corpora.further.items()
         }
-        windows = [w for w in chain(own, *further.values()) if w.text]
-        labels = labels_of(own)
-        if others := sorted(set(labels_of(windows)) - set(labels)):
-            raise ConfigError(f"auxiliary corpora have the labels {', '.join(others)}, which data.train lacks")
-        vocabulary = _vocabulary(config, windows, labels, lexicon)
-        sentences = Reader(vocabulary, min_word_length=config.lexicon.min_word_length).read(
-            [w.text for w in windows], lexicon
-        )
-        lanes = lanes_of(len(labels))
-        tags = [columns_of_tags(to_tags(w.spans, len(w.text)), labels, lanes) for w in windows]
+        noise = min(1.0, NOISE_OF_CONVENTIONS * config.data.noise)
+        others = {name: _with_noise(further.pop(name), config, noise) for name in config.conventions}
+        windows, labels = list(chain(own, *further.values())), labels_of(own)
+        if unknown := sorted(set(labels_of(windows)) - set(labels)):
+            raise ConfigError(f"auxiliary corpora have the labels {', '.join(unknown)}, which data.train lacks")
+        vocabulary = _vocabulary(config, windows, labels, others, lexicon)
         shares, first = [], sum(bool(w.text) for w in own)
         n_own = first
         for name, found in further.items():
@@ -144,9 +150,15 @@ class _Data:
             f" {len(corpora.test):,}; {n_cut:,} entities cross the border of a window and are not trained on;"
             f" {len(lexicon):,} words in the lexicon"
         )
-        gold = GoldSpans.of([w.spans for w in windows], labels)
-        corpus = Corpus(sentences, np.concatenate(tags))
-        return cls(config, corpus, gold, n_own, shares, vocabulary, lexicon, corpora.dev)
+        examples = _examples(windows, config, vocabulary, lexicon)
+        return cls(config, *examples, n_own, shares, vocabulary, lexicon, corpora.dev, others)
+
+    def of_convention(self, name: str) -> "_Data":
+        """The same for another convention."""
+        windows = self.others[name]
+        vocabulary = replace(self.vocabulary, labels=self.vocabulary.conventions[name])
+        corpus, gold = _examples(windows, self.config, vocabulary, self.lexicon)
+        return _Data(self.config, corpus, gold, len(corpus.sentences), [], vocabulary, self.lexicon, [])
 
     def ner(self, tables: Tables) -> NER:
         """The pipeline with these tables."""
@@ -185,31 +197,54 @@ def _lexicon(config: Config, normaliser: Normaliser) -> Lexicon:
     return load_lexicon(config, vectors, normaliser)
 
 
-def _with_noise(windows: Sequence[AnnotatedWindow], config: Config) -> list[AnnotatedWindow]:
-    """The windows, and copies of the shares in the settings, with noise and without punctuation."""
+def _with_noise(windows: Sequence[AnnotatedWindow], config: Config, noise: float) -> list[AnnotatedWindow]:
+    """The windows, and copies of a share ``noise`` of them with noise, and of some without punctuation."""
     draw = np.random.default_rng((config.training.seed, 0))
     found, n = list(windows), len(windows)
-    for i in np.flatnonzero(draw.random(n) < config.data.noise).tolist():
+    for i in np.flatnonzero(draw.random(n) < noise).tolist():
         found.append(noisy(windows[i], windows, draw))
     for i in np.flatnonzero(draw.random(n) < config.data.unpunctuated).tolist():
         found.append(without_punctuation(windows[i]))
     return found
 
 
+def _examples(
+    windows: Sequence[AnnotatedWindow], config: Config, vocabulary: Vocabulary, lexicon: Lexicon
+) -> tuple[Corpus, GoldSpans]:
+    """The windows that have text as a linear tagger reads them, and their gold spans."""
+    windows, labels = [w for w in windows if w.text], vocabulary.labels
+    reader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length)
+    sentences = reader.read([w.text for w in windows], lexicon)
+    tags = [columns_of_tags(to_tags(w.spans, len(w.text)), labels, lanes_of(len(labels))) for w in windows]
+    return Corpus(sentences, np.concatenate(tags)), GoldSpans.of([w.spans for w in windows], labels)
+
+
 def _vocabulary(
-    config: Config, windows: Sequence[AnnotatedWindow], labels: tuple[str, ...], lexicon: Lexicon
+    config: Config,
+    windows: Sequence[AnnotatedWindow],
+    labels: tuple[str, ...],
+    others: Mapping[str, Sequence[AnnotatedWindow]],
+    lexicon: Lexicon,
 ) -> Vocabulary:
-    """The characters that are frequent enough, the labels of the lexicon, and the entity labels."""
-    counts = Counter(chain.from_iterable(w.text for w in windows))
-    ordered = sorted(counts, key=lambda c: (-counts[c], c))
-    chars = tuple(c for c in ordered if counts[c] >= config.vectors.min_frequency)[: MOST_CHARS - 2]
+    """The characters that are frequent enough, the labels of the lexicon, and the entity labels.
+
+    ``windows`` and ``labels`` are those of the default convention, and ``others`` the windows of other conventions.
+    Characters that only these have come last, so that other conventions do not change the default one.
+    """
+    chars: dict[str, None] = {}
+    for group in (windows, list(chain.from_iterable(others.values()))):
+        counts = Counter(chain.from_iterable(w.text for w in group))
+        ordered = sorted(counts, key=lambda c: (-counts[c], c))
+        chars |= dict.fromkeys(c for c in ordered if counts[c] >= config.vectors.min_frequency)
     has_user_words = config.data.user_words > 0
-    word_labels = merged(lexicon.labels, labels) if has_user_words else lexicon.labels
-    return Vocabulary(chars, (), (), word_labels, labels, has_user_words, config.data.convention)
+    of_others = {name: labels_of(found) for name, found in others.items()}
+    word_labels = merged(lexicon.labels, labels, *of_others.values()) if has_user_words else lexicon.labels
+    known = tuple(chars)[: MOST_CHARS - 2]
+    return Vocabulary(known, (), (), word_labels, labels, has_user_words, config.data.convention, of_others)
 
 
 def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher) -> tuple[Tables, Progress]:
-    """The tables of the epoch with the best dev F1."""
+    """The tables of the epoch with the best dev F1, or without a dev set those of the last one."""
     training, progress = config.training, Progress()
     draw = np.random.default_rng(training.seed)
     learner = LinearLearner(
@@ -231,7 +266,9 @@ def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher
         loss = learner.epoch(given, order, training.learning_rate * (1 - (epoch - 1) / training.epochs))
         progress.epoch, progress.step = epoch, progress.step + len(order)
         row: dict[str, Any] = {"epoch": epoch, "loss": round(loss, 4)}
-        if epoch >= min(training.evaluate_from, training.epochs):
+        if not data.dev:
+            best = learner.tables() if epoch == training.epochs else best
+        elif epoch >= min(training.evaluate_from, training.epochs):
             tables = learner.tables()
             micro = evaluate(data.ner(tables), data.dev, upper_bound=False).micro
             if micro.f1 > progress.best_f1:

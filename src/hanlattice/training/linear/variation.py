@@ -88,7 +88,7 @@ def with_user_words(
         np.concatenate([gold.sentence[names], ordinary[0]]),
         np.concatenate([gold.start[names], ordinary[1]]),
         np.concatenate([end, ordinary[2]]),
-        np.concatenate([kind, np.zeros(len(ordinary[0]), np.int64)]) + len(vocabulary.word_labels) + 1,
+        np.concatenate([kind, np.zeros(len(ordinary[0]), np.int64)]) + vocabulary.user_kind,
     )
 
 
@@ -163,5 +163,5 @@ def _added(
 
 def kinds_without_label(vocabulary: Vocabulary) -> Int[np.ndarray, "K"]:
     """For each kind of words, the kind of the same words without a label."""
-    n = len(vocabulary.word_labels) + 1
+    n = vocabulary.user_kind
     return np.repeat(np.array([0, n]), n)[: vocabulary.n_word_kinds]
