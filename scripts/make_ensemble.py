@@ -20,7 +20,8 @@ replace those in the model card.
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from textwrap import fill
@@ -30,6 +31,7 @@ import hanlattice
 from hanlattice import corpus
 from hanlattice.document import Document
 from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
+from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.temperature import HIGHEST, LOWEST, PRECISION, confidences, minimum
@@ -81,6 +83,7 @@ def about_ensemble(given: str, chosen: int, alone: float, together: float, found
         f" alone {alone:.2f}), and the expected calibration error over {len(found.p):,} predicted entities is"
         f" {found.error:.4f}.",
         116,
+        break_on_hyphens=False,
     )
 
 
@@ -92,6 +95,64 @@ def write_card(folder: Path, about: str) -> None:
     end = after[after.index("## How it was made") :]
     with atomic_write(folder / CARD) as stream:
         stream.write(f"{before}{scores}\n{intro}\n\n{table}\n\n{about}\n\n{end}")
+
+
+@dataclass(frozen=True)
+class Trials:
+    """An ensemble of two models, which is scored with different settings.
+
+    Attributes:
+        ner: the ensemble.
+        flat, linear: its models.
+        user_kind: the kind of user words without a label.
+    """
+
+    ner: NER
+    flat: NativeTagger
+    linear: LinearTagger
+    user_kind: int
+
+    def set(self, weight: float, temperature: float = 1.0, user_word: float = 0.0) -> None:
+        """Give the ensemble other settings."""
+        self.ner.engine = Ensemble(
+            self.flat, self.linear, weight, temperature, user_word=user_word, user_kind=self.user_kind
+        )
+
+    def f1(self, corpora: Sequence[list[Document]]) -> float:
+        """The mean F1 over corpora, in percent."""
+        return sum(f1(self.ner, documents) for documents in corpora) / len(corpora)
+
+    def weight(self, corpora: Sequence[list[Document]]) -> float:
+        """The weight for corpora in the active convention."""
+        scores = {}
+        for weight in WEIGHTS:
+            self.set(weight)
+            scores[weight] = self.f1(corpora)
+            print(f"weight {weight}: mean F1 {scores[weight]:.2f}", flush=True)
+        return chosen(scores)
+
+    def user_word(self, corpora: Sequence[list[Document]], weight: float) -> float:
+        """The score of user words with the largest F1 when the names of each corpus are words of the user."""
+        lexicons = [with_names(self.ner.lexicon, documents) for documents in corpora]
+        scores = {}
+        for user_word in OF_USER_WORDS:
+            self.set(weight, user_word=user_word)
+            found = []
+            for documents, lexicon in zip(corpora, lexicons, strict=True):
+                with self.ner.using(lexicon=lexicon):
+                    found.append(f1(self.ner, documents))
+            scores[user_word] = sum(found) / len(found)
+            print(f"user words {user_word}: mean F1 {scores[user_word]:.2f}", flush=True)
+        return max(scores, key=lambda one: scores[one])
+
+    def temperature(self, documents: list[Document], weight: float) -> float:
+        """The temperature with the smallest loss."""
+
+        def loss(power: float) -> float:
+            self.set(weight, 2**power)
+            return confidences(self.ner, documents).loss
+
+        return round(2 ** minimum(loss, LOWEST, HIGHEST, PRECISION), 3)
 
 
 def main() -> None:
@@ -108,35 +169,10 @@ def main() -> None:
     name = a.second if a.second in PACKAGED else os.path.relpath(a.second, folder.path)
     ner = Ensemble.open(folder, first.engine, settings=EnsembleSettings(name, 1.0, 1.0))
     flat, linear = cast(NativeTagger, first.engine), cast(Ensemble, ner.engine).second
-
-    everything = list(chain.from_iterable(corpora))
-
-    def score(weight: float) -> float:
-        ner.engine = Ensemble(flat, linear, weight, 1.0)
-        score = sum(f1(ner, documents) for documents in corpora) / len(corpora)
-        print(f"weight {weight}: mean F1 {score:.2f}", flush=True)
-        return score
-
-    weight = chosen({weight: score(weight) for weight in WEIGHTS})
-    of_users = [with_names(ner.lexicon, documents) for documents in corpora]
-    kind = folder.vocabulary.user_kind
-
-    def score_with_names(user_word: float) -> float:
-        ner.engine = Ensemble(flat, linear, weight, 1.0, user_word=user_word, user_kind=kind)
-        scores = []
-        for documents, lexicon in zip(corpora, of_users, strict=True):
-            with ner.using(lexicon=lexicon):
-                scores.append(f1(ner, documents))
-        print(f"user words {user_word}: mean F1 {sum(scores) / len(scores):.2f}", flush=True)
-        return sum(scores) / len(scores)
-
-    user_word = max(OF_USER_WORDS, key=score_with_names)
-
-    def loss(power: float) -> float:
-        ner.engine = Ensemble(flat, linear, weight, 2**power)
-        return confidences(ner, everything).loss
-
-    temperature = round(2 ** minimum(loss, LOWEST, HIGHEST, PRECISION), 3)
+    trials = Trials(ner, flat, linear, folder.vocabulary.user_kind)
+    weight = trials.weight(corpora)
+    user_word = trials.user_word(corpora, weight)
+    temperature = trials.temperature(list(chain.from_iterable(corpora)), weight)
     lines = ["# Written by scripts/make_ensemble.py."]
     for path, documents in zip(a.held_out, corpora, strict=True):
         scores = ", ".join(
@@ -149,26 +185,17 @@ def main() -> None:
     if a.convention is not None:
         convention, _, path = a.convention.partition("=")
         documents = list(corpus.read(path))
-
-        def score_in_convention(weight: float) -> float:
-            ner.engine = Ensemble(flat, linear, weight, 1.0)
-            with ner.using(convention=convention):
-                score = f1(ner, documents)
-            print(f"weight {weight} in convention {convention}: F1 {score:.2f}", flush=True)
-            return score
-
-        own = chosen({weight: score_in_convention(weight) for weight in WEIGHTS})
+        with ner.using(convention=convention):
+            own = trials.weight([documents])
         lines.append(f"convention_weight = {own!r}  # chosen on {len(documents):,} documents of {Path(path).name}")
     with atomic_write(folder.path / ENSEMBLE) as stream:
         stream.writelines(f"{line}\n" for line in lines)
     if a.rest is not None:
-        ner.engine = Ensemble(flat, linear, weight, temperature)
+        trials.set(weight, temperature)
         rest = list(corpus.read(a.rest))
         given = f"times {weight} in convention `open`, are added to those of FLAT (`{ENSEMBLE}`)"
-        n_chosen = sum(map(len, corpora))
-        write_card(
-            folder.path, about_ensemble(given, n_chosen, f1(first, rest), f1(ner, rest), confidences(ner, rest))
-        )
+        scores_of_rest = f1(first, rest), f1(ner, rest), confidences(ner, rest)
+        write_card(folder.path, about_ensemble(given, sum(map(len, corpora)), *scores_of_rest))
     record(folder.path)
     print(*lines, sep="\n")
 

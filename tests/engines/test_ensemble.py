@@ -500,7 +500,7 @@ def test_the_script_replaces_the_scores_in_the_card(tmp_path: Path, monkeypatch:
     about = make_ensemble.about_ensemble("times 0.5", 1_375, 80.0, 82.5, Confidences([1.0] * 3, [True] * 3))
     make_ensemble.write_card(tmp_path, about)
     text = (tmp_path / CARD).read_text(encoding="utf-8")
-    assert text.startswith(f"# Model\n\n## Scores\n\nMicro F1.\n\n| scores of {tmp_path.name} |\n\nWith convention")
+    assert text.startswith(f"# Model\n\n## Scores\n\nMicro F1.\n\n| scores of {tmp_path.name} |\n\nThe model is")
     assert text.endswith("\n\n## How it was made\n\n    command\n")
     assert "old" not in text
     for part in ("times 0.5", "1,375", "is 82.50 (FLAT", "80.00", "over 3 predicted", "is 0.0000."):

@@ -23,6 +23,7 @@ COMMANDS = {  # by the name of the file of the result, in the order of the table
     "files": "long/files.py",
     "packaged": "long/files.py --packaged",
     "requests": "long/requests.py",
+    "schema": "long/schema.py",
     "kills": "long/kills.py",
     "write_faults": "long/write_faults.py",
     "soak": "long/soak.py",

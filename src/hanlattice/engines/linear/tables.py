@@ -146,6 +146,33 @@ def restored(weights: Weights, n_labels: int, convention: str = "") -> Tables:
     if version is None or version.shape != (1,) or version.dtype != np.int32 or version[0] != VERSION:
         raise ModelError("the weights of a linear tagger of another version; train or download the model again")
     lanes = lanes_of(n_labels)
+    found = _arrays(weights, prefix, lanes)
+    window, longest, stored_lanes = found["shape"].tolist()
+    scale = float(found["scale"][0])
+    sizes_fit = stored_lanes == lanes and 1 <= window <= WIDEST and 1 <= longest <= LONGEST_GRAM
+    if not (sizes_fit and np.isfinite(scale) and 0 < scale < 1e3):
+        raise ModelError(f"the weights of the linear tagger are broken ({prefix}shape or {prefix}scale)")
+    keys, masks, n_rows = found["keys"], found["masks"], len(found["columns"])
+    if len(keys) and (keys[0] == 0 or bool((keys[1:] <= keys[:-1]).any())):
+        raise ModelError(f"the weights of the linear tagger are broken ({prefix}keys are not sorted)")
+    if int(np.bitwise_count(masks).sum()) != n_rows or n_rows >= 2**31:
+        raise ModelError(f"the weights of the linear tagger are broken ({prefix}masks do not fit {prefix}columns)")
+    rows = _aligned(n_rows, GROUPS * lanes)
+    columns, kept = (np.ascontiguousarray(found[name]) for name in ("columns", "weights"))
+    n = require_kernels().linear_rows(pointer(columns), columns.size, pointer(kept), len(kept), pointer(rows))
+    if n != len(kept):
+        raise ModelError(
+            f"the weights of the linear tagger are broken ({prefix}columns do not fit {prefix}weights)"
+        )
+    return Tables(window, longest, keys, masks, rows, _limited(found, lanes, n_labels), scale)
+
+
+def _arrays(weights: Weights, prefix: str, lanes: int) -> dict[str, Any]:
+    """The arrays of a convention, of the types and shapes that they have to have.
+
+    Raises:
+        ModelError: an array is missing, or has another type or shape.
+    """
     n = {name: weights.get(f"{prefix}{name}", np.zeros(1)).shape[:1] for name in ("keys", "columns", "weights")}
     shapes: dict[str, tuple[tuple[int, ...], type]] = {
         "shape": ((3,), np.int32),
@@ -166,24 +193,7 @@ def restored(weights: Weights, n_labels: int, convention: str = "") -> Tables:
             problem = "is missing" if array is None else f"is {array.dtype} {list(array.shape)}"
             raise ModelError(f"the weights of the linear tagger are broken ({prefix}{name} {problem})")
         found[name] = array
-    window, longest, stored_lanes = found["shape"].tolist()
-    scale = float(found["scale"][0])
-    sizes_fit = stored_lanes == lanes and 1 <= window <= WIDEST and 1 <= longest <= LONGEST_GRAM
-    if not (sizes_fit and np.isfinite(scale) and 0 < scale < 1e3):
-        raise ModelError(f"the weights of the linear tagger are broken ({prefix}shape or {prefix}scale)")
-    keys, masks, n_rows = found["keys"], found["masks"], len(found["columns"])
-    if len(keys) and (keys[0] == 0 or bool((keys[1:] <= keys[:-1]).any())):
-        raise ModelError(f"the weights of the linear tagger are broken ({prefix}keys are not sorted)")
-    if int(np.bitwise_count(masks).sum()) != n_rows or n_rows >= 2**31:
-        raise ModelError(f"the weights of the linear tagger are broken ({prefix}masks do not fit {prefix}columns)")
-    rows = _aligned(n_rows, GROUPS * lanes)
-    columns, kept = (np.ascontiguousarray(found[name]) for name in ("columns", "weights"))
-    n = require_kernels().linear_rows(pointer(columns), columns.size, pointer(kept), len(kept), pointer(rows))
-    if n != len(kept):
-        raise ModelError(
-            f"the weights of the linear tagger are broken ({prefix}columns do not fit {prefix}weights)"
-        )
-    return Tables(window, longest, keys, masks, rows, _limited(found, lanes, n_labels), scale)
+    return found
 
 
 def _aligned(n_rows: int, n_columns: int) -> Int[np.ndarray, "R C"]:
