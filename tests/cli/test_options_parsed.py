@@ -1,12 +1,13 @@
 """What the values of options become, and which values are refused."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
-from hanlattice.cli.config_options import _split_dotted, preset, without_unset
+from hanlattice.cli.config_options import SIMILAR, _split_dotted, preset, without_unset
 from hanlattice.cli.options import blocked, chosen_patterns, forced, one_model, renamed_labels, with_model
 from hanlattice.errors import ConfigError
 
@@ -121,3 +122,12 @@ class TestSettings:
         assert preset("flat/msra.toml") == path
         with pytest.raises(ConfigError, match=r"the package has no settings 'flat/msr'; it has flat/msra, "):
             preset("flat/msr")
+
+    def test_an_error_shows_the_most_similar_names_only(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError) as error:
+            preset("nothing")
+        assert str(error.value).count("/") == SIMILAR + 1  # and that of docs/systems.md
+        assert re.search(r" and \d+ others, which docs/systems\.md lists$", str(error.value))
+        (tmp_path / "mine.toml").touch()
+        with pytest.raises(ConfigError, match=r"mine\.toml is a file .*; give it without --paper$"):
+            preset(str(tmp_path / "mine.toml"))

@@ -11,6 +11,8 @@ from typer.core import TyperCommand
 
 from hanlattice.errors import ConfigError
 
+SIMILAR = 6  # names that an error shows
+
 
 class DottedOptionsCommand(TyperCommand):
     """A command that accepts any setting as an option, such as ``--encoder.layers 2`` or ``--encoder.layers=2``.
@@ -28,15 +30,17 @@ def preset(name: str) -> Path:
     """The settings file of the package with this name, such as ``flat/weibo``.
 
     Raises:
-        ConfigError: there is no such file; the message lists all names, the most similar first.
+        ConfigError: there is no such file; the message lists the most similar names.
     """
     folder = Path(str(files("hanlattice") / "papers"))
     names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.toml"))
     if name.removesuffix(".toml") in names:
         return folder / f"{name.removesuffix('.toml')}.toml"
-    near = get_close_matches(name, names, len(names) or 1, 0.3)
-    ordered = [*near, *(other for other in names if other not in near)]
-    raise ConfigError(f"the package has no settings {name!r}; it has {', '.join(ordered) or 'none'}")
+    if Path(name).is_file():
+        raise ConfigError(f"{name} is a file and not the name of settings of the package; give it without --paper")
+    near = get_close_matches(name, names, SIMILAR, 0.0)
+    others = f" and {len(names) - len(near)} others, which docs/systems.md lists" if len(names) > len(near) else ""
+    raise ConfigError(f"the package has no settings {name!r}; it has {', '.join(near) or 'none'}{others}")
 
 
 def without_unset(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
