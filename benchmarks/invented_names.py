@@ -4,7 +4,8 @@
 
 FILE has one line ``{"text", "word", "label"}`` for each name; the default is a file of 300 names in this folder. A
 name is right if the model predicts exactly its span with its label. The benchmark counts right names three times:
-with the lexicon unchanged, after the word is added without a label, and after it is added with its label.
+with the lexicon unchanged, after the word is added without a label, and after it is added with its label. It also
+counts ordinary words of another file in this folder that become entities after they are added without a label.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import hanlattice
 from hanlattice.pipeline import NER
 
 NAMES = Path(__file__).with_suffix(".jsonl")
+ORDINARY = NAMES.with_name("ordinary_words.jsonl")
 
 
 def is_right(ner: NER, text: str, word: str, label: str) -> bool:
@@ -31,6 +33,19 @@ def with_word(ner: NER, row: dict[str, str], label: str | None) -> bool:
         return is_right(ner, **row)
 
 
+def becomes_an_entity(ner: NER, text: str, word: str) -> bool:
+    """Whether adding a word without a label makes the model predict another entity in a text."""
+    lexicon, before = ner.lexicon.copy(), {e.span for e in ner(text).entities}
+    lexicon.add(word)
+    with ner.using(lexicon=lexicon):
+        return any(e.span not in before for e in ner(text).entities)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """The rows of a file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=Path, default=NAMES)
@@ -39,7 +54,7 @@ def main() -> None:
         "--failures", action="store_true", help="print names that are lost without a label, or wrong with one"
     )
     arguments = parser.parse_args()
-    lines = (json.loads(line) for line in arguments.file.read_text(encoding="utf-8").splitlines() if line.strip())
+    lines, ordinary = read(arguments.file), read(ORDINARY)
     rows = [{"text": r["text"], "word": r.get("word") or r["entity"], "label": r["label"]} for r in lines]
     ner = hanlattice.load(arguments.model)
     before = [is_right(ner, **row) for row in rows]
@@ -51,6 +66,8 @@ def main() -> None:
     print(f"{len(rows)} names: {sum(before)} right with the lexicon unchanged")
     print(f"added without a label: {sum(plain)} right; {lost} lost, {won} of {misses} missed names gained")
     print(f"added with their label: {sum(labelled)} right, {sum(labelled) / len(rows):.1%}")
+    wrong = sum(becomes_an_entity(ner, **row) for row in ordinary)
+    print(f"ordinary words added without a label: {wrong} of {len(ordinary)} become entities")
     if arguments.failures:
         for row, b, p, q in zip(rows, before, plain, labelled, strict=True):
             if (b and not p) or not q:

@@ -5,13 +5,14 @@
 
 ``HELD_OUT`` are corpora that neither model was trained on. The weight is the smallest one, of 0.1 to 1.5, whose
 mean F1 over these corpora is at most 0.1 below the largest: FLAT learned from more corpora, so it is better on text
-of other kinds. The score of user words is the one, of 0 to 10, with the largest mean F1 when the names of each
-corpus are words of the user without a label. Then the temperature is fitted, as ``hanlattice calibrate`` does. With
-``--convention`` other conventions have a weight of their own, chosen in the same way on a corpus of one of them.
-Otherwise all conventions have the same weight. For the packaged models the corpora are ``temperature.jsonl`` in the
-working folder of make_default_model.py, a part of ``corpora/aside.jsonl``, and
-``$HANLATTICE_DATA/labelled/wild/dev.jsonl``; the other weight is chosen on the dev set of Resume. Run it again when
-one of the two models changes, and scripts/make_cascade.py after it. It reads the corpora some thirty times.
+of other kinds. The score of user words is the one, of 0 to 10, with the largest mean F1 when the user has added
+words without a label: the names of each corpus, and as many compounds of ordinary words. Then the temperature is
+fitted, as ``hanlattice calibrate`` does. With ``--convention`` other conventions have a weight of their own, chosen
+in the same way on a corpus of one of them. Otherwise all conventions have the same weight. For the packaged models
+the corpora are ``temperature.jsonl`` in the working folder of make_default_model.py, a part of
+``corpora/aside.jsonl``, and ``$HANLATTICE_DATA/labelled/wild/dev.jsonl``; the other weight is chosen on the dev set
+of Resume. Run it again when one of the two models changes, and scripts/make_cascade.py after it. It reads the
+corpora some thirty times.
 
 With ``--rest``, a held-out corpus that chose nothing (``rest.jsonl`` in that folder), the scores of the ensemble
 replace those in the model card.
@@ -20,10 +21,11 @@ replace those in the model card.
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
+from random import Random
 from textwrap import fill
 from typing import cast
 
@@ -44,6 +46,7 @@ from training_data import output_of
 
 WEIGHTS = [round(0.1 * n, 1) for n in range(1, 16)]
 OF_USER_WORDS = [float(n) for n in range(11)]
+LONGEST_COMPOUND = 5  # characters
 TOLERANCE = 0.1  # points of F1
 
 
@@ -57,12 +60,27 @@ def f1(ner: NER, documents: list[Document]) -> float:
     return 100 * hanlattice.evaluate(ner, documents).micro.f1
 
 
-def with_names(lexicon: Lexicon, documents: Iterable[Document]) -> Lexicon:
-    """A copy of a lexicon, to which the names of documents were added without labels."""
-    copy = lexicon.copy()
+def with_user_words(ner: NER, documents: Sequence[Document]) -> Lexicon:
+    """A copy of the lexicon, to which names of documents and as many compounds were added, all without labels.
+
+    Compounds are two successive words, of at most `LONGEST_COMPOUND` characters, that share no character with a
+    name. Each occurs in the documents too.
+    """
+    copy = ner.lexicon.copy()
     names = {entity.text for document in documents for entity in document.entities}
-    longest = copy.longest or 0
-    copy.update(sorted(name for name in names if name not in copy and 1 < len(name) <= longest))
+    names = {name for name in names if name not in copy and 1 < len(name) <= (copy.longest or 0)}
+    compounds = set()
+    for document, read in zip(documents, ner.pipe(d.text for d in documents), strict=True):
+        free = [True] * len(document.text)
+        for entity in document.entities:
+            free[entity.start : entity.end] = [False] * (entity.end - entity.start)
+        for one, other in pairwise(read.words or ()):
+            text = document.text[one.start : other.end]
+            is_compound = len(text) <= LONGEST_COMPOUND and text.isalpha() and all(free[one.start : other.end])
+            if one.end == other.start and is_compound and text not in copy:
+                compounds.add(text)
+    few = Random(0).sample(sorted(compounds - names), min(len(names), len(compounds - names)))
+    copy.update([*sorted(names), *few])
     return copy
 
 
@@ -132,8 +150,9 @@ class Trials:
         return chosen(scores)
 
     def user_word(self, corpora: Sequence[list[Document]], weight: float) -> float:
-        """The score of user words with the largest F1 when the names of each corpus are words of the user."""
-        lexicons = [with_names(self.ner.lexicon, documents) for documents in corpora]
+        """The score of user words with the largest F1 when each corpus has words of the user."""
+        self.set(weight)
+        lexicons = [with_user_words(self.ner, documents) for documents in corpora]
         scores = {}
         for user_word in OF_USER_WORDS:
             self.set(weight, user_word=user_word)
