@@ -7,7 +7,7 @@ Each target of `fuzz_targets.py` runs for some CPU minutes under atheris (libFuz
 that reach new code of the package. The kernels are compiled for it with the address and undefined behaviour
 sanitizers of GCC, in a copy of the package. An exception that is not a HanlatticeError, an input that takes more
 than 20 s, and a report of a sanitizer are failures; the input is written beside those that are kept, and
-``--input FILE`` shows its error again.
+``--input FILE`` shows its error again. Targets that the record has are not run again.
 """
 
 import argparse
@@ -33,6 +33,7 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined",
 LONGEST, SECONDS, MEMORY = 2048, 20, 4096  # bytes of an input, seconds for it, megabytes of a process
 DONE = "executed: "
 LEAST = 20  # branches that a target reaches at least, if they are counted
+REACHED = "branches reached: "
 COVERED = re.compile(r"cov: (\d+)")
 
 
@@ -130,18 +131,20 @@ def main() -> int:
     if options.one:
         fuzz(options.one, kept / options.one, options.minutes, options.input)
         return 0
-    result = Progress(options.record)
-    covered: list[str] = []
-    environment = sanitized(kept / "package")
+    result = Progress.open(options.record)
+    covered = [result.measured.removeprefix(REACHED)] if result.measured else []
+    environment, before = sanitized(kept / "package"), result.cpu_seconds
     for target in options.targets:
+        if target in result.outcomes:
+            continue
         executions, branches, failure = run(target, options.minutes, kept, environment)
         result.done += executions
         result.outcomes[target] = executions
         covered.append(f"{branches:,} of {target}")
         if failure:
             result.failures.append((result.done, failure))
-        result.cpu_seconds = cpu_seconds()
-        result.measured = f"branches reached: {', '.join(covered)}"
+        result.cpu_seconds = before + cpu_seconds()
+        result.measured = REACHED + ", ".join(covered)
         result.save()
         print(result.report(), result.measured, failure, flush=True)
     return int(bool(result.failures))
