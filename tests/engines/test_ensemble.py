@@ -143,9 +143,9 @@ def test_the_scores_of_both_models_are_added(
     """Equal to decoding by numpy; the temperature changes the confidences only."""
     ner = hanlattice.load(engine="ensemble", convention=convention)
     linear = hanlattice.load("lite").engine
-    own = {"convention_weight": weight} if convention else {}
     both = cast(NativeTagger, first.engine), cast(LinearTagger, linear)
-    ner.engine = Ensemble(*both, 0.3 if convention == "resume" else weight, temperature, **own)
+    own = weight if convention else None
+    ner.engine = Ensemble(*both, 0.3 if convention == "resume" else weight, temperature, convention_weight=own)
     rules, scores = tags_of(first, convention)
     n = len(rules.names)
     differs = 0
@@ -298,7 +298,8 @@ def test_a_new_word_without_a_label_favours_entities(favouring: Callable[[float]
     plain, favoured = favouring(0.0), favouring(12.0)
     added: list[tuple[str, str | None, None]] = [(NEW, None, None)]
     assert score_of_new(plain, added) == 0 < score_of_new(favoured, added)
-    for words in ([], [("背单词", None, None)], [(NEW, "PRODUCT", None)]):
+    others: list[list[tuple[str, str | None, None]]] = [[], [("背单词", None, None)], [(NEW, "PRODUCT", None)]]
+    for words in others:
         assert score_of_new(favoured, words) == score_of_new(plain, words), words
     with favoured.using(convention="msra"), plain.using(convention="msra"):
         assert score_of_new(favoured, added, "msra") == score_of_new(plain, added, "msra")
@@ -338,7 +339,7 @@ def test_the_score_of_a_new_word_is_added_to_that_of_its_entity(favouring: Calla
         )
         np.testing.assert_allclose((emissions - before)[emissions != before], user_word / 2 / 1.5, rtol=1e-4)
         odds.append(emissions)
-    assert not np.array_equal(*odds)
+    assert not np.array_equal(odds[0], odds[1])
 
 
 def test_a_general_dictionary_favours_nothing(
