@@ -327,7 +327,6 @@ def test_each_convention_has_its_own_labels_and_weights(with_convention: Path) -
 
 
 def test_a_convention_does_not_change_the_default_one(with_convention: Path, tmp_path: Path) -> None:
-    train_linear(settings(data={"user_words": 0.5}, lexicon={"files": []}), tmp_path / "alone")
     names = load_config(with_convention / CONFIG).conventions["places"].corpus
     given = {"places": {"corpus": names}}
     train_linear(settings(conventions=given, data={"user_words": 0.0}), tmp_path / "both")
