@@ -90,7 +90,7 @@ INLINE float exp_scores(float *scores, int64_t n, int64_t n_padded) {
     for (int64_t j = LANES; j < n_padded; j += LANES) largest = maximum(largest, CV(scores + j));
     for (int64_t by = LANES / 2; by; by /= 2) largest = maximum(largest, swap_lanes(largest, by));
     for (int64_t j = 0; j < n_padded; j += LANES) {
-        vec weight = vec_exp(CV(scores + j) - largest);
+        vec weight = exp_of_score(CV(scores + j) - largest);
         V(scores + j) = weight;
         sum += weight;
     }

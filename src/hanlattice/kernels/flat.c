@@ -193,7 +193,7 @@ INLINE vec exp_scores(float *scores, int64_t n_keys, const int64_t heads) {
     for (int64_t at = 0; at < n_keys * heads; at += LANES) largest = maximum(largest, CV(scores + at));
     for (int64_t by = LANES / 2; by >= heads; by /= 2) largest = maximum(largest, swap_lanes(largest, by));
     for (int64_t at = 0; at < n_keys * heads; at += LANES) {
-        vec weight = vec_exp(CV(scores + at) - largest);
+        vec weight = exp_of_score(CV(scores + at) - largest);
         V(scores + at) = weight;
         sum += weight;
     }
