@@ -94,7 +94,7 @@ INLINE vec sum_by_head(vec x, int64_t heads) {
 #define INT16 2
 #if defined(__AVX512BF16__)
 #define NARROW BF16
-#elif defined(__AVX2__) && LANES == 8
+#elif defined(__AVX512VNNI__) || (defined(__AVX2__) && LANES == 8)
 #define NARROW INT16
 #else
 #define NARROW FLOAT32
@@ -135,6 +135,11 @@ INLINE vec add_product(vec sum, vec x, vec y, const int type) {
 #elif NARROW == BF16
     if (type == BF16) {
         __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "vm"(y));
+        return sum;
+    }
+#elif NARROW == INT16 && defined(__AVX512VNNI__)
+    if (type == INT16) {
+        __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(x), "vm"(y));
         return sum;
     }
 #elif NARROW == INT16 && defined(__AVXVNNI__)
