@@ -196,11 +196,11 @@ def try_products(remote: Any) -> None:
     Raises:
         AssertionError: a sum is not exact.
     """
-    draw = np.random.default_rng(3)
+    draw, most = np.random.default_rng(3), remote.int8_largest()
     for rows, n_in in ((1, 3), (7, 50), (13, 160)):
-        weight = draw.integers(-127, 128, (37, n_in)).astype(np.float32)
-        x = draw.integers(-127, 128, (rows, n_in)).astype(np.float32)
-        weight[:, 0], x[:, -1] = 127, -127  # so all scales are 1
+        weight = draw.integers(-most, most + 1, (37, n_in)).astype(np.float32)
+        x = draw.integers(-most, most + 1, (rows, n_in)).astype(np.float32)
+        weight[:, 0], x[:, -1] = most, -most  # so all scales are 1
         kept: list[np.ndarray] = []
 
         def keep(array: np.ndarray, kept: list[np.ndarray] = kept) -> int:

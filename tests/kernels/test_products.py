@@ -52,20 +52,21 @@ def product(
 @pytest.mark.parametrize("n_in", [1, 2, 3, 4, 7, 8, 9, 50, 480])
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 6, 7, 9, 12, 13])
 def test_int8_sums_are_exact(int8: CDLL, n_in: int, rows: int) -> None:
-    """Whole numbers whose largest is 127 have the scale 1, so the results are the sums themselves."""
-    draw = np.random.default_rng(n_in)
-    weight, x = draw.integers(-127, 128, (37, n_in)), draw.integers(-127, 128, (rows, n_in))
-    weight[:, 0], x[:, -1] = 127, -127
+    """Whole numbers up to the largest one have the scale 1, so the results are the sums themselves."""
+    draw, most = np.random.default_rng(n_in), int8.int8_largest()
+    weight, x = draw.integers(-most, most + 1, (37, n_in)), draw.integers(-most, most + 1, (rows, n_in))
+    weight[:, 0], x[:, -1] = most, -most
     found = product(
         int8, weight.astype(np.float32), np.zeros(37, np.float32), x.astype(np.float32), Int8Layout.of(int8)
     )
     np.testing.assert_array_equal(found, x @ weight.T)
 
 
-@pytest.mark.parametrize("of_weight", [127, -127])
-@pytest.mark.parametrize("of_x", [127, -127])
-def test_int8_sums_of_the_largest_numbers_do_not_saturate(int8: CDLL, of_weight: int, of_x: int) -> None:
+@pytest.mark.parametrize("sign_of_weight", [1, -1])
+@pytest.mark.parametrize("sign_of_x", [1, -1])
+def test_int8_sums_of_the_largest_numbers_do_not_saturate(int8: CDLL, sign_of_weight: int, sign_of_x: int) -> None:
     n_in = 512  # 512 * 127 * 127 is below 2^24, so it is exact in float32 too
+    of_weight, of_x = sign_of_weight * int8.int8_largest(), sign_of_x * int8.int8_largest()
     weight, x = np.full((16, n_in), of_weight, np.float32), np.full((3, n_in), of_x, np.float32)
     found = product(int8, weight, np.zeros(16, np.float32), x, Int8Layout.of(int8))
     np.testing.assert_array_equal(found, np.full((3, 16), n_in * of_weight * of_x))
@@ -79,10 +80,11 @@ def test_int8_products_equal_those_of_numpy(int8: CDLL) -> None:
     weight, bias = draw.normal(size=(40, 100)).astype(np.float32), draw.normal(size=40).astype(np.float32)
     x = draw.normal(size=(9, 100)).astype(np.float32)
     x[3], x[4] = 0, 1e-30 * x[4]
-    x[5, :6] = [127, 0.5, 1.5, 2.5, -0.5, -1.5]
-    values, scale = quantised(weight)
+    x[5, :6] = [int8.int8_largest(), 0.5, 1.5, 2.5, -0.5, -1.5]
+    most = int8.int8_largest()
+    values, scale = quantised(weight, most)
     largest = np.abs(x).max(1, keepdims=True)
-    x_scale = np.where(largest > 0, largest / np.float32(127), np.float32(1))
+    x_scale = np.where(largest > 0, largest / np.float32(most), np.float32(1))
     whole = np.rint(x * (np.float32(1) / x_scale)).astype(np.int64)
     expected = (whole @ values.T.astype(np.int64)) * x_scale.astype(np.float64) * scale + bias
     np.testing.assert_allclose(product(int8, weight, bias, x, Int8Layout.of(int8)), expected, rtol=1e-5, atol=1e-5)
@@ -105,18 +107,18 @@ def test_a_row_is_the_same_in_blocks_of_all_sizes(kernels: CDLL) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "kind", "zero"),
+    ("layout", "zero"),
     [
-        (Int8Layout(4, 128), np.int8, -128 * 6),  # AVX-512
-        (Int8Layout(4, 0), np.int8, 0),  # ARM
-        (Int8Layout(2, 0), np.int16, 0),  # AVX2
+        (Int8Layout(4, 128, 127, 4), -128 * 6),  # AVX-512
+        (Int8Layout(4, 0, 127, 4), 0),  # ARM
+        (Int8Layout(4, 64, 63, 8), -64 * 6),  # AVX2
     ],
 )
-def test_panels_have_the_inputs_of_a_step_side_by_side(layout: Int8Layout, kind: type, zero: int) -> None:
+def test_panels_have_the_inputs_of_a_step_side_by_side(layout: Int8Layout, zero: int) -> None:
     values = np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9], [0, 0, 6]], np.int8)
     panels, zeros = int8_panels(values, 2, layout)
-    assert panels.dtype == kind
-    assert panels.shape == (2, 4 // layout.step, 2, layout.step)
+    assert panels.dtype == np.int8
+    assert panels.shape == (2, layout.multiple // layout.step, 2, layout.step)
     assert panels[1, 0, 0, :2].tolist() == [7, 8]
     assert panels.ravel().tolist().count(6) == 2
     assert zeros[0] == zero

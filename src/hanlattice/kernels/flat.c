@@ -510,12 +510,18 @@ void flat_linear(const Linear *w, const float *x, int64_t rows, float *out, void
 const int64_t sizeof_Table = sizeof(Table), sizeof_Linear = sizeof(Linear), sizeof_Flat = sizeof(Flat);
 const int64_t sizeof_Sentences = sizeof(Sentences);
 
-/* What this build has for int8: how many inputs one instruction multiplies and adds up, which is the order of the
- * weights in memory; 0 without int8 products. */
+/* What this build has for int8: how many inputs are multiplied and added up at a time, which is the order of the weights
+ * in memory; 0 without int8 products. */
 int int8_step(void) { return INT8_STEP; }
 
 /* The stored number of the input 0 in int8 products. */
 int int8_zero_point(void) { return ZERO_POINT; }
+
+/* The largest number of int8 products, of inputs and weights. */
+int int8_largest(void) { return LARGEST_INT8; }
+
+/* The number of inputs of int8 products is a multiple of this. */
+int int8_multiple(void) { return INT8_AT_ONCE * INT8_STEP; }
 
 /* The 16-bit numbers of attention: 0 none, 1 bfloat16, 2 int16. */
 int narrow_type(void) { return NARROW; }

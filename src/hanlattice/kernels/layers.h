@@ -113,6 +113,37 @@ static NOINLINE void multiply_float32(const float *x, int64_t rows, int64_t stri
 #undef FINISHED
 }
 
+/* Products of int8. Inputs and weights are whole numbers from -LARGEST_INT8 to LARGEST_INT8. `Quantised` is the type of inputs in
+ * memory, INT8_STEP of which are multiplied by as many weights at a time, in INT8_AT_ONCE steps; the input 0 is stored as
+ * ZERO_POINT. The sums are exact with all. */
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#define INT8_STEP 4
+#define ZERO_POINT 128
+#define LARGEST_INT8 127
+typedef uint8_t Quantised;
+#elif defined(__AVX2__)
+/* AVX2 multiplies uint8 by int8 and adds two products in int16 (vpmaddubsw), which holds 4 * 127 * 63. So with 7 bits the sums of
+ * two instructions fit. docs/decisions/int8-on-avx2.md compares this with products of 8 bits. */
+#define INT8_STEP 4
+#define INT8_AT_ONCE 2
+#define ZERO_POINT 64
+#define LARGEST_INT8 63
+typedef uint8_t Quantised;
+#elif defined(__ARM_FEATURE_DOTPROD)
+#define INT8_STEP 4
+#define ZERO_POINT 0
+#define LARGEST_INT8 127
+typedef int8_t Quantised;
+#else
+#define INT8_STEP 0
+#define ZERO_POINT 0
+#define LARGEST_INT8 0
+typedef uint8_t Quantised;
+#endif
+#ifndef INT8_AT_ONCE
+#define INT8_AT_ONCE 1
+#endif
+
 /* What both kinds of int8 products in registers of AVX2 share. */
 #if defined(__AVX2__) && !defined(__AVX512VNNI__)
 typedef __m256i Sums;
@@ -127,29 +158,29 @@ INLINE __m256 load_some(const float *x, int64_t n) {
     return _mm256_maskload_ps(x, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
 }
 
-/* The scale at which the largest number of a row is 127. */
+/* The scale at which the largest number of a row is LARGEST_INT8. */
 INLINE float scale_of(const float *x, int64_t n) {
     vec most = {0};
     for (int64_t k = 0; k < n; k += LANES) most = maximum(most, absolute((vec)load_some(x + k, n - k)));
     for (int64_t by = LANES / 2; by; by /= 2) most = maximum(most, swap_lanes(most, by));
-    return most[0] > 0 ? most[0] / 127.0f : 1.0f;
+    return most[0] > 0 ? most[0] / LARGEST_INT8 : 1.0f;
 }
 
-/* The first n floats, or 8, times `by`, rounded. */
-INLINE __m128i whole_numbers(const float *x, int64_t n, __m256 by) {
-    __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(load_some(x, n), by));
-    return _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+/* Quantise a row to uint8; returns its scale. Up to 7 numbers after the row are overwritten. */
+INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
+    float scale = scale_of(x, n);
+    __m256 by = _mm256_set1_ps(1.0f / scale);
+    for (int64_t k = 0; k < n; k += LANES) {
+        __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(load_some(x + k, n - k), by));
+        __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+        __m128i bytes = _mm_add_epi8(_mm_packs_epi16(half, half), _mm_set1_epi8((char)ZERO_POINT));
+        _mm_storel_epi64((__m128i *)(out + k), bytes);
+    }
+    return scale;
 }
 #endif
 
-/* Products of int8. Quantised is the type of the inputs in memory, of which one instruction multiplies INT8_STEP by as
- * many weights; the input 0 is stored as ZERO_POINT. The scales and the sums are the same with all. */
 #if defined(__AVX512VNNI__)
-#define INT8_STEP 4
-#define ZERO_POINT 128
-typedef uint8_t Quantised;
-typedef int8_t Weight;
-
 /* Quantise a row to uint8; returns its scale. */
 INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
     __m512 most = _mm512_setzero_ps();
@@ -176,54 +207,20 @@ typedef __m512i Sums;
 #define BROADCAST_32(x) _mm512_set1_epi32(x)
 #define INTEGERS(sums) (ivec)sums
 #elif defined(__AVXVNNI__)
-#define INT8_STEP 4
-#define ZERO_POINT 128
-typedef uint8_t Quantised;
-typedef int8_t Weight;
-
-/* Quantise a row to uint8; returns its scale. Up to 7 numbers after the row are overwritten. */
-INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
-    float scale = scale_of(x, n);
-    __m256 by = _mm256_set1_ps(1.0f / scale);
-    for (int64_t k = 0; k < n; k += LANES) {
-        __m128i half = whole_numbers(x + k, n - k, by);
-        __m128i bytes = _mm_xor_si128(_mm_packs_epi16(half, half), _mm_set1_epi8(-ZERO_POINT));
-        _mm_storel_epi64((__m128i *)(out + k), bytes);
-    }
-    return scale;
-}
-
 #define ADD_INT8_PRODUCTS(sum, x, y) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y))
 #elif defined(__AVX2__)
-/* AVX2 multiplies uint8 by int8 (vpmaddubsw), but adds two products in int16, where 2 * 255 * 127 saturates. It would be
- * exact with inputs of 7 bits, or with the signs of the inputs moved to the weights; then each 32 products need 3 or 4
- * instructions, because the sums in int16 have to be widened before the next product is added. vpmaddwd multiplies
- * numbers of 16 bits and adds two products in int32: exact, 2 instructions for 16 products. Both instructions run at
- * the same rate, so inputs and weights from -127 to 127 are stored in 16 bits. */
-#define INT8_STEP 2
-#define ZERO_POINT 0
-typedef int16_t Quantised;
-typedef int16_t Weight;
+static const int16_t ONES[2 * LANES] __attribute__((aligned(VECTOR_BYTES))) = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
-/* Quantise a row to -127..127; returns its scale. Up to 7 numbers after the row are overwritten. */
-INLINE float quantise(const float *x, int64_t n, int16_t *out) {
-    float scale = scale_of(x, n);
-    __m256 by = _mm256_set1_ps(1.0f / scale);
-    for (int64_t k = 0; k < n; k += LANES) _mm_storeu_si128((__m128i *)(out + k), whole_numbers(x + k, n - k, by));
-    return scale;
-}
-
-/* Inline assembly, because compilers move the products before the sums and then run out of registers. */
-#define ADD_INT8_PRODUCTS(sum, x, y)                                                                         \
-    {                                                                                                        \
-        __m256i product;                                                                                     \
-        __asm__("vpmaddwd %2, %3, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "x"(y), "x"(x)); \
+/* Two steps. Inline assembly, because compilers move the products before the sums and then run out of registers. */
+#define ADD_INT8_PRODUCTS(sum, x, y, next_x, next_y)                                                      \
+    {                                                                                                     \
+        __m256i product, next;                                                                            \
+        __asm__("vpmaddubsw %3, %4, %1\n\tvpmaddubsw %5, %6, %2\n\tvpaddw %2, %1, %1\n\t"                \
+                "vpmaddwd %7, %1, %1\n\tvpaddd %1, %0, %0"                                                \
+                : "+x"(sum), "=&x"(product), "=&x"(next)                                                  \
+                : "x"(y), "x"(x), "x"(next_y), "x"(next_x), "m"(*(const __m256i *)ONES));                 \
     }
 #elif defined(__ARM_FEATURE_DOTPROD)
-#define INT8_STEP 4
-#define ZERO_POINT 0
-typedef int8_t Quantised;
-typedef int8_t Weight;
 
 /* Quantise a row to -127..127; returns its scale. The length is a multiple of INT8_STEP. */
 INLINE float quantise(const float *x, int64_t n, int8_t *out) {
@@ -260,10 +257,17 @@ INLINE ivec integers(Sums sums) {
     vst1q_s32((int32_t *)&out, sums.low), vst1q_s32((int32_t *)&out + 4, sums.high);
     return out;
 }
+#endif
+
+/* Two steps at once need more registers for weights and inputs, so a block has fewer rows. */
+#if INT8_AT_ONCE == 2
+#define INT8_ROWS 4
+#define INT8_BLOCK_OF(n)        \
+    if (n > 2) BLOCK(EACH_OF_4) \
+    else BLOCK(EACH_OF_2)
 #else
-#define INT8_STEP 0
-#define ZERO_POINT 0
-typedef uint8_t Quantised;
+#define INT8_ROWS ROWS
+#define INT8_BLOCK_OF(n) BLOCK_OF(n)
 #endif
 
 #if INT8_STEP
@@ -272,36 +276,56 @@ static NOINLINE void multiply_int8(const float *x, int64_t rows, int64_t stride,
     int64_t n_in = w->n_in;
     for (int64_t row = 0; row < rows; row++) scales[row] = quantise(x + row * stride, n_in, quantised + row * n_in);
 #define START(r) Sums left_##r = left_zero, right_##r = right_zero;
-#define ADD(r)                                                 \
-    {                                                          \
-        int32_t step;                                          \
-        memcpy(&step, given + r * n_in + k, sizeof(step));     \
-        Sums value = BROADCAST_32(step);                       \
-        ADD_INT8_PRODUCTS(left_##r, value, left);              \
-        ADD_INT8_PRODUCTS(right_##r, value, right);            \
+#define INPUTS(r, step)                                                            \
+    int32_t inputs_##step;                                                         \
+    memcpy(&inputs_##step, given + r * n_in + k + step * INT8_STEP, INT8_STEP);    \
+    Sums value_##step = BROADCAST_32(inputs_##step);
+#define WEIGHTS(step)                                                              \
+    Sums left_weights_##step = LOAD_SUMS(panel + step * INT8_STEP * COLUMNS);      \
+    Sums right_weights_##step = LOAD_SUMS(panel + step * INT8_STEP * COLUMNS + INT8_STEP * LANES);
+#if INT8_AT_ONCE == 2
+#define LOAD_WEIGHTS WEIGHTS(0) WEIGHTS(1)
+#define ADD(r)                                                                                   \
+    {                                                                                            \
+        INPUTS(r, 0)                                                                             \
+        INPUTS(r, 1)                                                                             \
+        ADD_INT8_PRODUCTS(left_##r, value_0, left_weights_0, value_1, left_weights_1)            \
+        ADD_INT8_PRODUCTS(right_##r, value_0, right_weights_0, value_1, right_weights_1)         \
     }
+#else
+#define LOAD_WEIGHTS WEIGHTS(0)
+#define ADD(r)                                                    \
+    {                                                             \
+        INPUTS(r, 0)                                              \
+        ADD_INT8_PRODUCTS(left_##r, value_0, left_weights_0);     \
+        ADD_INT8_PRODUCTS(right_##r, value_0, right_weights_0);   \
+    }
+#endif
 #define FINISHED(sum, lanes, r)                                                          \
     __builtin_convertvector(INTEGERS(sum), vec) * broadcast(scales[row + r]) * CV(w->scale + column + lanes) + \
         CV(w->bias + column + lanes)
-#define BLOCK(EACH)                                                                          \
-    {                                                                                        \
-        EACH(START)                                                                          \
-        for (int64_t k = 0; k < n_in; k += INT8_STEP, panel += INT8_STEP * COLUMNS) {        \
-            Sums left = LOAD_SUMS(panel), right = LOAD_SUMS(panel + INT8_STEP * LANES);      \
-            EACH(ADD)                                                                        \
-        }                                                                                    \
-        EACH(WRITE)                                                                          \
+#define BLOCK(EACH)                                                                                               \
+    {                                                                                                             \
+        EACH(START)                                                                                               \
+        for (int64_t k = 0; k < n_in; k += INT8_AT_ONCE * INT8_STEP, panel += INT8_AT_ONCE * INT8_STEP * COLUMNS) { \
+            LOAD_WEIGHTS                                                                                          \
+            EACH(ADD)                                                                                             \
+        }                                                                                                         \
+        EACH(WRITE)                                                                                               \
     }
     for (int64_t column = 0; column < w->n_out; column += COLUMNS) {
         Sums left_zero = LOAD_SUMS(w->zero + column), right_zero = LOAD_SUMS(w->zero + column + LANES);
-        for (int64_t row = 0; row < rows; row += ROWS) {
+        for (int64_t row = 0; row < rows; row += INT8_ROWS) {
             const Quantised *given = quantised + row * n_in;
-            const Weight *panel = (const Weight *)w->panels + column * n_in;
-            BLOCK_OF(rows - row)
+            const int8_t *panel = (const int8_t *)w->panels + column * n_in;
+            INT8_BLOCK_OF(rows - row)
         }
     }
 #undef BLOCK
 #undef START
+#undef INPUTS
+#undef WEIGHTS
+#undef LOAD_WEIGHTS
 #undef ADD
 #undef FINISHED
 }

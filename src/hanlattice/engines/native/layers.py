@@ -21,13 +21,16 @@ class Int8Layout(NamedTuple):
     """How a build of the kernels stores the numbers of int8 products.
 
     Attributes:
-        step: how many inputs one instruction multiplies by as many weights. With four, each number takes 8 bits,
-            with two 16 bits.
+        step: how many inputs are multiplied by as many weights at a time.
         zero_point: the stored number of the input 0.
+        largest: the largest absolute value of a stored number.
+        multiple: the number of inputs is padded to a multiple of it.
     """
 
     step: int
     zero_point: int
+    largest: int
+    multiple: int
 
     @classmethod
     def of(cls, library: CDLL) -> "Int8Layout":
@@ -38,7 +41,8 @@ class Int8Layout(NamedTuple):
         """
         if not library.int8_step():
             raise EngineError(f"{NO_INT8}; load the model with int8=False")
-        return cls(library.int8_step(), library.int8_zero_point())
+        numbers = library.int8_zero_point(), library.int8_largest(), library.int8_multiple()
+        return cls(library.int8_step(), *numbers)
 
 
 class Scratch(threading.local):
@@ -107,10 +111,10 @@ def _aligned_memory(size: int) -> UInt8[np.ndarray, "S"]:
     return memory[first : first + size]
 
 
-def quantised(weight: Matrix) -> tuple[Int8[np.ndarray, "Out In"], Float[np.ndarray, "Out"]]:
-    """Weights as int8, and the scale of each output."""
+def quantised(weight: Matrix, most: int = 127) -> tuple[Int8[np.ndarray, "Out In"], Float[np.ndarray, "Out"]]:
+    """Weights as int8 from ``-most`` to ``most``, and the scale of each output."""
     largest = np.abs(weight).max(1)
-    scale = np.where(largest > 0, largest / 127, 1).astype(np.float32)
+    scale = np.where(largest > 0, largest / most, 1).astype(np.float32)
     return np.rint(weight / scale[:, None]).astype(np.int8), scale
 
 
@@ -130,7 +134,7 @@ def linear(affine: Affine, columns: int, layout: Int8Layout | None, keep: Callab
     if layout is None:
         floats = weight.reshape(-1, columns, weight.shape[1]).transpose(0, 2, 1)
         return LINEAR(keep(floats), biases, None, None, weight.shape[1], n_out)
-    values, scale = quantised(weight)
+    values, scale = quantised(weight, layout.largest)
     panels, zero = int8_panels(values, columns, layout)
     n_in = panels.shape[1] * layout.step
     return LINEAR(keep(panels), biases, keep(scale), keep(zero), n_in, n_out)
@@ -144,7 +148,6 @@ def int8_panels(
     The initial sums cancel the zero point of the inputs.
     """
     step = layout.step
-    values = np.pad(values, ((0, 0), (0, -values.shape[1] % step)))
+    values = np.pad(values, ((0, 0), (0, -values.shape[1] % layout.multiple)))
     panels = values.reshape(-1, columns, values.shape[1] // step, step).transpose(0, 2, 1, 3)
-    panels = panels.astype(np.int8 if step == 4 else np.int16)
     return panels, -layout.zero_point * values.sum(1, dtype=np.int32)
