@@ -73,7 +73,7 @@ def test_in_8_bits(variant: dict[str, object], kernels: CDLL) -> None:
     again = kernel_of(ner, kernels, int8=True).read(sentences)
     assert (found == again)[:, : expected.shape[1]].all()  # nothing is read that was not written
     error = found[:, : expected.shape[1]] - expected
-    assert 0 < np.sqrt((error**2).mean()) < 0.03 * expected.std()
+    assert 0 < np.sqrt((error**2).mean()) < 0.03 * 127 / kernels.int8_largest() * expected.std()
 
 
 def test_values_that_are_all_alike_in_8_bits(kernels: CDLL) -> None:
@@ -91,8 +91,9 @@ SUBNORMAL = 0x12  # an operand or a result was subnormal: FE_DENORMAL | FE_UNDER
 
 
 @pytest.mark.parametrize("int8", [False, True])
-def test_attention_has_no_subnormal_weights(kernels: CDLL, int8: bool) -> None:
+def test_attention_has_no_subnormal_weights(kernels: CDLL, int8: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With them, Intel processors take three times as long."""
+    monkeypatch.setattr(np, "empty", np.zeros)  # the last block computes rows of uninitialised memory too
     if platform.machine() not in ("x86_64", "AMD64") or not hasattr(CDLL(None), "fetestexcept"):
         pytest.skip("the flags of subnormal numbers are those of x86 and the C library")
     if int8 and not kernels.int8_step():

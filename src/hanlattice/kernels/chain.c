@@ -21,13 +21,31 @@ typedef struct { /* tables lead from the tag of the row to the tag of the column
 
 const int64_t sizeof_Chain = sizeof(Chain), sizeof_Found = sizeof(Found); /* as kernels/structs.py has them */
 
+#define BLOCK 16 /* tags whose scores are computed together; rows are padded to a multiple, see native/chain.py */
+#define VECTORS (BLOCK / LANES)
+#define DOUBLE_VECTORS (BLOCK / DOUBLES)
+
 static const double LARGEST = 1e30; /* as in decoders/structs/decoding.py */
 
+static float largest(const float *x, int64_t n) {
+    float most = x[0];
+    int64_t i = 0;
+    if (n >= LANES) {
+        vec each = CV(x);
+        for (i = LANES; i + LANES <= n; i += LANES) each = maximum(each, CV(x + i));
+        for (int64_t by = LANES / 2; by; by /= 2) each = maximum(each, swap_lanes(each, by));
+        most = each[0];
+    }
+    for (; i < n; i++) most = x[i] > most ? x[i] : most;
+    return most;
+}
+
+/* The first place of the largest number. */
 static int64_t argmax(const float *x, int64_t n) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; i++)
-        if (x[i] > x[best]) best = i;
-    return best;
+    const float most = largest(x, n);
+    int64_t i = 0;
+    while (i + 1 < n && x[i] < most) i++;
+    return i;
 }
 
 /* The best sequence of n tags; `score` is scratch memory for n rows. */
@@ -36,11 +54,15 @@ static void best_tags(const Chain *c, const float *emissions, int64_t width, int
     for (int64_t k = 0; k < y; k += LANES) V(score + k) = CV(c->start + k) + CV(emissions + k);
     for (int64_t t = 1; t < n; t++) {
         const float *before = score + (t - 1) * y;
-        for (int64_t k = 0; k < y; k += LANES) {
-            vec best = broadcast(before[0]) + CV(c->transitions + k);
-            for (int64_t from = 1; from < c->n_tags; from++)
-                best = maximum(best, broadcast(before[from]) + CV(c->transitions + from * y + k));
-            V(score + t * y + k) = best + CV(emissions + t * width + k);
+        for (int64_t k = 0; k < y; k += BLOCK) {
+            vec best[VECTORS];
+            UNROLL for (int64_t v = 0; v < VECTORS; v++) best[v] = before[0] + CV(c->transitions + k + v * LANES);
+            for (int64_t from = 1; from < c->n_tags; from++) {
+                const float *row = c->transitions + from * y + k;
+                UNROLL for (int64_t v = 0; v < VECTORS; v++) best[v] = maximum(best[v], before[from] + CV(row + v * LANES));
+            }
+            UNROLL for (int64_t v = 0; v < VECTORS; v++)
+                V(score + t * y + k + v * LANES) = best[v] + CV(emissions + t * width + k + v * LANES);
         }
     }
     float *last = score + (n - 1) * y;
@@ -55,19 +77,28 @@ static void best_tags(const Chain *c, const float *emissions, int64_t width, int
 
 /* out = row * table, multiplied by `by` element by element unless it is NULL. */
 INLINE void step(const double *row, const double *table, int64_t n, int64_t y, const double *by, double *out) {
-    for (int64_t k = 0; k < y; k += DOUBLES) {
-        dvec sum = {0};
-        for (int64_t i = 0; i < n; i++) sum += row[i] * CD(table + i * y + k);
-        if (by) sum *= CD(by + k);
-        D(out + k) = sum;
+    for (int64_t k = 0; k < y; k += BLOCK) {
+        dvec sum[DOUBLE_VECTORS];
+        UNROLL for (int64_t v = 0; v < DOUBLE_VECTORS; v++) sum[v] = (dvec){0};
+        for (int64_t i = 0; i < n; i++)
+            UNROLL for (int64_t v = 0; v < DOUBLE_VECTORS; v++) sum[v] += row[i] * CD(table + i * y + k + v * DOUBLES);
+        UNROLL for (int64_t v = 0; v < DOUBLE_VECTORS; v++) {
+            if (by) sum[v] *= CD(by + k + v * DOUBLES);
+            D(out + k + v * DOUBLES) = sum[v];
+        }
     }
 }
 
-/* Divide numbers by their sum, and return the sum. */
-static double scaled(double *x, int64_t n) {
+/* x *= by, element by element. */
+INLINE void scale(double *x, double by, int64_t n) {
+    for (int64_t k = 0; k < n; k += DOUBLES) D(x + k) *= by;
+}
+
+static double sum_of(const double *x, int64_t n) {
+    dvec sums = {0};
     double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i];
-    for (int64_t i = 0; i < n; i++) x[i] /= sum;
+    for (int64_t k = 0; k < n; k += DOUBLES) sums += CD(x + k);
+    for (int i = 0; i < DOUBLES; i++) sum += sums[i];
     return sum;
 }
 
@@ -82,7 +113,7 @@ static void messages(const Chain *c, const float *emissions, int64_t width, int6
     for (int64_t t = 0; t < n; t++) {
         const float *e = emissions + t * width;
         double *share = m.emissions + t * y, *alpha = m.alpha + t * y;
-        vec most = broadcast(e[argmax(e, c->n_tags)]);
+        vec most = broadcast(largest(e, c->n_tags));
         for (int64_t k = 0; k < y; k += LANES) {
             float row[LANES];
             V(row) = vec_exp(CV(e + k) - most);
@@ -92,8 +123,9 @@ static void messages(const Chain *c, const float *emissions, int64_t width, int6
             step(alpha - y, c->moves, c->n_tags, y, share, alpha);
         else
             for (int64_t k = 0; k < y; k++) alpha[k] = c->opening[k] * share[k];
-        double sum = scaled(alpha, y);
-        for (int64_t k = 0; k < y; k++) share[k] /= sum;
+        double by = 1 / sum_of(alpha, y);
+        scale(alpha, by, y);
+        scale(share, by, y);
     }
     double *beta = m.beta + (n - 1) * y, closing = 0;
     const double *alpha = m.alpha + (n - 1) * y;
