@@ -60,6 +60,8 @@ _SPACED = f"[ \n](?:[^ \n]{{1,3}}[ \n]){{{ALONE - 2}}}"
 # A blank or line end between one or two Chinese characters on each side.
 _BETWEEN_ONE = f"[ \n](?<={_WIDE}[ \n])(?<!{_MARK}[ \n])(?={_CHINESE})"
 _BETWEEN_TWO = f"[ \n](?<={_WIDE}{_WIDE}[ \n])(?<!{_MARK}.[ \n])(?<!{_MARK}[ \n])(?={_CHINESE}{_CHINESE})"
+# A blank or line end that may be dropped or replaced in a text with neither invisible characters nor emoji.
+_MAY_GO = f"\\A[ \n]|{_IDLE}|{_SPACED}|{_BETWEEN_ONE}"
 
 
 class Tidied(NamedTuple):
@@ -94,16 +96,17 @@ def tidy(text: str, places: Iterable[int] | None = None) -> Tidied:
 
     ``places`` are the positions of all characters for which :func:`needs_tidying` is True, if they are known.
     """
-    places = (match.start() for match in _ANY.finditer(text)) if places is None else places
+    places = [match.start() for match in _ANY.finditer(text)] if places is None else list(places)
+    if len(places) == text.count(" ") and not re.search(_MAY_GO, text):
+        return Tidied(text, range(len(text)), range(1, len(text) + 1))
     found = _joined_lines(_units(text, places), text)
     found = _without_idle_blanks(_without_spacing(found))
     # Again, because blanks beside punctuation are gone now. So tidying a tidied text changes nothing.
     return _with_commas(_without_spacing(found))
 
 
-def _units(text: str, places: Iterable[int]) -> Tidied:
+def _units(text: str, places: Sequence[int]) -> Tidied:
     """The text without invisible characters, and with one character for each run of white space or emoji."""
-    places = list(places)
     if len(places) == text.count(" ") and "  " not in text:  # single blanks, and nothing else to replace
         return Tidied(text, range(len(text)), range(1, len(text) + 1))
     unit = re.compile(_UNIT)
