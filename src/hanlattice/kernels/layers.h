@@ -160,20 +160,33 @@ INLINE __m256 load_some(const float *x, int64_t n) {
 
 /* The scale at which the largest number of a row is LARGEST_INT8. */
 INLINE float scale_of(const float *x, int64_t n) {
-    vec most = {0};
-    for (int64_t k = 0; k < n; k += LANES) most = maximum(most, absolute((vec)load_some(x + k, n - k)));
+    vec most = {0}, other = {0};
+    int64_t k = 0;
+    for (; k + 2 * LANES <= n; k += 2 * LANES)
+        most = maximum(most, absolute(CV(x + k))), other = maximum(other, absolute(CV(x + k + LANES)));
+    for (; k < n; k += LANES) most = maximum(most, absolute((vec)load_some(x + k, n - k)));
+    most = maximum(most, other);
     for (int64_t by = LANES / 2; by; by /= 2) most = maximum(most, swap_lanes(most, by));
     return most[0] > 0 ? most[0] / LARGEST_INT8 : 1.0f;
 }
 
 /* Quantise a row to uint8; returns its scale. Up to 7 numbers after the row are overwritten. */
 INLINE float quantise(const float *x, int64_t n, uint8_t *out) {
-    float scale = scale_of(x, n);
-    __m256 by = _mm256_set1_ps(1.0f / scale);
-    for (int64_t k = 0; k < n; k += LANES) {
+    const float scale = scale_of(x, n);
+    const __m256 by = _mm256_set1_ps(1.0f / scale);
+    const __m256i zero = _mm256_set1_epi8((char)ZERO_POINT), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    int64_t k = 0;
+    for (; k + 4 * LANES <= n; k += 4 * LANES) {
+        __m256i whole[4];
+        UNROLL for (int i = 0; i < 4; i++) whole[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + k + i * LANES), by));
+        __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
+        bytes = _mm256_add_epi8(_mm256_permutevar8x32_epi32(bytes, order), zero);
+        _mm256_storeu_si256((__m256i *)(out + k), bytes);
+    }
+    for (; k < n; k += LANES) {
         __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(load_some(x + k, n - k), by));
         __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-        __m128i bytes = _mm_add_epi8(_mm_packs_epi16(half, half), _mm_set1_epi8((char)ZERO_POINT));
+        __m128i bytes = _mm_add_epi8(_mm_packs_epi16(half, half), _mm256_castsi256_si128(zero));
         _mm_storel_epi64((__m128i *)(out + k), bytes);
     }
     return scale;
