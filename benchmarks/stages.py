@@ -1,4 +1,4 @@
-"""Time of each stage from raw text to entities, in batches of 1, 16 and 64.
+"""Time of each stage from raw text to entities, with one text per call and in batches of 16 and 64.
 
     python benchmarks/stages.py [--model FOLDER] [--corpus FILE] [--int8] [--threads 1]
 
@@ -79,7 +79,7 @@ class Stages:
             self.spent.clear()
             started = time.process_time()
             for first in range(0, len(texts), size):
-                list(ner.pipe(texts[first : first + size], batch_size=size))
+                ner(texts[first]) if size == 1 else list(ner.pipe(texts[first : first + size], batch_size=size))
             total = time.process_time() - started
             passes.append(self.spent | {"documents": total - sum(self.spent.values())})
         order = ("normalise", "cut into windows", "read", "encoder", "tags", "documents")

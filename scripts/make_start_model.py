@@ -3,10 +3,10 @@
     HANLATTICE_DATA=… python scripts/make_start_model.py --without products cluener resume --work runs/start
 
 benchmarks/fine_tuning.py starts from it: fine-tuning on a corpus that the model already learned would show nothing.
-The settings are papers/hanlattice/open.toml without the raw text that other models annotated, and with fewer epochs.
-The gazetteer has names of the remaining corpora and of word lists. The model is in the folder ``run`` of ``--work``;
-a run that was stopped is resumed. ``scripts/make_default_model.py --without`` makes one with raw text too, in many
-hours.
+The settings are papers/hanlattice/open.toml without the raw text that other models annotated, and with fewer
+epochs. The gazetteer has names of the remaining corpora and of word lists. The model is in the folder ``run`` of
+``--work``; a run that was stopped is resumed. ``scripts/make_default_model.py --without`` makes one with raw text
+too, in many hours.
 """
 
 import argparse
