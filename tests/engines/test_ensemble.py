@@ -314,7 +314,9 @@ def test_a_new_word_without_a_label_favours_entities(favouring: Callable[[float]
     assert list(favoured.pipe(texts)) == [favoured(text) for text in texts]
     unchanged = [(plain(text), favoured(text)) for text in TEXTS]
     assert all(a == b for a, b in unchanged), "words that do not occur have no effect"
-    assert pickle.loads(pickle.dumps(favoured.reader.read(TEXTS, favoured.lexicon))).has_few_new_words
+    pickled = pickle.loads(pickle.dumps(favoured.reader.read(TEXTS, favoured.lexicon)))
+    fresh = favoured.reader.read(TEXTS, favoured.lexicon)
+    assert list(favoured.engine.find(pickled)) == list(favoured.engine.find(fresh))
     favoured.lexicon.remove(NEW)
     assert [e for e in favoured(WITH_NEW).entities if e.text == NEW] == []
 
@@ -345,7 +347,7 @@ def test_the_score_of_a_new_word_is_added_to_that_of_its_entity(favouring: Calla
 def test_a_general_dictionary_favours_nothing(
     favouring: Callable[[float], NER], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hanlattice.engines.ensemble.MOST_NEW_WORDS", 3)
+    monkeypatch.setattr("hanlattice.inputs.reader.MOST_USER_WORDS", 3)
     ner = favouring(12.0)
     few: list[tuple[str, str | None, None]] = [(word, None, None) for word in (NEW, "甲乙丁", "戊己丁")]
     assert score_of_new(ner, few) > 0

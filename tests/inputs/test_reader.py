@@ -224,6 +224,30 @@ class TestUserWords:
         }  # fmt: skip
         assert self.kinds(reader, lexicon, ())["孙悟空"] == USER
 
+    def test_words_of_a_general_dictionary_are_read_like_those_of_the_model(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """They are more than MOST_USER_WORDS. Words with a label, and those that were removed, do not count."""
+        monkeypatch.setattr("hanlattice.inputs.reader.MOST_USER_WORDS", 3)
+        lexicon = base()
+        reader = Reader(LABELLED, base=lexicon)
+        few: list[tuple[str, str | None, None]] = [(word, None, None) for word in ("孙悟空", "悟空", "京工")]
+        lexicon.update([*few, ("作的", "LOC", None), ("药店孙", "ORG", None), ("工作", "ORG", None)])
+        kinds = {"北京": 1, "工作": USER + 2, "药店": 2, "作的": USER + 1, "药店孙": USER + 2}
+        names = dict.fromkeys(("孙悟空", "悟空", "京工"), USER)
+        assert self.kinds(reader, lexicon) == kinds | names
+        lexicon.add("的药")
+        words = dict.fromkeys(("孙悟空", "悟空", "京工", "的药"), 0)
+        assert self.kinds(reader, lexicon) == kinds | words
+        assert self.kinds(reader, lexicon, ("LOC",)) == kinds | words | {"工作": 0, "药店孙": 0}
+        lexicon.remove("京工")
+        assert self.kinds(reader, lexicon) == kinds | {"孙悟空": USER, "悟空": USER, "的药": USER}
+        assert self.kinds(reader, lexicon, ("LOC",))["孙悟空"] == 0  # the label ORG does not count, so there are 5
+        other = Lexicon(["北京", "孙悟空", "的药"])
+        assert self.kinds(reader, other) == {"北京": 1, "孙悟空": USER, "的药": USER}
+        other.add("悟空")
+        assert self.kinds(reader, other) == {"北京": 1, "孙悟空": 0, "的药": 0, "悟空": 0}
+
     def test_a_label_without_a_row_is_none(self) -> None:
         lexicon = base()
         reader = Reader(LABELLED, base=lexicon)

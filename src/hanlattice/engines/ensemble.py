@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 LARGEST = 1000.0  # weight or temperature
 LARGEST_SCORE = 500.0  # of a transition, whose exponential has to be finite
-MOST_NEW_WORDS = 20_000  # with more, the user's words are a general dictionary
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class EnsembleSettings:
         weight: the scores of the linear tagger are multiplied by it.
         temperature: the sums of the scores are divided by it. It changes confidences only.
         user_word: by how much a word without a label that the user added increases the score of an entity in its
-            place, if the words of the user are few.
+            place. See :data:`hanlattice.inputs.reader.MOST_USER_WORDS`.
         convention_weight: instead of ``weight`` in other conventions than the default one; None for the same.
     """
 
@@ -92,23 +91,19 @@ def _is_positive(number: object) -> TypeGuard[float]:
 
 
 class EnsembleSentences(Sentences):
-    """Sentences as FLAT reads them (``first``), and in ``second`` as the linear tagger reads them.
+    """Sentences as FLAT reads them (``first``), and in ``second`` as the linear tagger reads them."""
 
-    ``has_few_new_words`` says whether the lexicon has words that the user added, and not too many of them.
-    """
+    __slots__ = ("second",)
 
-    __slots__ = ("has_few_new_words", "second")
-
-    def __init__(self, first: Sentences, second: Sentences, has_few_new_words: bool):
+    def __init__(self, first: Sentences, second: Sentences):
         self._arrays, self._filled, self.texts = first._arrays, first._filled, first.texts
-        self.second, self.has_few_new_words = second, has_few_new_words
+        self.second = second
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return EnsembleSentences, (Sentences(*self.arrays, self.texts), self.second, self.has_few_new_words)
+        return EnsembleSentences, (Sentences(*self.arrays, self.texts), self.second)
 
     def _part(self, first: int, last: int) -> EnsembleSentences:
-        part = Sentences._part(self, first, last)
-        return EnsembleSentences(part, self.second[first:last], self.has_few_new_words)
+        return EnsembleSentences(Sentences._part(self, first, last), self.second[first:last])
 
 
 class EnsembleReader:
@@ -117,26 +112,18 @@ class EnsembleReader:
     Args:
         first: converts texts for FLAT.
         second: the linear tagger.
-        lexicon: the lexicon of FLAT as it was loaded.
     """
 
-    def __init__(self, first: WindowReader, second: SecondModel, lexicon: Lexicon):
-        self._first, self._second, self._loaded = first, second, lexicon.state
+    def __init__(self, first: WindowReader, second: SecondModel):
+        self._first, self._second = first, second
 
     def read(
         self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
     ) -> EnsembleSentences:
         """Convert texts; the arguments are those of :meth:`hanlattice.inputs.reader.Reader.read`."""
-        first = self._first.read(texts, lexicon, user_labels)
-        second = self._second.read(texts, lexicon, user_labels)
-        return EnsembleSentences(first, second, 0 < self._n_new_words(lexicon) <= MOST_NEW_WORDS)
-
-    def _n_new_words(self, lexicon: Lexicon) -> int:
-        """The number of words that were added after the lexicon was loaded; of another lexicon, of all words."""
-        state, loaded = lexicon.state, self._loaded
-        if state is loaded:
-            return 0
-        return state.id_count - (loaded.id_count if state.begins_with(loaded) else 0)
+        return EnsembleSentences(
+            self._first.read(texts, lexicon, user_labels), self._second.read(texts, lexicon, user_labels)
+        )
 
 
 class _Pool:
@@ -266,7 +253,7 @@ class Ensemble:
             user_kind=folder.vocabulary.user_kind,
             convention_weight=settings.convention_weight,
         )
-        ner.reader = EnsembleReader(ner.reader, second, ner.lexicon)
+        ner.reader = EnsembleReader(ner.reader, second)
         return ner
 
     def is_nested(self, convention: str = "") -> bool:
@@ -286,10 +273,13 @@ class Ensemble:
         assert isinstance(sentences, EnsembleSentences)
         pool, emissions = self._pool_of(convention), self.first.emissions(sentences, convention)
         pool.add(emissions, sentences.second)
-        if self._user_word and not convention and sentences.has_few_new_words:
+        if self._user_word and not convention:
             words = np.flatnonzero(sentences.word_labels == self._user_kind)
-            first = sentences.first_char[np.searchsorted(sentences.first_word, words, side="right") - 1]
-            pool.favour(emissions, first + sentences.start[words], first + sentences.end[words], self._user_word)
+            if len(words):
+                first = sentences.first_char[np.searchsorted(sentences.first_word, words, side="right") - 1]
+                pool.favour(
+                    emissions, first + sentences.start[words], first + sentences.end[words], self._user_word
+                )
         return pool.read(emissions, sentences)
 
 

@@ -32,6 +32,7 @@ _N_UNKNOWN = HEADER.n_unknown.offset // 8  # the place of the number of unknown 
 _SPARE = 8  # words for which there is memory, besides those that are expected; if more are found, it is read again
 _RATE = 0.5  # words that are expected for each character of several texts; for a single text it is 1
 _SLACK = 1.1  # by how much more are expected after more than that were found
+MOST_USER_WORDS = 20_000  # words without a label that a user adds; more are a general dictionary rather than names
 
 
 class _Known:
@@ -40,14 +41,20 @@ class _Known:
     Attributes:
         state: the lexicon.
         labels: the labels that count; None for all.
+        has_user_words: whether words without a label that the model's lexicon does not contain are user words.
         rows: ``[2 ids]``, the row of a word plus 1, and the row of its kind. The first is 0 for words that have not
             been seen; zeros need no memory until they are overwritten.
     """
 
     def __init__(
-        self, state: Snapshot, labels: tuple[str, ...] | None, characters: CharacterRows, min_word_length: int
+        self,
+        state: Snapshot,
+        labels: tuple[str, ...] | None,
+        characters: CharacterRows,
+        min_word_length: int,
+        has_user_words: bool,
     ):
-        self.state, self.labels = state, labels
+        self.state, self.labels, self.has_user_words = state, labels, has_user_words
         self.rows: NDArray[np.int64] = np.zeros((2, state.id_count), np.int64)
         self._characters, self._min_word_length = characters, min_word_length
 
@@ -71,7 +78,9 @@ class Reader:
         vocabulary: The vocabulary of the model.
         min_word_length: Minimum number of characters of a matched word.
         base: The lexicon of the model. A word that it does not contain, or contains with another label, is read as
-            a user word. If None, or if the vocabulary has no rows for user words, there are no user words.
+            a user word. If more than `MOST_USER_WORDS` of them have no label, those without one are read like words
+            of the model's lexicon. If None, or if the vocabulary has no rows for user words, there are no user
+            words.
     """
 
     def __init__(self, vocabulary: Vocabulary, *, min_word_length: int = 2, base: Lexicon | None = None):
@@ -163,7 +172,8 @@ class Reader:
         of_labels = self._known_of.get(lexicon)
         known = None if of_labels is None else of_labels.get(labels)
         if known is None or known.state is not state:
-            known = _Known(state, labels, self._characters, self.min_word_length)
+            has_user_words = not self._has_dictionary(state, labels)
+            known = _Known(state, labels, self._characters, self.min_word_length, has_user_words)
             if of_labels is None:
                 of_labels = self._known_of[lexicon] = {}
             elif any(other.state is not state for other in of_labels.values()):
@@ -175,7 +185,7 @@ class Reader:
     def _learn(self, lexicon: Lexicon, known: _Known, words: NDArray[np.integer]) -> None:
         """Look up the rows of words that have not been seen before."""
         new = np.array(sorted(set(words.tolist())), np.int32)
-        known.rows[1, new] = self._kinds(lexicon, new, known.labels)
+        known.rows[1, new] = self._kinds(lexicon, new, known)
         known.rows[0, new] = self._word_rows(lexicon, new) + 1  # last, because it marks the words as seen
 
     def _word_rows(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -188,9 +198,21 @@ class Reader:
 
         return _looked_up(self._rows_of, lexicon, words, look_up)
 
-    def _kinds(
-        self, lexicon: Lexicon, words: NDArray[np.int32], user_labels: Collection[str] | None
-    ) -> NDArray[np.int64]:
+    def _has_dictionary(self, state: Snapshot, user_labels: Collection[str] | None) -> bool:
+        """Whether more than `MOST_USER_WORDS` words without a label that counts are not in the model's lexicon.
+
+        If the lexicon is no edited copy of the model's, all of its words count.
+        """
+        if self._base is None or state.id_count <= MOST_USER_WORDS:
+            return False
+        base = self._base.state
+        first = base.id_count if state.begins_with(base) else 0
+        is_counted = self._label_rows(state.labels, user_labels)[state.label_ids[first:]] == 0
+        if state.present is not None:
+            is_counted &= state.present[first:]
+        return int(np.count_nonzero(is_counted)) > MOST_USER_WORDS
+
+    def _kinds(self, lexicon: Lexicon, words: NDArray[np.int32], known: _Known) -> NDArray[np.int64]:
         """Rows of the table of word kinds for word ids of a lexicon; see :class:`Vocabulary`."""
         label_ids = lexicon.label_ids_of(words)  # read before the labels, because other threads may add labels
         names = lexicon.labels
@@ -199,8 +221,9 @@ class Reader:
             return labels
         base_ids = self._base_ids(lexicon, words)  # read before the labels of the base, for the same reason
         base_labels = self._label_rows(self._base.labels)[self._base_label_ids[base_ids]]
+        counted = labels if known.labels is None else self._label_rows(names, known.labels)[label_ids]
         is_user = (base_ids < 0) | ((label_ids >= 0) & (labels != base_labels))
-        counted = labels if user_labels is None else self._label_rows(names, user_labels)[label_ids]
+        is_user &= (counted > 0) | known.has_user_words
         return np.where(is_user, self.vocabulary.user_kind + counted, base_labels)
 
     def _base_ids(self, lexicon: Lexicon, words: NDArray[np.int32]) -> NDArray[np.int64]:
