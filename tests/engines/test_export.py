@@ -262,6 +262,7 @@ def test_what_exists_is_left_alone(trained: Path, tmp_path: Path) -> None:
         ({"decoder": {"name": "biaffine"}}, "decoder 'biaffine' cannot be exported; crf and softmax can"),
         ({"encoder": {"name": "lattice_lstm", "d_hidden": 8}}, "encoder 'lattice_lstm' cannot be exported"),
         ({"encoder": {"layers": 2}}, "has 2 layers"),
+        ({"encoder": {"name": "bilstm", "d_hidden": 8}}, "encoder 'bilstm' has LSTMs.*engine numpy"),
         ({"embedding": {"name": "soft_lexicon"}, "encoder": {"name": "none"}}, "'soft_lexicon' cannot be"),
     ],
     ids=lambda value: "" if isinstance(value, str) else str(value),
