@@ -196,8 +196,8 @@ def _graph(ner: NER, folder: ModelFolder) -> CharacterGraph | FlatGraph:
     if any(isinstance(part, nn.LSTM) for part in tagger.modules()):
         name = folder.config.encoder.name
         raise ModelError(
-            f"{folder.path}: the encoder {name!r} has LSTMs, which cannot be exported; without torch, the engine numpy"
-            " runs most models with LSTMs"
+            f"{folder.path}: the encoder {name!r} has LSTMs, which cannot be exported; without torch, the engine"
+            " numpy runs most models with LSTMs"
         )
     if any(isinstance(part, XLNet) for part in tagger.modules()):
         raise ModelError(f"{folder.path}: the positions 'xlnet' read punctuation and cannot be exported")
