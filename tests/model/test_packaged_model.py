@@ -14,6 +14,7 @@ import tiny
 from hanlattice import corpus
 from hanlattice.config.files import load_config, to_dict
 from hanlattice.document import Document, Entity
+from hanlattice.kernels.library import kernels
 from hanlattice.model.folder import CARD, CONFIG, DEFAULT, LITE
 from make_default_model import FIRST_STAGE, settings_of
 
@@ -130,6 +131,19 @@ def test_readmes_show_the_scores_of_the_card() -> None:
     for name in ("README.md", "README.zh-CN.md"):
         shown = [row[1:] for row in _score_rows(ROOT / name)]  # the names of texts are translated
         assert shown == [row[1:] for row in rows], name
+
+
+@pytest.mark.skipif(kernels() is None, reason="without the kernels, FLAT reads texts alone")
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md"])
+def test_readmes_show_what_the_first_command_prints(page: str) -> None:
+    """Scores may differ a little between processors."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    command = next(line for line in lines if " && hanlattice predict " in line)
+    head = next(i for i, line in enumerate(lines) if line.split() == ["text", "label", "start", "end", "score"])
+    rows = [line.split() for line in takewhile(lambda line: line != "```", lines[head + 1 :])]
+    found = hanlattice.load(engine="ensemble")(command.rsplit(" ", 1)[-1]).entities
+    assert [(e.text, e.label, str(e.start), str(e.end)) for e in found] == [tuple(row[:4]) for row in rows]
+    assert all(abs(e.score - float(row[4])) < 0.02 for e, row in zip(found, rows, strict=True) if e.score)
 
 
 def _score_rows(page: Path) -> list[list[str]]:
