@@ -95,10 +95,22 @@ def test_a_failure_for_a_platform_is_an_error(calls: list[list[str]], monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("compiler", "status", "shown"),
-    [("touch", 0, "kernels_"), ("exit 1; :", 1, "no C compiler that can compile the kernels was found")],
+    ("compiler", "status", "shown", "reason"),
+    [
+        ("touch", 0, "kernels_", ""),
+        ("exit 1; :", 1, "no C compiler that can compile the kernels was found", "by sh: exit status 1"),
+        (
+            "echo note >&2; echo flat.c: error: no >&2; exit 1; :",
+            1,
+            "no C compiler",
+            "by sh: flat.c: error: no\n",
+        ),
+    ],
+    ids=["compiles", "fails", "fails with a reason"],
 )
-def test_the_file_alone_compiles_or_says_why_not(tmp_path: Path, compiler: str, status: int, shown: str) -> None:
+def test_the_file_alone_compiles_or_says_why_not(
+    tmp_path: Path, compiler: str, status: int, shown: str, reason: str
+) -> None:
     """A build runs it without the package."""
     if not compiling.LEVELS:
         pytest.skip("no kernels for this processor")
@@ -115,6 +127,7 @@ def test_the_file_alone_compiles_or_says_why_not(tmp_path: Path, compiler: str, 
     )
     assert done.returncode == status
     assert shown in done.stdout
+    assert reason in done.stderr
     made = sorted(tmp_path.glob("kernels_*"))
     assert len(made) == (0 if status else len(compiling.LEVELS))
     assert all(str(path) in done.stdout for path in made)

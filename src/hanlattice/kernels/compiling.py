@@ -105,7 +105,10 @@ def _compiled(command: Sequence[str], target: Path, flags: Sequence[str]) -> Pat
 
     try:
         _compile(command, target, flags)
-    except subprocess.CalledProcessError:
+    except subprocess.CalledProcessError as error:
+        lines = error.stderr.decode(errors="replace").splitlines() or [f"exit status {error.returncode}"]
+        reason = next((line for line in lines if "error" in line), lines[0])
+        print(f"{target.name} was not compiled by {command[0]}: {reason}", file=sys.stderr)
         return None
     return target
 
