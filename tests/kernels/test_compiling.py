@@ -21,7 +21,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         assert settings == {"capture_output": True, "check": True}
         commands.append(command)
         if any("fails" in part for part in command):
-            raise subprocess.CalledProcessError(1, command)
+            raise subprocess.CalledProcessError(1, command, b"", b"")
         Path(command[command.index("-o") + 1]).write_bytes(b"library")
 
     monkeypatch.setattr(subprocess, "run", run)
