@@ -1,6 +1,6 @@
 """What the words of a gazetteer are worth to a trained model: scores without those of one list, or of one label.
 
-    python benchmarks/gazetteer.py TEXT… --list FILE… [--model FOLDER]
+    python benchmarks/gazetteer_lists.py TEXT… --list FILE… [--model FOLDER]
 
 TEXT are annotated corpora. Each FILE is a word list. The words that have a
 label in the lexicon of the model are removed from it if they are in the list, and all texts are read again. Nothing
