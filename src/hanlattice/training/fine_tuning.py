@@ -22,7 +22,7 @@ from hanlattice.tagger import Tagger
 # Defaults of fine-tuning, which needs fewer and smaller steps than training, but a minimum number of them. The
 # batch size is a maximum. The learning rate is that of the model's own training, times RATE_SHARE if that training
 # started from random weights; with AdamW over tables of vectors it is at least LEAST_RATE.
-EPOCHS, BATCH_SIZE, LEAST_STEPS, RATE_SHARE, LEAST_RATE = 10, 8, 400, 0.5, 1e-3
+EPOCHS, BATCH_SIZE, LEAST_STEPS, RATE_SHARE, LEAST_RATE = 20, 8, 1000, 0.5, 1e-3
 
 # Parameters with a row per name: the end of their path, the field of the vocabulary, and its first row.
 NAMED_ROWS = (
