@@ -18,15 +18,20 @@ from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.settings import Config
 from hanlattice.document import Document
 from hanlattice.model.folder import CARD
-from hanlattice.training.fine_tuning import settings_for_fine_tuning
+from hanlattice.training.fine_tuning import EPOCHS, LEAST_STEPS, settings_for_fine_tuning
 
 STEPS_FROM_SCRATCH = 1_500
 
 
-def settings(start: str, train: Path, seed: int, *, scratch: bool) -> Config:
+def settings(
+    start: str, train: Path, seed: int, *, scratch: bool, epochs: int = EPOCHS, least_steps: int = LEAST_STEPS
+) -> Config:
     """Settings for fine-tuning the model ``start``, or with ``scratch`` for training from random weights."""
     config = settings_for_fine_tuning(start).with_settings(
-        {"data": {"train": str(train), "dev_share": 0.2, "drop": True}, "training": {"seed": seed, "device": "cpu"}}
+        {
+            "data": {"train": str(train), "dev_share": 0.2, "drop": True},
+            "training": {"seed": seed, "device": "cpu", "epochs": epochs, "least_steps": least_steps},
+        }
     )
     if not scratch:
         return config
@@ -48,6 +53,8 @@ def main() -> None:
     parser.add_argument("--corpus", nargs="+", required=True, metavar="NAME=TRAIN,TEST")
     parser.add_argument("--sizes", default="50,200,1000", help="numbers of sentences")
     parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--least-steps", type=int, default=LEAST_STEPS, help="of fine-tuning")
     parser.add_argument("--output", type=Path, required=True)
     a = parser.parse_args()
     seeds = [int(seed) for seed in a.seeds.split(",")]
@@ -66,7 +73,10 @@ def main() -> None:
                 corpus.write((Document(d.text, d.entities) for d in drawn), sample, "jsonl")
                 for scratch in found:
                     folder = a.output / f"{name}-{size}-{seed}-{'scratch' if scratch else 'start'}"
-                    found[scratch].append(f1(settings(a.start, sample, seed, scratch=scratch), folder, test))
+                    config = settings(
+                        a.start, sample, seed, scratch=scratch, epochs=a.epochs, least_steps=a.least_steps
+                    )
+                    found[scratch].append(f1(config, folder, test))
             cells = [f"{mean(f):.2f} ± {stdev(f) if len(f) > 1 else 0:.2f}" for f in (found[True], found[False])]
             rows.append(f"| {name} | {size:,} | {cells[0]} | {cells[1]} |")
     print("| corpus | sentences | from random weights | fine-tuned |\n|---|---|---|---|")

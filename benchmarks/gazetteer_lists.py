@@ -2,9 +2,9 @@
 
     python benchmarks/gazetteer_lists.py TEXT… --list FILE… [--model FOLDER]
 
-TEXT are annotated corpora. Each FILE is a word list. The words that have a
-label in the lexicon of the model are removed from it if they are in the list, and all texts are read again. Nothing
-is trained, so this is not what the list is worth in training. A word that is in several lists is removed with each.
+TEXT are annotated corpora. Each FILE is a word list. The words that have a label in the lexicon of the model are
+removed from it if they are in the list, and all texts are read again. Nothing is trained, so this is not what the
+list is worth in training. A word that is in several lists is removed with each.
 """
 
 import argparse

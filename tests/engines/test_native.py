@@ -92,7 +92,7 @@ SUBNORMAL = 0x12  # an operand or a result was subnormal: FE_DENORMAL | FE_UNDER
 
 @pytest.mark.parametrize("int8", [False, True])
 def test_attention_has_no_subnormal_weights(kernels: CDLL, int8: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With them, Intel processors take three times as long."""
+    """With them, Intel processors take several times as long."""
     monkeypatch.setattr(np, "empty", np.zeros)  # the last block computes rows of uninitialised memory too
     if platform.machine() not in ("x86_64", "AMD64") or not hasattr(CDLL(None), "fetestexcept"):
         pytest.skip("the flags of subnormal numbers are those of x86 and the C library")

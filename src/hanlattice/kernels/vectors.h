@@ -129,7 +129,7 @@ INLINE vec vec_exp(vec x) {
 }
 
 /* exp(x) for x of at most 0; values below -60 count as -60. A softmax does not see the difference, and its weights and
- * their products stay normal numbers: with subnormal ones, Intel processors compute more than three times as long. */
+ * their products stay normal numbers: with subnormal ones, Intel processors take several times as long. */
 INLINE vec exp_of_score(vec x) { return vec_exp(maximum(x, broadcast(-60.0f))); }
 
 #endif
