@@ -19,20 +19,24 @@ class Connection(HttpToolsProtocol):
 
     ``patience``: seconds from connecting, or from the first byte of a later request, to the end of the headers;
     also seconds without progress in sending a response.
+    ``draining``: whether the server is shutting down. A connection that is made then is shut down from the start.
     """
 
     patience = 10.0
+    draining = False
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
         self._timer: TimerHandle | None = None  # runs while headers are expected
         self._stuck: TimerHandle | None = None  # runs while the client does not read
         self._head_bytes = 0  # received since headers are expected
-        self._leaving = False  # True at shutdown
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._expect_head()
+        # It may have been accepted before the shutdown and be made after it, too late to be told.
+        if self.draining:
+            self.shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -54,7 +58,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._stop_timer()
         super().on_headers_complete()
-        if self._leaving:
+        if self.draining:
             self.cycle.keep_alive = False
         if len(self.pipeline) > MOST_AHEAD:
             self.transport.abort()
@@ -69,7 +73,6 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
 
     def shutdown(self) -> None:
-        self._leaving = True
         if self.cycle is None or self.cycle.response_complete:
             self.loop.call_later(LINGER, self._leave)
         else:

@@ -40,10 +40,10 @@ def work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
         timeout_graceful_shutdown=max(1, round(settings.drain_timeout)),
     )
     with contextlib.suppress(KeyboardInterrupt):
-        _Server(config, TimedConnection, service, parent).run([listener])
+        Server(config, TimedConnection, service, parent).run([listener])
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Uvicorn's server. At shutdown it also serves waiting connections, and it ends with its parent process."""
 
     def __init__(self, config: uvicorn.Config, connection: type[Connection], service: Service, parent: Pipe):
@@ -63,6 +63,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.drain()
+        self._connection.draining = True
         for listener in sockets or []:
             await self._accept_the_rest(listener)
         log_event("draining", connections=len(self.server_state.connections), requests=len(self.server_state.tasks))
