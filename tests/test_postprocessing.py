@@ -121,7 +121,8 @@ def test_plain_entities_are_what_the_steps_one_by_one_give(
         ("李明，北京", 60, (2, 5), False),  # begins with a comma
         ("李明A", 60, (1, 3), True),  # ends with a letter
         ("李明!", 60, (1, 3), False),  # ends with a mark, which may be trimmed
-        ("㍿李明", 60, (4, 6), False),  # offsets differ
+        ("㍿李明", 60, (4, 6), True),  # offsets differ
+        ("㍿李明", 5, (4, 6), False),  # offsets differ, and windows overlap
         ("李明去了。北京", 5, (5, 7), True),  # the second window
         ("李明去了南北京", 5, (1, 3), True),  # windows overlap
     ],
@@ -134,7 +135,8 @@ def test_which_entities_are_plain(text: str, size: int, place: tuple[int, int], 
     entities = plain_entities([text], normalised, cut, found)[0]
     assert (entities is not None) is is_plain
     if entities is not None:
-        assert [(e.start, e.end, e.text) for e in entities] == [(*place, text[place[0] : place[1]])]
+        start, end = normalised[0].original(*place)
+        assert [(e.start, e.end, e.text) for e in entities] == [(start, end, text[start:end])]
 
 
 def test_of_windows_that_overlap_the_last_one_gives_the_score() -> None:

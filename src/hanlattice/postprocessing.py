@@ -35,8 +35,8 @@ def plain_entities(
 ) -> dict[int, list[Entity] | None]:
     """What the steps up to `entities_of` return for each text with spans; None if they have to be called.
 
-    Nearly all texts need no call: offsets are plain, and entities begin and end with characters that are never
-    trimmed, do not overlap and have no gaps.
+    Nearly all texts need no call: entities begin and end with characters that are never trimmed, do not overlap and
+    have no gaps, and a text that is longer than a window keeps its offsets when it is normalised.
 
     Args:
         texts: texts as given.
@@ -47,12 +47,13 @@ def plain_entities(
     plain: dict[int, list[Entity] | None] = {}
     own: list[Entity] = []
     owner, starts, normal = windows.owner, windows.start, normalised.texts
-    here, last, by, cut = -1, 0, 0, None
+    here, last, by, cut, origin = -1, 0, 0, None, None
     for window, start, end, label, score, gaps in rows_of(found):
         if owner[window] != here:
             here, last, cut = owner[window], 0, windows.several.get(owner[window])
             text, rewritten, own = texts[here], normal[here], []
-            plain[here] = None if here in normalised.moved else own
+            origin = normalised.moved.get(here)
+            plain[here] = own if origin is None or cut is None else None
         if plain[here] is None:
             continue
         if cut is not None:
@@ -67,6 +68,8 @@ def plain_entities(
         is_kept = ("\u3400" <= first <= "\u9fff" and "\u3400" <= final <= "\u9fff") or (
             is_never_trimmed(first) and is_never_trimmed(final)
         )
+        if origin is not None:
+            start, end = origin.original(start, end)
         if gaps or start < last or not is_kept:
             plain[here] = None
         last = end

@@ -58,7 +58,7 @@ class TestFirstWeights:
         torch.manual_seed(0)
         for weight, d in (
             (LRCNN(3, words(5000), d_model=4).no_word, 5000),
-            (LGN(3, words(), d_model=5000, steps=1, heads=1, d_head=1).no_word, 5000),
+            (LGN(3, words(), d_model=1500, steps=1, heads=1, d_head=1).no_word, 1500),
         ):
             bound = (3 / d) ** 0.5
             assert float(weight.detach().max()) == pytest.approx(bound, rel=0.01)

@@ -29,6 +29,7 @@ TEXTS = [
     "阿里巴巴集团董事局主席马云在杭州会见了美国总统特朗普。" * 12,  # several windows
     "他住在嘉和苑附近，常去隆鑫茶舍。",
 ]
+SHORT = [text for text in TEXTS if len(text) < 80]  # one window of both models
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_each_side_of_the_threshold(ner: NER, fast: NER, accurate: NER) -> None:
 
 def test_thresholds_at_which_one_model_answers_everything(ner: NER, fast: NER, accurate: NER) -> None:
     engine_of(ner).threshold = 0.0
-    assert list(ner.pipe(TEXTS)) == list(fast.pipe(TEXTS))
+    assert list(ner.pipe(SHORT)) == list(fast.pipe(SHORT))
     engine_of(ner).threshold = 1.1
     assert list(ner.pipe(TEXTS)) == list(accurate.pipe(TEXTS))
 
@@ -87,7 +88,7 @@ def test_edits_of_the_lexicon_reach_both_models(ner: NER, threshold: float) -> N
         lexicon.remove("隆鑫茶舍")
         lexicon.remove("北京")
         lexicon.add("嘉和苑", "PER")
-    assert [ner(text) for text in TEXTS] == [one(text) for text in TEXTS]
+    assert [ner(text) for text in SHORT] == [one(text) for text in SHORT]
     assert pickle.loads(pickle.dumps(ner)).lexicon.id("隆鑫茶舍") is None
     edited = ner.lexicon.copy()
     edited.add("重雷科技", "ORG")

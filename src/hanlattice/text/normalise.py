@@ -149,25 +149,25 @@ class Normaliser:
                 hard = dict.fromkeys(np.searchsorted(ends, places, side="right").tolist())
         moved: dict[int, Normalised] = {}
         if hard:
-            for i, found in zip(hard, self._all_hard([texts[i] for i in hard]), strict=True):
-                normal[i] = found.text
-                if not found.is_aligned:
+            again = self._all_hard([texts[i] for i in hard])
+            for n, i in enumerate(hard):
+                normal[i] = again.texts[n]
+                if (found := again.moved.get(n)) is not None:
                     moved[i] = found
         return NormalisedTexts(normal, moved)
 
-    def _all_hard(self, texts: list[str]) -> list[Normalised]:
+    def _all_hard(self, texts: list[str]) -> NormalisedTexts:
         """Normalise texts of any characters."""
-        given, moved = texts.copy(), dict[int, Tidied]()
+        given, shortened = texts.copy(), dict[int, Tidied]()
         if self.tidy:
             for i, places in self._untidy(texts):
                 tidied = tidy(texts[i], places)
                 given[i] = tidied.text
                 if len(tidied.text) < len(texts[i]):  # otherwise each character is where it was
-                    moved[i] = tidied
+                    shortened[i] = tidied
         found = self._rewritten(given)
-        for i, tidied in moved.items():
-            found[i] = _placed(found[i], tidied)
-        return found
+        placed = {i: _placed(found.texts[i], found.moved.get(i), tidied) for i, tidied in shortened.items()}
+        return NormalisedTexts(found.texts, {**found.moved, **placed})
 
     def _untidy(self, texts: Sequence[str]) -> Iterator[tuple[int, list[int]]]:
         """The texts with characters that tidying may change, by index, and the positions of these characters."""
@@ -182,9 +182,9 @@ class Normaliser:
         """Normalise words that are joined by NUL characters, as :class:`hanlattice.lexicon.Lexicon` joins them."""
         if self.tidy and needs_tidying(joined):
             return BOUNDARY.join(self.all(joined.split(BOUNDARY)).texts)
-        return self._rewritten([joined])[0].text
+        return self._rewritten([joined]).texts[0]
 
-    def _rewritten(self, texts: Sequence[str]) -> list[Normalised]:
+    def _rewritten(self, texts: Sequence[str]) -> NormalisedTexts:
         """Apply all options but ``tidy``.
 
         Most texts are translated by a table. Only texts in which some character is not replaced by exactly one
@@ -192,24 +192,26 @@ class Normaliser:
         """
         table, joined = self._table, "".join(texts)
         rewritten, states = table.translated(joined)
-        if len(texts) == 1 and not states & (_JOINS | _WIDENS):
-            return [Normalised.aligned(rewritten)]
+        bounds = list(accumulate(map(len, texts), initial=0))
+        starts, ends = bounds[:-1], bounds[1:]
+        normal = [rewritten[start:end] for start, end in zip(starts, ends, strict=True)]
+        if not states & (_JOINS | _WIDENS):
+            return NormalisedTexts(normal, {})
         codes = code_points(joined)
         joins = table.states(codes) & _JOINS != 0
         target = table.target[codes]
-        bounds = list(accumulate(map(len, texts), initial=0))
-        starts, ends = bounds[:-1], bounds[1:]
         # The first character of a text has no character before it to combine with.
         joins[[start for start, end in zip(starts, ends, strict=True) if start < end]] = False
         hard = np.flatnonzero(joins | (target < 0))
         has_hard = (np.searchsorted(hard, starts) < np.searchsorted(hard, ends)).tolist()
-        positions = np.arange(max(map(len, texts), default=0) + 1, dtype=np.int32)
-        return [
-            self._by_ranges(text, target[start:end], joins[start:end])
+        moved = {
+            i: self._by_ranges(texts[i], target[starts[i] : ends[i]], joins[starts[i] : ends[i]])
+            for i, is_hard in enumerate(has_hard)
             if is_hard
-            else Normalised(rewritten[start:end], positions[: end - start], positions[1 : end - start + 1], True)
-            for text, start, end, is_hard in zip(texts, starts, ends, has_hard, strict=True)
-        ]
+        }
+        for i, found in moved.items():
+            normal[i] = found.text
+        return NormalisedTexts(normal, moved)
 
     def _by_ranges(self, text: str, target: NDArray[np.int32], joins: NDArray[np.bool_]) -> Normalised:
         """Normalise a text in which some characters are not replaced by exactly one character."""
@@ -295,10 +297,14 @@ def _table(normaliser: Normaliser) -> _Table:
     return _Table(normaliser, kernels())
 
 
-def _placed(normal: Normalised, tidied: Tidied) -> Normalised:
-    """The same text, with the origins of its characters in the text before tidying."""
-    starts, ends = np.array(tidied.starts, np.int32), np.array(tidied.ends, np.int32)
-    return Normalised(normal.text, starts[normal.starts], ends[normal.ends - 1])
+def _placed(text: str, moved: Normalised | None, tidied: Tidied) -> Normalised:
+    """A normalised text with the origins of its characters in the text before tidying.
+
+    ``moved`` has their origins in the tidied text, unless each character is where it was there.
+    """
+    if moved is None:
+        return Normalised(text, tidied.starts, tidied.ends)
+    return Normalised(text, tidied.starts[moved.starts], tidied.ends[moved.ends - 1])
 
 
 def _joins(character: str) -> bool:

@@ -10,10 +10,18 @@ Every character of the result has the range of the original from which it comes.
   comma that a writer would have set: `COMMA`, or `LIST_COMMA` in a list of names.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from functools import cache
+from itertools import pairwise, repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SYMBOL = "☺"
 COMMA, LIST_COMMA = "，", "、"
@@ -31,7 +39,7 @@ _LINE_END = "\n\x0b\x0c\r\x85\u2028\u2029"
 # two blanks before the line end start a new paragraph, so they do not match.
 _ONE_LINE_END = f"[^\\S{_LINE_END}]?(?:\r\n|[{_LINE_END}])[{_INVISIBLE}]*"
 _ANY = re.compile(f"[\\s{_INVISIBLE}{_EMOJI}{SYMBOL}]")
-# Patterns that few processes need are compiled when they are first used; ``re`` keeps them.
+_compiled = cache(re.compile)  # few processes need all of the patterns below
 _UNIT = (
     f"(?P<blank>\\s[\\s{_INVISIBLE}]*)|(?P<symbol>[{_EMOJI}{SYMBOL}][{_EMOJI}{SYMBOL}{_INVISIBLE}]*)"
     f"|(?P<gone>[{_INVISIBLE}]+)"
@@ -48,28 +56,33 @@ LISTED, LISTED_LENGTH = 3, 10  # for a list of names: smallest number of parts, 
 # its parts is below this number of characters.
 SINGLE, SEGMENTED_LENGTH = 0.2, 2.5
 
-_SPACES = re.compile("[ \n]")  # blanks and line ends of tidied text
 _WIDE_FROM = 0x2E80  # East Asian characters
 _WIDE_PUNCTUATION = "“”‘’…—·"
 _WIDE = f"[{chr(_WIDE_FROM)}-\U0010ffff{_WIDE_PUNCTUATION}]"
 _MARK = f"[{re.escape(''.join(sorted(_PUNCTUATION)))}]"
 _CHINESE = f"(?!{_MARK}){_WIDE}"  # also kana, Hangul and full-width letters
-# All of these patterns begin with a blank, so that a search skips all other characters.
+# Each of these patterns begins with a blank or line end, at which it is matched.
 _IDLE = f"[ \n](?:\\Z|(?=[ \n])|(?<={_MARK} )(?={_WIDE})|(?<={_WIDE} )(?={_MARK}))"
 _SPACED = f"[ \n](?:[^ \n]{{1,3}}[ \n]){{{ALONE - 2}}}"
 # A blank or line end between one or two Chinese characters on each side.
 _BETWEEN_ONE = f"[ \n](?<={_WIDE}[ \n])(?<!{_MARK}[ \n])(?={_CHINESE})"
 _BETWEEN_TWO = f"[ \n](?<={_WIDE}{_WIDE}[ \n])(?<!{_MARK}.[ \n])(?<!{_MARK}[ \n])(?={_CHINESE}{_CHINESE})"
-# A blank or line end that may be dropped or replaced in a text with neither invisible characters nor emoji.
-_MAY_GO = f"\\A[ \n]|{_IDLE}|{_SPACED}|{_BETWEEN_ONE}"
+# A blank that may be dropped or replaced in a text with neither line ends, invisible characters nor emoji.
+_MAY_GO = f"\\A |{_IDLE}|{_SPACED}|{_BETWEEN_ONE}"
 
 
 class Tidied(NamedTuple):
     """A tidied text; its character ``i`` comes from the characters ``[starts[i], ends[i])`` of the original."""
 
     text: str
-    starts: Sequence[int]
-    ends: Sequence[int]
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
+
+    @classmethod
+    def aligned(cls, text: str) -> Tidied:
+        """A text whose character ``i`` comes from character ``i`` alone."""
+        positions = np.arange(len(text) + 1, dtype=np.int32)
+        return cls(text, positions[:-1], positions[1:])
 
 
 _BLANKS = re.compile(f"[\\s{_INVISIBLE}]")
@@ -97,8 +110,8 @@ def tidy(text: str, places: Iterable[int] | None = None) -> Tidied:
     ``places`` are the positions of all characters for which :func:`needs_tidying` is True, if they are known.
     """
     places = [match.start() for match in _ANY.finditer(text)] if places is None else list(places)
-    if len(places) == text.count(" ") and not re.search(_MAY_GO, text):
-        return Tidied(text, range(len(text)), range(1, len(text) + 1))
+    if len(places) == text.count(" ") and not _any_matches(_MAY_GO, text, places):
+        return Tidied.aligned(text)
     found = _joined_lines(_units(text, places), text)
     found = _without_idle_blanks(_without_spacing(found))
     # Again, because blanks beside punctuation are gone now. So tidying a tidied text changes nothing.
@@ -108,8 +121,8 @@ def tidy(text: str, places: Iterable[int] | None = None) -> Tidied:
 def _units(text: str, places: Sequence[int]) -> Tidied:
     """The text without invisible characters, and with one character for each run of white space or emoji."""
     if len(places) == text.count(" ") and "  " not in text:  # single blanks, and nothing else to replace
-        return Tidied(text, range(len(text)), range(1, len(text) + 1))
-    unit = re.compile(_UNIT)
+        return Tidied.aligned(text)
+    unit = _compiled(_UNIT)
     parts: list[str] = []
     ranges: list[tuple[int, int]] = []  # those of the replaced runs
     place = 0
@@ -127,10 +140,10 @@ def _units(text: str, places: Sequence[int]) -> Tidied:
     parts.append(text[place:])
     replaced = "".join(parts)
     if len(replaced) == len(text):  # each character is where it was
-        return Tidied(replaced, range(len(text)), range(1, len(text) + 1))
+        return Tidied.aligned(replaced)
     starts: list[int] = []
     ends: list[int] = []
-    place, gone = 0, re.compile(_GONE)
+    place, gone = 0, _compiled(_GONE)
     for start, end in [*ranges, (len(text), len(text))]:
         starts += range(place, start)
         ends += range(place + 1, start + 1)
@@ -138,25 +151,33 @@ def _units(text: str, places: Sequence[int]) -> Tidied:
         if start < end and not gone.fullmatch(text, start, end):
             starts.append(start)
             ends.append(end)
-    return Tidied(replaced, starts, ends)
+    return Tidied(replaced, np.array(starts, np.int32), np.array(ends, np.int32))
 
 
 def _without(found: Tidied, gone: Collection[int]) -> Tidied:
     """The text without some of its characters."""
     if not gone:
         return found
-    kept = [slice(a + 1, b) for a, b in pairwise([-1, *sorted(gone), len(found.text)])]
-    starts = [place for part in kept for place in found.starts[part]]
-    return Tidied(
-        "".join([found.text[part] for part in kept]), starts, [e for part in kept for e in found.ends[part]]
-    )
+    parts = [found.text[a + 1 : b] for a, b in pairwise([-1, *sorted(gone), len(found.text)])]
+    kept = np.ones(len(found.text), np.bool_)
+    kept[list(gone)] = False
+    return Tidied("".join(parts), found.starts[kept], found.ends[kept])
 
 
 def _spaces(text: str) -> list[int]:
     """The positions of blanks and line ends."""
-    if " " not in text and "\n" not in text:
-        return []
-    return [match.start() for match in _SPACES.finditer(text)]
+    found: list[int] = []
+    find = text.replace("\n", " ").find
+    place = find(" ")
+    while place >= 0:
+        found.append(place)
+        place = find(" ", place + 1)
+    return found
+
+
+def _any_matches(pattern: str, text: str, places: Iterable[int]) -> bool:
+    """Whether a pattern matches a text at one of several places."""
+    return any(map(_compiled(pattern).match, repeat(text), places))
 
 
 def _joined_lines(found: Tidied, original: str) -> Tidied:
@@ -169,7 +190,7 @@ def _joined_lines(found: Tidied, original: str) -> Tidied:
         return found
     breaks = [i for i in _spaces(text) if text[i] == "\n"]
     lengths = [b - a - 1 for a, b in pairwise([-1, *breaks, len(text)])]
-    least, one_line_end = max(WRAPPED, max(lengths) - SLACK), re.compile(_ONE_LINE_END)
+    least, one_line_end = max(WRAPPED, max(lengths) - SLACK), _compiled(_ONE_LINE_END)
     return _without(
         found,
         [
@@ -184,9 +205,9 @@ def _joined_lines(found: Tidied, original: str) -> Tidied:
 
 def _without_spacing(found: Tidied) -> Tidied:
     """The text without the blanks in runs of at least `ALONE` single characters, at least half of them Chinese."""
-    if not re.search(_SPACED, found.text):
-        return found
     blanks = _spaces(found.text)
+    if len(blanks) < ALONE - 1 or not _any_matches(_SPACED, found.text, blanks):
+        return found
     gone: list[int] = []
     run: list[int] = []  # the blanks between tokens of a run
     tokens = 0
@@ -219,11 +240,12 @@ def _without_idle_blanks(found: Tidied) -> Tidied:
     Chinese character are dropped too.
     """
     text = found.text
-    if text[:1] not in (" ", "\n") and not re.search(_IDLE, text):
+    blanks = _spaces(text)
+    if text[:1] not in (" ", "\n") and not _any_matches(_IDLE, text, blanks):
         return found
     last = len(text) - 1
     gone: set[int] = set()
-    for i in _spaces(text):
+    for i in blanks:
         previous = i - 1
         while previous in gone:
             previous -= 1
@@ -246,16 +268,18 @@ def _with_commas(found: Tidied) -> Tidied:
     In segmented text, blanks and line ends are dropped if it has at least `ALONE` words; otherwise they stay.
     """
     text = found.text
-    lengths = list(map(len, _SPACES.split(text)))
-    if len(lengths) == 1:
+    blanks = _spaces(text)
+    if not blanks:
         return found
-    if _is_segmented(lengths):
-        return _without(
-            found, [m.start() for m in re.finditer(_BETWEEN_ONE, text)] if len(lengths) >= ALONE else ()
-        )
+    lengths = [b - a - 1 for a, b in pairwise([-1, *blanks, len(text)])]
+    is_segmented, is_list = _is_segmented(lengths), _is_list(text, lengths)
     # Outside a list, a word of one character may be part of a name with a blank in it, which gets no comma.
-    comma, between = (LIST_COMMA, _BETWEEN_ONE) if _is_list(text, lengths) else (COMMA, _BETWEEN_TWO)
-    return found._replace(text=re.sub(between, comma, text))
+    match = _compiled(_BETWEEN_ONE if is_segmented or is_list else _BETWEEN_TWO).match
+    between = [i for i in blanks if match(text, i)]
+    if is_segmented:
+        return _without(found, between if len(lengths) >= ALONE else ())
+    parts = [text[a + 1 : b] for a, b in pairwise([-1, *between, len(text)])]
+    return Tidied((LIST_COMMA if is_list else COMMA).join(parts), found.starts, found.ends)
 
 
 def _is_segmented(lengths: list[int]) -> bool:
