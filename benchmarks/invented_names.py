@@ -19,18 +19,18 @@ NAMES = Path(__file__).with_suffix(".jsonl")
 ORDINARY = NAMES.with_name("ordinary_words.jsonl")
 
 
-def is_right(ner: NER, text: str, word: str, label: str) -> bool:
-    """Whether the model predicts the first occurrence of ``word`` in ``text`` as an entity with ``label``."""
+def predicted(ner: NER, text: str, word: str) -> str | None:
+    """The label of the first occurrence of ``word`` in ``text``; None if the model predicts no such entity."""
     start = text.index(word)
-    return any((e.start, e.end, e.label) == (start, start + len(word), label) for e in ner(text).entities)
+    return next((e.label for e in ner(text).entities if (e.start, e.end) == (start, start + len(word))), None)
 
 
-def with_word(ner: NER, row: dict[str, str], label: str | None) -> bool:
+def with_word(ner: NER, row: dict[str, str], label: str | None) -> str | None:
     """The same after the word is added to the lexicon, with ``label`` or without one."""
     lexicon = ner.lexicon.copy()
     lexicon.add(row["word"], label)
     with ner.using(lexicon=lexicon):
-        return is_right(ner, **row)
+        return predicted(ner, row["text"], row["word"])
 
 
 def becomes_an_entity(ner: NER, text: str, word: str) -> bool:
@@ -57,14 +57,17 @@ def main() -> None:
     lines, ordinary = read(arguments.file), read(ORDINARY)
     rows = [{"text": r["text"], "word": r.get("word") or r["entity"], "label": r["label"]} for r in lines]
     ner = hanlattice.load(arguments.model)
-    before = [is_right(ner, **row) for row in rows]
-    plain = [with_word(ner, row, None) for row in rows]
-    labelled = [with_word(ner, row, row["label"]) for row in rows]
+    before = [predicted(ner, row["text"], row["word"]) == row["label"] for row in rows]
+    spans = [with_word(ner, row, None) for row in rows]
+    plain = [label == row["label"] for label, row in zip(spans, rows, strict=True)]
+    labelled = [with_word(ner, row, row["label"]) == row["label"] for row in rows]
     misses = len(rows) - sum(before)
     lost = sum(b and not p for b, p in zip(before, plain, strict=True))
     won = sum(p and not b for b, p in zip(before, plain, strict=True))
+    others = sum(label is not None and not p for label, p in zip(spans, plain, strict=True))
     print(f"{len(rows)} names: {sum(before)} right with the lexicon unchanged")
     print(f"added without a label: {sum(plain)} right; {lost} lost, {won} of {misses} missed names gained")
+    print(f"added without a label: {others} more are entities with another label")
     print(f"added with their label: {sum(labelled)} right, {sum(labelled) / len(rows):.1%}")
     wrong = sum(becomes_an_entity(ner, **row) for row in ordinary)
     print(f"ordinary words added without a label: {wrong} of {len(ordinary)} become entities")
