@@ -42,7 +42,7 @@ from training_data import PAPERS, ROOT, output_of, prepare, settings_without, tr
 FOR_TEMPERATURE = 1_000  # held-out documents on which the temperature is fitted; the others measure the error
 FIRST_STAGE = ("novel", "products", "video", "queries")  # auxiliary corpora that the second stage does not read
 LEAST_OF_A_BIGRAM = 32  # occurrences of a bigram in train; the package has no room for rarer ones
-BIGRAMS, WORDS = 144_000, 176_000  # rows of the packaged embedding tables, not fewer than are trained
+BIGRAMS, WORDS = 144_000, 70_000  # rows of the packaged embedding tables; the installation has at most 60 MB
 
 
 class About(NamedTuple):
@@ -61,7 +61,7 @@ class About(NamedTuple):
 
 DEFAULT_MODEL = About(
     "The packaged model",
-    "FLAT over characters, bigrams and words, with a CRF for each annotation convention.",
+    "FLAT over characters, bigrams and words, with a CRF for each annotation convention and a softmax for `words`.",
     """
     HANLATTICE_DATA=… python scripts/make_default_model.py
     HANLATTICE_DATA=… python scripts/make_lite_model.py

@@ -12,13 +12,19 @@ import os
 import shutil
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
+
+import numpy as np
 
 import hanlattice
 from hanlattice import corpus
 from hanlattice.api import run_training
 from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config
+from hanlattice.engines.linear.folder import save_linear
+from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.evaluation.temperature import calibrate, confidences
 from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
@@ -30,6 +36,7 @@ NEEDED = (
     *("open.jsonl", "annotated.jsonl", "lite.jsonl", "gazetteer.txt", "aside.jsonl"),
     *("msra.jsonl", "silver_msra.jsonl", "cluener.jsonl", "resume.jsonl"),
 )
+LEAST_WEIGHT = 4  # times the scale of the weights, whose largest are 127
 
 CARD_TEXT = """# The packaged lite model: named entities in contemporary Chinese text, fast
 
@@ -79,6 +86,17 @@ def trained(output: Path) -> Path:
     config = load_config(PAPERS / "linear" / "open.toml")
     if not (output / CARD).exists():
         run_training(config, output, watcher=TrainingLines(config.training.epochs))
+    return output
+
+
+def pruned(folder: Path, output: Path) -> Path:
+    """Write a copy of the linear tagger without its smallest weights, which keeps the package small."""
+    ner = hanlattice.load(folder)
+    tagger = cast(LinearTagger, ner.engine)
+    tables = {name: tagger.of(name).tables for name in tagger.conventions}
+    for name, one in tables.items():
+        tables[name] = replace(one, rows=np.where(np.abs(one.rows) < LEAST_WEIGHT, np.int8(0), one.rows))
+    save_linear(output, tables, ner.vocabulary, ner.lexicon, ner.config, card="The scores are being computed.")
     return output
 
 
@@ -137,7 +155,7 @@ def main() -> None:
     if missing := [name for name in NEEDED if not (corpora / name).exists()]:
         parser.error(f"{corpora} has no {missing[0]}: run scripts/make_default_model.py --work {work} first")
     os.environ["OPEN_CORPORA"] = str(corpora)
-    run = output if a.calibrate_only else trained(work / "lite")
+    run = output if a.calibrate_only else pruned(trained(work / "lite"), work / "lite-pruned")
     output.mkdir(parents=True, exist_ok=True)
     made, calibration = calibrated(work, run, corpora)
     for name in (CONFIG, LEXICON, VOCABULARY, WEIGHTS):

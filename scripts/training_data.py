@@ -72,6 +72,7 @@ class Specialist(NamedTuple):
 
 
 SPECIALISTS = {
+    "msra": Specialist(5, 20_000),  # for the lite model alone
     "cluener": Specialist(8, 20_000),
     "weibo": Specialist(20, 10_000),
     "resume": Specialist(12, 8_000, 3),
@@ -211,13 +212,15 @@ def ensemble(flat: Path, linear: Path) -> NER:
     return Ensemble.open(folder, opened(flat).engine, settings=EnsembleSettings(second, WEIGHT, 1.0))
 
 
+def of_first_lite(silver: Path, lexicon: Path) -> Config:
+    """The settings of the linear tagger of the ensemble that annotates raw text."""
+    config = of_open(PAPERS / "linear" / "open.toml", ("annotated", "silver"), lexicon)
+    return config.with_settings({"auxiliary": {"silver": {"corpus": str(silver), "share": SHARE}}})
+
+
 def first_lite(output: Path, silver: Path, lexicon: Path) -> Path:
     """Train a linear tagger from the teacher's annotations, and return its folder."""
-    given = {
-        "auxiliary": {"silver": {"corpus": str(silver), "share": SHARE}},
-        "lexicon": {"files": (str(lexicon),)},
-    }
-    config = load_config(PAPERS / "linear" / "open.toml").with_settings(given)
+    config = of_first_lite(silver, lexicon)
     if not (output / CARD).exists():
         run_training(config, output, watcher=TrainingLines(config.training.epochs))
     return output

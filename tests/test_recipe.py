@@ -67,10 +67,21 @@ def test_the_settings_of_a_specialist(recipe: ModuleType, tmp_path: Path) -> Non
     config = recipe.of_convention("cluener", tmp_path, 8)
     assert (config.data.convention, config.data.train) == ("cluener", (str(tmp_path / "cluener.jsonl"),))
     assert ([*config.conventions], [*config.auxiliary], config.data.noise) == ([], [], 0)
-    packaged = recipe.load_config(recipe.PAPERS / "hanlattice" / "open.toml")
-    assert recipe.SPECIALISTS.keys() <= packaged.conventions.keys()
-    for name in recipe.SPECIALISTS:
-        assert any(path.endswith(f"silver_{name}.jsonl") for path in packaged.conventions[name].corpus)
+
+
+def test_specialists_annotate_what_the_packaged_models_read(recipe: ModuleType) -> None:
+    read = set()
+    for family in ("hanlattice", "linear"):
+        for convention in recipe.load_config(recipe.PAPERS / family / "open.toml").conventions.values():
+            read |= {Path(path).stem for path in convention.corpus if "silver_" in path}
+    assert read == {f"silver_{name}" for name in recipe.SPECIALISTS}
+
+
+def test_the_first_linear_tagger_needs_no_annotations_of_specialists(recipe: ModuleType, tmp_path: Path) -> None:
+    config = recipe.of_first_lite(tmp_path / "by_teacher.jsonl", tmp_path / "words.txt")
+    assert ([*config.conventions], {*config.auxiliary}) == ([], {"annotated", "silver"})
+    assert config.auxiliary["silver"].corpus == (str(tmp_path / "by_teacher.jsonl"),)
+    assert config.lexicon.files == (str(tmp_path / "words.txt"),)
 
 
 def test_specialists_annotate_sentences_with_enough_entities(

@@ -134,7 +134,7 @@ def _cluster(cpus: float, gpus: float) -> Iterator[Any]:
     try:
         ray: Any = import_module("ray")
     except ImportError:
-        raise ConfigError("--engine ray needs Ray; install it: pip install 'hanlattice[bulk]'") from None
+        raise ConfigError("--runner ray needs Ray; install it: pip install 'hanlattice[bulk]'") from None
     if ray.is_initialized():
         yield ray
         return

@@ -34,7 +34,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._expect_head()
-        # It may have been accepted before the shutdown and be made after it, too late to be told.
+        # It may have been accepted before the shutdown of all connections, and be made after it.
         if self.draining:
             self.shutdown()
 
