@@ -19,8 +19,8 @@ from training_data import PAPERS, ROOT, prepare, settings_without, trained
 OUTPUT = ROOT / "large" / "src" / "hanlattice_large" / "model"
 LARGE = About(
     "The large model",
-    "FLAT over a pretrained character Transformer, bigrams and words, with a CRF for each annotation convention and a"
-    " softmax for `words`.",
+    "FLAT over a pretrained character Transformer, bigrams and words, with a CRF for each annotation convention and"
+    " a softmax for `words`.",
     """
     HANLATTICE_DATA=… python scripts/make_body.py
     HANLATTICE_DATA=… python scripts/make_large_model.py
