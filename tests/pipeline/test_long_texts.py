@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import hanlattice
+from hanlattice.cli import main
 
 SENTENCE = "雷军在北京发布小米14，央视直播，网友却在看世界杯。"
 CODE = f"""
@@ -63,7 +65,7 @@ def test_a_limit_of_memory_is_an_error(model: str, mebibytes: int) -> None:
     """
     code = [sys.executable, "-c", LIMITED, str(mebibytes), model]
     text = SENTENCE * 20_000 + "\n"
-    done = subprocess.run(code, input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run(code, input=text, capture_output=True, text=True, check=False, timeout=120)
     if mebibytes == 4000:
         assert done.returncode == 0, done.stderr
         return
@@ -71,6 +73,17 @@ def test_a_limit_of_memory_is_an_error(model: str, mebibytes: int) -> None:
     last = done.stderr.splitlines()[-1]
     assert last.startswith("error: out of memory"), done.stderr
     assert "panicked" in done.stderr or done.stderr.count("\n") == 1
+
+
+def test_no_thread_is_started_without_memory_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.txt").write_text(SENTENCE, "utf-8")
+    monkeypatch.setattr("hanlattice.cli.predict._FOR_A_THREAD", 1 << 60)
+    with pytest.raises(SystemExit) as left:
+        main(["predict", str(tmp_path / "text.txt"), "--model", "lite"])
+    assert left.value.code == 1
+    assert capsys.readouterr().err.startswith("error: out of memory")
 
 
 def test_the_sentence_has_entities() -> None:

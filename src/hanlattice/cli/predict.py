@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hanlattice.pipeline import NER
 
 # An argument with one of these endings is taken for a file, even if the file does not exist.
+_FOR_A_THREAD = 16 << 20  # bytes: its stack, which usually takes 8 MiB, and some more
 _FILE_ENDINGS = (".txt", ".text", ".jsonl", ".json", ".csv", ".tsv", ".md", ".conll", ".bmes", ".html", ".xml")
 
 Source = tuple[str, str | None]  # a text, and the name of the file if the text is a whole file
@@ -202,6 +203,8 @@ def _chunks(sources: Iterable[Source], most: int) -> Iterator[list[Source]]:
         except BaseException as error:
             arrived.put(error)
 
+    # A thread that has no memory left when it starts ends without a sign, and start() waits for it forever.
+    bytearray(_FOR_A_THREAD)
     Thread(target=fetch, daemon=True).start()
     while True:
         chunk: list[Source] = []
