@@ -1,5 +1,6 @@
 """An ensemble adds the scores of both models; words and conventions work as with one model."""
 
+import contextlib
 import json
 import pickle
 import runpy
@@ -314,11 +315,22 @@ def test_a_new_word_without_a_label_favours_entities(favouring: Callable[[float]
     assert list(favoured.pipe(texts)) == [favoured(text) for text in texts]
     unchanged = [(plain(text), favoured(text)) for text in TEXTS]
     assert all(a == b for a, b in unchanged), "words that do not occur have no effect"
-    pickled = pickle.loads(pickle.dumps(favoured.reader.read(TEXTS, favoured.lexicon)))
-    fresh = favoured.reader.read(TEXTS, favoured.lexicon)
+    short = [text for text in TEXTS if len(text) < 80]  # engines read windows
+    pickled = pickle.loads(pickle.dumps(favoured.reader.read(short, favoured.lexicon)))
+    fresh = favoured.reader.read(short, favoured.lexicon)
     assert list(favoured.engine.find(pickled)) == list(favoured.engine.find(fresh))
     favoured.lexicon.remove(NEW)
     assert [e for e in favoured(WITH_NEW).entities if e.text == NEW] == []
+
+
+def test_a_sentence_beyond_the_window_is_refused(favouring: Callable[[float], NER]) -> None:
+    ner = favouring(0.0)
+    for n, fits in ((ner.config.text.window, True), (ner.config.text.window + 1, False)):
+        sentences = ner.reader.read(["北" * n], ner.lexicon)
+        with (
+            contextlib.nullcontext() if fits else pytest.raises(EngineError, match="longer than the 80 characters")
+        ):
+            assert len(list(ner.engine.find(sentences))) == 1
 
 
 def test_the_score_of_a_new_word_is_added_to_that_of_its_entity(favouring: Callable[[float], NER]) -> None:

@@ -428,8 +428,8 @@ FAULTS = {
     ),
     "hard characters of one text in the next": Fault(
         "text/normalise.py",
-        "self._by_ranges(text, target[start:end], joins",
-        "self._by_ranges(text, target[: end - start], joins",
+        "self._by_ranges(texts[i], target[starts[i] : ends[i]]",
+        "self._by_ranges(texts[i], target[: ends[i] - starts[i]]",
         "tests/text/test_text.py",
     ),
     "the last bigram of a text with the next text": Fault(

@@ -485,9 +485,12 @@ static int64_t unknown_length(const Flat *m, const Sentences *b) {
 
 /* Write N rows of `emission.n_out` emissions; `emissions` needs memory for ROWS more rows. `given` has N rows, or is NULL.
  * `memory` starts at a cache line, and need not be initialised. Returns 0, or the number of bytes that are needed if `memory`
- * has less than that (`size`), or the negative length of words for which encodings are needed; then nothing is written. */
+ * has less than that (`size`), or the negative length of words for which encodings are needed, or INT64_MIN if a sentence
+ * is longer than the window; then nothing is written. */
 int64_t flat_emissions(const Flat *m, const Sentences *b, const float *given, char *memory, int64_t size, float *emissions) {
     Scratch s;
+    for (int64_t i = 0; i < b->n; i++)
+        if (b->first_char[i + 1] - b->first_char[i] > m->window) return INT64_MIN;
     const int64_t needed = lay_out(m, b, memory, &s), unknown = unknown_length(m, b);
     if (unknown) return -unknown;
     if (needed > size) return needed;

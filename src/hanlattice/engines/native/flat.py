@@ -28,6 +28,7 @@ PARTS = 64  # D is at most this many vectors, so that sums of int16 products fit
 TABLES = "embedding."  # prefix of the names of the embedding tables
 EXTRA_ROWS = 2  # of encodings, that the last tile of queries reads
 LARGEST = 4095  # int16
+_TOO_LONG = -(1 << 63)  # what `flat_emissions` returns for sentences beyond the window
 
 
 class Narrow(Enum):
@@ -92,8 +93,11 @@ class FlatKernel:
     ) -> Float[np.ndarray, "N W"]:
         """Emissions ``[N W]`` of the N characters of all sentences.
 
-        W is the number of tags, padded to whole vectors. No sentence may be longer than the window. ``given`` are
-        the vectors of the characters, if the model needs them.
+        W is the number of tags, padded to whole vectors. ``given`` are the vectors of the characters, if the model
+        needs them.
+
+        Raises:
+            EngineError: a sentence is longer than the window.
         """
         flat, width = self._flats[convention]
         n, scratch = sentences.n_chars, self._scratch
@@ -101,6 +105,11 @@ class FlatKernel:
         batch, kept = sentences.for_kernels()
         inputs, out = (flat, batch, None if given is None else pointer(given)), pointer(emissions)
         while missing := self._library.flat_emissions(*inputs, scratch.address, scratch.size, out):
+            if missing == _TOO_LONG:
+                raise EngineError(
+                    f"a sentence is longer than the {self.settings.window} characters that the model reads at once"
+                    " (text.window)"
+                )
             if missing > 0:
                 scratch.reserve(missing)
             else:
