@@ -14,7 +14,9 @@ import pytest
 from hanlattice import corpus
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
-from hanlattice.model.folder import CARD
+from hanlattice.engines.linear.tagger import LinearTagger
+from hanlattice.kernels import library
+from hanlattice.model.folder import CARD, LITE, ModelFolder
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -82,6 +84,19 @@ def test_the_first_linear_tagger_needs_no_annotations_of_specialists(recipe: Mod
     assert ([*config.conventions], {*config.auxiliary}) == ([], {"annotated", "silver"})
     assert config.auxiliary["silver"].corpus == (str(tmp_path / "by_teacher.jsonl"),)
     assert config.lexicon.files == (str(tmp_path / "words.txt"),)
+
+
+@pytest.mark.skipif(not library.levels(), reason="no compiled kernels for this processor")
+def test_small_weights_of_the_lite_model_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import make_lite_model
+
+    monkeypatch.setattr(make_lite_model, "LEAST_WEIGHT", 50)
+    taggers = [LinearTagger.open(ModelFolder.open(make_lite_model.pruned(LITE, tmp_path / "lite")))]
+    taggers.insert(0, LinearTagger.open(ModelFolder.open(LITE)))
+    for name in taggers[0].conventions:
+        given, kept = (abs(tagger.of(name).tables.rows.astype(int)) for tagger in taggers)
+        assert (kept == given * (given >= 50)).all()
+        assert kept.any()
 
 
 def test_specialists_annotate_sentences_with_enough_entities(
