@@ -1,7 +1,5 @@
 """Settings as frozen dataclasses, with their defaults and ranges."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -335,7 +333,7 @@ class Config:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     prediction: PredictionConfig = field(default_factory=PredictionConfig)
 
-    def with_settings(self, settings: Mapping[str, Any], source: str = "settings") -> Config:
+    def with_settings(self, settings: Mapping[str, Any], source: str = "settings") -> "Config":
         """This configuration with nested ``settings`` on top.
 
         Raises:
@@ -346,7 +344,7 @@ class Config:
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    """The types of the settings of a class, which are text in its annotations."""
+    """The types of the settings of a class."""
     return get_type_hints(kind)
 
 

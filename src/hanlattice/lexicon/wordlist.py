@@ -87,7 +87,7 @@ def read_table(path: str | Path) -> Listed | None:
 
 def _read_by_kernel(library: CDLL, raw: bytes) -> Listed | None:
     """The word list, read by ``kernels/wordlist.c``."""
-    n_lines = raw.count(b"\n") + 1
+    n_lines = int(np.count_nonzero(np.frombuffer(raw, np.uint8) == ord("\n"))) + 1
     codes, offsets = np.empty(len(raw), np.uint32), np.empty(n_lines + 1, np.int64)
     label_ids, places, n_labels = np.empty(n_lines, np.int32), np.empty((MOST_LABELS, 2), np.int64), c_int64()
     arrays = (pointer(codes), pointer(offsets), pointer(label_ids), pointer(places))

@@ -17,6 +17,7 @@ import numpy as np
 from hanlattice.errors import ModelError
 from hanlattice.kernels.library import pointer, require_kernels
 from hanlattice.kernels.structs import LINEAR_MODEL
+from hanlattice.text.code_points import code_points
 from hanlattice.text.tidy import is_blank
 
 if TYPE_CHECKING:
@@ -43,13 +44,17 @@ def lanes_of(n_labels: int) -> int:
 
 def types_of(chars: Sequence[str]) -> UInt[np.ndarray, V]:
     """The type of each character id: of padding, of unknown characters, and of the characters of a vocabulary."""
-    return np.array([7, 1, *map(_type, chars)], np.uint8)
+    codes = code_points("".join(chars))
+    types = np.ones(len(codes) + 2, np.uint8)  # 1: Chinese or unknown
+    types[0] = 7  # padding
+    is_chinese = ((codes >= 0x3400) & (codes <= 0x9FFF)) | (codes >= 0x20000)
+    for i in np.flatnonzero(~is_chinese).tolist():
+        types[i + 2] = _type(chars[i])
+    return types
 
 
 def _type(character: str) -> int:
-    """1 Chinese, 2 digit, 3 capital, 4 other letter of an alphabet, 5 blank, 6 opening or closing mark, 7 other."""
-    if "\u3400" <= character <= "\u9fff" or character >= "\U00020000":
-        return 1
+    """2 digit, 3 capital, 4 other letter of an alphabet, 5 blank, 6 opening or closing mark, 7 other."""
     if character.isdigit():
         return 2
     if character.isupper():
