@@ -6,12 +6,14 @@ benchmarks/behaviour.py --failures`` prints what fails. Floors are a little belo
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import hanlattice
+from hanlattice.document import Document, Entity
 
 ROOT = Path(__file__).parents[1]
 
@@ -69,6 +71,19 @@ def test_added_words_count(ner: hanlattice.NER) -> None:
     assert sum(b and not p for b, p in zip(before, plain, strict=True)) <= 2
     assert sum(plain) >= sum(before) + 0.35 * (len(rows) - sum(before))
     assert sum(labelled) >= 0.97 * len(rows)
+
+
+def test_missed_names_are_those_of_the_corpus_and_found_after_they_are_added(ner: hanlattice.NER) -> None:
+    names = benchmark("missed_names")
+    row = {"text": "领投方赫连资本拒绝对估值置评。", "word": "赫连资本"}
+    entities = [("赫连资本", "ORG", 3, 7), ("领投方", "PLACE", 0, 3), ("方", "ORG", 2, 3)]
+    found = [Document(row["text"], tuple(Entity(*one) for one in entities)), ner("李明在北京")]
+    ((text, entity),) = names.missed(ner, found)
+    assert (text, entity.text) == (row["text"], row["word"])
+    assert names.outcome(ner, text, entity, None) == names.outcome(ner, text, entity, "ORG") == "right"
+    assert names.outcome(ner, text, replace(entity, label="LOC"), None) == "another label"
+    assert names.outcome(ner, text, Entity("估值", "ORG", 9, 11), None) == "no entity"
+    assert names.outcome(ner, "李明在北京", Entity("京", "LOC", 4, 5), None) == "other boundaries"
 
 
 FLOOR = 0.9
