@@ -2,11 +2,13 @@
 
 import pytest
 
+import hanlattice
 import tiny
-from hanlattice.document import Entity, Lattice
+from hanlattice.api import EngineName
+from hanlattice.document import Entity
 from hanlattice.errors import HanlatticeError
 from hanlattice.explain import Influence, influence
-from hanlattice.explain.influence import _largest_change, words_of
+from hanlattice.explain.influence import _largest_change
 
 TEXT = "昨天王小红去了长江大桥局,王小红说很好"
 
@@ -25,6 +27,21 @@ def test_influence_is_what_removing_the_word_changes() -> None:
         most = max(abs(scores[0].get(span, 0.0) - scores[1].get(span, 0.0)) for span in spans)
         assert change.strength == pytest.approx(most, abs=1e-5)
     assert max(change.strength for change in found) > 0.001
+
+
+@pytest.mark.parametrize("engine", ["ensemble", "cascade", "native"])
+def test_both_models_of_an_ensemble_keep_the_other_words(engine: EngineName) -> None:
+    text = "鱼丸王去了南京市。"
+    ner = hanlattice.load(engine=engine, threads=1)
+    ner.lexicon.add("鱼丸王")
+    before = {e.span: e.score or 0.0 for e in ner(text).entities}
+    for change in influence(ner, text):
+        other = hanlattice.load(engine=engine, threads=1)
+        other.lexicon.add("鱼丸王")
+        other.lexicon.remove(change.word)
+        after = {e.span: e.score or 0.0 for e in other(text).entities}
+        most = max(abs(before.get(span, 0.0) - after.get(span, 0.0)) for span in before.keys() | after.keys())
+        assert change.strength == pytest.approx(most, abs=1e-5)
 
 
 def test_an_entity_that_is_found_only_with_the_word() -> None:
@@ -82,13 +99,6 @@ def test_the_largest_change(
     else:
         scores = before[which] or 0.0, after[which] or 0.0
         assert found == Influence("李明", strength, sides[0][which], *scores)
-
-
-def test_words_of_a_lattice() -> None:
-    lattice = Lattice("李明李明", (0, 2), (2, 4), ("李明", "李明"), ("PER", "PER"))
-    assert [(word.text, word.label) for word in words_of(lattice).values()] == [("李明", "PER")]
-    with pytest.raises(ValueError, match="zip"):
-        words_of(Lattice("李明", (0,), (2,), ("李明",), ()))
 
 
 def test_a_text_that_is_too_long() -> None:

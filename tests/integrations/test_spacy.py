@@ -98,11 +98,11 @@ def test_a_model_that_is_gone_is_one_line(tmp_path: Path) -> None:
     ("mode", "expected"),
     [("expand", ["雷军在", "北京"]), ("contract", ["北京"]), ("strict", ["北京"])],
 )
-def test_docs_tokenised_otherwise_are_aligned_with_one_warning(mode: str, expected: list[str]) -> None:
+def test_docs_tokenised_differently_are_aligned_with_one_warning(mode: str, expected: list[str]) -> None:
     nlp = spacy.blank("zh")
     component = nlp.add_pipe("hanlattice", config={"alignment_mode": mode})
     words = ["雷军在", "北京", "发布会", "上"]
-    with pytest.warns(UserWarning, match="tokenised otherwise: '雷军' at characters 0 to 2"):
+    with pytest.warns(UserWarning, match="tokenised differently: '雷军' at characters 0 to 2"):
         component(Doc(nlp.vocab, words=words, spaces=[False] * 4))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a second warning

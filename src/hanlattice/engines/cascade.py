@@ -131,7 +131,7 @@ class Cascade:
             ModelError: the fast model is missing or broken, or does not fit the accurate one.
         """
         settings = CascadeSettings.of(folder)
-        fast = SecondModel(settings.fast, folder, accurate.lexicon)
+        fast = SecondModel(settings.fast, folder, accurate.base)
         accurate.engine = cls(fast.tagger, accurate.engine, settings.threshold)
         accurate.reader = CascadeReader(fast, accurate.reader)
         return accurate

@@ -243,7 +243,7 @@ class Ensemble:
         if not isinstance(first, NativeTagger):
             raise EngineError(f"{folder.path} has no FLAT, to which a second model could be added")
         ner = folder.read_by(first, convention)
-        second = SecondModel(settings.second, folder, ner.lexicon)
+        second = SecondModel(settings.second, folder, ner.base)
         ner.engine = cls(
             first,
             second.tagger,

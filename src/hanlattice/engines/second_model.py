@@ -46,7 +46,7 @@ class SecondModel:
     Args:
         name: the name of a packaged model, or a folder relative to that of the accurate model.
         folder: the accurate model.
-        lexicon: the lexicon of the accurate model as it was loaded.
+        lexicon: the lexicon of the accurate model, without edits.
 
     Attributes:
         tagger: the linear tagger.
@@ -133,7 +133,7 @@ class _Followed(NamedTuple):
 
 
 def _refuse_misfit(second: ModelFolder, accurate: ModelFolder) -> None:
-    """Check that two models find the same entities in the same texts.
+    """Check that two models have the same labels, default convention and normalisation.
 
     Raises:
         ModelError: their labels, default conventions or normalisations differ.

@@ -9,8 +9,7 @@ from jaxtyping import Float
 
 from hanlattice.document import Lattice
 from hanlattice.errors import HanlatticeError, ModelError
-from hanlattice.explain.influence import words_of
-from hanlattice.lexicon import Lexicon
+from hanlattice.lexicon import Lexicon, Word
 from hanlattice.text.windows import windows
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def attention(ner: "NER", text: str) -> Attention:
     _check_one_window(ner, chars, len(text))
     lattice = ner(text).lattice
     assert lattice is not None
-    (encoded,) = ner.reader.read([chars], Lexicon(words_of(lattice).values()), ner.labels)
+    (encoded,) = ner.reader.read([chars], _lexicon_of(lattice), ner.labels)
     from hanlattice.explain.attention_weights import attention_weights
     from hanlattice.inputs.batch import collate
 
@@ -89,3 +88,9 @@ def _check_one_window(ner: "NER", chars: str, n: int) -> None:
             f"a text of {n:,} characters is read in {n_windows} windows;"
             f" explain a part of at most {settings.window} characters"
         )
+
+
+def _lexicon_of(lattice: Lattice) -> Lexicon:
+    """The words of a lattice as a lexicon, whose matches are that lattice."""
+    rows = zip(lattice.words, lattice.labels, strict=True)
+    return Lexicon({word: Word(word, label) for word, label in rows}.values())

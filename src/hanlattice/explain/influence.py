@@ -6,9 +6,8 @@ This looks at the model's answers only, not inside the model, so it works with e
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from hanlattice.document import Entity, Lattice
+from hanlattice.document import Entity
 from hanlattice.errors import HanlatticeError
-from hanlattice.lexicon import Lexicon, Word
 
 if TYPE_CHECKING:
     from hanlattice.pipeline import NER
@@ -57,18 +56,13 @@ def influence(ner: "NER", text: str) -> list[Influence]:
     document = ner(text)
     lattice = document.lattice
     assert lattice is not None
-    words = words_of(lattice)
     found: dict[str, Influence] = {}
-    for left_out in words:
-        with ner.using(lexicon=Lexicon(word for word in words.values() if word.text != left_out)):
+    for left_out in dict.fromkeys(lattice.words):
+        lexicon = ner.active_lexicon.copy()
+        lexicon.remove(left_out)
+        with ner.using(lexicon=lexicon):
             found[left_out] = _largest_change(left_out, document.entities, ner(text).entities)
     return [found[word] for word in lattice.words]
-
-
-def words_of(lattice: Lattice) -> dict[str, Word]:
-    """The different words of a lattice, by their text. A lexicon of these words gives the same lattice."""
-    rows = zip(lattice.words, lattice.labels, strict=True)
-    return {word: Word(word, label) for word, label in rows}
 
 
 def _largest_change(word: str, before: Iterable[Entity], after: Iterable[Entity]) -> Influence:

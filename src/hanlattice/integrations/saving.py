@@ -1,11 +1,12 @@
-"""Write the model behind an ``NER`` to a new folder, with the lexicon as it is now."""
+"""Write the model behind an ``NER`` to a new folder, with the edits of its lexicon."""
 
 from pathlib import Path
 
 from hanlattice.errors import HanlatticeError, ModelError
 from hanlattice.files import atomic_folder
+from hanlattice.lexicon.edits import save_edits
 from hanlattice.model import digests
-from hanlattice.model.folder import LEXICON, copy_files
+from hanlattice.model.folder import EDITS, LEXICON, copy_files
 from hanlattice.pipeline import NER
 
 
@@ -30,7 +31,8 @@ def save_copy(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
         raise ModelError(f"{folder} exists already; name a new folder for the model")
     with atomic_folder(folder) as draft:
         copy_files(ner.folder, draft, digests.CHECKPOINT)
-        if ner.lexicon_is_edited:
+        if not save_edits(ner.lexicon, ner.base, draft / EDITS):  # another lexicon
+            (draft / EDITS).unlink(missing_ok=True)
             ner.lexicon.save(draft / LEXICON)
         if card is not None:
             (draft / "README.md").write_text(card, encoding="utf-8", newline="\n")

@@ -24,8 +24,9 @@ from hanlattice.errors import ConfigError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.integrations.saving import save_copy
 from hanlattice.lexicon import Lexicon
+from hanlattice.lexicon.edits import apply_edits, save_edits
 from hanlattice.model import digests
-from hanlattice.model.folder import DEFAULT, LEXICON, WEIGHTS
+from hanlattice.model.folder import DEFAULT, EDITS, LEXICON, WEIGHTS
 from hanlattice.pipeline import NER
 
 Alignment = Literal["expand", "contract", "strict"]
@@ -179,10 +180,7 @@ class HanlatticeComponent:
         packaged = self.ner.folder == DEFAULT
         if packaged:
             state["packaged"] = digests.digest(DEFAULT / WEIGHTS)
-            if self.ner.lexicon_is_edited:
-                self.ner.lexicon.save(path / LEXICON)
-            else:
-                (path / LEXICON).unlink(missing_ok=True)
+            self._write_lexicon(path)
         if packaged or self.ner.folder != path / MODEL or self.ner.lexicon_is_edited:
             self._replace_model(path / MODEL, packaged)
         with atomic_write(path / SETTINGS) as stream:
@@ -212,7 +210,7 @@ class HanlatticeComponent:
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise ModelError(f"{path / SETTINGS}: missing or broken ({error}); save the pipeline again") from None
         packaged = state.get("packaged")
-        same = packaged and self._ner is not None and settings == self.settings
+        same = packaged and self._ner is not None and settings == self.settings and not self._ner.lexicon_is_edited
         self.settings = settings
         if not same:
             self._ner = self._opened(None if packaged else path / MODEL)
@@ -220,6 +218,8 @@ class HanlatticeComponent:
             self._check_packaged(packaged, path)
             if (path / LEXICON).exists():
                 self._read_lexicon(path / LEXICON)
+            elif (path / EDITS).exists():
+                apply_edits(self.ner.lexicon, path / EDITS)
         return self
 
     def _check_packaged(self, digest: str, path: Path) -> None:
@@ -228,6 +228,14 @@ class HanlatticeComponent:
                 f"{path}: was saved with the packaged model of another version of hanlattice; install that version,"
                 " or add the component again"
             )
+
+    def _write_lexicon(self, path: Path) -> None:
+        """Write the edits of the lexicon, or all of it if it is another one than the model's."""
+        if save_edits(self.ner.lexicon, self.ner.base, path / EDITS):
+            (path / LEXICON).unlink(missing_ok=True)
+        else:
+            (path / EDITS).unlink(missing_ok=True)
+            self.ner.lexicon.save(path / LEXICON)
 
     def _read_lexicon(self, file: Path) -> None:
         own, edited = self.ner.lexicon, Lexicon.open(file)

@@ -171,7 +171,7 @@ class Lexicon:
         return self._snapshot()
 
     def edits_since(self, start: Lexicon) -> tuple[list[Word], list[str]] | None:
-        """The words that were added or got another label since ``start``, and those that were removed.
+        """The words that were added or got another label or weight since ``start``, and those that were removed.
 
         None if this lexicon is not an edited copy of ``start``.
         """
@@ -183,9 +183,11 @@ class Lexicon:
         present = np.ones(len(words), np.bool_) if now.present is None else now.present
         was_present = np.ones(n, np.bool_) if then.present is None else then.present
         changed = present.copy()
-        changed[:n] &= ~was_present | (now.label_ids[:n] != then.label_ids)
+        weights, were = now.weights[:n], then.weights
+        has_other_weight = (weights != were) & ~(np.isnan(weights) & np.isnan(were))
+        changed[:n] &= ~was_present | (now.label_ids[:n] != then.label_ids) | has_other_weight
         removed = before[was_present & ~present[:n]]
-        added = [Word(now.text(word), now.label(word), None) for word in words[changed].tolist()]
+        added = [Word(now.text(word), now.label(word), now.weight(word)) for word in words[changed].tolist()]
         return added, [now.text(word) for word in removed.tolist()]
 
     def match(self, text: str, min_length: int = 1) -> Matches:

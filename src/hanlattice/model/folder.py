@@ -18,6 +18,7 @@ from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
+from hanlattice.lexicon.edits import apply_edits
 from hanlattice.pipeline import NER, Engine
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ CONFIG, WEIGHTS, VOCABULARY, LEXICON, CARD = (
 )
 CASCADE = "cascade.toml"  # of an accurate model: its fast model and the threshold, see engines/cascade.py
 ENSEMBLE = "ensemble.toml"  # of a FLAT: a linear tagger whose scores are added, see engines/ensemble.py
+EDITS = "lexicon_edits.json"  # of the lexicon by the user of a model, see lexicon/edits.py
 LOG = "log.jsonl"  # one line for each epoch of its training
 GRAPH = "model.onnx"  # of an exported model; it reads the embedding tables from the file WEIGHTS
 SCALE = "::scale"  # a table TABLE that is stored as int8 has its scales under the name TABLE::scale
@@ -270,10 +272,13 @@ class ModelFolder:
 
         Raises:
             ConfigError: the model does not have the convention.
+            DataError: the file with the edits of its lexicon is broken.
         """
         lexicon = self._lexicon()
         ner = NER(engine, self.vocabulary, lexicon, self.config, convention=convention)
         lexicon.known_labels, lexicon.longest = self.vocabulary.all_labels, self.config.text.window
         lexicon.reads_labels = bool(self.vocabulary.word_labels)
         ner.lexicon.rewrite = ner.normaliser.words
+        if (self.path / EDITS).is_file():
+            apply_edits(ner.lexicon, self.path / EDITS)
         return ner

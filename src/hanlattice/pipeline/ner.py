@@ -43,6 +43,8 @@ class NER:
     entities; an empty one is the model's default. ``patterns`` are the regular entities that every call also finds;
     None for none.
 
+    ``ner.base`` has the words of the model itself, without the edits of a user; it is not matched.
+
     A model that was loaded from a folder can be pickled and copied. The pickle holds the path of the folder and the
     lexicon if it was edited, so the folder has to be there when it is unpickled.
 
@@ -57,6 +59,7 @@ class NER:
         self.engine, self.vocabulary, self.lexicon, self.config = engine, vocabulary, lexicon, config
         self.convention = convention or vocabulary.convention
         vocabulary.labels_of(self.convention)
+        self.base = lexicon.copy()
         self.normaliser = Normaliser.of(config.text)
         self.patterns: Patterns | None = None
         self.reader: WindowReader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length, base=lexicon)
@@ -124,6 +127,14 @@ class NER:
     def active_convention(self) -> str:
         """The convention of the entities: the one given to :meth:`using`, else the one chosen when loading."""
         return self._overrides.get().convention or self.convention
+
+    @property
+    def active_lexicon(self) -> Lexicon:
+        """The lexicon that is matched: the one given to :meth:`using`, else ``lexicon``."""
+        return self._lexicon_of(self._overrides.get())
+
+    def _lexicon_of(self, overrides: Overrides) -> Lexicon:
+        return self.lexicon if overrides.lexicon is None else overrides.lexicon
 
     @property
     def active_patterns(self) -> "Patterns | None":
@@ -266,7 +277,7 @@ class NER:
         for text in texts:
             if not isinstance(text, str):
                 raise HanlatticeError(f"a text must be a str, not {_shown(text)}; replace missing texts by ''")
-        lexicon = self.lexicon if overrides.lexicon is None else overrides.lexicon
+        lexicon = self._lexicon_of(overrides)
         read_words = partial(self._words, overrides)
         reading = Reading(texts, self.normaliser, self.config.text, lexicon, read_words, batch_size)
         head = self._head_of(convention)

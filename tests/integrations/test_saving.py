@@ -1,0 +1,69 @@
+"""A saved copy of a model reads like the model with the edits of its lexicon."""
+
+from pathlib import Path
+
+import pytest
+
+import hanlattice
+from hanlattice.api import EngineName
+from hanlattice.errors import DataError
+from hanlattice.integrations.saving import save_copy
+from hanlattice.lexicon import Lexicon, Word
+from hanlattice.model.folder import EDITS, LEXICON
+
+TEXT = "昨天鱼丸王和橙子哥在灯下出版社聊了阿尔法蛋，后来去了北京。"
+
+
+def read(ner: hanlattice.NER) -> list[tuple[str, str, float]]:
+    return [(e.text, e.label, round(e.score or 0, 6)) for e in ner(TEXT).entities]
+
+
+@pytest.mark.parametrize("engine", ["ensemble", "cascade", "native"])
+def test_user_words_remain_user_words(engine: EngineName, tmp_path: Path) -> None:
+    ner = hanlattice.load(engine=engine, threads=1)
+    unedited = read(ner)
+    ner.lexicon.update(
+        ["鱼丸王", ("橙子哥", "PER", None), ("灯下出版社", None, None), ("阿尔法蛋", "PRODUCT", 2.5)]
+    )
+    ner.lexicon.remove("北京")
+    expected = read(ner)
+    assert expected != unedited
+    copy = save_copy(ner, tmp_path / "copy")
+    assert (copy / LEXICON).read_bytes() == ((ner.folder or Path()) / LEXICON).read_bytes()
+    again = hanlattice.load(copy, engine=engine, threads=1)
+    assert read(again) == expected
+    assert again.lexicon.weight(again.lexicon.id("阿尔法蛋") or 0) == 2.5
+    again.lexicon.remove("鱼丸王")
+    second = hanlattice.load(save_copy(again, tmp_path / "second"), engine=engine, threads=1)
+    assert (read(second), "鱼丸王" in second.lexicon) == (read(again), False)
+    for word in ("橙子哥", "灯下出版社", "阿尔法蛋"):
+        second.lexicon.remove(word)
+    second.lexicon.add("北京", label="LOC")
+    assert not {"橙子哥", "鱼丸王"} & set(second.lexicon)
+    assert read(second) == unedited
+
+
+def test_a_copy_without_edits_has_no_file_of_them(tmp_path: Path) -> None:
+    ner = hanlattice.load("lite")
+    ner.lexicon.add("鱼丸王")
+    ner.lexicon.remove("鱼丸王")
+    assert not (save_copy(ner, tmp_path / "copy") / EDITS).exists()
+
+
+def test_another_lexicon_is_saved_whole(tmp_path: Path) -> None:
+    ner = hanlattice.load("lite")
+    ner.lexicon.add("鱼丸王")
+    edited = hanlattice.load(save_copy(ner, tmp_path / "edited"))
+    edited.lexicon = Lexicon([("橙子哥", "PER", None)])
+    copy = save_copy(edited, tmp_path / "copy")
+    assert list(hanlattice.load(copy).lexicon.entries()) == [Word("橙子哥", "PER")]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", '{"added": [[]], "removed": []}', '{"added": 3}', '{"added": [], "removed": 1}']
+)
+def test_broken_edits_are_one_line(text: str, tmp_path: Path) -> None:
+    copy = save_copy(hanlattice.load("lite"), tmp_path / "copy")
+    (copy / EDITS).write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"lexicon_edits\.json: does not have the edits of a lexicon; save"):
+        hanlattice.load(copy)
