@@ -34,7 +34,8 @@ ROWS = (
     ("benchmark", "selection", "tuning"),
     ("api", "comparison"),
     ("training",),
-    ("evaluation.temperature", "engines.export", "engines.cascade", "engines.ensemble"),
+    ("evaluation.temperature",),
+    ("engines.export", "engines.cascade", "engines.ensemble"),
     ("engines.second_model",),
     (
         "model.weights",

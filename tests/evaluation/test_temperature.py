@@ -12,14 +12,14 @@ import hanlattice
 import tiny
 from hanlattice import corpus
 from hanlattice.cli import main
-from hanlattice.config.files import load_config
+from hanlattice.config.files import load_config, read_toml
 from hanlattice.decoders.tagging import Softmax
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.temperature import HIGHEST, LOWEST, PRECISION, _fitted, calibrate, confidences, minimum
 from hanlattice.model.digests import CHECKPOINT, faults
-from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS
+from hanlattice.model.folder import CARD, CONFIG, DEFAULT, ENSEMBLE, GRAPH, WEIGHTS
 from hanlattice.model.weights import load_weights, save_weights, stored_precision
 
 DECODERS: dict[str, dict[str, Any]] = {
@@ -219,3 +219,34 @@ def test_a_linear_tagger_is_calibrated_without_torch(tmp_path: Path) -> None:
     first, second = (found.get("temperature", 1.0) for found in settings)
     assert second == pytest.approx(first * done.temperature)
     assert "torch" not in type(again.engine).__module__
+
+
+def test_the_temperature_of_an_ensemble_is_that_of_both_models(tmp_path: Path) -> None:
+    """The copy finds the same entities, and its confidences are those that the command prints."""
+    texts = ["李明在北京工作。", "王小红和张伟去了上海。", "今天天气很好", "南京市长江大桥", "雷军发布小米手机"]
+    ner = hanlattice.load()
+    documents = [replace(document, source=None) for document in ner.pipe(texts)]
+    wrong = [replace(d, entities=d.entities[i % 2 :]) for i, d in enumerate(documents * 3)]
+    corpus.write(wrong, tmp_path / "dev.jsonl", "jsonl")
+    done = calibrate(None, tmp_path / "dev.jsonl", tmp_path / "once")
+    assert done.after.loss < done.before.loss
+    again = hanlattice.load(tmp_path / "once")
+    assert "Ensemble" in repr(again)
+    assert [d.spans for d in again.pipe(texts)] == [d.spans for d in documents]
+    assert confidences(again, wrong).loss == pytest.approx(done.after.loss, abs=1e-6)
+    before, after = (read_toml(folder / ENSEMBLE) for folder in (ner.folder or Path(), done.folder))
+    assert after == {**before, "temperature": pytest.approx(before["temperature"] * done.temperature)}
+    assert list(faults(done.folder)) == []
+
+
+def test_a_convention_of_one_model_of_an_ensemble(tmp_path: Path) -> None:
+    """FLAT alone reads it, so its head is calibrated, and the ensemble stays as it is."""
+    texts = ["李明在北京工作。", "我和老王去了上海。", "我爸妈和同学们", "老板说很好"]
+    with hanlattice.load().using(convention="weibo") as ner:
+        documents = [replace(document, source=None) for document in ner.pipe(texts)]
+    wrong = [replace(d, entities=d.entities[i % 2 :]) for i, d in enumerate(documents * 3)]
+    corpus.write(wrong, tmp_path / "dev.jsonl", "jsonl")
+    done = calibrate(None, tmp_path / "dev.jsonl", tmp_path / "once", convention="weibo")
+    again = hanlattice.load(tmp_path / "once", convention="weibo")
+    assert confidences(again, wrong).loss == pytest.approx(done.after.loss, abs=1e-3)
+    assert (done.folder / ENSEMBLE).read_bytes() == (DEFAULT / ENSEMBLE).read_bytes()

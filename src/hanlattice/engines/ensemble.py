@@ -209,9 +209,21 @@ class Ensemble:
         self.first, self.second = first, second
         self._user_word, self._user_kind = user_word, user_kind
         self._weight, self._convention_weight = weight, convention_weight or weight
-        self._temperature = temperature
+        self.soften(temperature)
+
+    def soften(self, temperature: float) -> None:
+        """Divide the sums of scores by a temperature, in all conventions that both models have.
+
+        Raises:
+            EngineError, ModelError: see :class:`Ensemble`.
+        """
+        self.temperature = temperature
         self._pools: dict[str, _Pool] = {}
         self._pool_of("")  # so that tags that do not fit are refused at once
+
+    def combines(self, convention: str) -> bool:
+        """Whether both models have a convention; otherwise FLAT alone reads it."""
+        return convention in self.second.conventions
 
     def _pool_of(self, convention: str) -> _Pool:
         """The sums in a convention; their tables are made when it is needed first."""
@@ -219,7 +231,7 @@ class Ensemble:
         if pool is None:
             tags, second = self.first.tags[convention], self.second.of(convention)
             weight = self._convention_weight if convention else self._weight
-            pool = self._pools[convention] = _Pool(*tags, second, weight, self._temperature)
+            pool = self._pools[convention] = _Pool(*tags, second, weight, self.temperature)
         return pool
 
     @classmethod
@@ -265,7 +277,7 @@ class Ensemble:
 
     def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence; the arguments are those of :meth:`NativeTagger.find`."""
-        if convention not in self.second.conventions:
+        if not self.combines(convention):
             return self.first.find(sentences, convention, batch_size=batch_size)
         return self.first.in_shares(sentences, partial(self._found, convention=convention))
 

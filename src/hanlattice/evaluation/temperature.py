@@ -1,5 +1,6 @@
 """Temperature scaling: fit one temperature to annotated documents, and write a calibrated copy of the model."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
@@ -13,12 +14,14 @@ from hanlattice.config.files import save_config
 from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
 from hanlattice.document import Document
+from hanlattice.engines.ensemble import Ensemble
+from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.evaluate import Evaluation
 from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.model.digests import CHECKPOINT, record
-from hanlattice.model.folder import CARD, CONFIG, GRAPH, WEIGHTS, ModelFolder, copy_files
+from hanlattice.model.folder import CARD, CONFIG, ENSEMBLE, GRAPH, WEIGHTS, ModelFolder, copy_files
 from hanlattice.pipeline import NER
 
 # What imports torch is imported where it is used: linear taggers are calibrated without it.
@@ -67,11 +70,12 @@ def calibrate(
             fine.
         output: a new folder.
         convention: annotation convention of ``dev``, and the only one whose confidences change; the model's default
-            convention if empty.
+            convention if empty. The conventions that both models of an ensemble have share one temperature.
         trust: as in :func:`hanlattice.load`.
 
     Raises:
         DataError: the corpus cannot be read, or all or none of the entities predicted on it are correct.
+        EngineError: the model is an ensemble, and the kernels are not compiled.
         ModelError: the folder is not a model, its decoder has no temperature, or ``output`` exists.
         UnknownConvention: the model does not have this convention.
     """
@@ -86,11 +90,12 @@ def calibrate(
     temperature = _fitted(ner, documents, before)
     with atomic_folder(output) as draft:
         copy_files(folder.path, draft, GRAPH, CHECKPOINT)
-        if is_linear:
-            settings = _softened_settings(folder.config, ner.head, temperature)
+        if isinstance(ner.engine, Ensemble):
+            _soften_ensemble(draft / ENSEMBLE, ner.engine.temperature * temperature)
         else:
-            settings = _soften(ner, temperature, draft)
-        save_config(_with_decoder_settings(folder.config, ner.head, settings), draft / CONFIG)
+            soften = _softened_settings if is_linear else _soften
+            settings = soften(ner, temperature, draft)
+            save_config(_with_decoder_settings(folder.config, ner.head, settings), draft / CONFIG)
         after = confidences(_opened(ModelFolder.open(draft), convention, trust), documents)
         done = Calibrated(output, temperature, before, after, (folder.path / GRAPH).is_file())
         _add_to_card(draft / CARD, done, f"{Path(dev).name}{convention and f' by convention {convention}'}")
@@ -99,7 +104,14 @@ def calibrate(
 
 
 def _opened(folder: ModelFolder, convention: str, trust: bool) -> NER:
-    """The model, with the engine whose decoder has a temperature."""
+    """The model, with the engine whose decoder has a temperature.
+
+    For a convention that only one model of an ensemble has, it is that model.
+    """
+    if (folder.path / ENSEMBLE).is_file():
+        ner = Ensemble.open(folder, NativeTagger(folder), convention)
+        if cast(Ensemble, ner.engine).combines(ner.head):
+            return ner
     if linear_settings(folder.config) is not None:
         from hanlattice.engines.linear.tagger import LinearTagger
 
@@ -109,11 +121,18 @@ def _opened(folder: ModelFolder, convention: str, trust: bool) -> NER:
     return load_model(folder.path, convention=convention, trust=trust)
 
 
-def _softened_settings(config: Config, head: str, temperature: float) -> Mapping[str, Any]:
+def _soften_ensemble(path: Path, temperature: float) -> None:
+    """Replace the temperature in an ``ensemble.toml``, and keep its other lines."""
+    text = re.sub(r"(?m)^temperature *=.*$", f"temperature = {temperature!r}", path.read_text(encoding="utf-8"))
+    with atomic_write(path) as stream:
+        stream.write(text)
+
+
+def _softened_settings(ner: NER, temperature: float, folder: Path) -> Mapping[str, Any]:
     """The settings of a convention's decoder of a linear tagger, whose temperature is one of them."""
-    settings = linear_settings(config)
+    settings = linear_settings(ner.config)
     assert settings is not None
-    own = settings.conventions[head] if head else settings
+    own = settings.conventions[ner.head] if ner.head else settings
     return {"temperature": own.temperature * temperature}
 
 
@@ -176,10 +195,11 @@ def _fitted(ner: NER, documents: list[Document], before: Confidences) -> float:
 def _trials(ner: NER) -> Iterator[Callable[[float], object]]:
     """A function that sets a temperature, which replaces the one set before; at the end there is none again."""
     if not hasattr(ner.engine, "decoder"):
-        linear = cast("LinearTagger", ner.engine).of(ner.head)
-        first = linear.temperature
-        yield lambda temperature: linear.soften(first * temperature)
-        linear.soften(first)
+        engine = cast("Ensemble | LinearTagger", ner.engine)
+        tagger = engine if isinstance(engine, Ensemble) else engine.of(ner.head)
+        first = tagger.temperature
+        yield lambda temperature: tagger.soften(first * temperature)
+        tagger.soften(first)
         return
     owner = _decoder_owner(ner)
     decoder = owner.decoder
