@@ -97,6 +97,18 @@ def scores(tables: Tables, sentences: Sentences, i: int) -> np.ndarray:
     return found
 
 
+@pytest.mark.parametrize("number", [0, 1, 254, 255, 256, 300])
+def test_words_of_any_number_of_labels_are_features(number: int) -> None:
+    labels = tuple(f"L{i}" for i in range(320))
+    vocabulary = replace(VOCABULARY, word_labels=labels)
+    read = Reader(vocabulary, base=Lexicon()).read(["李明在北京"], Lexicon([("北京", labels[number], None)]))
+    corpus = Corpus(read, np.ones(5, np.int64))
+    learner = LinearLearner(corpus, vocabulary, window=1, longest=1, min_count=1, dropout=0.0, seed=1)
+    learner.rows[:] = 1.0
+    kinds = {int(key) >> 8 & 0xFFFF for key in learner.tables().keys if int(key) >> 48 in (0xFFFC, 0xFFFD)}
+    assert kinds == {vocabulary.user_kind + 1 + number}
+
+
 def path_score(tables: Tables, emissions: np.ndarray, path: tuple[int, ...]) -> float:
     """The score of a sequence of columns; -inf if it does not exist."""
     t = tables.transitions

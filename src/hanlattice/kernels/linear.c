@@ -196,7 +196,8 @@ N_GRAMS(select_rows)
 static inline uint32_t following_bit(uint64_t id) { return 1u << (POSITIONS + id % FOLLOWING); }
 
 /* The same for `use`, for all n-grams of one length after the other: while the entry of one is fetched from memory, others
- * are looked up. `grams` has n + 2 elements. */
+ * are looked up. The lookups of n-grams stop at the first that is unknown, so all prefixes of a known one have to be known.
+ * `grams` has n + 2 elements. */
 static void use_n_grams(Visit *v, const uint64_t *ids, int64_t n, Gram *grams) {
     const LinearModel *m = v->model;
     int64_t count = 0;
@@ -235,7 +236,7 @@ static inline void use_type(Visit *v, uint64_t key, int64_t place, int64_t p) {
 
 static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)length : LENGTHS - 1; }
 
-/* Visit all features of sentence i. `scratch` has (n + 4) * (1 + 3 kinds) + kinds bytes. */
+/* Visit all features of sentence i. `scratch` has 4 kinds + (n + 4) * (1 + 3 kinds) bytes. */
 #define VISIT_ALL(visit)                                                                                               \
     static int64_t visit##_all(Visit *v, const Sentences *lines, int64_t i, uint64_t *ids, uint8_t *scratch,               \
                                Gram *grams) {                                                                          \
@@ -243,8 +244,9 @@ static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)
         const int64_t n = lines->first_char[i + 1] - lines->first_char[i], kinds = m->n_kinds;                         \
         const int64_t *chars = lines->chars + lines->first_char[i];                                                    \
         v->n = n;                                                                                                      \
-        uint8_t *type = scratch, *begins = scratch + n + 4, *ends = begins + (n + 2) * kinds,                          \
-                *inside = ends + (n + 2) * kinds, *present = inside + (n + 2) * kinds;                                 \
+        uint32_t *present = (uint32_t *)scratch;                                                                       \
+        uint8_t *type = scratch + 4 * kinds, *begins = type + n + 4, *ends = begins + (n + 2) * kinds,                 \
+                *inside = ends + (n + 2) * kinds;                                                                      \
         memset(type, 0, n + 4);                                                                                        \
         ids[0] = ids[n + 1] = BOUNDARY;                                                                                \
         for (int64_t p = 0; p < n; p++) {                                                                              \
@@ -276,10 +278,10 @@ static inline int class_of(int64_t length) { return length < LENGTHS - 1 ? (int)
  * For each position and kind: the length class of the longest word that begins or ends there, and whether one covers it
  * without beginning or ending there. Tables have a column for each kind, and a row before the first character. */
 static int64_t mark_words(const LinearModel *m, const Sentences *lines, int64_t i, int64_t n, uint8_t *begins, uint8_t *ends,
-                          uint8_t *inside, uint8_t *present) {
+                          uint8_t *inside, uint32_t *present) {
     const int64_t kinds = m->n_kinds;
     int64_t n_present = 0;
-    memset(present, 0, kinds);
+    memset(present, 0, sizeof(uint32_t) * kinds);
     for (int64_t word = lines->first_word[i]; word < lines->first_word[i + 1]; word++) {
         int64_t start = lines->start[word], end = lines->end[word], kind = lines->label[word];
         if (start < 0 || start >= end || end > n || kind < 0 || kind >= kinds) continue;
@@ -295,7 +297,7 @@ static int64_t mark_words(const LinearModel *m, const Sentences *lines, int64_t 
     }
     for (int64_t kind = 0; kind < kinds; kind++) {
         if (!present[kind]) continue;
-        present[n_present++] = (uint8_t)kind;
+        present[n_present++] = (uint32_t)kind;
         int64_t until = 0; /* the last character of the words that began before */
         for (int64_t p = 0; p < n; p++) {
             uint8_t *here = inside + (p + 1) * kinds + kind;
@@ -360,7 +362,7 @@ static int64_t divide(const LinearModel *m, int64_t n, char *start, Scratch *s) 
     s->behind = part(start, &used, sizeof(int32_t) * 2 * m->lanes);
     s->masses = part(start, &used, sizeof(float) * 2 * m->lanes);
     s->grams = part(start, &used, sizeof(Gram) * (n + 2));
-    s->bytes = part(start, &used, (n + 4) * (1 + 3 * m->n_kinds) + m->n_kinds);
+    s->bytes = part(start, &used, 4 * m->n_kinds + (n + 4) * (1 + 3 * m->n_kinds));
     return used;
 }
 
@@ -438,8 +440,6 @@ int64_t linear_rows(const uint8_t *columns, int64_t n_bytes, const int8_t *weigh
     }
     return at;
 }
-
-/* The lookups of n-grams stop at the first that is unknown, so all prefixes of a known one have to be known. */
 
 /* Sum the rows of all features, in int16 if no sum can be too large for that. */
 static void score(const LinearModel *m, const Scratch *s, int64_t n, int64_t n_uses) {
