@@ -29,7 +29,8 @@ from hanlattice.files import atomic_write
 from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
-from hanlattice.training.distillation import read_lines, sample
+from hanlattice.training.distillation import sample
+from hanlattice.training.raw_text import raw_lines
 from left_out import left_out
 
 MIN_COUNT, MIN_PURITY, MIN_SHARE = 3, 0.75, 0.45
@@ -46,7 +47,7 @@ LabelCounts = dict[str, Counter[str]]  # of each string, how often it is an enti
 
 def distinct_lines(path: Path, characters: int, is_held_out: Callable[[str], bool]) -> Iterator[str]:
     """The lines that the model reads, from lines with about ``characters`` characters spread over a file."""
-    for line in dict.fromkeys(sample(read_lines(path), characters)):
+    for line in dict.fromkeys(sample(raw_lines(path), characters)):
         if len(line) in LINE_LENGTHS and not is_held_out(line):
             yield line
 

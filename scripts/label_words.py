@@ -18,7 +18,6 @@ Documents of ANNOTATED that share 20 consecutive characters with a document of T
 """
 
 import argparse
-import lzma
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from hanlattice.files import atomic_write
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.training.corpora import without_shared
+from hanlattice.training.raw_text import raw_lines
 from hanlattice.vectors import default_vectors
 
 MIN_COUNT, MIN_CONFIDENCE, MIN_PURITY, MIN_SHARE = 2, 0.9, 0.8, 0.4
@@ -94,12 +94,6 @@ class Evidence:
         return label if enough and n >= MIN_PURITY * total and total >= MIN_SHARE * self.occurrences[word] else ""
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, plain or compressed with xz."""
-    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as stream:
-        yield from (line.rstrip("\n") for line in stream)
-
-
 def distinct(texts: Iterable[str], characters: int) -> Iterator[str]:
     """Distinct texts with a length in ``LINE_LENGTHS``, up to a total number of characters."""
     seen, total = set(), 0
@@ -142,9 +136,9 @@ def main() -> None:
     further = [entry.text for path in a.lexicon for entry in Lexicon.open(path).entries()]
     evidence = Evidence(Lexicon([*known, *further]))
     for path in a.texts:
-        for batch in batches(read_lines(path)):
+        for batch in batches(raw_lines(path)):
             evidence.seen.update(evidence.words_in([ner.normaliser(text).text for text in batch]))
-        for batch in batches(distinct(read_lines(path), a.characters)):
+        for batch in batches(distinct(raw_lines(path), a.characters)):
             evidence.add_predicted(ner, [ner.normaliser(text).text for text in batch])
         print(f"{path}: {sum(c.total() for c in evidence.found.values()):,} entities so far", flush=True)
     banned = [document for path in a.exclude for document in corpus.read(path)]

@@ -96,6 +96,27 @@ class TestFormats:
             "id": 0, "when": "1970-01-01T00:00:00", "score": None, "raw": "/w==",
         }  # fmt: skip
 
+    def test_json_lines_with_white_space_at_their_ends(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.jsonl"
+        path.write_bytes('\t{"text": "李明在北京"\r }\r\r\n{"text": "好"} \r \n'.encode())
+        run(path, tmp_path / "out.jsonl")
+        assert without_scores(written(tmp_path / "out.jsonl")) == expected(["李明在北京", "好"])
+
+    @pytest.mark.parametrize(
+        ("name", "content", "row"),
+        [("a.txt", "", "好\n"), ("a.jsonl", "", '{"text": "好"}\n'), ("a.csv", "id,text\n", "1,好\n")],
+    )
+    def test_nothing_to_parquet(self, name: str, content: str, row: str, tmp_path: Path) -> None:
+        pytest.importorskip("pyarrow")
+        from pyarrow import parquet as pq
+
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        run(tmp_path / name, tmp_path / "out.parquet")
+        (tmp_path / name).write_text(content + row, encoding="utf-8")
+        run(tmp_path / name, tmp_path / "whole.parquet")
+        empty, other = (pq.read_table(tmp_path / f"{stem}.parquet") for stem in ("out", "whole"))
+        assert (empty.num_rows, empty.schema) == (0, other.schema)
+
     def test_json_lines_to_parquet(self, tmp_path: Path) -> None:
         pytest.importorskip("pyarrow")
         from pyarrow import parquet as pq

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -18,6 +19,8 @@ import pytest
 import tiny
 from hanlattice import __version__, api, corpus
 from hanlattice.cli import COMMANDS, main
+from hanlattice.cli.predict import _write_conll
+from hanlattice.document import Document, Entity
 from hanlattice.errors import ModelError
 from hanlattice.evaluation.scores import evaluate_spans
 from hanlattice.lexicon import Lexicon
@@ -209,6 +212,15 @@ class TestPredict:
         assert [document.spans for document in corpus.read(columns)] == expected
         assert predict(file, "--format", "brat", "--output", tmp_path / "brat").code == 0
         assert [document.spans for document in corpus.read(tmp_path / "brat")] == expected
+
+    def test_entities_that_conll_cannot_hold_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
+        nested = Document("重庆大学", (Entity("重庆大学", "ORG", 0, 4), Entity("重庆", "LOC", 0, 2, 0.5)))
+        stream = StringIO()
+        _write_conll([nested, Document("好", (), "an id"), nested], stream, False)
+        assert stream.getvalue().count("B-ORG") == 2
+        assert capsys.readouterr().err.splitlines() == [
+            "note: conll holds no overlapping entities: 2 left out; --format jsonl holds all"
+        ]
 
     def test_a_whole_file_is_one_text_named_after_it(self, predict: Run, tmp_path: Path) -> None:
         text = f"{SENTENCE}\r\n{SENTENCE}\n"

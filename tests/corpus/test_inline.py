@@ -91,6 +91,12 @@ def test_html_tags_are_not_labels(tmp_path: Path) -> None:
     assert [defect.message.partition(" ")[0] for defect in defects] == ["<b>", "</b>"]
 
 
+def test_a_file_of_people_daily_that_cannot_be_read(tmp_path: Path) -> None:
+    for read in (people_daily.is_gb18030, lambda path: list(people_daily.lines(path))):
+        with pytest.raises(DataError, match=r"gone\.txt: cannot be read: No such file"):
+            read(tmp_path / "gone.txt")
+
+
 def test_people_daily_in_gb18030(tmp_path: Path) -> None:
     path = tmp_path / "199801.txt"
     path.write_bytes("19980101-01-001-001/m  江/nr  泽民/nr  镕/Ng\r\r\n\r\n".encode("gb18030") * 2)

@@ -77,6 +77,13 @@ def test_brat_keeps_everything_in_its_pairs(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
+def test_brat_refuses_annotations_that_are_no_lines(tmp_path: Path) -> None:
+    document = Document("重庆", (), meta={"annotations": [{"start": 0}]})
+    with pytest.raises(HanlatticeError, match="column 'annotations' does not have lines of brat; rename"):
+        corpus.write([document], tmp_path / "out", "brat")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_brat_reports_wrong_offsets_and_reads_line_breaks_in_annotations(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("我们\n在重庆", encoding="utf-8")
     (tmp_path / "a.ann").write_text("T1\tX 0 4\t我们\n在\nT2\tLOC 3 5\t重庆\nT3 LOC 4 6\n", encoding="utf-8")

@@ -13,7 +13,9 @@ import tiny
 from hanlattice import api
 from hanlattice.errors import ConfigError, HanlatticeError, ModelError
 from hanlattice.inputs.batch import collate
+from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import RECORD, faults
+from hanlattice.model.folder import LEXICON, save_lexicon
 from hanlattice.model.weights import load_model, load_weights, save_model, save_weights
 from hanlattice.pipeline import NER
 
@@ -56,6 +58,25 @@ def test_an_edited_lexicon_is_saved_with_its_labels_and_weights(tmp_path: Path) 
     ner.lexicon.add("水帘洞", weight=3)
     ner.lexicon.remove("北京")
     assert list(saved(ner, tmp_path).lexicon.entries()) == list(ner.lexicon.entries())
+
+
+@pytest.mark.parametrize(
+    ("word", "label", "weight"),
+    [
+        ("花果山", None, 1234567.0),
+        ("花果山", "LOC", 1e-7),
+        ("花果山", "2", None),
+        ("花\t果", None, 0.1),
+        ("花\n果", "LOC", None),
+        ("\ufeff花果", None, None),
+        ("花果 ", None, None),
+        ("花果", " LOC", None),
+    ],
+)
+def test_every_word_is_saved_exactly(word: str, label: str | None, weight: float | None, tmp_path: Path) -> None:
+    lexicon = Lexicon([(word, label, weight), "北京"])
+    save_lexicon(lexicon, tmp_path / LEXICON)
+    assert list(Lexicon.open(tmp_path / LEXICON).entries()) == list(lexicon.entries())
 
 
 def test_float16_is_half_the_size_and_close(tmp_path: Path) -> None:

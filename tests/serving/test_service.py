@@ -11,9 +11,12 @@ from typing import Any
 import httpx2
 import pytest
 
+import hanlattice
 import tiny
 from hanlattice.drawing.colours import colour_of
 from hanlattice.pipeline import NER
+from hanlattice.serving.errors import RequestError
+from hanlattice.serving.validation import RequestValidator
 from served import SENTENCE, Served, serving
 
 TOKEN = b"Authorization: Bearer open-sesame\r\n"
@@ -232,10 +235,10 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("body", "says"),
         [
-            (b"", "is no JSON"),
+            (b"", "is not JSON"),
             (b"{", "line 1 column 1"),
             (b'{"text": "a"', "line 1 column 12"),
-            (b"[" * 100_000, "is no JSON"),
+            (b"[" * 100_000, "is not JSON"),
             (b'{"text": "\xff\xfe"}', "invalid unicode code point at line 1 column 11"),
             ('{"text": "字"}'.encode("gb18030"), "invalid unicode code point"),
             (b'{"text": "\\ud83d"}', "hex escape"),
@@ -267,6 +270,25 @@ class TestMistakes:
             answer = service.client.put("/v1/lexicons/x", content=content, headers=headers)
             assert answer.status_code == status, answer.text
         assert service.client.put("/v1/lexicons/x", content=b"[]").status_code == 415
+
+    def test_in_words_are_named_before_a_lexicon_is_stored(self, service: Served) -> None:
+        long = "长" * 65
+        for body, field in ((["长江", long], "[1]"), ({"words": [long], "extends": False}, "words[0]")):
+            answer = service.client.put("/v1/lexicons/x", json=body)
+            assert answer.status_code == 422, answer.text
+            assert answer.json()["fields"][0]["field"] == field
+            assert "more than the 64 that the model reads" in answer.json()["fields"][0]["problem"]
+        assert service.client.put("/v1/lexicons/x", json=[long[1:]]).status_code == 201
+        assert service.client.delete("/v1/lexicons/x").status_code == 204
+
+    @pytest.mark.parametrize("word", [" ", "\u3000", "\u200b"])
+    def test_words_without_visible_characters(self, word: str) -> None:
+        validator = RequestValidator(hanlattice.load("lite"))
+        with pytest.raises(RequestError) as error:
+            validator.check_words(["长江", word], "lexicon")
+        (field,) = error.value.fields
+        assert (error.value.status, field.field) == (422, "lexicon[1]")
+        assert "has only white space or invisible characters" in field.problem
 
     def test_in_content_type_method_and_path_have_their_status(self, service: Served) -> None:
         plain = service.client.post(

@@ -1,6 +1,5 @@
 """Distillation: which raw text is read, what is kept of the teacher's output, and errors of one line."""
 
-import lzma
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -24,20 +23,6 @@ from hanlattice.training.held_out import load_held_out
 from hanlattice.training.linear.run import train_linear
 
 needs_kernels = pytest.mark.skipif(not library.levels(), reason="no C compiler, or no processor of x86 with AVX2")
-
-
-def test_lines_of_plain_and_compressed_files(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("甲\n乙", encoding="utf-8")
-    (tmp_path / "b.xz").write_bytes(lzma.compress("丙\n".encode()))
-    assert [*distillation.read_lines(tmp_path / "a.txt"), *distillation.read_lines(tmp_path / "b.xz")] == list(
-        "甲乙丙"
-    )
-    (tmp_path / "c.xz").write_bytes(lzma.compress("丙\n".encode())[:-9])
-    (tmp_path / "d.txt").write_bytes(b"\xff")
-    for name, reason in (("c.xz", "not a complete xz file"), ("d.txt", "not UTF-8"), ("e.txt", "No such file")):
-        with pytest.raises(DataError, match=f"{name}.*{reason}") as error:
-            list(distillation.read_lines(tmp_path / name))
-        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("characters", [10, 50, 333, 2000])

@@ -51,7 +51,7 @@ def test_corpora_and_word_lists_of_the_start_are_not_read(tmp_path: Path) -> Non
     folder, path = tmp_path / "start", "$NOT_SET/file"
     shutil.copytree(tiny.trained(), folder)
     settings = {
-        "data": {"train": [path], "dev": path, "test": path, "exclude": [path]},
+        "data": {"train": [path], "dev": path, "test": path, "exclude": [path], "names_from": "lexicon"},
         "auxiliary": {"words": {"corpus": path}},
         "lexicon": {"files": [path]},
         "training": {"seed": 7},
@@ -62,6 +62,7 @@ def test_corpora_and_word_lists_of_the_start_are_not_read(tmp_path: Path) -> Non
     assert config.lexicon.files == (str(folder / LEXICON),)
     assert config.training.start == str(folder)
     assert config.training.seed == 7
+    assert config.data.names_from == "lexicon"
 
 
 def test_the_command_needs_only_the_corpora_that_it_names(

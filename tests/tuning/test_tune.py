@@ -1,9 +1,12 @@
 """Tests of whole searches: proposals, pruning, resumption, failures and limits."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -232,6 +235,20 @@ class TestResumed:
             hanlattice.tune(output=found.folder, **given)
         assert str(caught.value).startswith(f"{found.folder} contains a search with {message}")
         assert str(caught.value).endswith("; choose another --output")
+
+    def test_a_search_that_another_process_began_meanwhile(
+        self, found: Tuning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It began after this process found no search, and before it had the lock."""
+
+        @contextmanager
+        def late(path: Path, folder: Path) -> Iterator[None]:
+            shutil.copytree(found.folder, folder, dirs_exist_ok=True)
+            yield
+
+        monkeypatch.setattr("hanlattice.tuning.run.locked", late)
+        with pytest.raises(ConfigError, match="already holds a search"):
+            hanlattice.tune(base(), search=SEARCH, output=tmp_path / "new")
 
     def test_folder_with_a_search_needs_resume(self, found: Tuning) -> None:
         with pytest.raises(ConfigError, match="already holds a search: continue it with --resume, or name another"):

@@ -29,8 +29,8 @@ class OutputFormat(ABC):
         """The contents of a file with these rows; the field or column ``into`` holds the entities of each row."""
 
     @abstractmethod
-    def join(self, parts: Sequence[Path], stream: IO[bytes]) -> None:
-        """Join files into one, in the given order."""
+    def join(self, parts: Sequence[Path], stream: IO[bytes], schema: "pa.Schema | None" = None) -> None:
+        """Join files into one, in the given order; ``schema`` is that of a Parquet file without parts."""
 
 
 class JsonLinesOutput(OutputFormat):
@@ -45,7 +45,7 @@ class JsonLinesOutput(OutputFormat):
         data = "".join(f"{row}, {name}: {as_json(found)}}}\n" for row, found in pairs).encode()
         return gzip.compress(data, mtime=0) if self.suffix.endswith(".gz") else data
 
-    def join(self, parts: Sequence[Path], stream: IO[bytes]) -> None:
+    def join(self, parts: Sequence[Path], stream: IO[bytes], schema: "pa.Schema | None" = None) -> None:
         for path in parts:
             with path.open("rb") as part:
                 shutil.copyfileobj(part, stream, 1 << 20)
@@ -65,10 +65,10 @@ class ParquetOutput(OutputFormat):
         pq.write_table(table, stream, compression="zstd")
         return stream.getvalue()
 
-    def join(self, parts: Sequence[Path], stream: IO[bytes]) -> None:
+    def join(self, parts: Sequence[Path], stream: IO[bytes], schema: "pa.Schema | None" = None) -> None:
         import pyarrow.parquet as pq
 
-        with pq.ParquetWriter(stream, pq.read_schema(parts[0]), compression="zstd") as writer:
+        with pq.ParquetWriter(stream, pq.read_schema(parts[0]) if parts else schema, compression="zstd") as writer:
             for table in _grouped(parts):
                 writer.write_table(table)
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hanlattice import __version__
 from hanlattice.annotation.chunk import Chunk, Part
@@ -12,9 +13,12 @@ from hanlattice.annotation.input_formats.base import taken
 from hanlattice.annotation.input_formats.parquet import need_pyarrow
 from hanlattice.annotation.inputs import Input, find_inputs
 from hanlattice.annotation.job import Job
-from hanlattice.annotation.output_formats import OUTPUT_FORMATS
+from hanlattice.annotation.output_formats import OUTPUT_FORMATS, entity_type
 from hanlattice.annotation.run_folder import Run, RunFolder
 from hanlattice.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Engine = Callable[[Iterator[Chunk], Job], Iterable[Part]]
 """Annotates chunks; may return the parts in any order."""
@@ -90,7 +94,17 @@ def annotate(
     with folder.open(_manifest(found, job, chunk_rows)):
         watcher.begin(sum(source.size for source in found))
         resumed = _work(found, job, engine, folder, Limits(chunk_rows), watcher)
-        return replace(folder.finish(), resumed=resumed)
+        return replace(folder.finish(_schema(found, job)), resumed=resumed)
+
+
+def _schema(found: Sequence[Input], job: Job) -> "pa.Schema | None":
+    """The columns of the output, if it is a Parquet file."""
+    if job.output != "parquet":
+        return None
+    import pyarrow as pa
+
+    rows = INPUT_FORMATS[found[0].format].schema(found[0], job.column)
+    return rows.append(pa.field(job.into, entity_type()))
 
 
 def _written_as(output: Path, job: Job) -> Job:
@@ -115,6 +129,7 @@ def _work(
 ) -> int:
     """Annotate all chunks that are not finished; the result is the number of rows that were finished before."""
     resumed = 0
+    lock = Lock()  # an engine may take the chunks in another thread
 
     def missing() -> Iterator[Chunk]:
         nonlocal resumed
@@ -124,11 +139,13 @@ def _work(
                 yield chunk
             else:
                 resumed += rows
-                watcher.part(rows, chunk.size, is_new=False)
+                with lock:
+                    watcher.part(rows, chunk.size, is_new=False)
 
     for part in engine(missing(), job):
         folder.write(part)
-        watcher.part(part.rows, part.size, is_new=True)
+        with lock:
+            watcher.part(part.rows, part.size, is_new=True)
     return resumed
 
 

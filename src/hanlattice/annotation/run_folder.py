@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hanlattice.annotation.chunk import Part
 from hanlattice.annotation.input_formats.base import as_json
@@ -24,6 +24,9 @@ from hanlattice.annotation.job import Job
 from hanlattice.annotation.output_formats import OUTPUT_FORMATS
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write, locked
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -93,13 +96,13 @@ class RunFolder:
             raise ConfigError(f"{self.folder} is a file; name another output")
         if self.folder.is_dir() and not self._manifest.exists() and self._has_other_files():
             raise ConfigError(f"{self.folder} holds other files; name another output")
-        if self._manifest.exists():
-            self._compare(manifest)
-        else:
-            (self.folder / "_run").mkdir(parents=True, exist_ok=True)
-            with atomic_write(self._manifest) as stream:
-                json.dump(manifest, stream, ensure_ascii=False, indent=1)
+        (self.folder / "_run").mkdir(parents=True, exist_ok=True)
         with locked(self.folder / "_run" / "lock", self.folder):
+            if self._manifest.exists():
+                self._compare(manifest)
+            else:
+                with atomic_write(self._manifest) as stream:
+                    json.dump(manifest, stream, ensure_ascii=False, indent=1)
             yield
 
     def _compare(self, manifest: dict[str, Any]) -> None:
@@ -127,10 +130,10 @@ class RunFolder:
         with atomic_write(self._marker(part.chunk)) as stream:
             stream.write(as_json({"rows": part.rows, "bad": bad}))
 
-    def finish(self) -> Run:
+    def finish(self, schema: "pa.Schema | None" = None) -> Run:
         """Collect the bad rows in one file and, if the output is a file, join the parts.
 
-        The caller sets ``resumed`` of the result.
+        ``schema`` is that of a Parquet file, which may have no parts. The caller sets ``resumed`` of the result.
         """
         output, markers = self.file or self.folder, self._markers()
         bad_rows = output.with_name(f"{output.name}.bad.jsonl") if self.file else self.folder / "_bad-rows.jsonl"
@@ -145,7 +148,7 @@ class RunFolder:
         if self.file is not None:
             with atomic_write(self.file, "wb") as stream:
                 parts = [self._part(int(marker.stem)) for marker in markers]
-                OUTPUT_FORMATS[self.job.output].join(parts, stream)
+                OUTPUT_FORMATS[self.job.output].join(parts, stream, schema)
             self._remove()
         return Run(output, rows, bad, bad_rows if bad else None, resumed=0)
 

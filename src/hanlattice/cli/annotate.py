@@ -92,7 +92,8 @@ def annotate(
     engine: Annotated[
         str,
         typer.Option(
-            help="What runs the model: auto, native, onnx, numpy or torch. (local and ray: older form of --runner.)"
+            help="What runs the model: auto, ensemble, cascade, native, onnx, numpy or torch. (local and ray: older"
+            " form of --runner.)"
         ),
     ] = "auto",
     int8: Int8Option = False,

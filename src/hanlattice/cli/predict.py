@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
     from hanlattice.document import Document
     from hanlattice.pipeline import NER
 
-# An argument with one of these endings is taken for a file, even if the file does not exist.
 _FOR_A_THREAD = 16 << 20  # bytes: its stack, which usually takes 8 MiB, and some more
+# An argument with one of these endings is taken for a file, even if the file does not exist.
 _FILE_ENDINGS = (".txt", ".text", ".jsonl", ".json", ".csv", ".tsv", ".md", ".conll", ".bmes", ".html", ".xml")
 
 Source = tuple[str, str | None]  # a text, and the name of the file if the text is a whole file
@@ -267,16 +268,24 @@ def _write_jsonl(documents: "Iterable[Document]", stream: IO[str], titled: bool)
 
 
 def _write_conll(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:
-    """BMES columns. A line break in a text becomes a space; a text without characters is left out."""
+    """BMES columns. A line break in a text becomes a space; a text without characters is left out.
+
+    Of entities that overlap one is kept. What is lost is counted on standard error.
+    """
     from hanlattice import corpus
-    from hanlattice.corpus.losses import carried
+    from hanlattice.corpus.losses import carried, is_grave
     from hanlattice.corpus.tagged import conll
 
+    losses: Counter[str] = Counter()
     for document in documents:
-        kept, _ = carried(document, corpus.carries("bmes"))
+        kept, lost = carried(document, corpus.carries("bmes"))
+        losses += lost
         if kept is not None:
             conll.write([kept], stream)
             stream.flush()
+    for what, n in losses.items():
+        if is_grave(what):
+            typer.echo(f"note: conll holds no {what}: {n} left out; --format jsonl holds all", err=True)
 
 
 def _write_html(documents: "Iterable[Document]", stream: IO[str], titled: bool) -> None:

@@ -49,6 +49,16 @@ def read_words(path: str | Path) -> Iterator[Entry]:
         logger.info("%s: %d blank lines skipped", path, blank)
 
 
+def fits_a_line(word: Word) -> bool:
+    """Whether a line of a word list can hold a word with its label: :func:`read_words` reads the same again."""
+    fields = [word.text] if word.label is None else [word.text, word.label]
+    is_number = word.label is not None and _number(word.label) is not None  # it would be read as a weight
+    return not is_number and all(
+        field == field.strip() and not {"\t", "\n"} & set(field) and not field.startswith("\ufeff")
+        for field in fields
+    )
+
+
 def line_of(path: str | Path, word: str, label: str) -> int | None:
     """The number of the line that gives a word this label, from 1; None if it cannot be found."""
     if not Path(path).is_file():  # a pipe can be read only once

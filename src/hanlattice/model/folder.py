@@ -19,6 +19,7 @@ from hanlattice.files import atomic_write
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.edits import apply_edits
+from hanlattice.lexicon.wordlist import fits_a_line
 from hanlattice.pipeline import NER, Engine
 
 if TYPE_CHECKING:
@@ -141,10 +142,16 @@ def copy_files(folder: Path, target: Path, *without: str) -> None:
 
 
 def save_lexicon(lexicon: Lexicon, path: Path) -> None:
-    """Write a word list: one word on each line, with its label and weight if it has them."""
+    """Write a word list: one word on each line, with its label and weight if it has them.
+
+    If a word list cannot hold a word, such as one with a tab, the compiled form is written instead.
+    """
+    if not all(map(fits_a_line, lexicon.entries())):
+        lexicon.save(path)
+        return
     with atomic_write(path) as stream:
         for entry in lexicon.entries():
-            traits = [entry.label or "", "" if entry.weight is None else f"{entry.weight:g}"]
+            traits = [entry.label or "", "" if entry.weight is None else str(np.float32(entry.weight))]
             stream.write("\t".join([entry.text, *traits]).rstrip("\t") + "\n")
 
 

@@ -318,11 +318,25 @@ class _Parser:
         inside, end, rest = self.source[self.i :].partition("]")
         if not end or not inside.removeprefix("^"):
             raise self.error("has no characters in brackets", "write [abc] or [0-9]")
+        found = frozenset(self.listed(inside.removeprefix("^")))
         self.i = len(self.source) - len(rest)
-        found = frozenset(_characters(inside.removeprefix("^")))
         if inside.startswith("^"):
             return Characters(lambda character: character not in found)
         return Characters(found.__contains__, found)
+
+    def listed(self, inside: str) -> Iterator[str]:
+        """The characters, in normal form, that a list of characters and ranges stands for."""
+        i = 0
+        while i < len(inside):
+            if inside[i + 1 : i + 2] == "-" and i + 2 < len(inside):
+                first, last = normalised(inside[i]).text, normalised(inside[i + 2]).text
+                if len(first) != 1 or len(last) != 1 or first > last:
+                    raise self.error(f"has the range {inside[i : i + 3]}", "write the smaller character first")
+                yield from map(chr, range(ord(first), ord(last) + 1))
+                i += 3
+            else:
+                yield from normalised(inside[i]).text
+                i += 1
 
     def named(self) -> Element:
         name, end, rest = self.source[self.i :].partition(">")
@@ -331,18 +345,6 @@ class _Parser:
             raise self.error(f"has the unknown name <{name}>", f"the names are {', '.join(known)}")
         self.i = len(self.source) - len(rest)
         return Number() if name == "number" else _ONE_OF.get(name) or KindElement(name)
-
-
-def _characters(inside: str) -> Iterator[str]:
-    """The characters that a list of characters and ranges stands for."""
-    i = 0
-    while i < len(inside):
-        if inside[i + 1 : i + 2] == "-" and i + 2 < len(inside):
-            yield from map(chr, range(ord(inside[i]), ord(inside[i + 2]) + 1))
-            i += 3
-        else:
-            yield from normalised(inside[i]).text
-            i += 1
 
 
 def _literal(character: str) -> Element:

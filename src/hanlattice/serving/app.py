@@ -346,7 +346,7 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 400:  # the framework reports a body that it cannot decode only by the status
-        return await _on_request_error(request, RequestError(400, "the body is no JSON in UTF-8"))
+        return await _on_request_error(request, RequestError(400, "the body is not JSON in UTF-8"))
     headers = error.headers if error.status_code != 405 else {"Allow": ", ".join(_methods_of(request))}
     return await _on_request_error(request, RequestError(error.status_code, str(error.detail), headers=headers))
 

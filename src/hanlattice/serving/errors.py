@@ -34,12 +34,12 @@ def field_error(field: str, problem: str) -> RequestError:
 def body_error(errors: Sequence[Any]) -> RequestError:
     """The error of a body from pydantic's errors: the first if the body is not JSON, else all of them by field."""
     if any(error["type"] == "missing" and error["loc"] == ("body",) for error in errors):
-        return RequestError(400, "the body is no JSON: it is empty")
+        return RequestError(400, "the body is not JSON: it is empty")
     broken = next((error for error in errors if error["type"] == "json_invalid"), None)
     if broken is None:
         return RequestError(422, "the request cannot be understood", field_errors(errors))
     where = "".join(f" at character {place}" for place in broken["loc"][1:])
-    return RequestError(400, f"the body is no JSON: {broken['ctx']['error']}{where}")
+    return RequestError(400, f"the body is not JSON: {broken['ctx']['error']}{where}")
 
 
-INTERNAL_ERROR = RequestError(500, "something went wrong here; the log knows more by the request id")
+INTERNAL_ERROR = RequestError(500, "internal error; look up this request id in the log")

@@ -45,7 +45,7 @@ class RequestLimits:
             return
         if path.removeprefix(self._settings.root_path).startswith(_LEXICONS):
             raise field_error("id", NO_ID)
-        raise RequestError(404, "Not EntitiesResponse")
+        raise RequestError(404, "Not Found")
 
     def _check_token(self, scope: Scope) -> None:
         token = self._settings.token

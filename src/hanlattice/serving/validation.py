@@ -1,9 +1,11 @@
 """Checks that the conventions and labels in requests exist in the model."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from hanlattice.errors import UnknownConvention
+from hanlattice.errors import DataError, UnknownConvention
+from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.serving.errors import field_error
 from hanlattice.serving.schema import Edits, LabelledWord, ReadRequest
@@ -38,9 +40,11 @@ class RequestValidator:
         return name
 
     def check_words(self, lexicon: Edits | Sequence[str | LabelledWord] | None, field: str = "") -> None:
-        """
+        """Check that the model can read all words.
+
         Raises:
-            RequestError: a word has a label that is in no convention and not in the gazetteer.
+            RequestError: a word has a label that is in no convention and not in the gazetteer, is longer than the
+                window of the model, or has no visible character.
         """
         words: Sequence[str | LabelledWord] = ()
         if isinstance(lexicon, Edits):
@@ -52,3 +56,15 @@ class RequestValidator:
             if isinstance(word, LabelledWord) and word.label is not None and word.label not in known:
                 problem = f"the model has no label {word.label!r}; it has {', '.join(sorted(known))}"
                 raise field_error(f"{field}[{i}].label", problem)
+        own = self.ner.lexicon
+        trial = Lexicon(rewrite=own.rewrite)
+        trial.longest = own.longest
+        texts = [word if isinstance(word, str) else word.text for word in words]
+        with suppress(DataError):
+            trial.update(texts)
+            return
+        for i, text in enumerate(texts):
+            try:
+                trial.add(text)
+            except DataError as error:
+                raise field_error(f"{field}[{i}]", str(error)) from None

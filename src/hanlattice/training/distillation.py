@@ -3,7 +3,6 @@
 The student is any model that can be trained (Hinton et al. 2015 with hard labels). This module prepares its corpus.
 """
 
-import lzma
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from hanlattice.pipeline import NER
 from hanlattice.spans import Span
 from hanlattice.text.windows import sentences
 from hanlattice.training.held_out import IsHeldOut
+from hanlattice.training.raw_text import raw_lines
 
 LENGTHS = range(6, 121)  # characters of the sentences that the teacher reads
 NAME = "teacher"  # of the auxiliary corpus in the settings of the student
@@ -38,23 +38,6 @@ class Annotated:
     n_entities: int = 0
     n_uncertain: int = 0
     n_contested: int = 0
-
-
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file in UTF-8, plain or compressed with xz.
-
-    Raises:
-        DataError: the file cannot be read, is not UTF-8, or its compression is broken.
-    """
-    try:
-        with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as stream:
-            yield from (line.rstrip("\n") for line in stream)
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"not UTF-8 ({error.reason})", path) from None
-    except (lzma.LZMAError, EOFError) as error:
-        raise DataError(f"not a complete xz file ({error})", path) from None
 
 
 def sample(lines: Iterable[str], characters: int) -> list[str]:
@@ -95,11 +78,11 @@ def raw_sentences(paths: Sequence[Path], characters: int, is_held_out: IsHeldOut
         is_held_out: whether a sentence is left out.
 
     Raises:
-        DataError: see :func:`read_lines`.
+        DataError: see :func:`hanlattice.training.raw_text.raw_lines`.
     """
     seen = set[str]()
     for path in paths:
-        for line in sample(read_lines(path), characters):
+        for line in sample(raw_lines(path), characters):
             for text in sentences_of(line):
                 if text not in seen and not (is_held_out is not None and is_held_out(text)):
                     seen.add(text)

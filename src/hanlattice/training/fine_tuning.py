@@ -59,6 +59,7 @@ def settings_for_fine_tuning(start: str, *, trust: bool = False) -> Config:
             joined_length=data.joined_length,
             joined_with=data.joined_with,
             replaced_names=data.replaced_names,
+            names_from=data.names_from,
         ),
         conventions={},
         auxiliary={},

@@ -89,8 +89,9 @@ def _run(
 
     folder = StudyFolder(output)
     saved = folder.load()
+    known = ConfigError(f"{output} already holds a search: continue it with --resume, or name another folder")
     if saved is not None and not resume:
-        raise ConfigError(f"{output} already holds a search: continue it with --resume, or name another folder")
+        raise known
     definition = _definition(saved, config, search, further)
     if saved is None:
         _check(definition)
@@ -99,6 +100,8 @@ def _run(
         folder.check_same(saved, definition)
     with locked(folder.lock, folder.path):
         if saved is None:
+            if folder.load() is not None:  # another process was faster
+                raise known
             folder.save(definition)
         return Search(definition, folder, limits, watcher).run()
 

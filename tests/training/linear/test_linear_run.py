@@ -27,7 +27,7 @@ from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels import library
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import faults, record
-from hanlattice.model.folder import CONFIG
+from hanlattice.model.folder import CONFIG, ModelFolder
 from hanlattice.spans import Span
 from hanlattice.training import user_words
 from hanlattice.training.corpora import load_corpora
@@ -334,6 +334,14 @@ def test_a_convention_does_not_change_the_default_one(with_convention: Path, tmp
     both, one = (load_file(tmp_path / name / "model.safetensors") for name in ("both", "one"))
     assert {name for name in both if name.startswith("linear.")} == set(one)
     assert all(np.array_equal(both[name], one[name]) for name in one)
+
+
+def test_patience_waits_until_the_rows_are_limited(tmp_path: Path) -> None:
+    run = train_linear(settings(encoder={"rows": 40}, training={"epochs": 9, "patience": 1}), tmp_path / "model")
+    tables = LinearTagger.open(ModelFolder.open(tmp_path / "model")).tables
+    assert len(tables.rows) <= 40
+    n = len(list(corpus.read(tiny.folder() / "corpus.bmes")))
+    assert (run.progress.epoch, run.progress.step) == (9, 9 * n)
 
 
 @pytest.mark.parametrize("rows", [0, 30])

@@ -23,6 +23,7 @@ from hanlattice.annotation.inputs import Input
 if TYPE_CHECKING:
     import pyarrow as pa
 
+WHITE = " \t\r\n"  # around and inside of objects
 FIELDS = "fields"  # in Parquet, one column for all fields but the text, as rows may have different fields
 
 
@@ -36,7 +37,7 @@ class JsonRows(Rows):
 
     def objects(self) -> Iterator[str]:
         """The objects as written in the file, without the closing brace, so that no number and no space changes."""
-        return (raw[:-1].rstrip() for raw in self.raw)
+        return (raw[:-1].rstrip(WHITE) for raw in self.raw)
 
     def table(self) -> "pa.Table":
         import pyarrow as pa
@@ -55,13 +56,13 @@ class JsonLines(InputFormat):
         texts, line_numbers, bad, kept, parsed = [], [], [], [], []
         for number, line in enumerate(chunk.rows, chunk.first):
             raw = decoded(line, number)
-            row = raw if isinstance(raw, BadRow) else _parsed(raw.strip(" \t"), number, column, into)
+            row = raw if isinstance(raw, BadRow) else _parsed(raw.strip(WHITE), number, column, into)
             if isinstance(row, BadRow):
                 bad.append(row)
             else:
                 texts.append(row[column])
                 line_numbers.append(number)
-                kept.append(str(raw).strip(" \t"))
+                kept.append(str(raw).strip(WHITE))
                 parsed.append(row)
         return JsonRows(texts, line_numbers, bad, column, kept, parsed)
 

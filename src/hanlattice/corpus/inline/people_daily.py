@@ -10,7 +10,9 @@ tags are ``meta["pos"]``.
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
 from hanlattice.corpus.offsets import in_order
@@ -41,8 +43,12 @@ def sniff(head: Sequence[str]) -> str | None:
 
 
 def is_gb18030(path: str | Path) -> bool:
-    """Whether the file is this corpus in GB18030, as published, and not in UTF-8."""
-    with open(path, "rb") as stream:
+    """Whether the file is this corpus in GB18030, as published, and not in UTF-8.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    with _opened(path) as stream:
         head = stream.read(1 << 16)
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
@@ -55,15 +61,24 @@ def lines(path: str | Path) -> Iterator[str]:
     """Lines of a GB18030 file without line ends; the published file has doubled carriage returns.
 
     Raises:
-        DataError: a byte is not GB18030; the message names the byte and the line.
+        DataError: the file cannot be read, or a byte is not GB18030; the message names the byte and the line.
     """
-    with open(path, "rb") as stream:
+    with _opened(path) as stream:
         for number, raw in enumerate(stream, 1):
             try:
                 yield raw.decode("gb18030").rstrip("\r\n")
             except UnicodeDecodeError as error:
                 message = f"byte {raw[error.start]:#04x} at position {error.start + 1} is not GB18030"
                 raise DataError(f"{message}; convert the file to UTF-8", path, number) from None
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[IO[bytes]]:
+    try:
+        with open(path, "rb") as stream:
+            yield stream
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
 
 
 def read(lines: Iterable[str], file: str = "-", *, on_defect: OnDefect | None = None) -> Iterator[Document]:

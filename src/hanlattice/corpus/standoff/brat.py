@@ -161,9 +161,21 @@ def _write_pair(document: Document, folder: Path, name: str) -> None:
             offsets = ";".join(f"{start} {end}" for start, end in found.fragments)
             surface = re.sub(r"[\r\n\t]", " ", surface_of(document.text, found.fragments))
             stream.write(f"{identifier}\t{found.label} {offsets}\t{surface}\n")
-        others = document.meta.get("annotations", ())
+        others = _others(document)
         for line in (*_values(document, others), *others):
             stream.write(line + "\n")
+
+
+def _others(document: Document) -> list[str]:
+    """The lines of other annotations, which :func:`read` keeps.
+
+    Raises:
+        HanlatticeError: the document has something else under that name.
+    """
+    found = document.meta.get("annotations", [])
+    if not isinstance(found, list | tuple) or not all(isinstance(line, str) for line in found):
+        raise HanlatticeError("the column 'annotations' does not have lines of brat; rename or remove it")
+    return list(found)
 
 
 def _values(document: Document, others: Iterable[str]) -> Iterator[str]:

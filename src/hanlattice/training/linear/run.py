@@ -258,10 +258,11 @@ def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher
     )
     watcher.say(f"{len(learner.rows):,} rows of {learner.rows.shape[1]:,} weights")
     best, start = learner.tables(), time.monotonic()
+    pruned_at = max(training.epochs - PRUNED_BEFORE + 1, 1) if settings.rows else 0
     for epoch in range(1, training.epochs + 1):
-        if settings.rows and epoch == max(training.epochs - PRUNED_BEFORE + 1, 1):
+        if epoch == pruned_at:
             learner.prune(settings.rows)
-            progress = Progress()  # the tables of earlier epochs are too large
+            progress = Progress(step=progress.step)  # the tables of earlier epochs are too large
         given, order = data.epoch(settings, draw)
         loss = learner.epoch(given, order, training.learning_rate * (1 - (epoch - 1) / training.epochs))
         progress.epoch, progress.step = epoch, progress.step + len(order)
@@ -277,6 +278,6 @@ def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher
             row |= {name: round(100 * score, 2) for name, score in scores.items()}
             row["best_epoch"] = progress.best_epoch
         watcher.epoch({**row, "seconds": round(time.monotonic() - start, 1)})
-        if progress.out_of_patience(training.patience):
+        if epoch >= pruned_at and progress.out_of_patience(training.patience):
             break
     return best, progress

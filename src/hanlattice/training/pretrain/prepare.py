@@ -5,7 +5,6 @@
 """
 
 import json
-import lzma
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -20,12 +19,13 @@ from numpy.typing import NDArray
 
 from hanlattice.embeddings.body_files import BOUNDARY, Characters
 from hanlattice.errors import ConfigError, DataError
-from hanlattice.files import atomic_write, read_lines
+from hanlattice.files import atomic_write
 from hanlattice.text.code_points import code_points
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.held_out import IsHeldOut, load_held_out
 from hanlattice.training.pretrain.interrupt import Stop
 from hanlattice.training.pretrain.watcher import Watcher
+from hanlattice.training.raw_text import raw_lines
 
 FOLDER, SUMMARY = "text", "text.json"
 PARTS = ("train", "held_out")
@@ -124,31 +124,6 @@ def most_frequent(counts: NDArray[np.int64], size: int) -> Characters:
     return Characters("".join(map(chr, order[counts[order] > 0].tolist())))
 
 
-def lines(path: str | Path) -> Iterator[str]:
-    """Lines of a text file, plain or ``.xz``.
-
-    Raises:
-        DataError: it cannot be read or unpacked, or is not text.
-    """
-    if Path(path).suffix != ".xz":
-        yield from read_lines(path)
-        return
-    number = 0
-    try:
-        with lzma.open(path, "rb") as stream:
-            for number, raw in enumerate(stream, 1):
-                if number == 1 and b"\0" in raw:
-                    raise DataError("is binary, not text; name a file of text, in UTF-8", path)
-                yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise DataError(f"byte {byte:#04x} at position {error.start + 1} is not UTF-8", path, number + 1) from None
-    except (lzma.LZMAError, EOFError) as error:
-        raise DataError(f"cannot be unpacked after line {number}: {error}; pack it again", path) from None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
-
-
 def is_for_loss(text: str) -> bool:
     """Whether a normalised line is kept for the held-out loss, by a hash of it."""
     return int.from_bytes(_digest(text), "little") % HELD_OUT_EVERY == 0
@@ -176,7 +151,7 @@ def _write_codes(
         for stream in files.values():
             _write_paragraphs(stream, [""])
         for path in texts:
-            for block in _blocks(lines(path)):
+            for block in _blocks(raw_lines(path)):
                 stop.check()
                 kept = _kept(block, is_held_out, seen, summary)
                 chosen: dict[str, list[str]] = {part: [] for part in PARTS}
