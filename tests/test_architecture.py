@@ -59,7 +59,7 @@ ROWS = (
     ("embeddings",),
     ("decoders.structs",),
     ("inputs.batch", "inputs.segmentation", "layers", "embeddings.initial_weights"),
-    ("inputs", "vectors"),
+    ("inputs", "vectors", "rules"),
     ("config", "corpus", "lexicon", "evaluation", "patterns"),
     ("text", "document"),
     ("spans", "drawing", "model.digests"),

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -213,6 +214,34 @@ class TestAtomicWrite:
         with mock.patch("os.umask", side_effect=changed), atomic_write(tmp_path / "a") as stream:
             stream.write("text")
         assert (tmp_path / "a").read_text() == "text"
+
+    def test_a_link_stays_and_its_file_keeps_its_permissions(self, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        target, link = tmp_path / "real" / "a.txt", tmp_path / "b.txt"
+        link.symlink_to(target)
+        for content in ("one", "two"):  # the first of them creates the file
+            with atomic_write(link) as stream:
+                stream.write(content)
+            assert (link.is_symlink(), target.read_text()) == (True, content)
+            target.chmod(0o600)
+        assert stat.S_IMODE(target.stat().st_mode) == 0o600
+        assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.txt", "b.txt", "real"]
+
+    @pytest.mark.parametrize(("mode", "content"), [("w", "李\n"), ("wb", "李\n".encode())])
+    def test_a_pipe_is_written(self, mode: str, content: str | bytes, tmp_path: Path) -> None:
+        pipe, read = tmp_path / "pipe", list[bytes]()
+        os.mkfifo(pipe)
+        reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+        reader.start()
+        with atomic_write(pipe, mode) as stream:
+            stream.write(content)
+        reader.join(10)
+        assert (read, pipe.is_fifo()) == (["李\n".encode()], True)
+
+    def test_a_device_stays_a_device(self) -> None:
+        with atomic_write(os.devnull) as stream:
+            stream.write("a")
+        assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
     def test_nothing_is_left_behind(self, tmp_path: Path) -> None:
         (tmp_path / "a").write_text("old")

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hanlattice.document import Entity
-from hanlattice.lexicon import Lexicon
 from hanlattice.postprocessing import (
     apply_rules,
     entities_of,
@@ -16,8 +15,9 @@ from hanlattice.postprocessing import (
     plain_entities,
     trim_edges,
 )
+from hanlattice.rules import Blocked, Forced
 from hanlattice.spans import ScoredSpan
-from hanlattice.text.normalise import Normaliser
+from hanlattice.text.normalise import Normalised, Normaliser
 from hanlattice.text.windows import merge, windows, windows_of_texts
 
 TEXT = "李明在北京"
@@ -26,7 +26,7 @@ SPANS = [ScoredSpan(0, 2, "PER", 0.9), ScoredSpan(3, 5, "LOC", 0.6)]
 
 def kept(**rules: Any) -> list[str]:
     given = {"threshold": 0.0, "block": None, "force": None, **rules}
-    return [TEXT[span.start : span.end] for span in apply_rules(TEXT, SPANS, **given)]
+    return [TEXT[span.start : span.end] for span in apply_rules(TEXT, Normalised.aligned(TEXT), SPANS, **given)]
 
 
 @pytest.mark.parametrize(("threshold", "expected"), [(0.6, ["李明", "北京"]), (0.61, ["李明"]), (0.91, [])])
@@ -36,21 +36,21 @@ def test_a_score_equal_to_the_threshold_is_enough(threshold: float, expected: li
 
 @pytest.mark.parametrize("labels", [None, "PER", ["LOC", "PER"], {"PER"}], ids=str)
 def test_a_blocked_label(labels: Any) -> None:
-    assert kept(block={"李明": labels}) == ["北京"]
+    assert kept(block=Blocked({"李明": labels}, str)) == ["北京"]
 
 
 @pytest.mark.parametrize("labels", ["PERSON", "PE", "P", "", [], ["PERSON", "LOC"]], ids=str)
 def test_labels_are_compared_as_a_whole(labels: Any) -> None:
-    assert kept(block={"李明": labels}) == ["李明", "北京"]
+    assert kept(block=Blocked({"李明": labels}, str)) == ["李明", "北京"]
 
 
 @pytest.mark.parametrize("text", ["明", "李明在", "李", TEXT])
 def test_texts_are_compared_as_a_whole(text: str) -> None:
-    assert kept(block={text: None}) == ["李明", "北京"]
+    assert kept(block=Blocked({text: None}, str)) == ["李明", "北京"]
 
 
 def test_forced_texts_replace_what_they_overlap() -> None:
-    assert kept(force=Lexicon([("在北", "ORG", None)])) == ["李明", "在北"]
+    assert kept(force=Forced({"在北": "ORG"}, str)) == ["李明", "在北"]
 
 
 @pytest.mark.parametrize(("scores", "expected"), [((0.3, 0.9), "LOC"), ((0.9, 0.3), "ORG")])

@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -234,23 +235,31 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
     """Open a file that appears under ``path`` only when it is complete.
 
     After an error, an existing file is unchanged and no temporary file is left. What a killed process has left is
-    removed by the next one that writes the same file.
+    removed by the next one that writes the same file. The file takes the permissions of the one that it replaces.
+    A link stays, and the file that it leads to is replaced. A device or a pipe is written directly.
 
     Raises:
         DataError: the folder is missing or not writable, or the disk is full.
     """
     path = Path(path)
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     try:
-        with _draft(path, _new_file) as (draft, handle):
-            encoding = None if "b" in mode else "utf-8"
-            newline = None if "b" in mode else "\n"
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open(mode, encoding=encoding, newline=newline) as stream:
+                yield stream
+            return
+        target = Path(os.path.realpath(path))
+        with _draft(target, _new_file) as (draft, handle):
             with os.fdopen(os.dup(handle), mode, encoding=encoding, newline=newline) as stream:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
+            if target.is_file():
+                with suppress(OSError):  # a file system without permissions
+                    os.chmod(draft, stat.S_IMODE(target.stat().st_mode))
             if not LOCKS:
                 os.close(handle)  # an open file cannot be renamed on Windows
-            os.replace(draft, path)
+            os.replace(draft, target)
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror or error}", path) from error
 

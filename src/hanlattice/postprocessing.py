@@ -10,11 +10,11 @@ The pipeline calls these steps in this order:
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hanlattice.document import Entity
-from hanlattice.lexicon import Lexicon
+from hanlattice.rules import Blocked, Forced
 from hanlattice.spans import ScoredSpan, Span, rows_of
 from hanlattice.text.edges import Edges, is_never_trimmed, trimmed
 from hanlattice.text.normalise import Normalised, NormalisedTexts
@@ -22,9 +22,6 @@ from hanlattice.text.windows import Window, WindowsOfTexts
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Priority
-
-Block = Mapping[str, str | Collection[str] | None]
-"""Maps a text to the labels that it never has as an entity: one label, several, or None for all labels."""
 
 
 def plain_entities(
@@ -152,25 +149,44 @@ def trim_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[Sco
 
 
 def apply_rules(
-    text: str, spans: Sequence[ScoredSpan], *, threshold: float, block: Block | None, force: Lexicon | None
+    text: str,
+    plain: Normalised,
+    spans: Sequence[ScoredSpan],
+    *,
+    threshold: float,
+    block: Blocked | None,
+    force: Forced | None,
 ) -> list[ScoredSpan]:
-    """Apply threshold, block list and force list to spans.
+    """Apply threshold, blocked texts and forced texts to spans.
 
-    ``force`` holds texts with labels. Every occurrence of such a text becomes an entity with score 1, and spans
-    that overlap it are dropped. Forced texts are matched from left to right, the longest first.
+    Every occurrence of a forced text becomes an entity with score 1, and spans that overlap it are dropped.
+
+    Args:
+        text: the text as given.
+        plain: its normal form, to which the spans refer.
+        spans: the spans, in order.
+        threshold: spans with a lower score are dropped.
+        block: the blocked texts.
+        force: the forced texts.
     """
     kept = [span for span in spans if span.score >= threshold]
     if block is not None:
-        kept = [span for span in kept if not _is_blocked(_text_of(text, span.span), span.label, block)]
+        kept = [span for span in kept if not _is_blocked(text, plain, span, block)]
     if force is None:
         return kept
-    forced = _longest_matches(force, text)
+    forced = force.spans(text, plain)
     ends = [span.end for span in forced]
     following = [bisect_right(ends, span.start) for span in kept]  # the first forced span that ends after the start
     free = [
         span for span, i in zip(kept, following, strict=True) if i == len(forced) or span.end <= forced[i].start
     ]
     return sorted([*free, *forced])
+
+
+def _is_blocked(text: str, plain: Normalised, span: ScoredSpan, block: Blocked) -> bool:
+    """Whether the text of a span, without its gaps, is blocked."""
+    pieces = [(plain.text[a:b], plain.original(a, b)) for a, b in span.span.fragments]
+    return block.blocks("".join(text[a:b] for _, (a, b) in pieces), "".join(p for p, _ in pieces), span.label)
 
 
 def entities_of(text: str, plain: Normalised, spans: Sequence[ScoredSpan], *, nested: bool) -> tuple[Entity, ...]:
@@ -197,8 +213,7 @@ def merge_patterns(
 
     Of an entity of each that overlap, ``priority`` decides which is kept: the longer one (of equal ones that of the
     pattern), the one of the pattern, or the one of the model. If entities may be ``nested``, an entity inside a
-    longer
-    one does not count as overlapping.
+    longer one does not count as overlapping.
 
     Args:
         entities: entities of a model, sorted by their start.
@@ -244,21 +259,11 @@ def _is_inside(one: Entity, other: Entity) -> bool:
     )
 
 
-def is_blocked(text: str, label: str, block: Block | None) -> bool:
-    """Whether a text in normal form is never an entity with this label."""
-    return block is not None and _is_blocked(text, label, block)
-
-
 def overlapping(entities: Sequence[Entity], ranges: Sequence[tuple[int, int]]) -> list[Entity]:
     """The entities that overlap one of some ranges, which are sorted and do not overlap each other."""
     ends = [end for _, end in ranges]
     following = [bisect_right(ends, entity.start) for entity in entities]
     return [e for e, i in zip(entities, following, strict=True) if i < len(ranges) and ranges[i][0] < e.end]
-
-
-def forced_ranges(plain: Normalised, force: Lexicon | None) -> list[tuple[int, int]]:
-    """The ranges, in the text as given, of the forced texts."""
-    return [] if force is None else [plain.original(s.start, s.end) for s in _longest_matches(force, plain.text)]
 
 
 def _entity(text: str, plain: Normalised, span: ScoredSpan) -> Entity:
@@ -281,26 +286,3 @@ def _without_overlaps(entities: Sequence[Entity]) -> list[Entity]:
         elif (entity.score or 0.0) > (kept[-1].score or 0.0):
             kept[-1] = entity
     return kept
-
-
-def _text_of(text: str, span: Span) -> str:
-    """The text of a span without its gaps."""
-    return "".join(text[start:end] for start, end in span.fragments)
-
-
-def _is_blocked(text: str, label: str, block: Block) -> bool:
-    if text not in block:
-        return False
-    labels = block[text]
-    return labels is None or label == labels or (not isinstance(labels, str) and label in labels)
-
-
-def _longest_matches(words: Lexicon, text: str) -> list[ScoredSpan]:
-    """Matches from the left, the longest first, none of which overlap."""
-    chosen: list[ScoredSpan] = []
-    matches = words.match(text)
-    rows = zip(matches.start.tolist(), matches.end.tolist(), matches.word.tolist(), strict=True)
-    for start, end, word in sorted(rows, key=lambda row: (row[0], -row[1])):
-        if not chosen or chosen[-1].end <= start:
-            chosen.append(ScoredSpan(start, end, words.label(word) or "", 1.0))
-    return chosen

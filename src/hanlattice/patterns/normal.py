@@ -1,11 +1,36 @@
 """The normal form of a text that the grammars read, with a map back to the text."""
 
+import unicodedata
+from dataclasses import replace
+from functools import cache
+
 from hanlattice.text.normalise import Normalised, Normaliser
 
 _NORMALISER = Normaliser(nfkc=True, simplify=True)
-_LIST_COMMA = str.maketrans("，", "、")  # NFKC would make it the comma that groups digits
+_COMMA = {ord("，"): "、"}  # NFKC would make it the comma that groups digits
+# Where Unicode has enumerators, superscripts, fractions and squared units, such as ① ⒈ ² ½ ㎡. NFKC would make them
+# digits that join the digits beside them.
+_BLOCKS = (
+    *(range(0xB2, 0xBF), range(0x2070, 0x20A0), range(0x2150, 0x2190), range(0x2460, 0x2500)),
+    *(range(0x3251, 0x3260), range(0x32B1, 0x32C0), range(0x3371, 0x33E0), range(0x1F100, 0x1F10B)),
+)
+_PRIVATE = 0xF0000  # plus a code point: a character for private use, which normalisation does not change
 
 
 def normalised(text: str) -> Normalised:
-    """The text in half-width, simplified characters."""
-    return _NORMALISER(text.translate(_LIST_COMMA))
+    """The text in half-width, simplified characters. Enumerators, superscripts and fractions stay as they are."""
+    hidden, shown = _tables()
+    found = _NORMALISER(text.translate(hidden))
+    return replace(found, text=found.text.translate(shown))
+
+
+@cache
+def _tables() -> tuple[dict[int, str], dict[int, str]]:
+    """What is replaced before normalisation, and after it."""
+    codes = [code for block in _BLOCKS for code in block if _becomes_digits(chr(code))]
+    hidden = _COMMA | {code: chr(_PRIVATE + code) for code in codes}
+    return hidden, {_PRIVATE + code: chr(code) for code in codes}
+
+
+def _becomes_digits(character: str) -> bool:
+    return any(c.isdecimal() for c in unicodedata.normalize("NFKC", character))

@@ -9,8 +9,6 @@ from hanlattice.pipeline.reading import Reading
 from hanlattice.postprocessing import (
     apply_rules,
     entities_of,
-    forced_ranges,
-    is_blocked,
     merge_patterns,
     merge_windows,
     overlapping,
@@ -55,13 +53,13 @@ def _entities(
     nested: bool,
 ) -> tuple[Entity, ...]:
     """The entities of one text from the spans found in each of its windows."""
-    plain, cut = reading.normalised[index], reading.windows
+    text, plain, cut = reading.texts[index], reading.normalised[index], reading.windows
     spans_of_windows = found[cut.first[index] : cut.first[index + 1]]
     spans = trim_edges(plain.text, merge_windows(cut.of(index), spans_of_windows, nested=nested), edges)
     if overrides.has_rules:
         threshold, block, force = overrides.threshold, overrides.block, overrides.force
-        spans = apply_rules(plain.text, spans, threshold=threshold, block=block, force=force)
-    return entities_of(reading.texts[index], plain, spans, nested=nested)
+        spans = apply_rules(text, plain, spans, threshold=threshold, block=block, force=force)
+    return entities_of(text, plain, spans, nested=nested)
 
 
 def with_patterns(
@@ -76,9 +74,9 @@ def with_patterns(
 ) -> tuple[Entity, ...]:
     """The entities with those of patterns, which neither overlap forced texts nor are blocked."""
     regular: Sequence[Entity] = patterns.find(text)
-    if overrides.block is not None:
-        regular = [e for e in regular if not is_blocked(normaliser(e.text).text, e.label, overrides.block)]
-    forced = forced_ranges(plain, overrides.force)
-    taken = overlapping(regular, forced)
-    regular = [entity for entity in regular if entity not in taken]
+    if (block := overrides.block) is not None:
+        regular = [e for e in regular if not block.blocks(e.text, normaliser(e.text).text, e.label)]
+    if overrides.force is not None:
+        taken = overlapping(regular, overrides.force.ranges(text, plain))
+        regular = [entity for entity in regular if entity not in taken]
     return merge_patterns(entities, regular, priority=patterns.priority, nested=nested)

@@ -19,8 +19,9 @@ from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline.engine import BATCH, Engine, WindowReader
 from hanlattice.pipeline.entities import entities_of_texts, with_patterns
-from hanlattice.pipeline.overrides import Overrides, patterns_or_none, refuse_unknown_labels
+from hanlattice.pipeline.overrides import Overrides, patterns_or_none, refuse_unknown_labels, refuse_wrong_types
 from hanlattice.pipeline.reading import Reading
+from hanlattice.rules import Blocked, Forced
 from hanlattice.text.edges import Edges
 from hanlattice.text.normalise import Normaliser
 
@@ -248,12 +249,14 @@ class NER:
         Raises:
             ConfigError: the model does not have the convention, or there is no such kind of pattern.
             DataError: the file of patterns cannot be read.
-            HanlatticeError: the convention does not have a label of ``force``.
+            HanlatticeError: the convention does not have a label of ``force``, or an option has a wrong type or is
+                out of range.
         """
+        refuse_wrong_types(lexicon, force, block, threshold)
         active = convention or self.active_convention
         refuse_unknown_labels(force or {}, self.vocabulary.labels_of(active), active)
-        forced = None if force is None else Lexicon([(self._plain(t), label, None) for t, label in force.items()])
-        blocked = None if block is None else {self._plain(text): labels for text, labels in block.items()}
+        forced = None if force is None else Forced(force, self._plain)
+        blocked = None if block is None else Blocked(block, self._plain)
         regular: Patterns | Literal[False] | None = (
             None if patterns is None else patterns_or_none(patterns) or False
         )

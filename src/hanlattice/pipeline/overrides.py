@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Lexicon
-from hanlattice.postprocessing import Block
+from hanlattice.rules import Blocked, Forced
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Patterns
@@ -18,8 +18,8 @@ class Overrides:
     """Options that apply only within a ``with`` block; see :meth:`hanlattice.NER.using`."""
 
     lexicon: Lexicon | None = None
-    force: Lexicon | None = None
-    block: Block | None = None
+    force: Forced | None = None
+    block: Blocked | None = None
     threshold: float = 0.0
     convention: str = ""
     patterns: "Patterns | Literal[False] | None" = None
@@ -42,6 +42,22 @@ def patterns_or_none(wanted: "Patterns | bool | str | Path | Iterable[str] | Non
     from hanlattice.patterns import patterns_of
 
     return patterns_of(wanted)
+
+
+def refuse_wrong_types(lexicon: object, force: object, block: object, threshold: object) -> None:
+    """Check the types of options, and the range of the threshold.
+
+    Raises:
+        HanlatticeError: one is wrong.
+    """
+    if not (lexicon is None or isinstance(lexicon, Lexicon)):
+        raise HanlatticeError(f"lexicon must be a hanlattice.Lexicon, not a {type(lexicon).__name__}")
+    if not (force is None or (isinstance(force, Mapping) and all(isinstance(x, str) for x in force.values()))):
+        raise HanlatticeError("force must map texts to labels, such as {'鹅厂': 'ORG'}")
+    if not (block is None or isinstance(block, Mapping)):
+        raise HanlatticeError("block must map texts to labels, or to None for all, such as {'大连': None}")
+    if not (threshold is None or (isinstance(threshold, int | float) and 0 <= threshold <= 1)):
+        raise HanlatticeError(f"threshold must be a number from 0 to 1, not {threshold!r}")
 
 
 def refuse_unknown_labels(force: Mapping[str, str], labels: Sequence[str], convention: str) -> None:

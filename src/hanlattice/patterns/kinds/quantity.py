@@ -47,6 +47,15 @@ _SYMBOLS |= {
     "cm2": "cm²",
     "cm3": "cm³",
     "m²": "m²",
+    "m³": "m³",
+    "km²": "km²",
+    "cm²": "cm²",
+    "cm³": "cm³",
+    "㎡": "m²",
+    "㎥": "m³",
+    "㎢": "km²",
+    "㎠": "cm²",
+    "㎤": "cm³",
 }
 _UNITS = Words(_NAMES)
 _CODES = Words(_SYMBOLS, ignore_case=True)
