@@ -78,11 +78,14 @@ def read_blocks(path: str | Path) -> Iterator[list[str]]:
 def read_text(path: str | Path) -> str:
     """The text of a file with its line ends unchanged. A byte-order mark of UTF-8 is part of the text.
 
+    The path `STDIN` is standard input.
+
     Raises:
         DataError: see :func:`read_lines`.
     """
     try:
-        raw = Path(path).read_bytes()
+        with _opened(path) as stream:
+            raw = stream.read()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None
     if raw.startswith(_UTF16):
@@ -95,12 +98,16 @@ def read_text(path: str | Path) -> str:
         raise
 
 
+def _opened(path: str | Path) -> IO[bytes]:
+    # Standard input may be a socket, which cannot be opened by name; a file would be read from its start.
+    is_stdin = str(path) == STDIN
+    return open(0 if is_stdin else path, "rb", closefd=not is_stdin)
+
+
 def _whole_lines(path: str | Path) -> Iterator[bytes]:
     """Blocks of complete lines, without the end of their last line."""
     try:
-        # Standard input may be a socket, which cannot be opened by name; a file would be read from its start.
-        is_stdin = str(path) == STDIN
-        with open(0 if is_stdin else path, "rb", closefd=not is_stdin) as stream:
+        with _opened(path) as stream:
             parts: list[bytes] = []  # parts of the line that has not ended yet
             mark = codecs.BOM_UTF8  # the file may start with it
             for block in _blocks(stream, path):

@@ -1,8 +1,8 @@
 """The rules of a user: texts that are always an entity, and texts that never are.
 
 A rule is compared with a text twice. In normal form it also applies to full-width or traditional characters. As it
-was given it applies whatever is beside it: the normal form of a blank depends on its neighbours. A rule with an emoji
-is compared only as given, because all emoji have the same normal form.
+was given it applies whatever is beside it: the normal form of a blank depends on its neighbours. A rule with an
+emoji is compared only as given, because all emoji have the same normal form.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping

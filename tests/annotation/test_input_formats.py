@@ -12,6 +12,7 @@ import pytest
 
 from annotated import TEXTS, expected, run, without_scores, written
 from hanlattice.annotation import inputs as inputs_of
+from hanlattice.errors import DataError
 
 
 @pytest.fixture
@@ -144,6 +145,16 @@ class TestFormats:
         run(folder / "**" / "*.txt", tmp_path / "glob.jsonl")
         assert "no" in [row["text"] for row in written(tmp_path / "glob.jsonl")]
         assert run(folder, folder / "out").resumed == 2, "its own output is no input"
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.txt.gz"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf16_is_refused_with_the_fix(name: str, encoding: str, tmp_path: Path) -> None:
+    raw = ("\ufeff" if encoding == "utf-16-be" else "") + "text\n李明在北京\n"
+    content = raw.encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(DataError, match=f"{name}: is UTF-16; convert it: iconv"):
+        run(tmp_path / name, tmp_path / "out.jsonl")
 
 
 class TestBadRows:

@@ -275,6 +275,25 @@ class TestPredict:
         assert predict(SENTENCE, "--lexicon", words, "--quiet").err == ""
         assert predict(SENTENCE, "--lexicon", file_of(words, "\n"), "--quiet").out == predict(SENTENCE).out
 
+    def test_empty_input_replaces_an_old_output_and_is_checked_alike(self, run: Run, tmp_path: Path) -> None:
+        empty, old = file_of(tmp_path / "empty.txt", ""), file_of(tmp_path / "out.jsonl", "old")
+        assert run("predict", empty, "--format", "jsonl", "--output", old, "--model", tiny.trained()).code == 0
+        assert old.read_text() == ""
+        one_error(run("predict", empty, "--model", tmp_path / "gone"), "gone: no such folder")
+
+    def test_a_whole_text_from_standard_input_keeps_its_line_ends(self, tmp_path: Path) -> None:
+        arguments = ["predict", "--whole", "-", "--format", "jsonl", "--model", str(tiny.trained())]
+        done = subprocess.run(
+            [*COMMAND, *arguments], input="李明\r\n北京\r\n".encode(), capture_output=True, env=ENVIRONMENT
+        )
+        assert json.loads(done.stdout)["text"] == "李明\r\n北京\r\n", done.stderr
+
+    def test_a_whole_file_may_be_utf16(self, predict: Run, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_bytes("李明\r\n北京\n".encode("utf-16"))
+        assert (
+            json.loads(predict("--whole", tmp_path / "a.txt", "--format", "jsonl").out)["text"] == "李明\r\n北京\n"
+        )
+
     def test_empty_input_gives_empty_output(self, predict: Run, tmp_path: Path) -> None:
         assert predict(file_of(tmp_path / "empty.txt", "")) == (0, "", "")
 
@@ -600,6 +619,10 @@ class TestEvaluate:
         rows = json.loads(result.out)["models"]
         assert rows[str(tiny.trained())]["reachable"] == {"recall": 0.2, "gold": 5, "correct": 1}
         assert len(rows[str(tiny.trained())]["out_of_reach"]) == 3
+
+    def test_a_convention_to_compare_needs_a_model_to_compare(self, run: Run, gold: Path) -> None:
+        result = run("evaluate", gold, "--model", tiny.trained(), "--compare-convention", "default")
+        one_error(result, "--compare-convention needs --compare MODEL")
 
     def test_compare(self, run: Run, gold: Path) -> None:
         result = run("evaluate", tiny.trained(), gold, "--compare", tiny.trained())

@@ -84,6 +84,13 @@ def test_brat_refuses_annotations_that_are_no_lines(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("surface", ["李\n", "\n李", "a\t", "\t", "李\r\n明"])
+def test_brat_reads_entities_that_it_wrote_with_white_space_at_their_ends(surface: str, tmp_path: Path) -> None:
+    document = Document(surface, (Entity(surface, "PER", 0, len(surface)),))
+    corpus.write([document], tmp_path / "out", "brat")
+    assert [d.spans for d in corpus.read(tmp_path / "out")] == [document.spans]
+
+
 def test_brat_reports_wrong_offsets_and_reads_line_breaks_in_annotations(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("我们\n在重庆", encoding="utf-8")
     (tmp_path / "a.ann").write_text("T1\tX 0 4\t我们\n在\nT2\tLOC 3 5\t重庆\nT3 LOC 4 6\n", encoding="utf-8")

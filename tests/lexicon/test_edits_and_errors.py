@@ -43,6 +43,14 @@ def test_edits_since_a_copy_are_the_difference(
     assert start.edits_since(start.copy()) == ([], [])
 
 
+def test_words_with_their_labels_may_be_a_mapping() -> None:
+    lexicon = Lexicon({"重庆": "LOC", "好": None})
+    lexicon.update({"李明": "PER"})
+    assert list(lexicon.entries()) == [Word("重庆", "LOC"), Word("好"), Word("李明", "PER")]
+    with pytest.raises(DataError):
+        lexicon.update({"李明": 1})
+
+
 def test_another_lexicon_is_no_edited_copy() -> None:
     start = Lexicon(["一", "二"])
     assert Lexicon(["一"]).edits_since(start) is None

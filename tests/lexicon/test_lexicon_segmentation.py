@@ -34,7 +34,7 @@ def word_score(word: str, scores: dict[str, float]) -> float:
 
 @given(scored_words, texts)
 def test_the_best_path_of_every_text(scores: dict[str, float], batch: list[str]) -> None:
-    lexicon = Lexicon(scores)
+    lexicon = Lexicon(list(scores))
     array = np.array([scores[word] for word in lexicon])
     cut = list(segment(lexicon, batch, array, UNKNOWN))
     assert ["".join(words) for words in cut] == batch

@@ -77,6 +77,8 @@ def test_times_are_above_0(name: str) -> None:
     assert getattr(with_(**{name: 0.001}), name) == 0.001
     with pytest.raises(ConfigError, match=f"^{name} must be more than 0 s, not 0$"):
         with_(**{name: 0})
+    with pytest.raises(ConfigError, match=f"^{name} must be more than 0 s, not nan$"):
+        with_(**{name: float("nan")})
 
 
 def test_a_request_fits_into_the_queue() -> None:

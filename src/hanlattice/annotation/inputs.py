@@ -1,6 +1,7 @@
 """The input files: find the files of paths, folders and globs, and open them, also packed ones."""
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -130,19 +131,22 @@ def opened(source: Input) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """The unpacked bytes of a file, and the file itself, whose position shows how much of it has been read.
 
     Raises:
-        DataError: the file cannot be read or unpacked.
+        DataError: the file cannot be read or unpacked, or is UTF-16.
     """
     try:
         with ExitStack() as stack:
             file = stack.enter_context(source.path.open("rb"))
-            yield stack.enter_context(_unpacked(file, source)), file
+            stream = stack.enter_context(_unpacked(file, source))
+            if stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                raise DataError("is UTF-16; convert it: iconv -f UTF-16 -t UTF-8", source.path)
+            yield stream, file
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DataError(f"cannot be unpacked: {error}; download or pack it again", source.path) from None
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", source.path) from None
 
 
-def _unpacked(file: IO[bytes], source: Input) -> IO[bytes]:
+def _unpacked(file: io.BufferedReader, source: Input) -> io.BufferedReader:
     kinds: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     if source.path.suffix in kinds:
         return io.BufferedReader(kinds[source.path.suffix](file), 1 << 20)

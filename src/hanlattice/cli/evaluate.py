@@ -39,7 +39,7 @@ from hanlattice.cli.options import (
     with_model,
     wrote,
 )
-from hanlattice.errors import DataError
+from hanlattice.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from hanlattice.document import Document
@@ -151,6 +151,8 @@ def evaluate(
     model, (file,) = with_model(arguments, model, "FILE")
     model = model or PACKAGED
     names, steps, regular = renamed_labels(rename), _steps(thresholds), chosen_patterns(patterns, today)
+    if compare is None and compare_convention is not None:
+        raise ConfigError("--compare-convention needs --compare MODEL")
     if errors is not None and errors.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{errors}: name a page, such as report.html", param_hint="--errors")
     documents = _documents(file, from_, scheme, strict)

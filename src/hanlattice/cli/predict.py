@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
@@ -99,9 +99,7 @@ def predict(
     regular = chosen_patterns(patterns, today)
     forced(force), blocked(block)  # reports wrong usage before anything is read
     sources = _sources(inputs, whole)
-    first = next(sources, None)  # reports a missing file before the model is loaded
-    if first is None:
-        return
+    known = list(islice(sources, 1))  # reports a missing file before the model is loaded
     ner = load_model(
         model,
         lexicon or [],
@@ -114,7 +112,7 @@ def predict(
     )
     titled = len(inputs) > 1 or (not whole and _is_source(inputs[0]))
     with following(ner, force, block, threshold, patterns=regular):
-        documents = _documents(ner, chain([first], sources), batch_size)
+        documents = _documents(ner, chain(known, sources), batch_size)
         if format is Format.brat:
             _write_brat(documents, output)
         else:
@@ -172,16 +170,9 @@ def _text(argument: str) -> str:
 
 
 def _whole(path: str) -> str:
-    from hanlattice.files import read_lines
+    from hanlattice.files import read_text
 
-    if path == "/dev/stdin":
-        return "\n".join(read_lines(path))
-    try:
-        return Path(path).read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        for _ in read_lines(path):  # raises an error that names the byte and the line
-            pass
-        raise DataError(f"cannot be read: {error}", path) from None
+    return read_text(path).removeprefix("\ufeff")
 
 
 def _documents(ner: "NER", sources: Iterable[Source], batch_size: int) -> "Iterator[Document]":

@@ -12,6 +12,7 @@ Offsets count characters unless the user names another unit. If an entity does n
 of the text match when offsets count UTF-16 code units, the offsets are read as such.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -190,5 +191,5 @@ def _same(surface: str, text: str, pieces: Ranges) -> bool:
     """Whether the pieces have this text, apart from whitespace that a tool changed inside it or between pieces."""
     if surface == text[pieces[0][0] : pieces[-1][1]]:
         return True
-    found = surface_of(text, pieces)
+    surface, found = (re.sub(r"\s", " ", one) for one in (surface, surface_of(text, pieces)))
     return surface[:1] == found[:1] and surface[-1:] == found[-1:] and surface.split() == found.split()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from threading import Lock
@@ -46,11 +46,13 @@ class Lexicon:
     the first labelled word that is added logs a warning.
 
     Args:
-        words: words, or tuples of a word, a label and a weight.
+        words: words, tuples of a word, a label and a weight, or a mapping of words to labels.
         rewrite: see above; it is applied to ``words`` too.
     """
 
-    def __init__(self, words: Iterable[Entry] = (), rewrite: Callable[[str], str] | None = None):
+    def __init__(
+        self, words: Mapping[str, str | None] | Iterable[Entry] = (), rewrite: Callable[[str], str] | None = None
+    ):
         self.rewrite = rewrite
         self.known_labels: Collection[str] | None = None
         self.longest: int | None = None
@@ -131,12 +133,14 @@ class Lexicon:
         with self._lock:
             self._pending[self._rewritten([word])[0]] = None
 
-    def update(self, words: str | Path | Iterable[Entry], *, source: str | Path | None = None) -> None:
+    def update(
+        self, words: str | Path | Mapping[str, str | None] | Iterable[Entry], *, source: str | Path | None = None
+    ) -> None:
         """Add the words of a file or of an iterable. On an error no word is added.
 
         Args:
-            words: the path of a word list, or words and tuples of a word, a label and a weight. If a word occurs
-                several times, the last entry wins.
+            words: the path of a word list, words with their labels, or words and tuples of a word, a label and a
+                weight. If a word occurs several times, the last entry wins.
             source: the file that the entries come from, for error messages.
 
         Raises:
@@ -146,7 +150,7 @@ class Lexicon:
         if isinstance(words, str | Path):
             self.update(read_words(words), source=words)
             return
-        entries = list(words)
+        entries = [(w, label, None) for w, label in words.items()] if isinstance(words, Mapping) else list(words)
         _refuse_invalid_entries(entries)
         texts = [entry if isinstance(entry, str) else entry[0] for entry in entries]
         traits = [PLAIN if isinstance(entry, str) else (entry[1], entry[2]) for entry in entries]

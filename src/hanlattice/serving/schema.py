@@ -315,12 +315,12 @@ def field_errors(errors: Iterable[Any]) -> list[FieldError]:
 
 
 def _path(place: Iterable[str | int]) -> str:
-    """``texts[3]`` for ``("texts", 3)``; ``body``, ``path`` and tags in angle brackets are left out."""
+    """``texts[3]`` for ``("texts", 3)``; ``body``, ``path`` and the names of alternatives are left out."""
     path = ""
     for step in place:
         if isinstance(step, int):
             path += f"[{step}]"
-        elif step not in ("", "[key]", "body", "path") and not step.startswith("<"):
+        elif step not in ("", "[key]", "body", "path", "bool") and not step.startswith(("<", "list[")):
             path += f".{step}" if path else step
     return path or "body"
 

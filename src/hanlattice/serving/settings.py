@@ -99,7 +99,7 @@ class Settings:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("answer_timeout", "client_timeout", "drain_timeout"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:  # also if it is NaN
                 raise ConfigError(f"{name} must be more than 0 s, not {getattr(self, name)}")
         if self.max_texts > self.max_queue:
             raise ConfigError(
