@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -178,3 +179,32 @@ def test_a_pair_of_folders(tmp_path: Path, ner: NER) -> None:
         (folder / CASCADE).write_text(text, encoding="utf-8")
         with pytest.raises(ModelError, match=message):
             hanlattice.load(folder, engine="cascade")
+
+
+def test_the_lattice_of_a_document_has_the_words_of_its_time() -> None:
+    """It is read by the accurate model when it is needed, perhaps after edits of the lexicon."""
+    ner = hanlattice.load("cascade", threads=1)
+    before, again = ner("昨天鱼丸王去了北京"), ner("昨天鱼丸王去了北京")
+    assert before.lattice is not None
+    ner.lexicon.add("鱼丸王")
+    ner.lexicon.remove("北京")
+    edited = ner("昨天鱼丸王去了北京").lattice
+    assert again.lattice is not None
+    assert edited is not None
+    assert again.lattice.words == before.lattice.words
+    assert "北京" in again.lattice.words
+    assert "鱼丸王" in edited.words
+    assert "北京" not in edited.words
+
+
+def test_lattices_are_read_in_many_threads() -> None:
+    ner = hanlattice.load("cascade", threads=1)
+    texts = [f"昨天王小{c}去了南京市长江大桥" for c in "红明李张伟强"] * 4
+    expected = [document.lattice for document in ner.pipe(texts)]
+
+    def read(i: int) -> bool:
+        ner.lexicon.add(f"鱼丸{i}")
+        return [document.lattice for document in ner.pipe(texts)] == expected
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read, range(24)))

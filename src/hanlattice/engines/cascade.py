@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.engines.second_model import SecondModel, read_settings
 from hanlattice.errors import ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
+from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import CASCADE, ModelFolder
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from hanlattice.lexicon.layers import Snapshot
     from hanlattice.pipeline import NER, Engine, WindowReader
     from hanlattice.spans import FoundSpans, ScoredSpan
 
@@ -84,19 +87,33 @@ class CascadeReader:
 
     def __init__(self, fast: SecondModel, accurate: WindowReader):
         self._fast, self._accurate = fast, accurate
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Create the lock; called again in a forked process, where another thread may have held the old lock."""
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CascadeReader, (self._fast, self._accurate)
 
     def read(
         self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None
     ) -> CascadeSentences:
         """Convert texts; the arguments are those of :meth:`hanlattice.inputs.reader.Reader.read`."""
-        reread = partial(_read, self._accurate, lexicon=lexicon, user_labels=user_labels)
+        reread = partial(self._reread, lexicon=lexicon, state=lexicon.state, user_labels=user_labels)
         return CascadeSentences(self._fast.read(texts, lexicon, user_labels), reread)
 
+    def _reread(
+        self, texts: Sequence[str], *, lexicon: Lexicon, state: Snapshot, user_labels: Collection[str] | None
+    ) -> Sentences:
+        """Texts as the accurate model reads them, with the words that the lexicon had at first.
 
-def _read(
-    reader: WindowReader, texts: Sequence[str], *, lexicon: Lexicon, user_labels: Collection[str] | None
-) -> Sentences:
-    return reader.read(texts, lexicon, user_labels)
+        A document calls this for its lattice, perhaps in another thread and after edits of the lexicon.
+        """
+        lexicon = lexicon if lexicon.state is state else lexicon.at(state)
+        with self._lock:
+            return self._accurate.read(texts, lexicon, user_labels)
 
 
 def certainties(fast: LinearTagger, sentences: Sentences) -> tuple[FoundSpans, np.ndarray]:

@@ -117,7 +117,11 @@ class Lexicon:
 
     def copy(self) -> Lexicon:
         """A lexicon with the same words and ids, which shares their memory; edits of one leave the other alone."""
-        return _restored(self._snapshot(), self.rewrite, self.known_labels, self.longest, self.reads_labels)
+        return self.at(self._snapshot())
+
+    def at(self, state: Snapshot) -> Lexicon:
+        """A copy with the words of an earlier ``state`` of this lexicon."""
+        return _restored(state, self.rewrite, self.known_labels, self.longest, self.reads_labels)
 
     def add(self, word: str, label: str | None = None, weight: float | None = None) -> None:
         """Add a word, or give it another label and weight.
@@ -162,7 +166,7 @@ class Lexicon:
             logger.warning("the model ignores labels of words: none of its training words had one")
         rewritten = self._rewritten(texts)
         if self.longest is not None:
-            _refuse_unreadable(texts, rewritten, self.longest)
+            _refuse_unreadable(texts, rewritten, traits, self.longest, source)
         _refuse_long_words(rewritten)
         edits = dict(zip(rewritten, traits, strict=True))
         edits.pop("", None)  # words of which normalisation leaves nothing
@@ -388,20 +392,29 @@ def _refuse_unknown(
             )
 
 
-def _refuse_unreadable(texts: Sequence[str], rewritten: Sequence[str], longest: int) -> None:
+def _refuse_unreadable(
+    texts: Sequence[str],
+    rewritten: Sequence[str],
+    traits: Sequence[Traits],
+    longest: int,
+    source: str | Path | None,
+) -> None:
     """Check the normalised words.
 
     Raises:
         DataError: nothing is left of a word, or it is longer than the window of the model.
     """
-    for text, word in zip(texts, rewritten, strict=True):
+    for text, word, (label, _) in zip(texts, rewritten, traits, strict=True):
+        problem = ""
         if not word:
-            raise DataError(f"the word {text!r} has only white space or invisible characters; remove it")
-        if len(word) > longest:
-            raise DataError(
+            problem = f"the word {text!r} has only white space or invisible characters; remove it"
+        elif len(word) > longest:
+            problem = (
                 f"the word {text[:20]!r}… has {len(word):,} characters, more than the {longest} that the model"
                 " reads at once (text.window)"
             )
+        if problem:
+            raise DataError(problem, source, None if source is None else line_of(source, text, label))
 
 
 def _compiled_file(path: str | Path) -> Path:

@@ -59,8 +59,11 @@ def fits_a_line(word: Word) -> bool:
     )
 
 
-def line_of(path: str | Path, word: str, label: str) -> int | None:
-    """The number of the line that gives a word this label, from 1; None if it cannot be found."""
+def line_of(path: str | Path, word: str, label: str | None) -> int | None:
+    """The number of the line that gives a word this label, from 1; None if it cannot be found.
+
+    If the label is None, it is the first line with the word.
+    """
     if not Path(path).is_file():  # a pipe can be read only once
         return None
     try:
@@ -68,7 +71,14 @@ def line_of(path: str | Path, word: str, label: str) -> int | None:
     except (OSError, UnicodeDecodeError):
         return None
     rows = ([field.strip() for field in line.split("\t")][:2] for line in lines)
-    return next((number for number, row in enumerate(rows, 1) if row == [word, label]), None)
+    return next(
+        (
+            number
+            for number, row in enumerate(rows, 1)
+            if row == [word, label] or (label is None and row[0] == word.strip())
+        ),
+        None,
+    )
 
 
 class Listed(NamedTuple):
