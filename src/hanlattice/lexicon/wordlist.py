@@ -70,15 +70,9 @@ def line_of(path: str | Path, word: str, label: str | None) -> int | None:
         lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError):
         return None
-    rows = ([field.strip() for field in line.split("\t")][:2] for line in lines)
-    return next(
-        (
-            number
-            for number, row in enumerate(rows, 1)
-            if row == [word, label] or (label is None and row[0] == word.strip())
-        ),
-        None,
-    )
+    rows = enumerate(([field.strip() for field in line.split("\t")] for line in lines), 1)
+    wanted = [word.strip()] if label is None else [word, label]
+    return next((number for number, row in rows if row[: len(wanted)] == wanted), None)
 
 
 class Listed(NamedTuple):
