@@ -51,6 +51,16 @@ def test_words_with_their_labels_may_be_a_mapping() -> None:
         lexicon.update({"李明": 1})
 
 
+@pytest.mark.parametrize("row", ["一二三四五六", "一二三四五六\tX", "一二三四五六\tX\t2", "一二三四五六\t2"])
+def test_a_word_that_is_too_long_is_named_with_its_line(row: str, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text(f"一二三四五\n二\tX\n{row}\n", encoding="utf-8")
+    lexicon = Lexicon()
+    lexicon.longest = 5
+    with pytest.raises(DataError, match=r"words\.txt:3: the word '一二三四五六'… has 6 characters"):
+        lexicon.update(tmp_path / "words.txt")
+    assert len(lexicon) == 0
+
+
 def test_another_lexicon_is_no_edited_copy() -> None:
     start = Lexicon(["一", "二"])
     assert Lexicon(["一"]).edits_since(start) is None
