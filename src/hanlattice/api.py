@@ -83,8 +83,7 @@ def load(
         trust: whether parts that the folder names as ``package.module:Class`` may be imported, which runs their
             code.
         patterns: regular entities that the model finds too, such as dates and amounts: True for all kinds, a list
-        of
-            kinds, a TOML file or :class:`hanlattice.patterns.Patterns`.
+            of kinds, a TOML file or :class:`hanlattice.patterns.Patterns`.
 
     Raises:
         ConfigError: there is no such engine, convention or kind, ``device`` is not the name of a device, or the

@@ -237,8 +237,10 @@ def merge_patterns(
 
 
 def _rivals(entities: Sequence[Entity], regular: Sequence[Entity], nested: bool) -> dict[int, list[int]]:
-    """For each entity that overlaps one of the other list, their numbers; those of ``regular`` follow
-    ``entities``."""
+    """For each entity that overlaps one of the other list, their numbers.
+
+    Those of ``regular`` follow ``entities``.
+    """
     rivals: dict[int, list[int]] = {}
     ends = [other.end for other in regular]
     for i, entity in enumerate(entities):

@@ -1,8 +1,7 @@
 """Regular expressions that users write, run by RE2, whose time is linear in the text whatever the expression.
 
-RE2 has no backreferences and no look-around: an expression with them is refused. A limit of time is not needed,
-and would
-make the result depend on the machine. Needs google-re2.
+RE2 has no backreferences and no look-around: an expression with them is refused. A limit of time is not needed, and
+would make the result depend on the machine. Needs google-re2.
 """
 
 from collections.abc import Iterator

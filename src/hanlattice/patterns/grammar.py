@@ -1,9 +1,8 @@
 """The built-in kinds of regular entities, and the search for them in one pass over a text.
 
 At each position where an entity can start, the parsers of the kinds that start with this character are called; the
-longest result is taken, and the search continues after it. Every parser reads a bounded number of characters, and
-a run
-of letters, digits or numerals is tried at its start only, so the time is linear in the length of the text.
+longest result is taken, and the search continues after it. Every parser reads a bounded number of characters, and a
+run of letters, digits or numerals is tried at its start only, so the time is linear in the length of the text.
 """
 
 import re

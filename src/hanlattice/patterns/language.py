@@ -13,9 +13,8 @@ r"""The pattern language: patterns that users write, matched in linear time.
 ``\(``               the character itself
 =================== ==================================================================
 
-It is a parsing expression grammar: alternatives are tried in order, a repetition takes all that it can, and
-neither is
-tried again. Repetitions are bounded. So matching at a position takes bounded time, and a whole text linear time.
+It is a parsing expression grammar: alternatives are tried in order, a repetition takes all that it can, and neither
+is tried again. Repetitions are bounded. So matching at a position takes bounded time, and a whole text linear time.
 """
 
 from collections.abc import Callable, Iterator

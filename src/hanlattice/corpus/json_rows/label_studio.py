@@ -3,9 +3,8 @@
 The full export (also with its older key ``completions``) and the short export (JSON_MIN) are read, with any names
 of the controls, as an array or with one task on each line. Of a task without annotations, the first prediction is
 read. Of several annotations only the first is read, which is reported. The value of an entity is the note of its
-region
-(``"meta": {"text": ["value: 2024-03-05"]}``), which Label Studio shows and keeps. Regions of ``HyperTextLabels``
-are read if the text has no markup.
+region (``"meta": {"text": ["value: 2024-03-05"]}``), which Label Studio shows and keeps. Regions of
+``HyperTextLabels`` are read if the text has no markup.
 """
 
 import re

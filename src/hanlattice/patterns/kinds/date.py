@@ -2,9 +2,8 @@
 
 The value is in ISO 8601: ``2024-03-05``, ``2024-03``, ``2024``, ``2024-W12``, ``-0220``, and ``start/end`` for a
 range. Where ISO 8601 has no form, it is TIMEX3 of ISO-TimeML (ISO 24617-1): ``XXXX-03-05`` (no year given),
-``2024-Q1``, ``2024-H1``, ``2024-SP`` (spring; SU, FA, WI), ``2024-W12-WE`` (weekend), ``199X``, ``19XX``. There
-is no
-value if the day does not exist (2月30日), if it depends on a given day and there is none, or if it is lunar.
+``2024-Q1``, ``2024-H1``, ``2024-SP`` (spring; SU, FA, WI), ``2024-W12-WE`` (weekend), ``199X``, ``19XX``. There is
+no value if the day does not exist (2月30日), if it depends on a given day and there is none, or if it is lunar.
 """
 
 import re

@@ -1,8 +1,7 @@
 """ID_CARD: the numbers of identity cards of China, by GB 11643.
 
 18 characters with a check character (ISO 7064, MOD 11-2), or 15 digits as issued before 1999, whose value is the
-number
-of 18 characters. The region and the date of birth are checked too; a wrong number is no entity.
+number of 18 characters. The region and the date of birth are checked too; a wrong number is no entity.
 """
 
 import re

@@ -1,8 +1,7 @@
 """MONEY: 3500元, 1.2亿美元, ￥99.5, 三块五, 5元3角, 壹万贰仟元整, HK$88.
 
 The value is a decimal and the ISO 4217 code of the currency: ``3500 CNY``; ``3000..5000 CNY`` for a range. ¥ is
-read
-as CNY and $ as USD. 余, 多 and 上 do not change it; 几 and 数 leave it open.
+read as CNY and $ as USD. 余, 多 and 上 do not change it; 几 and 数 leave it open.
 """
 
 from decimal import Decimal

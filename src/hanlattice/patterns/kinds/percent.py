@@ -1,8 +1,7 @@
 """PERCENT: 12.5%, 百分之五十, 千分之三, 三成五, 0.25个百分点, 25个基点.
 
 The value is a decimal and a unit: ``12.5 %``, ``10..20 %`` for a range, ``5 pp`` for percentage points and ``25
-bp`` for
-basis points. Per mille and per ten thousand are converted to per cent.
+bp`` for basis points. Per mille and per ten thousand are converted to per cent.
 """
 
 from decimal import Decimal

@@ -1,8 +1,7 @@
 """PHONE: mobile and landline numbers of China, 400 and 800 numbers, international and short service numbers.
 
 The value is in E.164, ``+8613812345678``, with an extension as in RFC 3966 (``;ext=801``). Short numbers (110,
-95588) are
-found only after a word such as 拨打 or 热线, and keep their digits.
+95588) are found only after a word such as 拨打 or 热线, and keep their digits.
 """
 
 import re

@@ -1,8 +1,7 @@
 """STOCK: codes of listed shares: 600519.SH, SZ000858, 00700.HK, NASDAQ:AAPL, 贵州茅台（600519）.
 
 The value is the code and its exchange: ``600519.SH``, ``00700.HK``, ``NASDAQ:AAPL``. Six digits alone are a code
-only in
-brackets after a name, or after a word such as 股票代码; their first digits give the exchange.
+only in brackets after a name, or after a word such as 股票代码; their first digits give the exchange.
 """
 
 import re

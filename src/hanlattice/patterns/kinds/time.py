@@ -1,10 +1,8 @@
 """TIME: a time of the day, alone or with its date: 15:30, 下午三点半, 明天上午, 2024-03-05 15:30, 10分钟后.
 
 The value is in ISO 8601: ``T15:30``, ``2024-03-05T15:30``, and ``start/end`` for a range. Parts of the day are
-those
-of TIMEX3: ``TMO`` morning, ``TMI`` midday, ``TAF`` afternoon, ``TEV`` evening, ``TNI`` night. Hours are not
-guessed: 3点
-without a part of the day is ``T03:00``.
+those of TIMEX3: ``TMO`` morning, ``TMI`` midday, ``TAF`` afternoon, ``TEV`` evening, ``TNI`` night. Hours are not
+guessed: 3点 without a part of the day is ``T03:00``.
 """
 
 import re

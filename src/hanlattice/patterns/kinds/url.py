@@ -1,8 +1,7 @@
 """URL: addresses with a scheme, beginning with www., or with a domain of a well-known ending.
 
 An address ends at a space, at a Chinese character, and before closing punctuation. The value is the address with
-scheme
-and host in lower case.
+scheme and host in lower case.
 """
 
 import re
