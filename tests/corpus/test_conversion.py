@@ -130,3 +130,18 @@ def test_converted_rows_read_the_same(tmp_path: Path, name: str) -> None:
         result = run("convert", path, tmp_path / target)
         assert result.exit_code == 0, result.output
         assert [(d.text, found(d)) for d in corpus.read(tmp_path / target)] == [(TEXT, NAMES)]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "bmes", "brat", "doccano"])
+def test_a_lone_surrogate_is_refused_in_one_line(format: str, tmp_path: Path) -> None:  # noqa: A002
+    documents = [Document("好", (), id="a"), Document("好\ud83d的", (), id="b")]
+    message = "^the text of 'b' has a lone surrogate at position 1, which UTF-8 cannot hold; replace it"
+    with pytest.raises(HanlatticeError, match=message):
+        corpus.write(documents, tmp_path / "out", format)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lone_surrogate_in_a_row_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "好", "entities": []}\n{"text": "\\ud83d", "entities": []}\n')
+    with pytest.raises(DataError, match=r"a\.jsonl:2: the text has a lone surrogate, which UTF-8 cannot hold"):
+        list(corpus.read(tmp_path / "a.jsonl"))

@@ -133,6 +133,23 @@ def _options(name: str, scheme: str | None, strict: bool, ends: str | None, unit
     return options
 
 
+def _encodable(document: Document) -> Document:
+    """The document itself.
+
+    Raises:
+        HanlatticeError: its text has a lone surrogate.
+    """
+    try:
+        document.text.encode()
+    except UnicodeEncodeError as error:
+        where = "the text" if document.id is None else f"the text of {document.id!r}"
+        place = f"a lone surrogate at position {error.start}"
+        raise HanlatticeError(
+            f"{where} has {place}, which UTF-8 cannot hold; replace it, for example by U+FFFD"
+        ) from None
+    return document
+
+
 def write(documents: Iterable[Document], path: str | Path, format: str) -> None:  # noqa: A002
     """Write a file, a folder (brat) or standard output (``-``): completely, or not at all on any error.
 
@@ -140,6 +157,7 @@ def write(documents: Iterable[Document], path: str | Path, format: str) -> None:
         DataError: the file cannot be written.
         HanlatticeError: the format cannot be written, or cannot hold a document (see `hanlattice.corpus.losses`).
     """
+    documents = map(_encodable, documents)
     if format == "brat":
         if str(path) == "-":
             raise HanlatticeError(

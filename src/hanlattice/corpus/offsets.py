@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from hanlattice.corpus.source import Source
+from hanlattice.corpus.source import NotReadable, Source
 from hanlattice.document import Entity
 from hanlattice.spans import Ranges
 
@@ -60,9 +60,12 @@ def fitting(text: str, annotations: Sequence[Annotation], source: Source) -> lis
 
     Raises:
         DataError: an annotation does not match the text, and there is no ``on_defect``.
-        UnicodeEncodeError: the text has a lone surrogate, which no file can hold.
+        NotReadable: the text has a lone surrogate, which UTF-8 cannot hold.
     """
-    text.encode()
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise NotReadable(
+            "the text has a lone surrogate, which UTF-8 cannot hold", "replace it, for example by U+FFFD"
+        )
     given = [_half_open(text, annotation, source.ends) for annotation in annotations]
     found = _counted(text, given, source.units)
     faults = [_fault(text, converted, original) for converted, original in zip(found, given, strict=True)]

@@ -1,9 +1,9 @@
 """brat's standoff format: a folder of pairs, ``name.txt`` with the text and ``name.ann`` with its annotations.
 
-Text-bound annotations (``T1<tab>PER 0 3<tab>江泽民``) are entities. Discontinuous ones (``PER 0 1;2 3``) have several
-``Entity.fragments``. All other annotations (relations, events, attributes, notes) are kept unchanged in
-``meta["annotations"]``, with the identifiers of the entities in ``meta["ids"]``, and are written back. The value of
-an entity is a normalisation, ``N1<tab>Reference T1 hanlattice:value<tab>2024-03-05``.
+Text-bound annotations (``T1<tab>PER 0 3<tab>江泽民``) are entities. Discontinuous ones (``PER 0 1;2 3``) have
+several ``Entity.fragments``. All other annotations (relations, events, attributes, notes) are kept unchanged in
+``meta["annotations"]``, with the identifiers of the entities in ``meta["ids"]``, and are written back. The value
+of an entity is a normalisation, ``N1<tab>Reference T1 hanlattice:value<tab>2024-03-05``.
 """
 
 import os
