@@ -19,7 +19,8 @@ from corpus_examples import (
     run,
 )
 from hanlattice import corpus
-from hanlattice.errors import HanlatticeError
+from hanlattice.document import Document
+from hanlattice.errors import DataError, HanlatticeError
 
 
 def test_convert_between_schemes_and_back(tmp_path: Path) -> None:
