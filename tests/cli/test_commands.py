@@ -446,6 +446,20 @@ class TestTrain:
         assert "data.labels renames PERS, which train, dev and test do not have" in absent.err
         assert run("train", *world, "--map", "PER=人,PER=名", "--output", tmp_path / "s").code == 2
 
+    def test_a_preset_with_another_corpus_than_its_own(
+        self, run: Run, world: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its dev, test and excluded corpora are not read."""
+        monkeypatch.delenv("HANLATTICE_DATA", raising=False)
+        options = ("--paper", "linear/msra", "--training.epochs", 3, "--training.precision", "float32")
+        corpora = world[:8]  # without the settings of FLAT
+        done = run("train", *corpora, *options, "--output", tmp_path / "run")
+        assert (done.code, "test (best" in done.out) == (0, False), done.err
+        tested = run("train", *corpora, *options, "--data.test", world[1], "--output", tmp_path / "tested")
+        assert "test (best" in tested.out, tested.err
+        no_corpus = run("train", "--paper", "linear/msra", "--output", tmp_path / "r")
+        one_error(no_corpus, "set the environment variable HANLATTICE_DATA")
+
     def test_settings_of_a_file_and_of_a_paper(self, run: Run, world: list[str], tmp_path: Path) -> None:
         settings = file_of(tmp_path / "mine.toml", "[training]\nepochs = 2\nseed = 4\n")
         assert run("train", settings, *world, "--seed", 5, "--output", tmp_path / "run", "--quiet").code == 0

@@ -9,6 +9,7 @@ import tiny
 from compared import Finished, RecordingWatcher, systems
 from hanlattice.comparison import compare
 from hanlattice.comparison.trial import RESULT
+from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
 from hanlattice.model.digests import CHECKPOINT
 
@@ -76,6 +77,12 @@ class TestErrors:
         other = systems()["slow"].with_settings({"data": {"test": "elsewhere.bmes"}})
         with pytest.raises(ConfigError, match=r"data\.test is 'elsewhere.bmes' for b, but '.*' for a; .*--test"):
             compare({"a": systems()["slow"], "b": other}, tmp_path)
+
+    def test_linear_taggers_are_refused_before_any_run(self, tmp_path: Path) -> None:
+        linear = {"embedding": {"name": "ngrams"}, "encoder": {"name": "linear"}}
+        with pytest.raises(ConfigError, match=r"^b: linear taggers are not compared; train and evaluate each"):
+            compare({"a": systems()["slow"], "b": Config().with_settings(linear)}, tmp_path / "new")
+        assert not (tmp_path / "new").exists()
 
     def test_unknown_setting_is_an_error_before_any_run(self, tmp_path: Path) -> None:
         bad = systems()["slow"].with_settings({"encoder": {"headz": 4}})

@@ -1,6 +1,7 @@
 """Settings in files: what a file builds on, what overrides it, and what is written is read again."""
 
 import tomllib
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,30 @@ def test_overrides_come_after_the_file(tmp_path: Path) -> None:
         ConfigError, match=r"^--training\.epoch: there is no setting 'training\.epoch'; did you mean"
     ):
         load_config(path, {"training.epoch": "5"})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"encoder.name": "bilstm", "encoder.d_hidden": "32"},
+        {"text.window": "40", "text.overlap": "10"},
+        {"text.window": "400", "text.overlap": "300"},
+        {"embedding.name": "stack", "embedding.parts.a.name": "characters", "embedding.parts.a.dropout": "0.1"},
+        {"decoder.name": "global_pointer", "decoder.d_head": "8", "decoder.rotary": "false"},
+    ],
+)
+def test_the_order_of_overrides_does_not_matter(options: dict[str, str]) -> None:
+    config = load_config(None, options)
+    assert all(load_config(None, dict(order)) == config for order in permutations(options.items()))
+    found = dict(dotted_settings(to_dict(config)))
+    assert {dotted: str(found[dotted]).lower() for dotted in options} == options
+
+
+def test_overrides_that_contradict_each_other() -> None:
+    with pytest.raises(ConfigError, match=r"text\.overlap \(50\) must be below text\.window \(40\)"):
+        load_config(None, {"text.overlap": "50", "text.window": "40"})
+    with pytest.raises(ConfigError, match=r"^--training\.epochs"):
+        load_config(None, {"training.seed": "3", "training.epochs": "none"})
 
 
 class TestBase:

@@ -26,7 +26,7 @@ from hanlattice.engines.graph import FlatGraph
 from hanlattice.engines.onnx import feeds
 from hanlattice.errors import HanlatticeError, ModelError
 from hanlattice.inputs.batch import collate
-from hanlattice.model.folder import GRAPH, WEIGHTS, ModelFolder
+from hanlattice.model.folder import GRAPH, LITE, WEIGHTS, ModelFolder
 from hanlattice.model.weights import save_weights
 from hanlattice.training import Silent
 from hanlattice.training.prepare import prepare
@@ -118,6 +118,12 @@ def test_the_same_entities(trained: Path, exported: Path) -> None:
     assert all(same(a, onnxs(a.text)) for a in expected)
     documents = tiny.documents()
     assert hanlattice.evaluate(onnxs, documents).micro == hanlattice.evaluate(torchs, documents).micro
+
+
+def test_a_linear_tagger_is_not_exported(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="lite_model is a linear tagger, which runs without torch as it is"):
+        export(LITE, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_lexicon_is_live(trained: Path, exported: Path) -> None:

@@ -61,3 +61,30 @@ def test_corpora_without_documents_or_entities(data: dict[str, Any], problem: st
     config = Config().with_settings({"data": {"format": "jsonl", **named}})
     with pytest.raises(HanlatticeError, match=problem):
         load_corpora(config)
+
+
+def test_equal_texts_are_in_train_or_in_dev(tmp_path: Path) -> None:
+    texts = [f"{word}在北京工作了{i}年" for i in range(30) for word in ("李明", "张伟")]
+    documents = [Document(text, (Entity(text[:2], "PER", 0, 2),)) for text in texts * 4]
+    data = {"train": [write(tmp_path / "a", *documents)], "format": "jsonl", "dev_share": 0.3}
+    found = load_corpora(Config().with_settings({"data": data}))
+    train, dev = ({d.text for d in part} for part in (found.train, found.dev))
+    assert not train & dev
+    assert len(found.train) + len(found.dev) == 240
+    assert 0.15 < len(found.dev) / 240 < 0.45
+
+
+def test_why_no_document_is_left(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"text": 1}\n{"text": 2}\n', "utf-8")
+    one = write(tmp_path / "one", Document("李明在北京的一家很大很大的公司里工作了很多年", ONE.entities))
+    rows: list[tuple[dict[str, Any], str]] = [
+        ({"train": [str(bad)], "dev": one, "drop": True}, r"bad\.jsonl:1: has no document that can be read: .*; "),
+        (
+            {"train": [one], "dev": one, "exclude": [one]},
+            "too few documents .*; 1 share text with data.exclude",
+        ),
+    ]
+    for data, message in rows:
+        with pytest.raises(HanlatticeError, match=message):
+            load_corpora(Config().with_settings({"data": {"format": "jsonl", **data}}))

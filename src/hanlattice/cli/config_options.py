@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
 
 from hanlattice.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hanlattice.config.settings import Config
 
 SIMILAR = 6  # names that an error shows
 
@@ -41,6 +44,11 @@ def preset(name: str) -> Path:
     near = get_close_matches(name, names, SIMILAR, 0.0)
     others = f" and {len(names) - len(near)} others, which docs/systems.md lists" if len(names) > len(near) else ""
     raise ConfigError(f"the package has no settings {name!r}; it has {', '.join(near) or 'none'}{others}")
+
+
+def without_corpora(config: "Config") -> "Config":
+    """The settings of a preset for another training corpus than its own, whose dev and test sets do not fit."""
+    return config.with_settings({"data": {"dev": "", "test": "", "exclude": []}})
 
 
 def without_unset(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

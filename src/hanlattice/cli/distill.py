@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_corpora, without_unset
 from hanlattice.cli.options import ConventionOption, QuietOption, TestOption, TrainOption, TrustOption
 
 app = typer.Typer(add_completion=False)
@@ -70,12 +70,13 @@ def distill(
     """
     from hanlattice.api import check_training, load, run_training
     from hanlattice.cli.train import print_scores, progress
-    from hanlattice.config.files import load_config
+    from hanlattice.config.files import load_config, overridden
     from hanlattice.training import distillation
     from hanlattice.training.held_out import load_held_out
 
     file = annotated or output.with_name(f"{output.name}.teacher.jsonl")
-    base = load_config(config or preset(paper), ctx.meta["settings"])
+    base = load_config(config) if config is not None else without_corpora(load_config(preset(paper)))
+    base = overridden(base, ctx.meta["settings"])
     named: dict[str, dict[str, Any]] = {
         "data": {"train": corpora, "dev": dev, "test": test},
         "lexicon": {"files": lexicon},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_corpora, without_unset
 from hanlattice.cli.options import MapOption, QuietOption, TestOption, TrainOption, TrustOption, renamed_labels
 
 if TYPE_CHECKING:
@@ -73,7 +73,10 @@ def train(
         base = overridden(settings_for_fine_tuning(start, trust=trust), ctx.meta["settings"])
         lexicon = [*base.lexicon.files, *(lexicon or [])]
     else:
-        base = load_config(file, ctx.meta["settings"])
+        base = load_config(file)
+        if paper is not None and corpora:
+            base = without_corpora(base)
+        base = overridden(base, ctx.meta["settings"])
     named: dict[str, dict[str, Any]] = {
         "data": {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None},
         "lexicon": {"files": lexicon},

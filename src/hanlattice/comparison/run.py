@@ -9,6 +9,7 @@ from hanlattice.comparison.running import run_trials
 from hanlattice.comparison.speed import Speed, measure_speeds
 from hanlattice.comparison.table import Row, make_rows
 from hanlattice.comparison.trial import Result, Trial
+from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
 from hanlattice.config.values import suggestion
 from hanlattice.errors import ConfigError
@@ -137,6 +138,8 @@ def _check_comparable(systems: Mapping[str, Config], seeds: Sequence[int]) -> No
         raise ConfigError(f"a seed is given twice in {', '.join(map(str, seeds))}; give each seed once")
     first, *_ = systems
     for name, config in systems.items():
+        if linear_settings(config) is not None:
+            raise ConfigError(f"{name}: linear taggers are not compared; train and evaluate each of them")
         check(config)
         for part in ("dev", "test"):
             own, other = getattr(config.data, part), getattr(systems[first].data, part)

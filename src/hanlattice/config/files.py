@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -65,10 +65,28 @@ def load_resolved(path: Path) -> Config:
 
 
 def overridden(config: Config, overrides: Mapping[str, str]) -> Config:
-    """The configuration with dotted overrides on top."""
-    for dotted, text in overrides.items():
-        config = config.with_settings(nested_setting(dotted, parsed_value(text)), f"--{dotted}")
-    return config
+    """The configuration with dotted overrides on top. Their order does not matter.
+
+    Raises:
+        ConfigError: an override does not exist or has a wrong value, or two of them contradict each other.
+    """
+    rows = [(dotted, nested_setting(dotted, parsed_value(text))) for dotted, text in overrides.items()]
+    try:
+        return config.with_settings(_merged(setting for _, setting in rows), "the options")
+    except ConfigError:
+        for dotted, setting in rows:  # one by one, so that the error names the option
+            config = config.with_settings(setting, f"--{dotted}")
+        raise  # each alone is possible
+
+
+def _merged(settings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Nested settings in one, table by table; of a setting that is given twice the last value counts."""
+    merged: dict[str, Any] = {}
+    for setting in settings:
+        for key, value in setting.items():
+            both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+            merged[key] = _merged([merged[key], value]) if both else value
+    return merged
 
 
 def _from_file(path: Path, derived: Set[Path] = frozenset()) -> Config:

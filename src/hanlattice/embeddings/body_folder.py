@@ -61,7 +61,7 @@ def save_body(path: Path, body: Body, *, half: bool, steps: int) -> None:
     state = {name: tensor.detach().cpu() for name, tensor in body.state_dict().items()}
     state = {name: (tensor.half() if half else tensor).clone() for name, tensor in state.items()}
     with atomic_write(path, "wb") as stream:
-        stream.write(save_tensors(state, {"format": "hanlattice body 1", "steps": str(steps)}))
+        stream.write(save_tensors(state, {"steps": str(steps)}))  # several keys would have no fixed order
 
 
 def random_body(like: Path, folder: Path, seed: int = 1) -> None:

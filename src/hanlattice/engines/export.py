@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from hanlattice.config.linear import linear_settings
 from hanlattice.document import Document
 from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.table import Table
@@ -91,6 +92,8 @@ def export(
     folder, output = ModelFolder.open(model), Path(output)
     if output.exists():
         raise ModelError(f"{output} exists already; name a new folder for the exported model")
+    if linear_settings(folder.config) is not None:
+        raise ModelError(f"{folder.path} is a linear tagger, which runs without torch as it is; do not export it")
     if int8 and not dev:
         raise ModelError("a model in int8 has to be scored before it is written; name a corpus with --dev FILE")
     ner = load_model(folder.path, trust=trust)

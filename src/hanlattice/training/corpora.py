@@ -127,7 +127,9 @@ def _check_entities(found: Corpora, config: Config, settings: Mapping[str, Auxil
     """
     first = config.data.train[0]
     if not found.train or not found.dev:
-        raise DataError("too few documents for training and development; name more files", first)
+        n = found.n_leaked
+        left_out = f"; {n} share text with data.exclude or dev, and were left out" if n else ""
+        raise DataError(f"too few documents for training and development{left_out}; name more files", first)
     if not any(document.entities for document in found.train):
         raise DataError("has no entity to learn from; name an annotated corpus", first)
     for name, documents in found.further.items():
@@ -147,13 +149,17 @@ def _read(path: str, config: Config, defects: list[Defect]) -> list[Document]:
     read = corpus.read(path, format=data.format or None, scheme=data.scheme or None, on_defect=on_defect)
     documents = [replace(document, meta={"@file": path, **document.meta}) for document in read]
     if not documents:
-        raise DataError("has no document", path)
+        first = next((one for one in defects if one.file == path), None)
+        why = "" if first is None else f" that can be read: {first.message}; {first.fix}"
+        raise DataError(f"has no document{why}", path, None if first is None else first.line)
     return documents
 
 
 def _split(documents: Sequence[Document], share: float, seed: int) -> tuple[list[Document], list[Document]]:
-    """Train and dev: each document is in dev with the probability ``share``."""
-    chosen = np.random.default_rng(seed).random(len(documents)) < share
+    """Train and dev: each document is in dev with the probability ``share``. Equal texts are in the same part."""
+    drawn = (np.random.default_rng(seed).random(len(documents)) < share).tolist()
+    part_of: dict[str, bool] = {}
+    chosen = [part_of.setdefault(d.text, is_dev) for d, is_dev in zip(documents, drawn, strict=True)]
     rows = list(zip(documents, chosen, strict=True))
     return [d for d, is_dev in rows if not is_dev], [d for d, is_dev in rows if is_dev]
 

@@ -73,6 +73,10 @@ class TestAdversarial:
         assert_close(found.flatten(1).norm(dim=1), torch.tensor([0.7, 0.7, 0.7, 0.0]))
         assert_close(found[0] / found[0].norm(), gradient[0] / gradient[0].norm())
 
+    @pytest.mark.parametrize("shape", [(3, 0), (3, 0, 5), (0, 2, 5)])
+    def test_sentences_without_words_have_nothing_to_perturb(self, shape: tuple[int, ...]) -> None:
+        assert perturbation(torch.zeros(shape), 0.7).shape == shape
+
     @pytest.mark.parametrize("mode", ["frozen", "trained"])
     def test_the_gradient_is_that_of_both_losses(self, mode: str) -> None:
         """The second one on an embedding that is moved by hand; also where no table of the embedding is trained."""

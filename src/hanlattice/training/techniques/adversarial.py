@@ -69,6 +69,8 @@ def sources(tagger: Tagger, on: Literal["embedding", "tables"]) -> list[nn.Modul
 
 def perturbation(gradient: Tensor, norm: float) -> Tensor:
     """The gradient ``[B, …]``, scaled to an L2 norm for each of the B sentences; a zero gradient stays zero."""
+    if not gradient.numel():  # of the words of sentences without words
+        return gradient
     g = gradient.float().flatten(1)
     largest = g.abs().amax(1, keepdim=True)
     g = g / torch.where(largest > 0, largest, 1.0)  # the square of a small gradient would be 0
