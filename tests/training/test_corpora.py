@@ -9,6 +9,7 @@ from hanlattice import corpus
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import HanlatticeError
+from hanlattice.spans import Span
 from hanlattice.training.corpora import SHARED_LENGTH, load_corpora, without_shared
 
 DEV = "重庆人和药店昨天在渝中区开业了很多人都去看了热闹非常"
@@ -88,3 +89,13 @@ def test_why_no_document_is_left(tmp_path: Path) -> None:
     for data, message in rows:
         with pytest.raises(HanlatticeError, match=message):
             load_corpora(Config().with_settings({"data": {"format": "jsonl", **data}}))
+
+
+def test_a_discontinuous_entity_removes_no_other_one(tmp_path: Path) -> None:
+    text = "左右肺及心脏病变"
+    whole = [Entity("左右肺", "部位", 0, 3), Entity("右肺", "部位", 1, 3), Entity("心脏", "部位", 4, 6)]
+    broken = [Entity.of(text, Span(0, 8, "病", ((1, 6),))), Entity.of(text, Span(3, 8, "病", ((4, 6),)))]
+    path = write(tmp_path / "a", Document(text, (*whole, *broken)))
+    found = load_corpora(Config().with_settings({"data": {"train": [path], "dev": path, "outermost": True}}))
+    assert [e.span for e in found.train[0].entities] == [whole[0].span, broken[1].span, whole[2].span]
+    assert found.n_nested == 2

@@ -2,8 +2,10 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,7 +18,7 @@ import hanlattice
 import tiny
 from hanlattice import api, training
 from hanlattice.cli import main
-from hanlattice.config.files import load_config
+from hanlattice.config.files import load_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
@@ -77,6 +79,24 @@ class TestChangedSettings:
             api.train(tiny.config(epochs=3).with_settings(settings), output=tmp_path / "run", resume=True)
         assert "\n" not in str(error.value)
         assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+    @pytest.mark.parametrize("name", ["corpus.bmes", "words.txt", "vectors.safetensors"])
+    def test_changed_files_are_refused_by_name(self, name: str, tmp_path: Path) -> None:
+        shutil.copytree(tiny.folder(), tmp_path / "place")
+        config = tiny.config(epochs=1)
+        moved = json.loads(json.dumps(to_dict(config)).replace(str(tiny.folder()), str(tmp_path / "place")))
+        config = Config().with_settings(moved)
+        training.train(config, tmp_path / "run")
+        longer = replace(config, training=replace(config.training, epochs=2))
+        file = tmp_path / "place" / name
+        before = file.read_bytes()
+        file.write_bytes(before + b"\n")
+        with pytest.raises(
+            ConfigError, match=rf"cannot be resumed with other files: \S*{name} changed since it began"
+        ):
+            training.train(longer, tmp_path / "run", resume=True)
+        file.write_bytes(before)
+        assert training.train(longer, tmp_path / "run", resume=True).progress.epoch == 2
 
     def test_settings_without_effect_on_the_weights_may_change(self, tmp_path: Path) -> None:
         stopped(tmp_path / "run", tiny.config(epochs=3))

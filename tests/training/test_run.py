@@ -36,6 +36,7 @@ from hanlattice.training.corpora import load_corpora
 from hanlattice.training.examples import examples
 from hanlattice.training.noise import without_punctuation
 from hanlattice.training.optimiser import learning_rate_factor, optimisers
+from hanlattice.training.resume import INPUTS
 from hanlattice.training.vocabularies import vocabularies
 from hanlattice.training.window import AnnotatedWindow
 from hanlattice.vectors import Vectors, VectorSet
@@ -117,7 +118,7 @@ def test_a_killed_run_resumes_to_the_same_weights(tmp_path: Path, when: str, set
     assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
     files = {file.name for file in (tmp_path / "killed").iterdir()}
     model = {"config.toml", WEIGHTS, "vocabulary.json", "lexicon.txt", "README.md", LOG}
-    assert files == {*model, RECORD, CHECKPOINT}
+    assert files == {*model, INPUTS, RECORD, CHECKPOINT}
 
 
 def test_ctrl_c_leaves_a_checkpoint_that_resumes(tmp_path: Path) -> None:

@@ -186,12 +186,18 @@ def _keep_outermost(found: Corpora) -> None:
 
 
 def _outermost(document: Document) -> Document:
-    """The document without entities that overlap an earlier or a longer one."""
+    """The document without entities that overlap an earlier or a longer one.
+
+    A discontinuous entity is left out if it overlaps any other one: few decoders can learn it.
+    """
     kept: list[Entity] = []
-    for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
-        if not kept or kept[-1].end <= entity.start:
+    taken: set[int] = set()
+    for entity in sorted(document.entities, key=lambda e: (e.discontinuous, e.start, -e.end)):
+        places = {place for start, end in entity.fragments for place in range(start, end)}
+        if not places & taken:
             kept.append(entity)
-    return replace(document, entities=tuple(kept))
+            taken |= places
+    return replace(document, entities=tuple(sorted(kept, key=lambda e: (e.start, e.end))))
 
 
 def _leave_out_contradictions(found: Corpora, config: Config, settings: Mapping[str, AuxiliaryConfig]) -> None:

@@ -1,5 +1,7 @@
 """Checks whether a folder can be used for a run, and whether the run in it can be resumed with these settings."""
 
+import json
+import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,10 +12,12 @@ import tomli_w
 from hanlattice.config.files import load_config, to_dict
 from hanlattice.config.settings import Config, TrainingConfig
 from hanlattice.errors import ConfigError
-from hanlattice.model.digests import CHECKPOINT, RECORD
+from hanlattice.files import atomic_write
+from hanlattice.model.digests import CHECKPOINT, RECORD, digest
 from hanlattice.model.folder import CARD, CONFIG
 from hanlattice.training.checkpoint import read_progress
 
+INPUTS = "inputs.json"  # the digests of the files that a run reads
 # Settings that may change: the length of a run, and what does not affect its weights.
 CHANGEABLE = (
     *("training.epochs", "training.least_steps", "training.patience"),
@@ -36,6 +40,7 @@ def check_output(output: Path, config: Config, resume: bool) -> None:
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
     if (output / CHECKPOINT).exists():
         _refuse_changes(output, config)
+        _refuse_changed_files(output, config)
         _refuse_nothing_to_do(output, config.training)
     elif (output / CARD).exists():
         raise ConfigError(
@@ -55,6 +60,39 @@ def _refuse_changes(output: Path, config: Config) -> None:
         named = ", ".join(f"{key} ({now.get(key)!r}, not {before.get(key)!r})" for key in changed)
         raise ConfigError(
             f"{output}: a run cannot be resumed with other settings: {named}; train into another folder"
+        )
+
+
+def write_inputs(output: Path, config: Config) -> None:
+    """Write the digests of the corpora, word lists and vectors of a run into its folder."""
+    with atomic_write(output / INPUTS) as stream:
+        json.dump(_inputs(config), stream, ensure_ascii=False, indent=1)
+        stream.write("\n")
+
+
+def _inputs(config: Config) -> dict[str, str]:
+    """The digests of the files that a run reads, by their names in the settings. Folders are left out."""
+    data = config.data
+    further = [path for one in (*config.conventions.values(), *config.auxiliary.values()) for path in one.corpus]
+    lists = [file.partition("=")[0] for file in config.lexicon.files]
+    names = [*data.train, data.dev, data.test, *data.exclude, *further, *lists, config.vectors.path]
+    return {name: digest(Path(path)) for name in names if os.path.isfile(path := os.path.expandvars(name))}
+
+
+def _refuse_changed_files(output: Path, config: Config) -> None:
+    """
+    Raises:
+        ConfigError: a file that the run has read is another one now.
+    """
+    try:
+        before = json.loads((output / INPUTS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # a run of an earlier version
+        return
+    changed = [name for name, found in _inputs(config).items() if name in before and before[name] != found]
+    if changed:
+        raise ConfigError(
+            f"{output}: a run cannot be resumed with other files: {', '.join(changed)} changed since it began;"
+            " restore them, or train into another folder"
         )
 
 

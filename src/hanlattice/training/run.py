@@ -26,7 +26,7 @@ from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.log import Log
 from hanlattice.training.prepare import Prepared, prepare
 from hanlattice.training.progress import Progress, Run
-from hanlattice.training.resume import check_output
+from hanlattice.training.resume import INPUTS, check_output, write_inputs
 from hanlattice.training.selection import Selection, criterion
 from hanlattice.training.tasks import total_steps
 from hanlattice.training.watcher import Silent, Watcher
@@ -67,6 +67,7 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
         forget(output)
         (output / CARD).unlink(missing_ok=True)  # the card of the shorter run, if this one extends it
         save_config(config, output / CONFIG)
+        write_inputs(output, config)
         prepared.vocabularies.full.save(output / VOCABULARY)
         save_lexicon(prepared.ner.lexicon, output / LEXICON)
         weights.save_files(prepared.ner.tagger, output)
@@ -103,7 +104,7 @@ def _cleaned_up_without_checkpoint(output: Path) -> Iterator[None]:
         yield
     except BaseException:
         if not (output / CHECKPOINT).exists():
-            for name in (CONFIG, VOCABULARY, LEXICON, WEIGHTS, LOG):
+            for name in (CONFIG, INPUTS, VOCABULARY, LEXICON, WEIGHTS, LOG):
                 (output / name).unlink(missing_ok=True)
             for folder, existed in zip(files, existed_before, strict=True):
                 if not existed:
