@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -334,6 +335,16 @@ def test_a_convention_does_not_change_the_default_one(with_convention: Path, tmp
     both, one = (load_file(tmp_path / name / "model.safetensors") for name in ("both", "one"))
     assert {name for name in both if name.startswith("linear.")} == set(one)
     assert all(np.array_equal(both[name], one[name]) for name in one)
+
+
+def test_discontinuous_entities_are_left_out_and_counted(tmp_path: Path) -> None:
+    documents = list(corpus.read(tiny.folder() / "corpus.bmes"))
+    text = "李明在重庆市工作"
+    broken = Document(text, (Entity("李明", "PER", 0, 2), Entity.of(text, Span(2, 8, "LOC", ((3, 6),)))))
+    corpus.write([*documents, broken, broken], tmp_path / "train.jsonl", "jsonl")
+    with mock.patch.object(Silent, "say") as say:
+        train_linear(settings(data={"train": [str(tmp_path / "train.jsonl")]}), tmp_path / "model")
+    assert any("2 are discontinuous and are not trained on" in call.args[0] for call in say.call_args_list)
 
 
 def test_patience_waits_until_the_rows_are_limited(tmp_path: Path) -> None:

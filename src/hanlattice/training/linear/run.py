@@ -128,9 +128,10 @@ class _Data:
         normaliser = Normaliser.of(config.text)
         lexicon = _lexicon(config, normaliser)
         own, n_cut = annotated_windows(corpora.train, config.text, normaliser)
-        own = _with_noise(own, config, config.data.noise)
+        n_gaps = sum(bool(span.gaps) for window in own for span in window.spans)
+        own = _with_noise(_without_gaps(own), config, config.data.noise)
         further = {
-            name: annotated_windows(documents, config.text, normaliser)[0]
+            name: _without_gaps(annotated_windows(documents, config.text, normaliser)[0])
             for name, documents in corpora.further.items()
         }
         noise = min(1.0, NOISE_OF_CONVENTIONS * config.data.noise)
@@ -148,7 +149,7 @@ class _Data:
             f"{len(corpora.train):,} documents, {sum(len(w.spans) for w in own):,} entities of {len(labels)} types;"
             f" {sum(len(d) for d in corpora.further.values()):,} further documents; dev {len(corpora.dev):,}, test"
             f" {len(corpora.test):,}; {n_cut:,} entities cross the border of a window and are not trained on;"
-            f" {len(lexicon):,} words in the lexicon"
+            f" {n_gaps:,} are discontinuous and are not trained on; {len(lexicon):,} words in the lexicon"
         )
         examples = _examples(windows, config, vocabulary, lexicon)
         return cls(config, *examples, n_own, shares, vocabulary, lexicon, corpora.dev, others)
@@ -206,6 +207,11 @@ def _with_noise(windows: Sequence[AnnotatedWindow], config: Config, noise: float
     for i in np.flatnonzero(draw.random(n) < config.data.unpunctuated).tolist():
         found.append(without_punctuation(windows[i]))
     return found
+
+
+def _without_gaps(windows: Sequence[AnnotatedWindow]) -> list[AnnotatedWindow]:
+    """The windows without discontinuous entities, which tags cannot express."""
+    return [replace(window, spans=tuple(span for span in window.spans if not span.gaps)) for window in windows]
 
 
 def _examples(
