@@ -527,7 +527,7 @@ def test_settings_that_cannot_be_are_one_clear_line(tmp_path: Path, settings: di
 
 @pytest.mark.parametrize("name", ["a.b", "1998", "", "a b", "名"])
 def test_names_have_a_few_characters_only(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"a name has letters, digits, - and _, a letter first"):
+    with pytest.raises(ConfigError, match=r"a name has ASCII letters, digits, - and _, a letter first"):
         tiny.config().with_settings({"conventions": {name: {"corpus": "x"}}})
 
 

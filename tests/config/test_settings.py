@@ -30,7 +30,10 @@ ROOT = Path(__file__).parents[2]
         ),
         ({"auxiliary": {"words": 3}}, r"'auxiliary' holds a table of settings for each corpus"),
         ({"auxiliary": {"words": {"a": 3}}}, r"there is no setting 'auxiliary\.words\.a'"),
-        ({"conventions": {"1998": {}}}, r"conventions\.1998: a name has letters, digits, - and _, a letter first$"),
+        (
+            {"conventions": {"1998": {}}},
+            r"conventions\.1998: a name has ASCII letters, digits, - and _, a letter first$",
+        ),
         ({"conventions": {"a": {"same_convention": True}}}, r"same_convention is a setting of auxiliary corpora"),
         ({"text": {"window": 64}}, r"text\.overlap \(64\) must be below text\.window \(64\)$"),
     ],

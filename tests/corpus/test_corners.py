@@ -69,7 +69,7 @@ def test_one_entity_that_does_not_fit_is_enough_for_advice(tmp_path: Path) -> No
     path = put(tmp_path / "a.jsonl", json.dumps({"text": "ab重庆", "entities": entities}))
     (document,), (defect,) = read(path)
     assert [e.label for e in document.entities] == ["X"]
-    assert defect.fix.endswith("; they would match as UTF-8 bytes: --units bytes")
+    assert defect.fix.endswith("; they would match as UTF-8 bytes: hanlattice convert --units bytes")
 
 
 @pytest.mark.parametrize(("start", "nearest"), [(-3, 0), (0, 0), (1, 0), (2, 0), (3, 4), (4, 4), (5, 4), (99, 4)])

@@ -100,11 +100,11 @@ def test_a_mismatch_names_the_option_that_fixes_it(tmp_path: Path) -> None:
         {"start": s["start"], "end": s["end"] - 1, "label": s["label"], "text": t}
         for s, (t, _) in zip(SPANS, NAMES, strict=True)
     ]
-    assert "; they would match with inclusive ends: --ends inclusive" in refusal(
+    assert "; they would match with inclusive ends: hanlattice convert --ends inclusive" in refusal(
         put(tmp_path / "a", [{"text": TEXT, "entities": inclusive}])
     )
     assert "--ends inclusive" in refusal(put(tmp_path / "b", [{"text": TEXT, "label": [[2, 2, "X"]]}]))
-    assert "; they would match as UTF-8 bytes: --units bytes" in refusal(
+    assert "; they would match as UTF-8 bytes: hanlattice convert --units bytes" in refusal(
         put(tmp_path / "c", [{"text": TEXT, "label": [[0, 6, "PER"], [9, 15, "LOC"]]}])
     )
     assert "they would match" not in refusal(put(tmp_path / "d", [{"text": TEXT, "label": [[0, 99, "PER"]]}]))

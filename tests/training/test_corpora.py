@@ -10,7 +10,7 @@ from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Span
-from hanlattice.training.corpora import SHARED_LENGTH, load_corpora, without_shared
+from hanlattice.training.corpora import SHARED_LENGTH, load_corpora, unknown_labels, without_shared
 
 DEV = "重庆人和药店昨天在渝中区开业了很多人都去看了热闹非常"
 
@@ -99,3 +99,13 @@ def test_a_discontinuous_entity_removes_no_other_one(tmp_path: Path) -> None:
     found = load_corpora(Config().with_settings({"data": {"train": [path], "dev": path, "outermost": True}}))
     assert [e.span for e in found.train[0].entities] == [whole[0].span, broken[1].span, whole[2].span]
     assert found.n_nested == 2
+
+
+def test_labels_of_dev_and_test_that_train_lacks_are_named_and_counted(tmp_path: Path) -> None:
+    other = Document("重庆和渝", (Entity("重庆", "LOC", 0, 2), Entity("渝", "GPE", 3, 4)))
+    one = write(tmp_path / "one", ONE)
+    data = {"train": [one], "dev": one, "test": write(tmp_path / "other", other)}
+    found = load_corpora(Config().with_settings({"data": data}))
+    assert list(unknown_labels(found, ["PER"])) == ["test has 2 entities with labels that train lacks: GPE, LOC"]
+    assert list(unknown_labels(found, ["PER", "LOC", "GPE"])) == []
+    assert len(list(unknown_labels(found, []))) == 2

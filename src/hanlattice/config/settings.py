@@ -391,7 +391,9 @@ def _corpora(
                 f" not {table!r}"
             )
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
-            raise ConfigError(f"{source}: {dotted}.{name}: a name has letters, digits, - and _, a letter first")
+            raise ConfigError(
+                f"{source}: {dotted}.{name}: a name has ASCII letters, digits, - and _, a letter first"
+            )
     return {
         name: _overlay(old.get(name, kind()), table, source, f"{dotted}.{name}.") for name, table in tables.items()
     }

@@ -176,10 +176,10 @@ def _fault(text: str, annotation: Annotation, given: Annotation) -> tuple[str, s
 def _hint(text: str, annotations: Sequence[Annotation], given: Sequence[Annotation]) -> str:
     """The option that would make all annotations of a text match, as an addition to the fix; else nothing."""
     if _fit_as(text, given, "bytes"):
-        return "; they would match as UTF-8 bytes: --units bytes"
+        return "; they would match as UTF-8 bytes: hanlattice convert --units bytes"
     longer = [_half_open(text, annotation, "inclusive") for annotation in annotations]
     inclusive = longer != given and not any(_fault(text, annotation, annotation) for annotation in longer)
-    return "; they would match with inclusive ends: --ends inclusive" if inclusive else ""
+    return "; they would match with inclusive ends: hanlattice convert --ends inclusive" if inclusive else ""
 
 
 def _nearest(text: str, surface: str, start: int) -> int:

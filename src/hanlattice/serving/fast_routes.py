@@ -48,7 +48,8 @@ class FastRoutes:
 
 
 async def _parsed_body(endpoint: Any, request: Request) -> BaseModel:
-    """
+    """The body of a request, checked against the type of its endpoint.
+
     Raises:
         RequestError: the body is not JSON, is not declared as JSON, or does not have the type of the endpoint.
     """

@@ -78,7 +78,8 @@ class RequestHandler:
         self._ready: OrderedDict[Hashable, tuple[Lexicon, int]] = OrderedDict()
 
     def options_of(self, request: ReadRequest) -> ReadingOptions:
-        """
+        """The options of a request, checked.
+
         Raises:
             UnknownLexicon: the request names a lexicon that is not stored.
             RequestError: the request names a convention or a label that the model does not have.

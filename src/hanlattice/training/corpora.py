@@ -1,6 +1,7 @@
 """The corpora of a run: read, split, and without documents that dev or an excluded corpus shares."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -238,6 +239,15 @@ def refuse_overlaps(documents: Iterable[Document]) -> None:
                     document.meta["@file"],
                     document.meta.get("@line"),
                 )
+
+
+def unknown_labels(found: Corpora, labels: Collection[str]) -> Iterator[str]:
+    """A message for dev and for test if it has entities with labels that ``train`` lacks."""
+    for name, documents in (("dev", found.dev), ("test", found.test)):
+        counts = Counter(e.label for document in documents for e in document.entities if e.label not in labels)
+        if counts:
+            unknown = ", ".join(sorted(counts))
+            yield f"{name} has {counts.total():,} entities with labels that train lacks: {unknown}"
 
 
 def without_shared(banned: Iterable[Document], documents: list[Document]) -> list[Document]:

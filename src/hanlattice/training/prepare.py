@@ -23,7 +23,7 @@ from hanlattice.pipeline import BATCH, NER
 from hanlattice.tagger import Head, Tagger
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.augmentation import Variation, one_draw
-from hanlattice.training.corpora import Corpora, further_corpora, load_corpora, refuse_overlaps
+from hanlattice.training.corpora import Corpora, further_corpora, load_corpora, refuse_overlaps, unknown_labels
 from hanlattice.training.distributed import ALONE, Group
 from hanlattice.training.examples import Example, annotated_windows, examples, labels_of
 from hanlattice.training.fine_tuning import copy_weights, model_folder
@@ -282,6 +282,8 @@ def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task],
         f"{len(ner.lexicon):,} words in the lexicon; {len(ner.vocabulary.words):,} of those in the corpora have a"
         f" vector; {sum(p.numel() for p in ner.tagger.parameters()):,} parameters while training"
     )
+    for message in unknown_labels(corpora, ner.labels):
+        watcher.say(message)
     if corpora.absent_labels:
         watcher.say(
             f"data.labels renames {', '.join(corpora.absent_labels)}, which train, dev and test do not have"

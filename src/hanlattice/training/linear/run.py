@@ -27,7 +27,7 @@ from hanlattice.pipeline import NER
 from hanlattice.spans import to_tags
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.card import card
-from hanlattice.training.corpora import Corpora, load_corpora, refuse_overlaps
+from hanlattice.training.corpora import Corpora, load_corpora, refuse_overlaps, unknown_labels
 from hanlattice.training.examples import annotated_windows, labels_of
 from hanlattice.training.linear.learner import Corpus, LinearLearner
 from hanlattice.training.linear.variation import GoldSpans, kinds_without_label, varied, with_user_words
@@ -151,6 +151,8 @@ class _Data:
             f" {len(corpora.test):,}; {n_cut:,} entities cross the border of a window and are not trained on;"
             f" {n_gaps:,} are discontinuous and are not trained on; {len(lexicon):,} words in the lexicon"
         )
+        for message in unknown_labels(corpora, labels):
+            watcher.say(message)
         examples = _examples(windows, config, vocabulary, lexicon)
         return cls(config, *examples, n_own, shares, vocabulary, lexicon, corpora.dev, others)
 
