@@ -159,7 +159,7 @@ def test_a_word_list_has_labels_and_weights_where_there_are_any(tmp_path: Path) 
     words = [("重庆", None, None), ("李明", "PER", None), ("药店", None, 2.5), ("渝中区", "LOC", 1234567.0)]
     save_lexicon(Lexicon(words), tmp_path / "lexicon.txt")
     lines = (tmp_path / "lexicon.txt").read_text("utf-8").splitlines()
-    assert sorted(lines) == sorted(["重庆", "李明\tPER", "药店\t\t2.5", "渝中区\tLOC\t1.23457e+06"])
+    assert sorted(lines) == sorted(["重庆", "李明\tPER", "药店\t\t2.5", "渝中区\tLOC\t1.234567e+06"])
 
 
 def test_digests_are_of_the_files_of_the_model_alone(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What one request, or many lexicons, may cost; and paths and ids that are none."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -136,7 +137,7 @@ class TestStoredLexicons:
         assert service.client.get("/v1/lexicons").json() == {"lexicons": ["a", "c", "d"]}
 
     def test_a_large_lexicon_is_refused(self, service: Served) -> None:
-        within, beyond = '["' + "a" * 250 + '"]', '["' + "a" * 1000 + '"]'
+        within, beyond = (json.dumps(["a" * 60] * n) for n in (4, 16))
         for body, status in ((within, 200), (beyond, 413)):
             answer = service.client.put(
                 "/v1/lexicons/a", content=body, headers={"content-type": "application/json"}

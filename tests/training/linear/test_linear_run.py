@@ -101,7 +101,7 @@ def test_the_lexicon_is_live_and_rules_apply(tmp_path: Path) -> None:
         assert score() == 0
     with ner.using(force={"很好": "PER"}):
         assert "很好" in [e.text for e in ner(text).entities]
-    with ner.using(threshold=1.1):
+    with ner.using(threshold=1.0):
         assert ner(text).entities == ()
 
 
