@@ -23,7 +23,7 @@ STDIN = "/dev/stdin"
 BLOCK = 1 << 18  # bytes that are read at once
 DRAFT_NAME_LENGTH = 40  # maximum number of characters that the temporary name takes from the final name
 
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MARKS = {
     b"PK\x03\x04": "a ZIP archive, such as .xlsx or .docx",
     b"\x1f\x8b": "compressed with gzip",
@@ -88,7 +88,7 @@ def read_text(path: str | Path) -> str:
             raw = stream.read()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None
-    if raw.startswith(_UTF16):
+    if raw.startswith(UTF16):
         return b"".join(_from_utf16([raw], path)).decode("utf-8")
     try:
         return raw.decode("utf-8")
@@ -134,7 +134,7 @@ def _blocks(stream: IO[bytes], path: str | Path) -> Iterator[bytes]:
     others = iter(partial(stream.read1, BLOCK), b"")  # type: ignore[attr-defined]
     if first.startswith(codecs.BOM_UTF32_LE):
         raise DataError("is UTF-32; convert it: iconv -f UTF-32 -t UTF-8", path)
-    if first.startswith(_UTF16):
+    if first.startswith(UTF16):
         yield from _from_utf16(chain([first], others), path)
         return
     _refuse_binary(first, path)

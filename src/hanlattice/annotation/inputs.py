@@ -1,7 +1,6 @@
 """The input files: find the files of paths, folders and globs, and open them, also packed ones."""
 
 import bz2
-import codecs
 import gzip
 import io
 import lzma
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from hanlattice.errors import ConfigError, DataError
+from hanlattice.files import UTF16
 
 FORMATS_BY_SUFFIX = {
     ".txt": "text",
@@ -137,7 +137,7 @@ def opened(source: Input) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         with ExitStack() as stack:
             file = stack.enter_context(source.path.open("rb"))
             stream = stack.enter_context(_unpacked(file, source))
-            if stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            if stream.peek(2)[:2] in UTF16:
                 raise DataError("is UTF-16; convert it: iconv -f UTF-16 -t UTF-8", source.path)
             yield stream, file
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:

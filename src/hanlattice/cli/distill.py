@@ -75,7 +75,9 @@ def distill(
     from hanlattice.training.held_out import load_held_out
 
     file = annotated or output.with_name(f"{output.name}.teacher.jsonl")
-    base = load_config(config) if config is not None else without_corpora(load_config(preset(paper)))
+    base = load_config(config or preset(paper))
+    if config is None and corpora:
+        base = without_corpora(base)
     base = overridden(base, ctx.meta["settings"])
     named: dict[str, dict[str, Any]] = {
         "data": {"train": corpora, "dev": dev, "test": test},

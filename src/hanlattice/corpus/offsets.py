@@ -62,10 +62,11 @@ def fitting(text: str, annotations: Sequence[Annotation], source: Source) -> lis
         DataError: an annotation does not match the text, and there is no ``on_defect``.
         NotReadable: the text has a lone surrogate, which UTF-8 cannot hold.
     """
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise NotReadable(
-            "the text has a lone surrogate, which UTF-8 cannot hold", "replace it, for example by U+FFFD"
-        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        message = "the text has a lone surrogate, which UTF-8 cannot hold"
+        raise NotReadable(message, "replace it, for example by U+FFFD") from None
     given = [_half_open(text, annotation, source.ends) for annotation in annotations]
     found = _counted(text, given, source.units)
     faults = [_fault(text, converted, original) for converted, original in zip(found, given, strict=True)]

@@ -32,7 +32,6 @@ def save_copy(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
     with atomic_folder(folder) as draft:
         copy_files(ner.folder, draft, digests.CHECKPOINT)
         if not save_edits(ner.lexicon, ner.base, draft / EDITS):  # another lexicon
-            (draft / EDITS).unlink(missing_ok=True)
             ner.lexicon.save(draft / LEXICON)
         if card is not None:
             (draft / "README.md").write_text(card, encoding="utf-8", newline="\n")

@@ -234,7 +234,6 @@ class HanlatticeComponent:
         if save_edits(self.ner.lexicon, self.ner.base, path / EDITS):
             (path / LEXICON).unlink(missing_ok=True)
         else:
-            (path / EDITS).unlink(missing_ok=True)
             self.ner.lexicon.save(path / LEXICON)
 
     def _read_lexicon(self, file: Path) -> None:

@@ -16,18 +16,16 @@ from hanlattice.lexicon.words import Word
 def save_edits(lexicon: Lexicon, base: Lexicon, path: Path) -> bool:
     """Write the difference between a lexicon and the one that it is an edited copy of.
 
-    A file without edits is not written, and one that is there is removed.
+    If there are no edits, there will be no file.
 
     Returns:
-        whether ``lexicon`` is an edited copy of ``base``; if it is not, the file is not changed.
+        whether ``lexicon`` is an edited copy of ``base``.
     """
     edits = lexicon.edits_since(base)
-    if edits is None:
-        return False
-    added, removed = edits
+    added, removed = edits or ([], [])
     if not (added or removed):
         path.unlink(missing_ok=True)
-        return True
+        return edits is not None
     with atomic_write(path) as stream:
         json.dump({"added": added, "removed": removed}, stream, ensure_ascii=False, indent=1)
         stream.write("\n")
