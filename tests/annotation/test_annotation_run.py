@@ -234,6 +234,7 @@ def test_two_workers_give_the_same_bytes_even_if_one_is_lost(
     lines.write_text("\n".join(TEXTS * 20) + "\n", encoding="utf-8")
     run(lines, tmp_path / "whole.jsonl")
     killed: list[int] = []
+    before = threading.active_count()
 
     def engine(chunks: Iterator[Chunk], job: Job) -> Iterator[Part]:
         for part in local(chunks, job, workers=2):
@@ -247,7 +248,7 @@ def test_two_workers_give_the_same_bytes_even_if_one_is_lost(
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert len(killed) == 2
     assert "a worker was lost (signal 9)" in caplog.text
-    assert threading.active_count() == 1
+    assert threading.active_count() <= before
 
 
 class Fatal:
