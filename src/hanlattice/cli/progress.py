@@ -84,7 +84,11 @@ class TrainingBar(_Bar):
         self.task: TaskID | None = None
 
     def plan(self, epochs: int) -> None:
-        self.epochs = epochs
+        """Start a bar over so many epochs."""
+        self.epochs, self.best = epochs, ""
+        if self.task is not None:
+            self.progress.remove_task(self.task)
+            self.task = None
 
     def step(self, epoch: int, done: int, total: int, loss: float) -> None:
         steps = (epoch - 1) * total + done
@@ -103,15 +107,17 @@ class TrainingLines(_Lines):
     """A line per epoch of a training run."""
 
     def __init__(self, epochs: int):
-        self.epochs = epochs
-        self.start, self.first_epoch = time.monotonic(), 0
+        self.plan(epochs)
 
     def plan(self, epochs: int) -> None:
-        self.epochs = epochs
+        """Measure the time of so many epochs from now on."""
+        self.epochs, self.start, self.first_epoch = epochs, time.monotonic(), 0
 
     def step(self, epoch: int, done: int, total: int, loss: float) -> None:
         if not self.first_epoch:
-            self.start, self.first_epoch = time.monotonic(), epoch
+            self.first_epoch = epoch
+            if done < total:  # a linear tagger reports a whole epoch at once
+                self.start = time.monotonic()
 
     def epoch(self, row: dict[str, Any]) -> None:
         done = row["epoch"] - self.first_epoch + 1

@@ -29,7 +29,7 @@ from hanlattice.training.progress import Progress, Run
 from hanlattice.training.resume import INPUTS, check_output, write_inputs
 from hanlattice.training.selection import Selection, criterion
 from hanlattice.training.tasks import total_steps
-from hanlattice.training.watcher import Silent, Watcher
+from hanlattice.training.watcher import Silent, Watcher, plan
 
 
 def train(config: Config, output: str | Path, *, resume: bool = False, watcher: Watcher | None = None) -> Run:
@@ -90,8 +90,7 @@ def _with_enough_epochs(config: Config, prepared: Prepared, watcher: Watcher) ->
         return config
     epochs = math.ceil(training.epochs * training.least_steps / max(steps, 1))
     watcher.say(f"{epochs} epochs instead of {training.epochs}, for {training.least_steps} steps at least")
-    if plan := getattr(watcher, "plan", None):
-        plan(epochs)
+    plan(watcher, epochs)
     return replace(config, training=replace(training, epochs=epochs))
 
 

@@ -7,8 +7,8 @@ class Watcher(Protocol):
     """Receives progress events of a run, as a progress bar does.
 
     ``say`` gets a message for the user, ``step`` the mean loss per sentence after some of the ``total`` steps of an
-    epoch, ``epoch`` the row that is written to ``log.jsonl``. A watcher may also have ``plan(epochs)``, which gets
-    the number of epochs if it is not that of the settings (``training.least_steps``).
+    epoch, ``epoch`` the row that is written to ``log.jsonl``. A watcher may also have ``plan(epochs)``, which
+    :func:`plan` calls.
     """
 
     def say(self, message: str) -> None: ...
@@ -27,3 +27,13 @@ class Silent:
 
     def epoch(self, row: dict[str, Any]) -> None:
         pass
+
+
+def plan(watcher: Watcher, epochs: int) -> None:
+    """Tell a watcher with a method ``plan`` that training starts, and for how many epochs.
+
+    The number is not always that of the settings (``training.least_steps``), and a linear tagger trains the weights
+    of each convention after those of the one before.
+    """
+    if method := getattr(watcher, "plan", None):
+        method(epochs)

@@ -15,6 +15,7 @@ import hanlattice
 import tiny
 from hanlattice import api, corpus
 from hanlattice.cli import main
+from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config
 from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
@@ -325,6 +326,17 @@ def test_each_convention_has_its_own_labels_and_weights(with_convention: Path) -
     again = hanlattice.load(with_convention, convention="places")
     assert [e.label for e in again(text).entities] == ["GPE"]
     assert list(faults(with_convention)) == []
+
+
+def test_the_progress_of_each_convention_counts_its_own_epochs(
+    with_convention: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = load_config(with_convention / CONFIG).conventions["places"].corpus
+    given = {"places": {"corpus": names, "epochs": 5}}
+    train_linear(settings(conventions=given, training={"epochs": 2}), tmp_path / "model", watcher=TrainingLines(2))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("epoch ")]
+    assert [line.split()[1] for line in lines] == ["1/2", "2/2", "1/5", "2/5", "3/5", "4/5", "5/5"]
+    assert not any("-" in line for line in lines), "time left is not negative"
 
 
 def test_a_convention_does_not_change_the_default_one(with_convention: Path, tmp_path: Path) -> None:

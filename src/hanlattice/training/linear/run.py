@@ -34,7 +34,7 @@ from hanlattice.training.linear.variation import GoldSpans, kinds_without_label,
 from hanlattice.training.noise import noisy, without_punctuation
 from hanlattice.training.progress import Progress, Run
 from hanlattice.training.vocabularies import load_lexicon, load_vectors
-from hanlattice.training.watcher import Silent, Watcher
+from hanlattice.training.watcher import Silent, Watcher, plan
 from hanlattice.training.window import AnnotatedWindow
 
 PRUNED_BEFORE = 2  # epochs before the end when rows are removed
@@ -265,6 +265,7 @@ def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher
         seed=training.seed,
     )
     watcher.say(f"{len(learner.rows):,} rows of {learner.rows.shape[1]:,} weights")
+    plan(watcher, training.epochs)
     best, start = learner.tables(), time.monotonic()
     pruned_at = max(training.epochs - PRUNED_BEFORE + 1, 1) if settings.rows else 0
     for epoch in range(1, training.epochs + 1):
@@ -274,6 +275,7 @@ def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher
         given, order = data.epoch(settings, draw)
         loss = learner.epoch(given, order, training.learning_rate * (1 - (epoch - 1) / training.epochs))
         progress.epoch, progress.step = epoch, progress.step + len(order)
+        watcher.step(epoch, len(order), len(order), loss)
         row: dict[str, Any] = {"epoch": epoch, "loss": round(loss, 4)}
         if not data.dev:
             best = learner.tables() if epoch == training.epochs else best
