@@ -5,7 +5,7 @@
 TEXT are files of running text, plain or compressed with xz, with one paragraph per line. MODEL annotates
 ``--characters`` of each file; without TEXT, only its normalisation is used. ANNOTATED are corpora with the labels
 of the gazetteer. A string gets a label if it
-was predicted or annotated at least ``MIN_COUNT`` times, if at least ``MIN_PURITY`` of these entities have that
+was predicted or annotated at least ``--least`` times, if at least ``MIN_PURITY`` of these entities have that
 label, and if it is an entity in at least ``MIN_SHARE`` of its occurrences. A word of a typed list keeps the label
 of its list unless the texts contradict it. A name of ``--names`` keeps its label unless the texts give it another
 one, or have it often and hardly ever as an entity.
@@ -33,7 +33,8 @@ from hanlattice.training.distillation import sample
 from hanlattice.training.raw_text import raw_lines
 from left_out import left_out
 
-MIN_COUNT, MIN_PURITY, MIN_SHARE = 3, 0.75, 0.45
+MIN_PURITY, MIN_SHARE = 0.75, 0.45
+LEAST = 3
 MIN_LISTED_SHARE = 0.2  # a listed word that is an entity in fewer of its occurrences loses its label
 MIN_OCCURRENCES = 5  # with fewer occurrences, a listed word keeps its label
 MIN_NAMED_SHARE = 0.05  # a name that is an entity in fewer of its occurrences loses its label
@@ -87,7 +88,12 @@ def count_occurrences(words: Iterable[str], batches: Iterable[list[str]]) -> Cou
 
 
 def label_of(
-    word: str, found: LabelCounts, occurrences: Counter[str], listed: dict[str, str], names: dict[str, str]
+    word: str,
+    found: LabelCounts,
+    occurrences: Counter[str],
+    listed: dict[str, str],
+    names: dict[str, str],
+    least: int = LEAST,
 ) -> str:
     """The label of a word; empty if it has none.
 
@@ -97,10 +103,11 @@ def label_of(
         occurrences: how often each candidate occurs in the texts
         listed: labels of the words of typed lists
         names: labels of names, which count more
+        least: a string that is an entity less often has no label, unless it is listed or a name
     """
     if word in found:
         (label, n), total = found[word].most_common(1)[0], found[word].total()
-        if n >= MIN_COUNT and n >= MIN_PURITY * total and total >= MIN_SHARE * occurrences[word]:
+        if n >= least and n >= MIN_PURITY * total and total >= MIN_SHARE * occurrences[word]:
             return label
     if word in names:
         total, n_occurrences = found[word].total() if word in found else 0, occurrences[word]
@@ -129,6 +136,9 @@ def main() -> None:
     parser.add_argument(
         "--characters", type=int, default=5_000_000, help="how many characters of each file the model reads"
     )
+    parser.add_argument(
+        "--least", type=int, default=LEAST, help="how often a name is annotated or predicted at least"
+    )
     parser.add_argument("--held-out", type=Path, help="Python file with a class HeldOut")
     parser.add_argument("--aside", nargs="*", type=Path, default=[], help="corpora for evaluation")
     a = parser.parse_args()
@@ -155,10 +165,12 @@ def main() -> None:
         for word in Lexicon.open(path).entries()
         if word.label
     }
-    candidates = [w for w, counts in found.items() if counts.total() >= MIN_COUNT and len(w) in NAME_LENGTHS]
+    candidates = [w for w, counts in found.items() if counts.total() >= a.least and len(w) in NAME_LENGTHS]
     candidates = list(dict.fromkeys([*candidates, *(w for w in [*listed, *names] if len(w) in NAME_LENGTHS)]))
     occurrences = count_occurrences(candidates, text_batches)
-    labels = {word: label for word in candidates if (label := label_of(word, found, occurrences, listed, names))}
+    labels = {
+        word: label for word in candidates if (label := label_of(word, found, occurrences, listed, names, a.least))
+    }
     with atomic_write(a.output) as stream:
         stream.writelines(f"{word}\t{label}\n" for word, label in labels.items())
     print(f"{len(labels):,} of {len(candidates):,} candidates have a label: {dict(Counter(labels.values()))}")

@@ -37,7 +37,7 @@ from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, DEFAULT
 from hanlattice.pipeline import NER
 from hanlattice.vectors import default_vectors
-from training_data import PAPERS, ROOT, output_of, prepare, settings_without, trained
+from training_data import PAPERS, ROOT, output_of, prepare, settings_without, trained, with_annotated_names
 
 FOR_TEMPERATURE = 1_000  # held-out documents on which the temperature is fitted; the others measure the error
 FIRST_STAGE = ("novel", "products", "video", "queries")  # auxiliary corpora that the second stage does not read
@@ -135,10 +135,11 @@ def about_calibration(scores: str, temperature: float, others: int, before: Conf
     )
 
 
-def packed_lexicon(ner: NER) -> Lexicon:
-    """The words of the lexicon that have a vector or a label."""
+def packed_lexicon(ner: NER, corpora: Path) -> Lexicon:
+    """The words of the lexicon that have a vector or a label, and the names of annotated sentences."""
     known = set(default_vectors().words.names)
-    return Lexicon(entry for entry in ner.lexicon.entries() if entry.label or entry.text in known)
+    kept = Lexicon(entry for entry in ner.lexicon.entries() if entry.label or entry.text in known)
+    return with_annotated_names(kept, corpora)
 
 
 def count_documents(path: Path) -> int:
@@ -220,15 +221,15 @@ The settings are in `config.toml` in this folder.
 """
 
 
-def packed(folder: Path, output: Path) -> NER:
-    """Write the model with int8 tables and reduced vocabulary to the folder ``output``, and load it."""
+def packed(folder: Path, output: Path, corpora: Path) -> NER:
+    """Write the model with int8 tables, reduced vocabulary and more names to the folder ``output``, and load it."""
     ner = weights.load_model(folder)
     vocabulary = trimmed(ner, BIGRAMS, WORDS)
     weights.save_model(
         output,
         ner.tagger,
         vocabulary,
-        packed_lexicon(ner),
+        packed_lexicon(ner, corpora),
         ner.config,
         precision="int8",
         card="The scores are being computed.",
@@ -239,7 +240,7 @@ def packed(folder: Path, output: Path) -> NER:
 def finish(work: Path, run: Path, corpora: Path, output: Path, about: About) -> None:
     """Calibrate the model of a run, write it to the folder ``output``, score it, and write its card."""
     folder, calibration = calibrated(work, run, corpora)
-    ner = packed(folder, output)
+    ner = packed(folder, output, corpora)
     scores = output_of(
         [sys.executable, "benchmarks/open_text.py", "--model", output.resolve(), "--engine", "native"]
     )

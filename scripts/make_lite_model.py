@@ -30,10 +30,10 @@ from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LITE, VOCABULARY, WEIGHTS
 from make_default_model import FOR_TEMPERATURE, about_calibration, count_documents
-from training_data import PAPERS, output_of
+from training_data import ANNOTATED_NAMES, PAPERS, output_of, with_annotated_names
 
 NEEDED = (
-    *("open.jsonl", "annotated.jsonl", "lite.jsonl", "gazetteer.txt", "aside.jsonl"),
+    *("open.jsonl", "annotated.jsonl", "lite.jsonl", "gazetteer.txt", "aside.jsonl", ANNOTATED_NAMES),
     *("msra.jsonl", "silver_msra.jsonl", "cluener.jsonl", "resume.jsonl"),
 )
 LEAST_WEIGHT = 4  # times the scale of the weights, whose largest are 127
@@ -89,14 +89,15 @@ def trained(output: Path) -> Path:
     return output
 
 
-def pruned(folder: Path, output: Path) -> Path:
-    """Write a copy of the linear tagger without its smallest weights, which keeps the package small."""
+def packed(folder: Path, output: Path, corpora: Path) -> Path:
+    """Write the linear tagger without its smallest weights, which keeps the package small, and with more names."""
     ner = hanlattice.load(folder)
     tagger = cast(LinearTagger, ner.engine)
     tables = {name: tagger.of(name).tables for name in tagger.conventions}
     for name, one in tables.items():
         tables[name] = replace(one, rows=np.where(np.abs(one.rows) < LEAST_WEIGHT, np.int8(0), one.rows))
-    save_linear(output, tables, ner.vocabulary, ner.lexicon, ner.config, card="The scores are being computed.")
+    lexicon = with_annotated_names(ner.lexicon, corpora)
+    save_linear(output, tables, ner.vocabulary, lexicon, ner.config, card="The scores are being computed.")
     return output
 
 
@@ -155,7 +156,7 @@ def main() -> None:
     if missing := [name for name in NEEDED if not (corpora / name).exists()]:
         parser.error(f"{corpora} has no {missing[0]}: run scripts/make_default_model.py --work {work} first")
     os.environ["OPEN_CORPORA"] = str(corpora)
-    run = output if a.calibrate_only else pruned(trained(work / "lite"), work / "lite-pruned")
+    run = output if a.calibrate_only else packed(trained(work / "lite"), work / "lite-packed", corpora)
     output.mkdir(parents=True, exist_ok=True)
     made, calibration = calibrated(work, run, corpora)
     for name in (CONFIG, LEXICON, VOCABULARY, WEIGHTS):

@@ -12,8 +12,10 @@ HANLATTICE_DATA is a folder with the corpora under ``labelled``, word lists unde
 4. ``lite-first``: a linear tagger that learns from raw text that the teacher annotated, ``by_teacher.jsonl``.
 5. The ensemble of both annotates more raw text, ``by_ensemble.jsonl``.
 6. ``corpora/gazetteer.txt``: the final gazetteer, from the names in these annotations.
-7. ``corpora/silver.jsonl`` and ``corpora/lite.jsonl``: parts of these annotations, for the packaged models.
-8. ``specialist-weibo`` and so on: FLATs for some other conventions, each trained on its corpus alone. They annotate
+7. ``corpora/annotated_names.txt``: names of annotated sentences, also those that occur once. They join the lexicon
+   when a model is packed (:func:`with_annotated_names`).
+8. ``corpora/silver.jsonl`` and ``corpora/lite.jsonl``: parts of these annotations, for the packaged models.
+9. ``specialist-weibo`` and so on: FLATs for some other conventions, each trained on its corpus alone. They annotate
    raw text in these conventions, ``corpora/silver_weibo.jsonl`` and so on.
 """
 
@@ -36,6 +38,7 @@ from hanlattice.config.settings import Config
 from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
 from hanlattice.files import atomic_write
 from hanlattice.kernels.library import supports_int8
+from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import CARD, ModelFolder
 from hanlattice.pipeline import NER
 from hanlattice.training import train
@@ -48,6 +51,7 @@ FIRST_EPOCHS, TEACHER_EPOCHS = 5, 8
 TEACHER_RATE = 2e-3
 LISTS = ("admin_divisions.txt=LOC", "THUOCL_diming.txt=LOC:3", "THUOCL_lishimingren.txt=PER")
 NAMES = ROOT / "annotations" / "names.tsv"
+ANNOTATED_NAMES = "annotated_names.txt"
 # Characters of each file of raw text that are read.
 BY_FIRST, BY_SECOND, BY_TEACHER, BY_ENSEMBLE = 4_000_000, 10_000_000, 3_000_000, 10_000_000
 SHARE = 0.3  # of the teacher's sentences that the first linear tagger reads in each epoch
@@ -184,6 +188,34 @@ def gazetteer(output: Path, model: Path, corpora: Path, characters: int, annotat
     return output
 
 
+def annotated_names(model: Path, corpora: Path) -> Path:
+    """Collect the names of annotated sentences, and return the new file.
+
+    Args:
+        model: its normalisation is used
+        corpora: the folder of the corpora
+    """
+    output = corpora / ANNOTATED_NAMES
+    if not output.exists():
+        run(
+            *(sys.executable, "scripts/gazetteer.py", "--model", model, "--least", "1"),
+            *("--corpus", corpora / "open.jsonl", corpora / "annotated.jsonl", "--output", output),
+        )
+    return output
+
+
+def with_annotated_names(lexicon: Lexicon, corpora: Path) -> Lexicon:
+    """A lexicon with the names of annotated sentences that have no label in it.
+
+    A model is not trained with them. A name that is in the lexicon only because this very sentence was annotated
+    would teach it that the lexicon has every name.
+    """
+    labelled = {entry.text for entry in lexicon.entries() if entry.label}
+    more = Lexicon(lexicon.entries())
+    more.update(entry for entry in Lexicon.open(corpora / ANNOTATED_NAMES).entries() if entry.text not in labelled)
+    return more
+
+
 def annotated(output: Path, teacher: NER, corpora: Path, characters: int) -> Path:
     """Let a model annotate sentences of raw text, and return the new file.
 
@@ -291,6 +323,7 @@ def prepare(work: Path, body: Path, processes: int, without: Sequence[str] = ())
     if not by_ensemble.exists():
         annotated(by_ensemble, ensemble(teacher, lite), corpora, BY_ENSEMBLE)
     gazetteer(corpora / "gazetteer.txt", teacher, corpora, 0, [by_ensemble])
+    annotated_names(teacher, corpora)
     for name, each in (("silver.jsonl", EACH_SILVER), ("lite.jsonl", EACH_LITE)):
         with by_ensemble.open(encoding="utf-8") as lines, atomic_write(corpora / name) as stream:
             stream.writelines(islice(lines, 0, None, each))

@@ -16,6 +16,7 @@ from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.kernels import library
+from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import CARD, LITE, ModelFolder
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -87,16 +88,31 @@ def test_the_first_linear_tagger_needs_no_annotations_of_specialists(recipe: Mod
 
 
 @pytest.mark.skipif(not library.levels(), reason="no compiled kernels for this processor")
-def test_small_weights_of_the_lite_model_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_weights_of_the_lite_model_are_left_out(
+    recipe: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import make_lite_model
 
     monkeypatch.setattr(make_lite_model, "LEAST_WEIGHT", 50)
-    taggers = [LinearTagger.open(ModelFolder.open(make_lite_model.pruned(LITE, tmp_path / "lite")))]
+    (tmp_path / recipe.ANNOTATED_NAMES).write_text("", "utf-8")
+    folder = make_lite_model.packed(LITE, tmp_path / "lite", tmp_path)
+    taggers = [LinearTagger.open(ModelFolder.open(folder))]
     taggers.insert(0, LinearTagger.open(ModelFolder.open(LITE)))
     for name in taggers[0].conventions:
         given, kept = (abs(tagger.of(name).tables.rows.astype(int)) for tagger in taggers)
         assert (kept == given * (given >= 50)).all()
         assert kept.any()
+
+
+def test_names_of_annotated_sentences_join_the_lexicon_if_they_have_no_label_in_it(
+    recipe: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / recipe.ANNOTATED_NAMES).write_text("李明\tPER\n云鲜网\tORG\n苹果\tORG\n", "utf-8")
+    given = Lexicon([("李明", "WORK", None), "苹果", "我们"])
+    found = recipe.with_annotated_names(given, tmp_path)
+    labels = {entry.text: entry.label for entry in found.entries()}
+    assert labels == {"李明": "WORK", "苹果": "ORG", "云鲜网": "ORG", "我们": None}
+    assert len(given) == 3
 
 
 def test_specialists_annotate_sentences_with_enough_entities(
@@ -158,6 +174,14 @@ def test_a_name_keeps_its_label_unless_the_texts_contradict_it(
     counted = Counter({"李明": occurrences})
     assert label_of("李明", found, counted, {}, {"李明": "PER"}) == expected
     assert label_of("李明", found, counted, {"李明": "ORG"}, {"李明": "PER"}) == expected
+
+
+@pytest.mark.parametrize(("times", "least", "expected"), [(1, 1, "PER"), (1, 2, ""), (2, 3, ""), (3, 3, "PER")])
+def test_a_name_is_annotated_often_enough(times: int, least: int, expected: str) -> None:
+    from gazetteer import label_of
+
+    found = {"李明": Counter(PER=times)}
+    assert label_of("李明", found, Counter({"李明": times}), {}, {}, least) == expected
 
 
 def test_pretraining_leaves_out_what_chooses_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

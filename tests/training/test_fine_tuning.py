@@ -19,11 +19,14 @@ from hanlattice.decoders.tagging import CRF, Softmax
 from hanlattice.document import Document, Entity
 from hanlattice.embeddings.characters import Characters
 from hanlattice.errors import ConfigError
-from hanlattice.model.folder import CONFIG, LEXICON
+from hanlattice.lexicon.edits import save_edits
+from hanlattice.model.folder import CONFIG, EDITS, LEXICON
 from hanlattice.pipeline import NER
 from hanlattice.tagger import Head
 from hanlattice.training import Silent
 from hanlattice.training.fine_tuning import LEAST_STEPS, _copy_tags, copy_weights, settings_for_fine_tuning
+from hanlattice.training.vocabularies import load_lexicon
+from hanlattice.vectors import default_vectors
 
 
 def further(place: Path) -> Path:
@@ -144,6 +147,18 @@ def test_a_small_corpus_is_read_more_often_for_enough_steps(
     progress = api.train(config, output=tmp_path / "model", watcher=lines).progress
     assert (progress.epoch, progress.step) == (4, 8)  # an epoch of the six sentences has two steps
     assert re.findall(r"^epoch (\d)/(\d)", capsys.readouterr().err, re.MULTILINE) == [(n, "4") for n in "1234"]
+
+
+def test_edits_of_the_lexicon_belong_to_the_start(tmp_path: Path) -> None:
+    shutil.copytree(tiny.trained(), tmp_path / "start")
+    ner = api.load(tmp_path / "start")
+    removed = next(iter(ner.lexicon))
+    ner.lexicon.add("云鲜网")
+    ner.lexicon.remove(removed)
+    assert save_edits(ner.lexicon, ner.base, tmp_path / "start" / EDITS)
+    config = settings_for_fine_tuning(str(tmp_path / "start"))
+    lexicon = load_lexicon(config, default_vectors(), ner.normaliser)
+    assert {*lexicon} == {*api.load(tiny.trained()).lexicon, "云鲜网"} - {removed}
 
 
 def test_other_labels_get_a_new_decoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from hanlattice.decoders.tagging import CRF, Softmax
 from hanlattice.embeddings.initial_weights import further_rows, with_all_rows
 from hanlattice.errors import ConfigError
 from hanlattice.inputs.vocabulary import Vocabulary
-from hanlattice.model.folder import CONFIG, LEXICON, located_model
+from hanlattice.model.folder import CONFIG, EDITS, LEXICON, located_model
 from hanlattice.pipeline import NER
 from hanlattice.tagger import Tagger
 
@@ -36,6 +36,8 @@ NAMED_ROWS = (
 def settings_for_fine_tuning(start: str, *, trust: bool = False) -> Config:
     """The settings of a trained model with its lexicon and its weights, to be fine-tuned on other corpora.
 
+    Words that a user of the model added to the lexicon, or removed from it, are added or removed here too.
+
     ``start`` is a model folder, or ``default`` for the model in the package.
 
     Raises:
@@ -44,6 +46,7 @@ def settings_for_fine_tuning(start: str, *, trust: bool = False) -> Config:
     folder = model_folder(start)
     settings = load_resolved(folder / CONFIG)
     data, training = settings.data, settings.training
+    lists = [folder / LEXICON, *([folder / EDITS] if (folder / EDITS).is_file() else [])]
     if (own := own_parts(settings)) and not trust:
         raise ConfigError(
             f"{start} names {min(own)!r}, code from outside this library; if you trust it, start with --trust"
@@ -63,7 +66,7 @@ def settings_for_fine_tuning(start: str, *, trust: bool = False) -> Config:
         ),
         conventions={},
         auxiliary={},
-        lexicon=replace(settings.lexicon, files=(str(folder / LEXICON),), vector_words=False),
+        lexicon=replace(settings.lexicon, files=tuple(map(str, lists)), vector_words=False),
         vectors=replace(settings.vectors, bigram_frequency=1),  # most bigrams of a small corpus are rare in it
         training=replace(
             training,

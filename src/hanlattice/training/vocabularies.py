@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
 from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of, merged
 from hanlattice.lexicon import BatchMatches, Lexicon
+from hanlattice.lexicon.edits import apply_edits
+from hanlattice.model.folder import EDITS
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.window import AnnotatedWindow
 from hanlattice.vectors import VectorSet, default_vectors
@@ -25,10 +28,11 @@ def load_vectors(config: Config) -> VectorSet:
 def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> Lexicon:
     """The words of the vectors and of the word lists in the settings, normalised as texts are.
 
-    A single compiled lexicon is used as it is.
+    A single compiled lexicon is used as it is. A file ``lexicon_edits.json`` of a model adds and removes words.
 
     Raises:
         ConfigError: the settings name neither, so there would be no words.
+        DataError: a file is not a word list or has no edits.
     """
     settings = config.lexicon
     if not settings.files and not settings.vector_words:
@@ -38,6 +42,9 @@ def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> 
     lexicon = Lexicon(vectors.words.names if settings.vector_words else (), normaliser.words)
     for name in settings.files:
         path, _, label = name.partition("=")
+        if Path(path).name == EDITS:
+            apply_edits(lexicon, Path(located(path)))
+            continue
         listed = Lexicon.open(located(path))
         lexicon.update((word.text, label or word.label, word.weight) for word in listed.entries())
     return lexicon
