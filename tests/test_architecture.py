@@ -50,6 +50,7 @@ ROWS = (
     ("engines.checking",),
     ("engines.shapes",),
     ("engines.folding", "engines.known_settings", "engines.found"),
+    ("model.copies",),
     ("model.folder", "evaluation.recall_bound"),
     ("pipeline",),
     ("postprocessing", "words"),

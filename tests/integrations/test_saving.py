@@ -1,5 +1,6 @@
 """A saved copy of a model reads like the model with the edits of its lexicon."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from hanlattice.api import EngineName
 from hanlattice.errors import DataError
 from hanlattice.integrations.saving import save_copy
 from hanlattice.lexicon import Lexicon, Word
-from hanlattice.model.folder import EDITS, LEXICON
+from hanlattice.model.digests import faults
+from hanlattice.model.folder import CASCADE, DEFAULT, EDITS, ENSEMBLE, LEXICON, LITE
 
+TWO_MODELS: list[EngineName] = ["ensemble", "cascade"]
 TEXT = "昨天鱼丸王和橙子哥在灯下出版社聊了阿尔法蛋，后来去了北京。"
 
 
@@ -41,6 +44,33 @@ def test_user_words_remain_user_words(engine: EngineName, tmp_path: Path) -> Non
     second.lexicon.add("北京", label="LOC")
     assert not {"橙子哥", "鱼丸王"} & set(second.lexicon)
     assert read(second) == unedited
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_copy_has_the_second_model_that_it_names(inside: bool, tmp_path: Path) -> None:
+    model, name = tmp_path / "model", "own" if inside else "../own"
+    shutil.copytree(DEFAULT, model)
+    shutil.copytree(LITE, model / name)
+    for settings in (ENSEMBLE, CASCADE):
+        text = (model / settings).read_text("utf-8")
+        assert text.count('"lite"') == 1
+        (model / settings).write_text(text.replace('"lite"', f'"{name}"'), "utf-8")
+    expected = [read(hanlattice.load(model, engine=engine, threads=1)) for engine in TWO_MODELS]
+    copy = save_copy(hanlattice.load(model, threads=1), tmp_path / "elsewhere" / "copy")
+    assert len([*copy.glob("*/config.toml")]) == (1 if inside else 2)
+    assert list(faults(copy)) == []
+    shutil.rmtree(model)
+    shutil.rmtree(tmp_path / "own", ignore_errors=True)
+    assert [read(hanlattice.load(copy, engine=engine, threads=1)) for engine in TWO_MODELS] == expected
+
+
+@pytest.mark.parametrize("settings", ["fast = 3\n", "fast = \n", 'fast = "../nowhere"\n'])
+def test_settings_that_name_no_second_model_are_copied_as_they_are(settings: str, tmp_path: Path) -> None:
+    shutil.copytree(LITE, tmp_path / "model")
+    (tmp_path / "model" / CASCADE).write_text(settings, "utf-8")
+    copy = save_copy(hanlattice.load(tmp_path / "model"), tmp_path / "copy")
+    assert (copy / CASCADE).read_text("utf-8") == settings
+    assert not [*copy.glob("*/config.toml")]
 
 
 def test_a_copy_without_edits_has_no_file_of_them(tmp_path: Path) -> None:

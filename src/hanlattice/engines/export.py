@@ -34,8 +34,9 @@ from hanlattice.evaluation.evaluate import evaluate
 from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.inputs.batch import collate
 from hanlattice.inputs.encoded import Sentences
+from hanlattice.model.copies import copy_files
 from hanlattice.model.digests import CHECKPOINT, digest, record
-from hanlattice.model.folder import GRAPH, SCALE, WEIGHTS, ModelFolder, copy_files
+from hanlattice.model.folder import GRAPH, SCALE, WEIGHTS, ModelFolder
 from hanlattice.model.weights import load_model
 from hanlattice.pipeline import NER
 

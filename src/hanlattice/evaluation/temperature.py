@@ -20,8 +20,9 @@ from hanlattice.errors import DataError, ModelError
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.evaluate import Evaluation
 from hanlattice.files import atomic_folder, atomic_write
+from hanlattice.model.copies import copy_files
 from hanlattice.model.digests import CHECKPOINT, record
-from hanlattice.model.folder import CARD, CONFIG, ENSEMBLE, GRAPH, WEIGHTS, ModelFolder, copy_files
+from hanlattice.model.folder import CARD, CONFIG, ENSEMBLE, GRAPH, WEIGHTS, ModelFolder
 from hanlattice.pipeline import NER
 
 # What imports torch is imported where it is used: linear taggers are calibrated without it.

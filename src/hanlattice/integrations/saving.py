@@ -6,7 +6,8 @@ from hanlattice.errors import HanlatticeError, ModelError
 from hanlattice.files import atomic_folder
 from hanlattice.lexicon.edits import save_edits
 from hanlattice.model import digests
-from hanlattice.model.folder import EDITS, LEXICON, copy_files
+from hanlattice.model.copies import copy_files
+from hanlattice.model.folder import EDITS, LEXICON
 from hanlattice.pipeline import NER
 
 

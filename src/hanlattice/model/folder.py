@@ -126,21 +126,6 @@ def located_model(name: str | Path) -> Path:
     return folder or Path(name)
 
 
-def copy_files(folder: Path, target: Path, *without: str) -> None:
-    """Copy the files of a model folder and of its subfolders, except those with the names ``without``.
-
-    Links to files are followed. Devices, pipes and links to folders are left out, as copying them might never end.
-    """
-    import shutil  # takes longer to import than this module
-
-    def left_out(place: str, names: list[str]) -> set[str]:
-        paths = {name: Path(place) / name for name in names}
-        kept = {name for name, path in paths.items() if path.is_file() or (path.is_dir() and not path.is_symlink())}
-        return (paths.keys() - kept) | {*without}
-
-    shutil.copytree(folder, target, dirs_exist_ok=True, ignore=left_out)
-
-
 def save_lexicon(lexicon: Lexicon, path: Path) -> None:
     """Write a word list: one word on each line, with its label and weight if it has them.
 

@@ -1,0 +1,46 @@
+"""Copy the folder of a model."""
+
+import re
+import shutil
+from pathlib import Path
+
+from hanlattice.config.files import read_toml
+from hanlattice.errors import ConfigError
+from hanlattice.model.folder import CASCADE, ENSEMBLE, PACKAGED
+
+_NAMED = {CASCADE: "fast", ENSEMBLE: "second"}  # the key of the second model in each file
+
+
+def copy_files(folder: Path, target: Path, *without: str) -> None:
+    """Copy the files of a model folder and of its subfolders, except those with the names ``without``.
+
+    Links to files are followed. Devices, pipes and links to folders are left out, as copying them might never end.
+    A second model outside of the folder, which an ensemble or a cascade names, becomes a subfolder of the copy.
+    """
+
+    def left_out(place: str, names: list[str]) -> set[str]:
+        paths = {name: Path(place) / name for name in names}
+        kept = {name for name, path in paths.items() if path.is_file() or (path.is_dir() and not path.is_symlink())}
+        return (paths.keys() - kept) | {*without}
+
+    shutil.copytree(folder, target, dirs_exist_ok=True, ignore=left_out)
+    for name, key in _NAMED.items():
+        if (second := _second_outside(folder, name, key)) is None:
+            continue
+        own = f"{Path(name).stem}-{key}"
+        shutil.copytree(second, target / own, ignore=left_out)
+        text = (target / name).read_text(encoding="utf-8")
+        line = re.compile(rf"^{key}\s*=.*$", re.MULTILINE)
+        (target / name).write_text(line.sub(f'{key} = "{own}"', text), encoding="utf-8", newline="\n")
+
+
+def _second_outside(folder: Path, name: str, key: str) -> Path | None:
+    """The folder of a second model that is not packaged, and not inside ``folder``; None if there is none."""
+    try:
+        second = read_toml(folder / name).get(key) if (folder / name).is_file() else None
+    except ConfigError:  # the copy is as broken as the model
+        return None
+    if not isinstance(second, str) or second in PACKAGED:
+        return None
+    path = (folder / second).resolve()
+    return path if path.is_dir() and not path.is_relative_to(folder.resolve()) else None
