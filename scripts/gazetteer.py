@@ -8,7 +8,8 @@ of the gazetteer. A string gets a label if it
 was predicted or annotated at least ``--least`` times, if at least ``MIN_PURITY`` of these entities have that
 label, and if it is an entity in at least ``MIN_SHARE`` of its occurrences. A word of a typed list keeps the label
 of its list unless the texts contradict it. A name of ``--names`` keeps its label unless the texts give it another
-one, or have it often and hardly ever as an entity.
+one, have it often and hardly ever as an entity, or never have it. Screen names behind ``@`` do not count: they show
+what they are, and nearly any string can be one.
 
 ``--held-out`` is a Python file with a class ``HeldOut``. An instance of it, called with a text, returns whether the
 text is held out. Lines that are held out are not used, nor are those that share 13 consecutive characters with a
@@ -25,6 +26,7 @@ import numpy as np
 
 import hanlattice
 from hanlattice import corpus
+from hanlattice.document import Document
 from hanlattice.files import atomic_write
 from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
@@ -60,11 +62,17 @@ def batches(texts: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
+def count_names(ner: NER, document: Document, found: LabelCounts) -> None:
+    """Add the entities of a document to ``found``, except screen names behind ``@``."""
+    for entity in document.entities:
+        if not document.text.endswith("@", 0, entity.start):
+            found[ner.normaliser(entity.text).text][entity.label] += 1
+
+
 def count_predicted(ner: NER, texts: list[str], found: LabelCounts) -> None:
     """Add the entities that the model predicts in the texts to ``found``."""
     for document in ner.pipe(texts, batch_size=64):
-        for entity in document.entities:
-            found[ner.normaliser(entity.text).text][entity.label] += 1
+        count_names(ner, document, found)
 
 
 def count_annotated(ner: NER, paths: Iterable[Path], found: LabelCounts) -> list[str]:
@@ -73,8 +81,7 @@ def count_annotated(ner: NER, paths: Iterable[Path], found: LabelCounts) -> list
     for path in paths:
         for document in corpus.read(path):
             texts.append(ner.normaliser(document.text).text)
-            for entity in document.entities:
-                found[ner.normaliser(entity.text).text][entity.label] += 1
+            count_names(ner, document, found)
     return texts
 
 
@@ -109,7 +116,7 @@ def label_of(
         (label, n), total = found[word].most_common(1)[0], found[word].total()
         if n >= least and n >= MIN_PURITY * total and total >= MIN_SHARE * occurrences[word]:
             return label
-    if word in names:
+    if word in names and occurrences[word]:
         total, n_occurrences = found[word].total() if word in found else 0, occurrences[word]
         is_rare = total < MIN_NAMED_SHARE * n_occurrences
         return "" if n_occurrences >= MIN_NAMED_OCCURRENCES and is_rare else names[word]

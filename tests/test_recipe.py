@@ -4,13 +4,14 @@ import importlib.util
 import json
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import hanlattice
 from hanlattice import corpus
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
@@ -155,7 +156,7 @@ def test_the_gazetteer_reads_distinct_lines_spread_over_a_file(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("as_label", "occurrences", "expected"),
     [
-        ({}, 0, "PER"),  # unknown to the texts
+        ({}, 1, "PER"),
         ({}, 49, "PER"),
         ({}, 50, ""),  # often there, never an entity
         ({"PER": 2}, 50, ""),
@@ -174,6 +175,28 @@ def test_a_name_keeps_its_label_unless_the_texts_contradict_it(
     counted = Counter({"李明": occurrences})
     assert label_of("李明", found, counted, {}, {"李明": "PER"}) == expected
     assert label_of("李明", found, counted, {"李明": "ORG"}, {"李明": "PER"}) == expected
+
+
+def test_a_name_that_the_texts_never_have_counts_as_a_word_of_its_list() -> None:
+    from gazetteer import label_of
+
+    assert label_of("李明", {}, Counter(), {}, {"李明": "PER"}) == ""
+    assert label_of("李明", {}, Counter(), {"李明": "ORG"}, {"李明": "PER"}) == "ORG"
+
+
+def test_screen_names_are_not_names_of_the_gazetteer(tmp_path: Path) -> None:
+    from gazetteer import count_annotated, count_predicted
+
+    ner = hanlattice.load("lite")
+    text = "@李明,说李明在北京。"
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    count_predicted(ner, [text], found)
+    assert found["李明"].total() == 1
+    annotated = Document(text, (Entity("李明", "PER", 1, 3), Entity("李明", "PER", 5, 7)))
+    corpus.write([annotated], tmp_path / "annotated.jsonl", "jsonl")
+    found.clear()
+    assert count_annotated(ner, [tmp_path / "annotated.jsonl"], found) == [text]
+    assert found == {"李明": Counter(PER=1)}
 
 
 @pytest.mark.parametrize(("times", "least", "expected"), [(1, 1, "PER"), (1, 2, ""), (2, 3, ""), (3, 3, "PER")])
