@@ -50,7 +50,7 @@ ROWS = (
     ("engines.checking",),
     ("engines.shapes",),
     ("engines.folding", "engines.known_settings", "engines.found"),
-    ("model.copies",),
+    ("model.copies", "model.log"),
     ("model.folder", "evaluation.recall_bound"),
     ("pipeline",),
     ("postprocessing", "words"),

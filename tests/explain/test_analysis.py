@@ -164,7 +164,13 @@ def test_learning_curve_of_a_log(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text('{"epoch": 1, "loss": 2.5}\n{"epoch": 2, "loss": 1, "dev_f1": 51.25}\n', encoding="utf-8")
     assert learning_curve(tmp_path) == [Epoch(1, 2.5, None), Epoch(2, 1.0, 0.5125)]
-    for broken in ('{"epoch": 1', '{"epoch": 1}', "[]", '{"epoch": "x", "loss": 1}'):
+    for broken in (
+        '{"epoch": 1',
+        '{"epoch": 1}',
+        "[]",
+        '{"epoch": "x", "loss": 1}',
+        '{"epoch": 1, "loss": 1, "dev_f1": "x"}',
+    ):
         log.write_text(f'{{"epoch": 1, "loss": 2.5}}\n{broken}\n', encoding="utf-8")
-        with pytest.raises(DataError, match=r"log\.jsonl:2: is not a line of a training log"):
+        with pytest.raises(DataError, match=r"log\.jsonl:2: not a line of a training log"):
             learning_curve(tmp_path)

@@ -20,7 +20,7 @@ from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.model.folder import CONFIG, LOG
 from hanlattice.tuning import Silent, TunedTrial, Tuning, tune
-from hanlattice.tuning.folder import Definition, Pruner, StudyFolder, last_row, log_rows, without_test
+from hanlattice.tuning.folder import Definition, Pruner, StudyFolder, last_row, without_test
 from hanlattice.tuning.results import State, in_order
 from hanlattice.tuning.search import Limits
 from hanlattice.tuning.space import Choices, Interval, Space, with_values
@@ -145,14 +145,14 @@ class TestFolder:
         for seed in ("1", "2"):
             assert {path.name for path in (folder.trial(3) / seed).iterdir()} == {CONFIG, LOG, RESULT}
 
-    def test_rows_of_a_log(self, tmp_path: Path) -> None:
+    def test_the_last_row_of_a_log(self, tmp_path: Path) -> None:
         run = Trial("a", 1, Config(), tmp_path)
-        assert (log_rows(run), last_row(run)) == ([], None)
-        (tmp_path / LOG).write_text('{"epoch": 1}\n{"epoch": 2}\n')
-        assert (log_rows(run), last_row(run)) == ([{"epoch": 1}, {"epoch": 2}], {"epoch": 2})
-        (tmp_path / LOG).write_text('{"epoch": 1}\n{"epo')
-        with pytest.raises(DataError, match="is not a training log"):
-            log_rows(run)
+        assert last_row(run) is None
+        (tmp_path / LOG).write_text('{"epoch": 1, "loss": 2.5}\n{"epoch": 2, "loss": 1.5}\n')
+        assert last_row(run) == {"epoch": 2, "loss": 1.5}
+        (tmp_path / LOG).write_text('{"epoch": 1, "loss": 2.5}\n{"epo')
+        with pytest.raises(DataError, match=r"log\.jsonl:2: not a line of a training log"):
+            last_row(run)
 
 
 def test_results_in_order() -> None:

@@ -19,7 +19,8 @@ from hanlattice.evaluation.significance import counts
 from hanlattice.files import atomic_write
 from hanlattice.model import weights
 from hanlattice.model.digests import CHECKPOINT, record
-from hanlattice.model.folder import CARD, CONFIG, LOG
+from hanlattice.model.folder import CARD, CONFIG
+from hanlattice.model.log import read_log
 from hanlattice.tagger import Tagger
 from hanlattice.training import Watcher, train
 from hanlattice.training.corpora import load_corpora
@@ -142,8 +143,7 @@ class Trial:
         report = evaluations[1 if corpora.test else 0].report()
         gold = report.micro.gold
         reachable = report.forms.get("reachable", Recall(gold, gold))
-        lines = (self.folder / LOG).read_text(encoding="utf-8").splitlines()
-        rows = [json.loads(line) for line in lines]
+        rows = read_log(self.folder)
         return Result(
             _total(dev),
             _total(test) if len(test) else None,

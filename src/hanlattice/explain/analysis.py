@@ -1,17 +1,14 @@
 """Analysis of a model's errors: scores by groups of entities, a confusion matrix, and learning curves."""
 
-import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from hanlattice.document import Document
-from hanlattice.errors import DataError
 from hanlattice.evaluation.scores import Mistake, Score, Sentences, errors
-from hanlattice.files import read_lines
-from hanlattice.model.folder import LOG
+from hanlattice.model.log import read_log
 from hanlattice.spans import Span
 
 
@@ -113,20 +110,8 @@ def learning_curve(folder: str | Path) -> list[Epoch]:
     Raises:
         DataError: the log is broken.
     """
-    path = Path(folder) / LOG
-    return list(_epochs(path)) if path.is_file() else []
-
-
-def _epochs(path: Path) -> Iterator[Epoch]:
-    for number, line in enumerate(read_lines(path), 1):
-        try:
-            row = json.loads(line)
-            f1 = row.get("dev_f1")
-            yield Epoch(int(row["epoch"]), float(row["loss"]), None if f1 is None else float(f1) / 100)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise DataError(
-                "is not a line of a training log; train again, or remove the file", path, number
-            ) from None
+    rows = read_log(Path(folder))
+    return [Epoch(row["epoch"], row["loss"], row["dev_f1"] / 100 if "dev_f1" in row else None) for row in rows]
 
 
 def _ranges(first: int, last: Sequence[int]) -> list[str]:

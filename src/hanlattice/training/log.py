@@ -4,21 +4,24 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hanlattice.errors import ConfigError, DataError
+from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write
+from hanlattice.model.folder import LOG
+from hanlattice.model.log import read_log
 
 
 class Log:
-    """Writes the rows of a run to ``path`` and, if ``tensorboard`` names a folder, to TensorBoard.
+    """Writes the rows of a run into its folder and, if ``tensorboard`` names another one, to TensorBoard.
 
     Raises:
         ConfigError: TensorBoard is not installed.
         DataError: the file exists and is not a log, so a resumed run cannot continue it.
     """
 
-    def __init__(self, path: Path, tensorboard: str = ""):
-        self.path = path
-        self._epochs = _epochs(path)  # a damaged file is reported before an epoch is trained
+    def __init__(self, folder: Path, tensorboard: str = ""):
+        self.path = folder / LOG
+        # A damaged file is reported before an epoch is trained.
+        self._epochs = {row["epoch"]: json.dumps(row) for row in read_log(folder)}
         self.board = _board(tensorboard) if tensorboard else None
 
     def write(self, row: dict[str, Any], loss: float) -> None:
@@ -31,21 +34,6 @@ class Log:
             self.board.add_scalar("loss", loss, row["epoch"])
             if "dev_f1" in row:
                 self.board.add_scalar("dev F1", row["dev_f1"], row["epoch"])
-
-
-def _epochs(path: Path) -> dict[int, str]:
-    """The lines of a log by their epoch; none if there is no file."""
-    epochs: dict[int, str] = {}
-    if not path.exists():
-        return epochs
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        try:
-            epochs[int(json.loads(line)["epoch"])] = line.decode("utf-8")
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise DataError(
-                "not a line of a training log; delete the file to continue without its rows", path, number
-            ) from None
-    return epochs
 
 
 def _board(folder: str) -> Any:

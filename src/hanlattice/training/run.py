@@ -127,7 +127,7 @@ def _fit(
         for _ in loop.epochs():
             pass
         return loop.progress
-    log = Log(output / LOG, training.tensorboard)
+    log = Log(output, training.tensorboard)
     selection = Selection(
         ner, prepared.dev, output / WEIGHTS, loop.average, read_unpunctuated=config.data.unpunctuated > 0
     )

@@ -9,7 +9,6 @@ It contains::
     lock                        locked by the process that works on the search
 """
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,9 +21,10 @@ import tomli_w
 from hanlattice.comparison.trial import RESULT, Trial, difference
 from hanlattice.config.files import read_toml, save_config, to_dict
 from hanlattice.config.settings import Config
-from hanlattice.errors import ConfigError, DataError, HanlatticeError
+from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.files import atomic_write
 from hanlattice.model.folder import CONFIG, LOG
+from hanlattice.model.log import read_log
 from hanlattice.tuning.space import Space, Value, read_space, with_values
 
 
@@ -145,22 +145,9 @@ class StudyFolder:
                     path.unlink()
 
 
-def log_rows(run: Trial) -> list[dict[str, Any]]:
-    """The epochs in the log of a run; none if there is no log.
-
-    Raises:
-        DataError: the file is not a log.
-    """
-    path = run.folder / LOG
-    try:
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
-    except ValueError:
-        raise DataError("is not a training log; delete it to continue without its rows", path) from None
-
-
 def last_row(run: Trial) -> dict[str, Any] | None:
     """The last epoch in the log of a run."""
-    rows = log_rows(run)
+    rows = read_log(run.folder)
     return rows[-1] if rows else None
 
 

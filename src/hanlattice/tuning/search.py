@@ -14,7 +14,8 @@ from hanlattice.comparison.trial import Result, Trial
 from hanlattice.config.files import load_config
 from hanlattice.errors import ConfigError
 from hanlattice.model.folder import CONFIG
-from hanlattice.tuning.folder import Definition, StudyFolder, last_row, log_rows, without_test
+from hanlattice.model.log import read_log
+from hanlattice.tuning.folder import Definition, StudyFolder, last_row, without_test
 from hanlattice.tuning.results import State, TunedTrial, Tuning, in_order
 from hanlattice.tuning.space import with_values
 from hanlattice.tuning.study import Proposal, Study
@@ -163,7 +164,7 @@ class Search:
         first = trial.runs[0]
         if first.result is not None:
             self._continue(trial)
-        elif any(self._is_to_be_pruned(trial, first, row) for row in log_rows(first)):
+        elif any(self._is_to_be_pruned(trial, first, row) for row in read_log(first.folder)):
             self._prune(trial)
         else:
             self.waiting.append(first)
