@@ -9,7 +9,8 @@ was predicted or annotated at least ``--least`` times, if at least ``MIN_PURITY`
 label, and if it is an entity in at least ``MIN_SHARE`` of its occurrences. A word of a typed list keeps the label
 of its list unless the texts contradict it. A name of ``--names`` keeps its label unless the texts give it another
 one, have it often and hardly ever as an entity, or never have it. Screen names behind ``@`` do not count: they show
-what they are, and nearly any string can be one.
+what they are, and nearly any string can be one. A string that the corpora of ``--check`` have often, and hardly
+ever as an entity, loses its label.
 
 ``--held-out`` is a Python file with a class ``HeldOut``. An instance of it, called with a text, returns whether the
 text is held out. Lines that are held out are not used, nor are those that share 13 consecutive characters with a
@@ -18,7 +19,7 @@ corpus of ``--aside``. The output, ``word<TAB>label``, is a lexicon file.
 
 import argparse
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -94,6 +95,22 @@ def count_occurrences(words: Iterable[str], batches: Iterable[list[str]]) -> Cou
     return counts
 
 
+def is_no_name(entities: int, occurrences: int) -> bool:
+    """Whether a string is in the texts often, and hardly ever as an entity."""
+    return occurrences >= MIN_NAMED_OCCURRENCES and entities < MIN_NAMED_SHARE * occurrences
+
+
+def without_ordinary_words(labels: Mapping[str, str], ner: NER, paths: Sequence[Path]) -> dict[str, str]:
+    """The labels of words without those that the corpora contradict (:func:`is_no_name`)."""
+    found = defaultdict[str, Counter[str]](Counter)
+    occurrences = count_occurrences(labels, [count_annotated(ner, paths, found)])
+    return {
+        word: label
+        for word, label in labels.items()
+        if not is_no_name(found[word].total() if word in found else 0, occurrences[word])
+    }
+
+
 def label_of(
     word: str,
     found: LabelCounts,
@@ -117,9 +134,8 @@ def label_of(
         if n >= least and n >= MIN_PURITY * total and total >= MIN_SHARE * occurrences[word]:
             return label
     if word in names and occurrences[word]:
-        total, n_occurrences = found[word].total() if word in found else 0, occurrences[word]
-        is_rare = total < MIN_NAMED_SHARE * n_occurrences
-        return "" if n_occurrences >= MIN_NAMED_OCCURRENCES and is_rare else names[word]
+        total = found[word].total() if word in found else 0
+        return "" if is_no_name(total, occurrences[word]) else names[word]
     if word not in listed:
         return ""
     as_listed = found[word][listed[word]] if word in found else 0
@@ -134,6 +150,9 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--corpus", nargs="*", type=Path, default=[])
+    parser.add_argument(
+        "--check", nargs="*", type=Path, default=[], help="corpora that contradict words which are often no names"
+    )
     parser.add_argument(
         "--list", nargs="*", default=[], help="FILE=LABEL, or FILE=LABEL:N for words with at least N characters"
     )
@@ -178,6 +197,8 @@ def main() -> None:
     labels = {
         word: label for word in candidates if (label := label_of(word, found, occurrences, listed, names, a.least))
     }
+    if a.check:
+        labels = without_ordinary_words(labels, ner, a.check)
     with atomic_write(a.output) as stream:
         stream.writelines(f"{word}\t{label}\n" for word, label in labels.items())
     print(f"{len(labels):,} of {len(candidates):,} candidates have a label: {dict(Counter(labels.values()))}")

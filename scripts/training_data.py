@@ -188,18 +188,20 @@ def gazetteer(output: Path, model: Path, corpora: Path, characters: int, annotat
     return output
 
 
-def annotated_names(model: Path, corpora: Path) -> Path:
+def annotated_names(model: Path, corpora: Path, by_ensemble: Path) -> Path:
     """Collect the names of annotated sentences, and return the new file.
 
     Args:
         model: its normalisation is used
         corpora: the folder of the corpora
+        by_ensemble: raw text that was annotated; words that are hardly ever a name in it are left out
     """
     output = corpora / ANNOTATED_NAMES
     if not output.exists():
         run(
             *(sys.executable, "scripts/gazetteer.py", "--model", model, "--least", "1"),
-            *("--corpus", corpora / "open.jsonl", corpora / "annotated.jsonl", "--output", output),
+            *("--corpus", corpora / "open.jsonl", corpora / "annotated.jsonl", "--check", by_ensemble),
+            *("--output", output),
         )
     return output
 
@@ -323,7 +325,7 @@ def prepare(work: Path, body: Path, processes: int, without: Sequence[str] = ())
     if not by_ensemble.exists():
         annotated(by_ensemble, ensemble(teacher, lite), corpora, BY_ENSEMBLE)
     gazetteer(corpora / "gazetteer.txt", teacher, corpora, 0, [by_ensemble])
-    annotated_names(teacher, corpora)
+    annotated_names(teacher, corpora, by_ensemble)
     for name, each in (("silver.jsonl", EACH_SILVER), ("lite.jsonl", EACH_LITE)):
         with by_ensemble.open(encoding="utf-8") as lines, atomic_write(corpora / name) as stream:
             stream.writelines(islice(lines, 0, None, each))

@@ -184,6 +184,20 @@ def test_a_name_that_the_texts_never_have_counts_as_a_word_of_its_list() -> None
     assert label_of("李明", {}, Counter(), {"李明": "ORG"}, {"李明": "PER"}) == "ORG"
 
 
+@pytest.mark.parametrize(("entities", "occurrences", "kept"), [(2, 49, True), (2, 50, False), (3, 50, True)])
+def test_corpora_contradict_words_that_are_hardly_ever_names(
+    entities: int, occurrences: int, kept: bool, tmp_path: Path
+) -> None:
+    from gazetteer import without_ordinary_words
+
+    name = Document("李明在", (Entity("李明", "PER", 0, 2),))
+    documents = [name] * entities + [Document("李明在")] * (occurrences - entities)
+    corpus.write(documents, tmp_path / "raw.jsonl", "jsonl")
+    labels = {"李明": "PER", "北京": "LOC"}
+    found = without_ordinary_words(labels, hanlattice.load("lite"), [tmp_path / "raw.jsonl"])
+    assert found == (labels if kept else {"北京": "LOC"})
+
+
 def test_screen_names_are_not_names_of_the_gazetteer(tmp_path: Path) -> None:
     from gazetteer import count_annotated, count_predicted
 
