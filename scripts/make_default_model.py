@@ -36,7 +36,6 @@ from hanlattice.model import weights
 from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, DEFAULT
 from hanlattice.pipeline import NER
-from hanlattice.vectors import default_vectors
 from training_data import PAPERS, ROOT, output_of, prepare, settings_without, trained, with_annotated_names
 
 FOR_TEMPERATURE = 1_000  # held-out documents on which the temperature is fitted; the others measure the error
@@ -135,9 +134,9 @@ def about_calibration(scores: str, temperature: float, others: int, before: Conf
     )
 
 
-def packed_lexicon(ner: NER, corpora: Path) -> Lexicon:
-    """The words of the lexicon that have a vector or a label, and the names of annotated sentences."""
-    known = set(default_vectors().words.names)
+def packed_lexicon(ner: NER, vocabulary: Vocabulary, corpora: Path) -> Lexicon:
+    """The words of the lexicon that have a row or a label, and the names of annotated sentences."""
+    known = set(vocabulary.words)
     kept = Lexicon(entry for entry in ner.lexicon.entries() if entry.label or entry.text in known)
     return with_annotated_names(kept, corpora)
 
@@ -229,7 +228,7 @@ def packed(folder: Path, output: Path, corpora: Path) -> NER:
         output,
         ner.tagger,
         vocabulary,
-        packed_lexicon(ner, corpora),
+        packed_lexicon(ner, vocabulary, corpora),
         ner.config,
         precision="int8",
         card="The scores are being computed.",
