@@ -39,9 +39,8 @@ from hanlattice.pipeline import NER
 from training_data import PAPERS, ROOT, output_of, prepare, settings_without, trained, with_annotated_names
 
 FOR_TEMPERATURE = 1_000  # held-out documents on which the temperature is fitted; the others measure the error
-FIRST_STAGE = ("novel", "products", "video", "queries")  # auxiliary corpora that the second stage does not read
 LEAST_OF_A_BIGRAM = 32  # occurrences of a bigram in train; the package has no room for rarer ones
-BIGRAMS, WORDS = 144_000, 70_000  # rows of the packaged embedding tables; the installation has at most 60 MB
+BIGRAMS, WORDS = 120_000, 70_000  # rows of the packaged embedding tables; the installation has at most 60 MB
 
 
 class About(NamedTuple):
@@ -197,8 +196,8 @@ traditional script, in full and half width. Embedding tables are int8 with one s
 - Vectors: see `data/VECTORS.md` in the package.
 - Lexicon: {n_words:,} words, {n_labelled:,} of them with a label
   ({kinds}).
-  The words are names that the ensemble found in raw text, names of the training corpora, open lists of places and
-  historic persons (see NOTICE), and names that language models wrote from general knowledge
+  The words are names that the ensemble found in raw text, names of the annotated sentences, open lists of places
+  and historic persons (see NOTICE), and names that language models wrote from general knowledge
   (`annotations/names.tsv`).
 
 Some of these corpora have no licence; they were released for research. Before you use this model commercially,
@@ -263,7 +262,7 @@ def main() -> None:
     corpora = prepare(work, a.body.resolve(), a.processes, a.without)
     settings = settings_of("open", a.without)
     os.environ["OPEN_START"] = str(trained(settings, work / "run", a.processes))
-    final = settings_of("open-final", [*a.without, *FIRST_STAGE])
+    final = settings_of("open-final", a.without)
     finish(work, trained(final, work / "final", a.processes), corpora, a.output, DEFAULT_MODEL)
 
 

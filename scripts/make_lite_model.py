@@ -36,7 +36,7 @@ NEEDED = (
     *("open.jsonl", "annotated.jsonl", "lite.jsonl", "gazetteer.txt", "aside.jsonl", ANNOTATED_NAMES),
     *("msra.jsonl", "silver_msra.jsonl", "cluener.jsonl", "resume.jsonl"),
 )
-LEAST_WEIGHT = 4  # times the scale of the weights, whose largest are 127
+LEAST_WEIGHT = 6  # times the scale of the weights, whose largest are 127
 
 CARD_TEXT = """# The packaged lite model: named entities in contemporary Chinese text, fast
 
@@ -56,7 +56,7 @@ It is much faster than the packaged model and finds fewer entities.
 - Documents that share 13 consecutive characters with a dev or test text of any corpus were left out.
 - Lexicon: {n_words:,} words with a label
   ({kinds}):
-  names that the ensemble found in raw text, names of training corpora, open lists of places and historic persons
+  names that the ensemble found in raw text, names of annotated sentences, open lists of places and historic persons
   (see NOTICE), and names that language models wrote from general knowledge (`annotations/names.tsv`).
 
 Some of these texts have no licence; they were released for research. Before you use this model commercially, check
