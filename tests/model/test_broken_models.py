@@ -406,7 +406,7 @@ def test_a_copy_of_a_model_holds_files_only(folder: Path, tmp_path: Path) -> Non
 def test_every_copy_of_a_model_is_made_that_way() -> None:
     package = Path(hanlattice.__file__).parent
     copies = [path for path in package.rglob("*.py") if "copytree" in path.read_text(encoding="utf-8")]
-    assert copies == [package / "model" / "folder.py"]
+    assert copies == [package / "model" / "copies.py"]
 
 
 @pytest.mark.parametrize("base", ["../other.toml", "/etc/passwd", "/dev/zero", "config.toml"])
