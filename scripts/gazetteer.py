@@ -4,13 +4,12 @@
 
 TEXT are files of running text, plain or compressed with xz, with one paragraph per line. MODEL annotates
 ``--characters`` of each file; without TEXT, only its normalisation is used. ANNOTATED are corpora with the labels
-of the gazetteer. A string gets a label if it
-was predicted or annotated at least ``--least`` times, if at least ``MIN_PURITY`` of these entities have that
-label, and if it is an entity in at least ``MIN_SHARE`` of its occurrences. A word of a typed list keeps the label
-of its list unless the texts contradict it. A name of ``--names`` keeps its label unless the texts give it another
-one, have it often and hardly ever as an entity, or never have it. Screen names behind ``@`` do not count: they show
-what they are, and nearly any string can be one. A string that the corpora of ``--check`` have often, and hardly
-ever as an entity, loses its label.
+of the gazetteer. A string gets a label if it was predicted or annotated at least ``--least`` times, if at least
+``MIN_PURITY`` of these entities have that label, and if it is an entity in at least ``MIN_SHARE`` of its
+occurrences. A word of a typed list keeps the label of its list unless the texts contradict it. A name of
+``--names`` keeps its label unless the texts give it another one, have it often and hardly ever as an entity, or
+never have it. Screen names behind ``@`` do not count: they show what they are, and nearly any string can be one. A
+string that the corpora of ``--check`` have often, and hardly ever as an entity, loses its label.
 
 ``--held-out`` is a Python file with a class ``HeldOut``. An instance of it, called with a text, returns whether the
 text is held out. Lines that are held out are not used, nor are those that share 13 consecutive characters with a

@@ -51,6 +51,7 @@ def test_a_copy_has_the_second_model_that_it_names(inside: bool, tmp_path: Path)
     model, name = tmp_path / "model", "own" if inside else "../own"
     shutil.copytree(DEFAULT, model)
     shutil.copytree(LITE, model / name)
+    (model / name / "secret.key").write_text("private", "utf-8")
     for settings in (ENSEMBLE, CASCADE):
         text = (model / settings).read_text("utf-8")
         assert text.count('"lite"') == 1
@@ -59,15 +60,18 @@ def test_a_copy_has_the_second_model_that_it_names(inside: bool, tmp_path: Path)
     copy = save_copy(hanlattice.load(model, threads=1), tmp_path / "elsewhere" / "copy")
     assert len([*copy.glob("*/config.toml")]) == (1 if inside else 2)
     assert list(faults(copy)) == []
+    assert inside or not [*copy.rglob("secret.key")]
     shutil.rmtree(model)
     shutil.rmtree(tmp_path / "own", ignore_errors=True)
     assert [read(hanlattice.load(copy, engine=engine, threads=1)) for engine in TWO_MODELS] == expected
 
 
-@pytest.mark.parametrize("settings", ["fast = 3\n", "fast = \n", 'fast = "../nowhere"\n'])
+@pytest.mark.parametrize("settings", ["fast = 3\n", "fast = \n", 'fast = "../nowhere"\n', 'fast = "../private"\n'])
 def test_settings_that_name_no_second_model_are_copied_as_they_are(settings: str, tmp_path: Path) -> None:
     shutil.copytree(LITE, tmp_path / "model")
     (tmp_path / "model" / CASCADE).write_text(settings, "utf-8")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "secret.key").write_text("private", "utf-8")
     copy = save_copy(hanlattice.load(tmp_path / "model"), tmp_path / "copy")
     assert (copy / CASCADE).read_text("utf-8") == settings
     assert not [*copy.glob("*/config.toml")]

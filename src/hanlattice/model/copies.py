@@ -6,16 +6,19 @@ from pathlib import Path
 
 from hanlattice.config.files import read_toml
 from hanlattice.errors import ConfigError
-from hanlattice.model.folder import CASCADE, ENSEMBLE, PACKAGED
+from hanlattice.model.folder import CARD, CASCADE, CONFIG, EDITS, ENSEMBLE, LEXICON, PACKAGED, VOCABULARY, WEIGHTS
 
 _NAMED = {CASCADE: "fast", ENSEMBLE: "second"}  # the key of the second model in each file
+# Only these files of a second model are copied: its folder is named by the model, and could be any other.
+_OF_SECOND = (CARD, CONFIG, EDITS, LEXICON, VOCABULARY, WEIGHTS)
 
 
 def copy_files(folder: Path, target: Path, *without: str) -> None:
     """Copy the files of a model folder and of its subfolders, except those with the names ``without``.
 
     Links to files are followed. Devices, pipes and links to folders are left out, as copying them might never end.
-    A second model outside of the folder, which an ensemble or a cascade names, becomes a subfolder of the copy.
+    A second model outside of the folder, which an ensemble or a cascade names, becomes a subfolder of the
+    copy, without files that are not part of a model.
     """
 
     def left_out(place: str, names: list[str]) -> set[str]:
@@ -28,7 +31,10 @@ def copy_files(folder: Path, target: Path, *without: str) -> None:
         if (second := _second_outside(folder, name, key)) is None:
             continue
         own = f"{Path(name).stem}-{key}"
-        shutil.copytree(second, target / own, ignore=left_out)
+        (target / own).mkdir()
+        for file in _OF_SECOND:
+            if (second / file).is_file():
+                shutil.copyfile(second / file, target / own / file)
         text = (target / name).read_text(encoding="utf-8")
         line = re.compile(rf"^{key}\s*=.*$", re.MULTILINE)
         (target / name).write_text(line.sub(f'{key} = "{own}"', text), encoding="utf-8", newline="\n")
@@ -43,4 +49,4 @@ def _second_outside(folder: Path, name: str, key: str) -> Path | None:
     if not isinstance(second, str) or second in PACKAGED:
         return None
     path = (folder / second).resolve()
-    return path if path.is_dir() and not path.is_relative_to(folder.resolve()) else None
+    return path if (path / CONFIG).is_file() and not path.is_relative_to(folder.resolve()) else None
