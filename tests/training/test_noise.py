@@ -147,8 +147,8 @@ def test_several_kinds_of_noise_are_combined(window: AnnotatedWindow, other: Ann
     found = noisy(window, [other], np.random.default_rng(seed))
     is_sound(found)
     assert found == noisy(window, [other], np.random.default_rng(seed))
-    names = Counter(flat(parts).lower() for parts, _ in said(found))
-    assert not names - Counter(flat(parts).lower() for side in (window, other) for parts, _ in said(side))
+    names = {flat(parts).lower() for parts, _ in said(found)}  # a list may have a name several times
+    assert names <= {flat(parts).lower() for side in (window, other) for parts, _ in said(side)}
 
 
 @settings(max_examples=100)
