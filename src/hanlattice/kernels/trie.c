@@ -119,15 +119,27 @@ int64_t trie_search(const Trie *trie, const uint32_t *codes, int64_t low, int64_
     return count;
 }
 
+/* How many characters a word shares with the one before it, from the first on. Their states are known, so that sorted
+ * words make a trie in about half the time. */
+static inline int64_t n_shared(const uint32_t *codes, const int64_t *offsets, int64_t word) {
+    const int64_t start = offsets[word], before = offsets[word - 1];
+    const int64_t length = offsets[word + 1] - start, most = start - before < length ? start - before : length;
+    int64_t n = 0;
+    while (n < most && codes[start + n] == codes[before + n]) n++;
+    return n;
+}
+
 /* The number of distinct prefixes of n words, as trie.py estimates it: equal hashes count once. `marks` has n_marks bits,
  * all 0. */
 int64_t trie_count(const uint32_t *codes, const int64_t *offsets, int64_t n, uint64_t *marks, int64_t n_marks) {
     int64_t count = 0;
     for (int64_t word = 0; word < n; word++) {
         uint64_t hash = 0;
+        const int64_t known = offsets[word] + (word ? n_shared(codes, offsets, word) : 0);
         for (int64_t i = offsets[word]; i < offsets[word + 1]; i++) {
             hash = (hash ^ codes[i]) * GOLDEN;
             hash ^= hash >> 29;
+            if (i < known) continue;
             const int64_t at = home_slot(hash, n_marks);
             count += !(marks[at >> 6] >> (at & 63) & 1);
             marks[at >> 6] |= (uint64_t)1 << (at & 63);
@@ -165,33 +177,41 @@ int64_t trie_build(Cell *cells, int64_t slots, int32_t *first, const uint32_t *c
     int64_t distinct = 0;
     cells[0].key = 1; /* reserved: no state has the number 0, and no transition has the key 0 */
     for (int64_t low = 0; low < n; low += GROUP) {
-        int64_t state[GROUP], home[GROUP], length[GROUP], longest = 0;
-        const int64_t size = n - low < GROUP ? n - low : GROUP;
-        for (int64_t w = 0; w < size; w++) {
+        int64_t state[GROUP], home[GROUP], length[GROUP], shared[GROUP], open[GROUP];
+        int64_t n_open = n - low < GROUP ? n - low : GROUP;
+        for (int64_t w = 0; w < n_open; w++) {
+            open[w] = w;
             state[w] = slots;
             length[w] = offsets[low + w + 1] - offsets[low + w];
-            longest = length[w] > longest ? length[w] : longest;
+            shared[w] = w ? n_shared(codes, offsets, low + w) : 0;
         }
-        for (int64_t depth = 0; depth < longest; depth++) {
-            for (int64_t w = 0; w < size; w++) {
-                if (depth >= length[w]) continue;
+        for (int64_t depth = 0; n_open; depth++) {
+            for (int64_t i = 0; i < n_open; i++) {
+                const int64_t w = open[i];
+                if (depth < shared[w]) continue;
                 const uint32_t code = codes[offsets[low + w] + depth];
                 home[w] = home_slot((uint64_t)state[w] << CHARACTER_BITS | code, slots);
                 __builtin_prefetch(cells + home[w]);
                 if (depth) cells[state[w]].value |= (uint64_t)1 << (32 + (code & 31));
             }
-            for (int64_t w = 0; w < size; w++) {
-                if (depth >= length[w]) continue;
+            int64_t still = 0;
+            for (int64_t i = 0; i < n_open; i++) {
+                const int64_t w = open[i];
                 const uint32_t code = codes[offsets[low + w] + depth];
-                state[w] = inserted(cells, slots, (uint64_t)state[w] << CHARACTER_BITS | code, home[w], lines);
+                state[w] = depth < shared[w]
+                               ? state[w - 1]
+                               : inserted(cells, slots, (uint64_t)state[w] << CHARACTER_BITS | code, home[w], lines);
                 if (state[w] < 0) return -1;
                 if (!depth) first[code] = state[w];
+                open[still] = w;
+                still += depth + 1 < length[w];
                 if (depth + 1 < length[w]) continue;
                 Cell *end = cells + state[w];
                 if ((uint32_t)end->value) continue;
                 end->value |= (uint64_t)(low + w + 1);
                 distinct++;
             }
+            n_open = still;
         }
     }
     return distinct;
