@@ -219,10 +219,13 @@ The settings are in `config.toml` in this folder.
 """
 
 
-def packed(folder: Path, output: Path, corpora: Path) -> NER:
-    """Write the model with int8 tables, reduced vocabulary and more names to the folder ``output``, and load it."""
+def packed(folder: Path, output: Path, corpora: Path, bigrams: int, words: int) -> NER:
+    """Write a model with int8 tables, reduced vocabulary and more names to the folder ``output``, and load it.
+
+    For ``bigrams`` and ``words`` see :func:`trimmed`.
+    """
     ner = weights.load_model(folder)
-    vocabulary = trimmed(ner, BIGRAMS, WORDS)
+    vocabulary = trimmed(ner, bigrams, words)
     weights.save_model(
         output,
         ner.tagger,
@@ -235,10 +238,15 @@ def packed(folder: Path, output: Path, corpora: Path) -> NER:
     return weights.load_model(output)
 
 
-def finish(work: Path, run: Path, corpora: Path, output: Path, about: About) -> None:
-    """Calibrate the model of a run, write it to the folder ``output``, score it, and write its card."""
+def finish(
+    work: Path, run: Path, corpora: Path, output: Path, about: About, bigrams: int = BIGRAMS, words: int = WORDS
+) -> None:
+    """Calibrate the model of a run, write it to the folder ``output``, score it, and write its card.
+
+    For ``bigrams`` and ``words`` see :func:`trimmed`.
+    """
     folder, calibration = calibrated(work, run, corpora)
-    ner = packed(folder, output, corpora)
+    ner = packed(folder, output, corpora, bigrams, words)
     scores = output_of(
         [sys.executable, "benchmarks/open_text.py", "--model", output.resolve(), "--engine", "native"]
     )

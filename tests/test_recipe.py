@@ -12,6 +12,8 @@ from types import ModuleType
 import pytest
 
 import hanlattice
+import tiny
+import untrained_flat
 from hanlattice import corpus
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
@@ -86,6 +88,29 @@ def test_the_first_linear_tagger_needs_no_annotations_of_specialists(recipe: Mod
     assert ([*config.conventions], {*config.auxiliary}) == ([], {"annotated", "silver"})
     assert config.auxiliary["silver"].corpus == (str(tmp_path / "by_teacher.jsonl"),)
     assert config.lexicon.files == (str(tmp_path / "words.txt"),)
+
+
+@pytest.mark.parametrize("composition", [True, False])
+def test_a_flat_with_a_new_body_finds_what_it_found_before(
+    recipe: ModuleType, composition: bool, tmp_path: Path
+) -> None:
+    import make_large_model
+    from hanlattice.model import weights
+
+    ner = untrained_flat.untrained(composition=composition)
+    flat = tmp_path / "flat"
+    weights.save_model(flat, ner.tagger, ner.vocabulary, ner.lexicon, ner.config, card="untrained")
+    folder = make_large_model.with_body(flat, tiny.body(), tmp_path / "large")
+    found = weights.load_model(folder)
+    assert found.config.embedding.name == "own"
+    for text in untrained_flat.TEXTS:
+        expected = ner(text).entities
+        assert [e.span for e in found(text).entities] == [e.span for e in expected]
+        assert [e.score for e in found(text).entities] == pytest.approx([e.score for e in expected], abs=1e-5)
+    assert any(ner(text).entities for text in untrained_flat.TEXTS)
+    reads = found.tagger.state_dict()["encoder.char_projection.weight"]
+    assert reads.shape[1] > ner.tagger.state_dict()["encoder.char_projection.weight"].shape[1]
+    assert make_large_model.with_body(tmp_path / "nothing", tiny.body(), folder) == folder  # it exists
 
 
 @pytest.mark.skipif(not library.levels(), reason="no compiled kernels for this processor")

@@ -83,6 +83,7 @@ def test_ranges(part: str, key: str, inside: tuple[float, ...], outside: tuple[f
     [
         ("training", "fgm", 0.5),
         ("training", "r_drop", 0.5),
+        ("training", "precision", "bfloat16"),
         ("training", "dropout_samples", 2),
         ("training", "curriculum", 2),
         ("data", "joined", 0.5),
@@ -93,7 +94,7 @@ def test_ranges(part: str, key: str, inside: tuple[float, ...], outside: tuple[f
         ("auxiliary.words", "epochs", 2),
     ],
 )
-def test_settings_of_neural_training_are_refused(table: str, key: str, value: float) -> None:
+def test_settings_of_neural_training_are_refused(table: str, key: str, value: float | str) -> None:
     kind, _, name = table.partition(".")
     given = {name: {key: value}} if name else {key: value}
     with pytest.raises(ConfigError, match=rf"has no {table}\.{key}; remove this setting"):

@@ -29,7 +29,7 @@ RANGES = {
 
 # Settings of the training of neural taggers that a linear tagger lacks, by table.
 NEURAL = {
-    "training": ("fgm", "r_drop", "dropout_samples", "curriculum"),
+    "training": ("fgm", "r_drop", "dropout_samples", "curriculum", "precision"),
     "data": ("joined", "replaced_names", "from_epoch"),
     "auxiliary": ("weight", "from_epoch", "epochs"),
     "conventions": ("weight", "from_epoch", "share"),
