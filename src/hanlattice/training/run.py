@@ -19,6 +19,7 @@ from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.model import weights
 from hanlattice.model.digests import CHECKPOINT, forget, record
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS, save_lexicon
+from hanlattice.training.bfloat16 import warn_of_slow_bfloat16
 from hanlattice.training.card import card
 from hanlattice.training.checkpoint import load_checkpoint, save_checkpoint
 from hanlattice.training.device import check_precision, device_of
@@ -113,6 +114,12 @@ def _cleaned_up_without_checkpoint(output: Path) -> Iterator[None]:
         raise
 
 
+def _precision_of_body(config: Config) -> str:
+    """The precision of a pretrained body in training; empty if there is none."""
+    embedding = config.embedding
+    return str(embedding.settings.get("precision", "float32")) if embedding.name == "own" else ""
+
+
 def _fit(
     prepared: Prepared, config: Config, output: Path, resume: bool, watcher: Watcher, group: Group
 ) -> Progress:
@@ -127,6 +134,8 @@ def _fit(
         for _ in loop.epochs():
             pass
         return loop.progress
+    for table, precision in (("training", training.precision), ("embedding", _precision_of_body(config))):
+        warn_of_slow_bfloat16(f"--{table}.precision", precision, ner.tagger.device.type, watcher.say)
     log = Log(output, training.tensorboard)
     selection = Selection(
         ner, prepared.dev, output / WEIGHTS, loop.average, read_unpunctuated=config.data.unpunctuated > 0

@@ -15,6 +15,7 @@ from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.files import atomic_write
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.lexicon import Lexicon
+from hanlattice.training.bfloat16 import warn_of_slow_bfloat16
 from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.pretrain import prepare
 from hanlattice.training.pretrain.batches import Batches, in_order
@@ -22,7 +23,6 @@ from hanlattice.training.pretrain.checkpoint import load_checkpoint, state_of
 from hanlattice.training.pretrain.interrupt import Stop, Stopped
 from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, Data, Run, RunOptions
 from hanlattice.training.pretrain.objective import Cut, Learner, Masked, cut_of, masked
-from hanlattice.training.pretrain.precision import warn_of_slow_bfloat16
 from hanlattice.training.pretrain.settings import Settings
 from hanlattice.training.pretrain.start import export_checkpoint, start_characters, start_from
 from hanlattice.training.pretrain.watcher import Silent, Watcher
@@ -121,7 +121,7 @@ def _opened(
     if settings.precision == "bfloat16":
         multiply_in_bfloat16(learner)
         learner.in_bfloat16 = True
-    warn_of_slow_bfloat16(settings.precision, options.device, watcher)
+    warn_of_slow_bfloat16("--precision", settings.precision, options.device, watcher.say)
     if settings.start and not (output / CHECKPOINT).exists():
         start_from(Path(settings.start), learner, characters, watcher)
     learner.to(options.device)

@@ -2,11 +2,10 @@
 
 import math
 import time
+from collections.abc import Callable
 
 import torch
 from torch.nn import functional
-
-from hanlattice.training.pretrain.watcher import Watcher
 
 SLOW = 1.5  # from this ratio on, bfloat16 is reported as slow
 SIZE, REPEATS = 256, 5
@@ -30,13 +29,20 @@ def bfloat16_slowdown(size: int = SIZE, repeats: int = REPEATS) -> float:
     return seconds[torch.bfloat16] / seconds[torch.float32]
 
 
-def warn_of_slow_bfloat16(precision: str, device: str, watcher: Watcher) -> None:
-    """Print one line if the run computes in bfloat16 on a processor that is slower in it."""
+def warn_of_slow_bfloat16(setting: str, precision: str, device: str, say: Callable[[str], object]) -> None:
+    """Print one line if a run computes in bfloat16 on a processor that is slower in it.
+
+    Args:
+        setting: the name of the option
+        precision: its value
+        device: where the run computes
+        say: prints a message for the user
+    """
     if precision != "bfloat16" or device != "cpu":
         return
     slowdown = bfloat16_slowdown()
     if slowdown >= SLOW:
-        watcher.say(
+        say(
             f"warning: this processor multiplies bfloat16 {slowdown:.2g} times slower than float32;"
-            " --precision float32 is recommended here"
+            f" {setting} float32 is recommended here"
         )
