@@ -34,7 +34,7 @@ from training_data import ANNOTATED_NAMES, PAPERS, output_of, with_annotated_nam
 
 NEEDED = (
     *("open.jsonl", "annotated.jsonl", "lite.jsonl", "gazetteer.txt", "aside.jsonl", ANNOTATED_NAMES),
-    *("msra.jsonl", "silver_msra.jsonl", "cluener.jsonl", "resume.jsonl"),
+    *("msra.jsonl", "silver_msra.jsonl", "cluener.jsonl", "resume.jsonl", "weibo.jsonl", "silver_weibo.jsonl"),
 )
 LEAST_WEIGHT = 6  # times the scale of the weights, whose largest are 127
 
@@ -51,8 +51,8 @@ It is much faster than the packaged model and finds fewer entities.
   sentences of raw text and of other corpora (`annotations/` in the repository). **They were annotated by large
   language models** with a written guideline, not by people.
 - {n_silver:,} sentences of raw text, annotated by an ensemble of a larger model and a first linear tagger.
-- For the other conventions, the training parts of MSRA, CLUENER and Resume; for MSRA also {n_msra:,} sentences of
-  raw text that a FLAT of this convention annotated.
+- For the other conventions, the training parts of MSRA, CLUENER, Resume and Weibo; also {n_msra:,} sentences of
+  raw text that a FLAT of the convention `msra` annotated, and {n_weibo:,} of `weibo`.
 - Documents that share 13 consecutive characters with a dev or test text of any corpus were left out.
 - Lexicon: {n_words:,} words with a label
   ({kinds}):
@@ -138,6 +138,7 @@ def card(folder: Path, corpora: Path, scores: str, calibration: str) -> str:
         n_annotated=count_documents(corpora / "annotated.jsonl"),
         n_silver=count_documents(corpora / "lite.jsonl"),
         n_msra=count_documents(corpora / "silver_msra.jsonl"),
+        n_weibo=count_documents(corpora / "silver_weibo.jsonl"),
         n_words=labels.total(),
         kinds=", ".join(f"{n:,} {label}" for label, n in sorted(labels.items())),
         scores=scores,

@@ -25,7 +25,7 @@ TARGET = Path(__file__).parent.parent / "src" / "hanlattice" / "data" / "t2s.txt
 def main() -> None:
     convert = opencc.OpenCC("t2s").convert
     characters = [chr(code) for first, last in CJK for code in range(first, last + 1)]
-    pairs = [(character, convert(character)) for character in characters]
+    pairs = [(character, convert(convert(character))) for character in characters]  # some results are traditional
     changed = [(old, new) for old, new in pairs if new != old and len(new) == 1]
     with atomic_write(TARGET) as stream:
         for side in zip(*changed, strict=True):

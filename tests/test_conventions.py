@@ -202,6 +202,13 @@ class TestAnswers:
             pass
         with ner.using(force={"工作": "ORG"}):
             assert (5, 7, "ORG") in answers(ner, ["李明在北京工作。"])[0]
+            with (
+                pytest.raises(HanlatticeError, match=r"'工作' has the label 'ORG', which convention 'names' lacks"),
+                ner.using(convention="names"),
+            ):
+                pass
+            with ner.using(convention="names", force={}):
+                assert (5, 7, "ORG") not in answers(ner, ["李明在北京工作。"])[0]
 
     def test_user_words_count_by_the_labels_of_the_active_one(self, ner: NER) -> None:
         ner.lexicon.add("花果山", "place")

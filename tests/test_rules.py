@@ -73,3 +73,10 @@ def test_wrong_options_are_one_line(ner: hanlattice.NER, options: dict[str, Any]
         pass
     with ner.using(lexicon=Lexicon(), force={}, block={}, threshold=1):
         pass
+
+
+def test_a_rule_for_the_text_as_given_wins(ner: hanlattice.NER) -> None:
+    force = {"鵝廠": "PER", "鹅厂": "ORG"}
+    for text, label in force.items():
+        with ner.using(force=force):
+            assert (text, label) in [(e.text, e.label) for e in ner(f"昨天{text}上市。").entities]

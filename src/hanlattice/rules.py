@@ -24,10 +24,14 @@ class Forced:
     Args:
         labels: the label of each text.
         plain: gives the normal form of a text.
+
+    Attributes:
+        labels: as given.
     """
 
     def __init__(self, labels: Mapping[str, str], plain: Callable[[str], str]):
         forms = ((plain(text), label) for text, label in labels.items())
+        self.labels = labels
         self._given = Lexicon((text, label, None) for text, label in labels.items())
         self._plain = Lexicon((form, label, None) for form, label in forms if form and SYMBOL not in form)
 
@@ -38,11 +42,12 @@ class Forced:
             text: the text as given.
             plain: its normal form.
         """
-        matches = [(match.start, match.end, match.label) for match in _matches(self._plain, plain.text)]
+        matches = []  # those of the texts as given come first: they win if two texts have the same normal form
         for match in _matches(self._given, text):
             start, end = _within(plain, match.start, match.end)
             if start < end:
                 matches.append((start, end, match.label))
+        matches += [(match.start, match.end, match.label) for match in _matches(self._plain, plain.text)]
         chosen: list[ScoredSpan] = []
         for start, end, label in sorted(matches, key=lambda match: (match[0], -match[1])):
             if not chosen or chosen[-1].end <= start:

@@ -1,12 +1,14 @@
 """An ensemble adds the scores of both models; words and conventions work as with one model."""
 
 import contextlib
+import gc
 import json
 import pickle
 import runpy
 import shutil
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -31,6 +33,7 @@ from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels import library
+from hanlattice.lexicon.layers import Snapshot
 from hanlattice.model.folder import CARD, CASCADE, CONFIG, DEFAULT, ENSEMBLE, LITE, VOCABULARY, ModelFolder
 
 pytestmark = pytest.mark.skipif(not library.levels(), reason="no compiled kernels for this processor")
@@ -238,8 +241,70 @@ def test_words_of_the_second_model_follow_from_those_of_flat() -> None:
                 one.label(i) if i is not None else "absent" for one, i in zip((found, fresh), ids, strict=True)
             ]
             assert labels[0] == labels[1], (step, word)
-    other = hanlattice.Lexicon(["甲乙"])
-    assert second._lexicon_of(other) is other
+
+
+def test_an_unrelated_lexicon_is_matched_as_it_is_in_both_models(ner: NER) -> None:
+    """Whatever other lexicons were matched before, and however it was edited."""
+    text = "重庆人和药店在渝中区开业，李明去了南京市长江大桥。"
+    words = ["渝中区", "药店", "李明", "长江大桥"]
+    with ner.using(lexicon=hanlattice.Lexicon(words)):
+        expected = ner(text)
+    empty = hanlattice.Lexicon()
+    with ner.using(lexicon=empty):
+        plain = ner(text)
+    empty.update([("人和药店", "ORG", None), ("南京市长江大桥", "LOC", None)])
+    with ner.using(lexicon=hanlattice.Lexicon()):
+        assert ner(text) == plain
+    edited = hanlattice.Lexicon(words[:1])
+    with ner.using(lexicon=edited):
+        assert ner(text) != expected
+    edited.update([*words[1:], "开业"])
+    edited.remove("开业")
+    with ner.using(lexicon=edited):
+        assert ner(text) == expected
+
+
+def test_the_own_lexicon_after_an_empty_one_is_no_edit_of_it(ner: NER) -> None:
+    """It would take minutes if all words were added to the second model."""
+    expected = ner(TEXTS[0])
+    start = time.process_time()
+    with ner.using(lexicon=hanlattice.Lexicon()):
+        ner(TEXTS[0])
+    assert ner(TEXTS[0]) == expected
+    assert time.process_time() - start < 5
+
+
+def test_lexicons_that_are_gone_need_no_memory(ner: NER) -> None:
+    gone = []
+    for n in range(3):
+        lexicon = hanlattice.Lexicon([f"词语{n}号"])
+        gone.append(weakref.ref(lexicon))
+        with ner.using(lexicon=lexicon):
+            ner(TEXTS[0])
+        del lexicon
+    gc.collect()
+    assert [reference() for reference in gone] == [None] * 3
+
+
+def test_an_edit_while_the_words_are_read_is_made_at_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ModelFolder.open()
+    live = folder.read_by(hanlattice.load(engine="native").engine).lexicon
+    second = SecondModel("lite", folder, live)
+    live.add("隆鑫茶舍")
+    copy_at = hanlattice.Lexicon.at
+
+    def edited_meanwhile(self: hanlattice.Lexicon, state: Snapshot) -> hanlattice.Lexicon:
+        found = copy_at(self, state)
+        if self is live and "甲乙丙丁" not in self:
+            self.add("甲乙丙丁")
+        return found
+
+    monkeypatch.setattr(hanlattice.Lexicon, "at", edited_meanwhile)
+    assert "甲乙丙丁" not in second._lexicon_of(live)
+    assert "甲乙丙丁" in second._lexicon_of(live)
+    live.remove("甲乙丙丁")
+    assert "甲乙丙丁" not in second._lexicon_of(live)
+    assert "隆鑫茶舍" in second._lexicon_of(live)
 
 
 def test_an_edit_after_many_costs_little() -> None:

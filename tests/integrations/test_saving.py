@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import hanlattice
+import tiny
 from hanlattice.api import EngineName
 from hanlattice.errors import DataError
 from hanlattice.integrations.saving import save_copy
@@ -90,7 +91,36 @@ def test_another_lexicon_is_saved_whole(tmp_path: Path) -> None:
     edited = hanlattice.load(save_copy(ner, tmp_path / "edited"))
     edited.lexicon = Lexicon([("橙子哥", "PER", None)])
     copy = save_copy(edited, tmp_path / "copy")
-    assert list(hanlattice.load(copy).lexicon.entries()) == [Word("橙子哥", "PER")]
+    again = hanlattice.load(copy)
+    assert list(again.lexicon.entries()) == [Word("橙子哥", "PER")]
+    again.lexicon = ner.lexicon
+    assert list(hanlattice.load(save_copy(again, tmp_path / "third")).lexicon.entries()) == list(
+        ner.lexicon.entries()
+    )
+
+
+@pytest.mark.parametrize("engine", ["ensemble", "cascade", "native"])
+def test_another_lexicon_has_the_same_effect_after_saving(engine: EngineName, tmp_path: Path) -> None:
+    ner = hanlattice.load(engine=engine, threads=1)
+    ner.lexicon = Lexicon([("鱼丸王", "PER", None), "灯下出版社", "北京"], rewrite=ner.normaliser.words)
+    expected = read(ner)
+    again = hanlattice.load(save_copy(ner, tmp_path / "copy"), engine=engine, threads=1)
+    assert read(again) == expected
+    again.lexicon.add("Ｈｅｌｌｏ計算", "ORG")  # normalised as by the model
+    assert "Hello计算" in set(again.lexicon)
+    with pytest.raises(DataError):
+        again.lexicon.add("计算", "XYZ")
+
+
+def test_words_that_a_word_list_cannot_hold_are_saved(tmp_path: Path) -> None:
+    ner = hanlattice.load("lite")
+    words = ["\ud83d坏", "薴烯", "a\tb"]
+    for word in words:
+        ner.lexicon.add(word, "PRODUCT")
+    again = hanlattice.load(save_copy(ner, tmp_path / "copy"))
+    assert all(again.lexicon.label(again.lexicon.id(word) or 0) == "PRODUCT" for word in words)
+    found = {(start, end, label) for start, end, _, label in tiny.lattice(again("检出薴烯成分。"))}
+    assert (2, 4, "PRODUCT") in found
 
 
 @pytest.mark.parametrize(

@@ -196,3 +196,27 @@ def test_label_ids_of_words_out_of_range_are_none() -> None:
     state.label_ids[:] = [2, -2, 1]
     assert lexicon.label_ids_of(np.array([0, 1, 2], np.int32)).tolist() == [-1, -1, 1]
     assert [lexicon.label(word) for word in range(3)] == [None, None, "Y"]
+
+
+def test_removing_something_that_is_no_word_changes_nothing() -> None:
+    lexicon = Lexicon(["重庆"])
+    for wrong in (None, 1.5, float("nan"), b"x"):
+        with pytest.raises(DataError, match="a word of the lexicon is a string, not"):
+            lexicon.remove(wrong)  # type: ignore[arg-type]
+    lexicon.remove("重庆\0大连")
+    assert list(lexicon) == ["重庆"]
+
+
+def test_negative_ids_are_no_words() -> None:
+    lexicon = Lexicon([("重庆", "LOC", 2.0)])
+    for look_up in (lexicon.word, lexicon.label, lexicon.weight):
+        assert look_up(0)
+        with pytest.raises(IndexError, match="-1"):
+            look_up(-1)
+
+
+def test_the_words_of_a_compiled_lexicon_can_be_added(tmp_path: Path) -> None:
+    Lexicon([("重庆", "LOC", 2.0), "大连"]).save(tmp_path / "words.lexicon")
+    lexicon = Lexicon(["北京"])
+    lexicon.update(tmp_path / "words.lexicon")
+    assert [*lexicon.entries()] == [Word("北京"), Word("重庆", "LOC", 2.0), Word("大连")]

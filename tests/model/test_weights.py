@@ -71,6 +71,9 @@ def test_an_edited_lexicon_is_saved_with_its_labels_and_weights(tmp_path: Path) 
         ("\ufeff花果", None, None),
         ("花果 ", None, None),
         ("花果", " LOC", None),
+        ("\ud83d花果", None, None),
+        ("一" * 1000, "LOC", 0.1),
+        ("一" * 970, "LOC", -1.1754944e-38),
     ],
 )
 def test_every_word_is_saved_exactly(word: str, label: str | None, weight: float | None, tmp_path: Path) -> None:

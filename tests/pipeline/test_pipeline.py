@@ -167,6 +167,14 @@ def test_words_longer_than_two_windows_meet_once(ner: NER) -> None:
     )
 
 
+@pytest.mark.parametrize("wrong", [["李明"], ["一", "二"], [("一", 2, 3)], [None]])
+def test_pairs_that_are_none_are_one_line(ner: NER, wrong: list[object]) -> None:
+    with pytest.raises(HanlatticeError, match=r"as_tuples needs pairs \(text, context\), not"):
+        list(ner.pipe(wrong, as_tuples=True))  # type: ignore[call-overload]
+    with pytest.raises(HanlatticeError, match="batch_size must be at least 1, not '3'"):
+        ner.pipe(["一"], batch_size="3")  # type: ignore[call-overload]
+
+
 class TestUsing:
     def test_threshold(self, ner: NER) -> None:
         document = ner(SENTENCE)

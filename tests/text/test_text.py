@@ -188,7 +188,8 @@ def test_simplification_follows_the_table_of_opencc() -> None:
     opencc = pytest.importorskip("opencc", reason="opencc is only needed to check the stored table")
     convert = opencc.OpenCC("t2s").convert
     common = [chr(code) for code in range(0x4E00, 0xA000)]
-    assert Normaliser(nfkc=False, simplify=True)("".join(common)).text == "".join(map(convert, common))
+    expected = "".join(convert(convert(character)) for character in common)  # 薴 becomes 苧, which becomes 苎
+    assert Normaliser(nfkc=False, simplify=True)("".join(common)).text == expected
 
 
 def test_a_million_characters_take_well_under_a_second() -> None:

@@ -155,7 +155,7 @@ def test_edits_of_the_lexicon_belong_to_the_start(tmp_path: Path) -> None:
     removed = next(iter(ner.lexicon))
     ner.lexicon.add("云鲜网")
     ner.lexicon.remove(removed)
-    assert save_edits(ner.lexicon, ner.base, tmp_path / "start" / EDITS)
+    save_edits(ner.lexicon, ner.base, tmp_path / "start" / EDITS)
     config = settings_for_fine_tuning(str(tmp_path / "start"))
     lexicon = load_lexicon(config, default_vectors(), ner.normaliser)
     assert {*lexicon} == {*api.load(tiny.trained()).lexicon, "云鲜网"} - {removed}

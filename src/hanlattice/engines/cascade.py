@@ -7,7 +7,7 @@ certainty from which its answer is taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ class CascadeSettings:
             EngineError: the folder has no such file.
             ModelError: the file is broken.
         """
-        found = read_settings(folder, CASCADE)
+        found = read_settings(folder, CASCADE, [field.name for field in fields(cls)])
         fast, threshold = found.get("fast"), found.get("threshold")
         if not isinstance(fast, str) or not isinstance(threshold, float) or not 0 <= threshold <= 1:
             raise ModelError(

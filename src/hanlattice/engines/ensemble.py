@@ -12,7 +12,7 @@ have no such effect.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -68,7 +68,7 @@ class EnsembleSettings:
             EngineError: the folder has no such file.
             ModelError: the file is broken.
         """
-        found = read_settings(folder, ENSEMBLE)
+        found = read_settings(folder, ENSEMBLE, [field.name for field in fields(cls)])
         second, weight, temperature = (found.get(name) for name in ("second", "weight", "temperature"))
         user_word = found.get("user_word", 0.0)
         if not (isinstance(second, str) and _is_positive(weight) and _is_positive(temperature)):

@@ -12,20 +12,27 @@ from hanlattice.config.files import read_toml
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.lexicon import Lexicon
+from hanlattice.lexicon.words import Word
 from hanlattice.model.folder import PACKAGED, ModelFolder
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from hanlattice.inputs.encoded import Sentences
+    from hanlattice.lexicon.layers import Snapshot
 
 
-def read_settings(folder: ModelFolder, name: str) -> dict[str, Any]:
-    """The contents of ``cascade.toml`` or ``ensemble.toml``, which name a second model.
+def read_settings(folder: ModelFolder, name: str, known: Collection[str]) -> dict[str, Any]:
+    """The contents of ``cascade.toml`` or ``ensemble.toml``, which name a second model. Integers become floats.
+
+    Args:
+        folder: the accurate model.
+        name: the name of the file.
+        known: the settings that the file may have.
 
     Raises:
         EngineError: the folder has no such file.
-        ModelError: the file is not TOML.
+        ModelError: the file is not TOML, or has another setting.
     """
     path = folder.path / name
     if not path.is_file():
@@ -35,9 +42,12 @@ def read_settings(folder: ModelFolder, name: str) -> dict[str, Any]:
             " engine"
         )
     try:
-        return read_toml(path)
+        found = read_toml(path)
     except ConfigError as error:
         raise ModelError(str(error)) from None
+    if unknown := [key for key in found if key not in known]:
+        raise ModelError(f"{path}: there is no setting {unknown[0]!r}; it may have {', '.join(known)}")
+    return {key: float(value) if type(value) is int else value for key, value in found.items()}
 
 
 class SecondModel:
@@ -61,7 +71,10 @@ class SecondModel:
         self.tagger = LinearTagger.open(own)
         _refuse_misfit(own, folder)
         self._ner = own.read_by(self.tagger)
-        self._loaded = _Followed(lexicon.copy(), lexicon.state, self._ner.lexicon)
+        accurate, own_lexicon = lexicon.copy(), self._ner.lexicon.copy()
+        # Their words are compared with words that were rewritten already.
+        accurate.rewrite = own_lexicon.rewrite = own_lexicon.known_labels = own_lexicon.longest = None
+        self._loaded = _Followed(accurate, accurate.state, own_lexicon)
         self._followed: WeakKeyDictionary[Lexicon, _Followed] = WeakKeyDictionary()
 
     def read(self, texts: Sequence[str], lexicon: Lexicon, user_labels: Collection[str] | None = None) -> Sentences:
@@ -82,13 +95,17 @@ class SecondModel:
         """
         state, known = lexicon.state, self._followed.get(lexicon)
         if known is None or known.state is not state:
-            known = _Followed(lexicon.copy(), state, self._edited(lexicon, known))
+            copy = lexicon.at(state)  # other threads may edit `lexicon` meanwhile
+            is_edited = state.begins_with(self._loaded.state)
+            known = _Followed(copy, state, self._edited(copy, known) if is_edited else copy, is_edited)
             self._followed[lexicon] = known
         return known.own
 
     def _edited(self, lexicon: Lexicon, known: _Followed | None) -> Lexicon:
+        """The lexicon of the second model with the edits of an edited copy of the accurate model's."""
         others = sorted(self._followed.values(), key=lambda one: -len(one.copy))
-        for one in filter(None, (known, *others, self._loaded)):
+        starts = [one for one in (known, *others) if one is not None and one.is_edited]
+        for one in (*starts, self._loaded):
             edits = lexicon.edits_since(one.copy)
             if edits is None:
                 continue
@@ -96,15 +113,13 @@ class SecondModel:
             if not (added or removed):
                 return one.own
             own = one.own.copy()
-            # The edits were checked when they were made.
-            own.rewrite = own.known_labels = own.longest = None
-            own.update(added)
+            own.update(added)  # they were checked when they were made
             for word in removed:
                 own.remove(word)
             if one is not self._loaded:
                 self._restore([(text, label) for text, label, _ in added] + [(text, None) for text in removed], own)
             return own
-        return lexicon
+        raise AssertionError("it is an edited copy of the accurate model's lexicon")
 
     def _restore(self, edited: Sequence[tuple[str, str | None]], own: Lexicon) -> None:
         """Undo edits after which a word is in the accurate model's lexicon as it was when that was loaded.
@@ -112,24 +127,29 @@ class SecondModel:
         So the words of the second model follow from those of the accurate one, whatever the edits in between.
         """
         loaded, first = self._loaded.copy, self._loaded.own
-        for word, label in edited:
-            n = loaded.id(word)
-            is_there = own.id(word) is not None
-            if (n is None) == is_there or (n is not None and loaded.label(n) != label):
+        texts = [text for text, _ in edited]
+        before, now, at_first = (one.ids(texts).tolist() for one in (loaded, own, first))
+        again: list[Word] = []
+        for (word, label), n, is_there, m in zip(edited, before, (i >= 0 for i in now), at_first, strict=True):
+            if (n < 0) == is_there or (n >= 0 and loaded.label(n) != label):
                 continue
-            m = first.id(word)
-            if m is None:
+            if m < 0:
                 own.remove(word)
             else:
-                own.add(word, first.label(m))
+                again.append(Word(word, first.label(m)))
+        own.update(again)
 
 
 class _Followed(NamedTuple):
-    """A lexicon of the accurate model in one of its states, and that of the second model with the same edits."""
+    """A lexicon for the accurate model in one of its states, and the words that the second model matches then.
+
+    ``is_edited``: whether it is an edited copy of the accurate model's lexicon. Nobody edits ``copy`` and ``own``.
+    """
 
     copy: Lexicon
-    state: object
+    state: Snapshot
     own: Lexicon
+    is_edited: bool = True
 
 
 def _refuse_misfit(second: ModelFolder, accurate: ModelFolder) -> None:

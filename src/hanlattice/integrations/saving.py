@@ -7,7 +7,7 @@ from hanlattice.files import atomic_folder
 from hanlattice.lexicon.edits import save_edits
 from hanlattice.model import digests
 from hanlattice.model.copies import copy_files
-from hanlattice.model.folder import EDITS, LEXICON
+from hanlattice.model.folder import EDITS
 from hanlattice.pipeline import NER
 
 
@@ -32,8 +32,7 @@ def save_copy(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
         raise ModelError(f"{folder} exists already; name a new folder for the model")
     with atomic_folder(folder) as draft:
         copy_files(ner.folder, draft, digests.CHECKPOINT)
-        if not save_edits(ner.lexicon, ner.base, draft / EDITS):  # another lexicon
-            ner.lexicon.save(draft / LEXICON)
+        save_edits(ner.lexicon, ner.base, draft / EDITS)
         if card is not None:
             (draft / "README.md").write_text(card, encoding="utf-8", newline="\n")
         digests.record(draft)

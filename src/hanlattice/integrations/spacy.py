@@ -24,7 +24,7 @@ from hanlattice.errors import ConfigError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.integrations.saving import save_copy
 from hanlattice.lexicon import Lexicon
-from hanlattice.lexicon.edits import apply_edits, save_edits
+from hanlattice.lexicon.edits import edited, save_edits
 from hanlattice.model import digests
 from hanlattice.model.folder import DEFAULT, EDITS, LEXICON, WEIGHTS
 from hanlattice.pipeline import NER
@@ -219,7 +219,7 @@ class HanlatticeComponent:
             if (path / LEXICON).exists():
                 self._read_lexicon(path / LEXICON)
             elif (path / EDITS).exists():
-                apply_edits(self.ner.lexicon, path / EDITS)
+                self.ner.lexicon = edited(self.ner.lexicon, path / EDITS)
         return self
 
     def _check_packaged(self, digest: str, path: Path) -> None:
@@ -231,12 +231,11 @@ class HanlatticeComponent:
 
     def _write_lexicon(self, path: Path) -> None:
         """Write the edits of the lexicon, or all of it if it is another one than the model's."""
-        if save_edits(self.ner.lexicon, self.ner.base, path / EDITS):
-            (path / LEXICON).unlink(missing_ok=True)
-        else:
-            self.ner.lexicon.save(path / LEXICON)
+        save_edits(self.ner.lexicon, self.ner.base, path / EDITS)
+        (path / LEXICON).unlink(missing_ok=True)
 
     def _read_lexicon(self, file: Path) -> None:
-        own, edited = self.ner.lexicon, Lexicon.open(file)
-        edited.known_labels, edited.longest, edited.rewrite = own.known_labels, own.longest, own.rewrite
-        self.ner.lexicon = edited
+        """Read what version 0.1 wrote."""
+        own, other = self.ner.lexicon, Lexicon.open(file)
+        other.known_labels, other.longest, other.rewrite = own.known_labels, own.longest, own.rewrite
+        self.ner.lexicon = other

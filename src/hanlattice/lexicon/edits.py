@@ -1,6 +1,7 @@
 """The edits of a lexicon in a file of their own: words that were added, got another label, or were removed.
 
-A model reads words that a user added differently from its own, so a saved copy keeps them apart.
+A model reads words that a user added differently from its own, so a saved copy keeps them apart. The file can also
+hold the words of another lexicon that takes the place of the model's own.
 """
 
 import json
@@ -13,37 +14,42 @@ from hanlattice.lexicon.lexicon import Lexicon
 from hanlattice.lexicon.words import Word
 
 
-def save_edits(lexicon: Lexicon, base: Lexicon, path: Path) -> bool:
-    """Write the difference between a lexicon and the one that it is an edited copy of.
+def save_edits(lexicon: Lexicon, base: Lexicon, path: Path) -> None:
+    """Write the difference between a lexicon and its base, or all words if it is no edited copy of the base.
 
-    If there are no edits, there will be no file.
-
-    Returns:
-        whether ``lexicon`` is an edited copy of ``base``.
+    If there is no difference, there will be no file.
     """
     edits = lexicon.edits_since(base)
-    added, removed = edits or ([], [])
-    if not (added or removed):
+    if edits == ([], []):
         path.unlink(missing_ok=True)
-        return edits is not None
+        return
+    rows: dict[str, Any] = {"words": [*lexicon.entries()]}
+    if edits is not None:
+        rows = dict(zip(("added", "removed"), edits, strict=True))
     with atomic_write(path) as stream:
-        json.dump({"added": added, "removed": removed}, stream, ensure_ascii=False, indent=1)
+        json.dump(
+            rows, stream, indent=1
+        )  # in ASCII: words may have unpaired surrogates, which UTF-8 cannot express
         stream.write("\n")
-    return True
 
 
-def apply_edits(lexicon: Lexicon, path: Path) -> None:
-    """Make the edits that :func:`save_edits` wrote.
+def edited(lexicon: Lexicon, path: Path) -> Lexicon:
+    """The lexicon that :func:`save_edits` wrote, for a model with this lexicon.
+
+    Edits are made in ``lexicon``, which is returned. Another lexicon gets its normalisation and limits.
 
     Raises:
         DataError: the file cannot be read, was not written by that function, or has words that the lexicon refuses.
     """
     try:
-        edits: Any = json.loads(read_text(path))
-        added = [Word(*entry) for entry in edits["added"]]
-        removed = [str(word) for word in edits["removed"]]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        rows: Any = json.loads(read_text(path))
+        words = [Word(*entry) for entry in rows["words" if "words" in rows else "added"]]
+        removed = [str(word) for word in rows.get("removed", ())]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DataError("does not have the edits of a lexicon; save the model again", path) from None
-    lexicon.update(added, source=path)
+    if "words" in rows:
+        lexicon = lexicon.emptied()
+    lexicon.update(words, source=path)
     for word in removed:
         lexicon.remove(word)
+    return lexicon

@@ -106,10 +106,14 @@ class Snapshot:
         return layer.words[word - layer.start]
 
     def label(self, word: int) -> str | None:
+        if word < 0:  # which numpy would count from the end
+            raise IndexError(f"word id {word} is negative")
         number = self.label_ids[word]
         return self.labels[number] if 0 <= number < len(self.labels) else None
 
     def weight(self, word: int) -> float | None:
+        if word < 0:
+            raise IndexError(f"word id {word} is negative")
         weight = float(self.weights[word])
         return None if math.isnan(weight) else weight
 

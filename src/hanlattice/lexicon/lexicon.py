@@ -123,6 +123,10 @@ class Lexicon:
         """A copy with the words of an earlier ``state`` of this lexicon."""
         return _restored(state, self.rewrite, self.known_labels, self.longest, self.reads_labels)
 
+    def emptied(self) -> Lexicon:
+        """A lexicon without words, but with the same ``rewrite`` and limits."""
+        return self.at(Snapshot())
+
     def add(self, word: str, label: str | None = None, weight: float | None = None) -> None:
         """Add a word, or give it another label and weight.
 
@@ -133,7 +137,15 @@ class Lexicon:
         self.update([Word(word, label, weight)])
 
     def remove(self, word: str) -> None:
-        """Remove a word, if it is in the lexicon."""
+        """Remove a word, if it is in the lexicon.
+
+        Raises:
+            DataError: it is not a string.
+        """
+        if not isinstance(word, str):
+            raise DataError(f"a word of the lexicon is a string, not {word!r:.60}")
+        if BOUNDARY in word:
+            return  # no word has it
         with self._lock:
             self._pending[self._rewritten([word])[0]] = None
 
@@ -143,8 +155,8 @@ class Lexicon:
         """Add the words of a file or of an iterable. On an error no word is added.
 
         Args:
-            words: the path of a word list, words with their labels, or words and tuples of a word, a label and a
-                weight. If a word occurs several times, the last entry wins.
+            words: the path of a word list or of a compiled lexicon, words with their labels, or words and tuples of
+                a word, a label and a weight. If a word occurs several times, the last entry wins.
             source: the file that the entries come from, for error messages.
 
         Raises:
@@ -152,7 +164,9 @@ class Lexicon:
                 known; or a word is longer than ``longest``.
         """
         if isinstance(words, str | Path):
-            self.update(read_words(words), source=words)
+            file = _compiled_file(words)
+            is_compiled = file.is_file() and compiled.is_compiled(file)  # a pipe can be read only once
+            self.update(Lexicon.load(file).entries() if is_compiled else read_words(file), source=words)
             return
         entries = [(w, label, None) for w, label in words.items()] if isinstance(words, Mapping) else list(words)
         _refuse_invalid_entries(entries)
@@ -267,11 +281,19 @@ class Lexicon:
         return self._snapshot().ids(WordTable.of(words))
 
     def label(self, word: int) -> str | None:
-        """The label of a word id, or None."""
+        """The label of a word id, or None.
+
+        Raises:
+            IndexError: no word has or had this id.
+        """
         return self._snapshot().label(word)
 
     def weight(self, word: int) -> float | None:
-        """The weight of a word id, or None."""
+        """The weight of a word id, or None.
+
+        Raises:
+            IndexError: no word has or had this id.
+        """
         return self._snapshot().weight(word)
 
     @property

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_LABELS = 256  # distinct labels that wordlist.c reads; the list of a model has a few dozen
 LONGEST_LINE = 1000  # characters; a file with longer lines is not a word list
+_LONGEST_WEIGHT = 16  # characters of a number of float32
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +54,15 @@ def fits_a_line(word: Word) -> bool:
     """Whether a line of a word list can hold a word with its label: :func:`read_words` reads the same again."""
     fields = [word.text] if word.label is None else [word.text, word.label]
     is_number = word.label is not None and _number(word.label) is not None  # it would be read as a weight
-    return not is_number and all(
-        field == field.strip() and not {"\t", "\n"} & set(field) and not field.startswith("\ufeff")
-        for field in fields
+    is_short = sum(map(len, fields)) + _LONGEST_WEIGHT + len(fields) <= LONGEST_LINE
+    return (
+        is_short
+        and not is_number
+        and not any("\ud800" <= c <= "\udfff" for field in fields for c in field)  # not in UTF-8
+        and all(
+            field == field.strip() and not {"\t", "\n"} & set(field) and not field.startswith("\ufeff")
+            for field in fields
+        )
     )
 
 

@@ -18,7 +18,7 @@ from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.files import atomic_write
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
-from hanlattice.lexicon.edits import apply_edits
+from hanlattice.lexicon.edits import edited
 from hanlattice.lexicon.wordlist import fits_a_line
 from hanlattice.pipeline import NER, Engine
 
@@ -272,5 +272,5 @@ class ModelFolder:
         lexicon.reads_labels = bool(self.vocabulary.word_labels)
         ner.lexicon.rewrite = ner.normaliser.words
         if (self.path / EDITS).is_file():
-            apply_edits(ner.lexicon, self.path / EDITS)
+            ner.lexicon = edited(ner.lexicon, self.path / EDITS)
         return ner

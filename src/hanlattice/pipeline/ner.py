@@ -196,10 +196,10 @@ class NER:
             batch_size: texts, or windows of long texts, that the engine reads together; see :meth:`Engine.find`.
 
         Raises:
-            HanlatticeError: the batch size is less than 1.
+            HanlatticeError: the batch size is not an integer of at least 1, or the stream has no texts or pairs.
         """
-        if batch_size < 1:
-            raise HanlatticeError(f"batch_size must be at least 1, not {batch_size}")
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise HanlatticeError(f"batch_size must be at least 1, not {batch_size!r}")
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise HanlatticeError(f"texts must be an iterable of str, such as a list, not {_shown(texts)}")
         if not as_tuples:
@@ -216,6 +216,9 @@ class NER:
     ) -> Iterator[tuple[Document, Any]]:
         source = iter(pairs)
         while ahead := list(islice(source, batch_size * LOOK_AHEAD)):
+            for pair in ahead:
+                if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+                    raise HanlatticeError(f"as_tuples needs pairs (text, context), not {_shown(pair)}")
             documents = self._predict([text for text, _ in ahead], overrides, batch_size)
             yield from zip(documents, (context for _, context in ahead), strict=True)
 
@@ -249,12 +252,14 @@ class NER:
         Raises:
             ConfigError: the model does not have the convention, or there is no such kind of pattern.
             DataError: the file of patterns cannot be read.
-            HanlatticeError: the convention does not have a label of ``force``, or an option has a wrong type or is
-                out of range.
+            HanlatticeError: the convention does not have a label of ``force``, of this block or an outer one; or an
+                option has a wrong type or is out of range.
         """
         refuse_wrong_types(lexicon, force, block, threshold)
         active = convention or self.active_convention
-        refuse_unknown_labels(force or {}, self.vocabulary.labels_of(active), active)
+        outer = self._overrides.get()
+        in_effect = force if force is not None or outer.force is None else outer.force.labels
+        refuse_unknown_labels(in_effect or {}, self.vocabulary.labels_of(active), active)
         forced = None if force is None else Forced(force, self._plain)
         blocked = None if block is None else Blocked(block, self._plain)
         regular: Patterns | Literal[False] | None = (
@@ -264,7 +269,6 @@ class NER:
             "lexicon": lexicon, "force": forced, "block": blocked, "threshold": threshold,
             "convention": convention or None, "patterns": regular,
         }  # fmt: skip
-        outer = self._overrides.get()
         token = self._overrides.set(replace(outer, **{k: v for k, v in given.items() if v is not None}))
         try:
             yield self

@@ -13,7 +13,7 @@ from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
 from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of, merged
 from hanlattice.lexicon import BatchMatches, Lexicon
-from hanlattice.lexicon.edits import apply_edits
+from hanlattice.lexicon.edits import edited
 from hanlattice.model.folder import EDITS
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.window import AnnotatedWindow
@@ -43,7 +43,7 @@ def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> 
     for name in settings.files:
         path, _, label = name.partition("=")
         if Path(path).name == EDITS:
-            apply_edits(lexicon, Path(located(path)))
+            lexicon = edited(lexicon, Path(located(path)))
             continue
         listed = Lexicon.open(located(path))
         lexicon.update((word.text, label or word.label, word.weight) for word in listed.entries())
