@@ -59,6 +59,7 @@ def test_with_a_time_of_the_given_day(text: str, value: str) -> None:
         ("下个月", date(2024, 12, 5), "2025-01"),
         ("今天", date(9999, 12, 31), "9999-12-31"),
         *((text, date(9999, 12, 31), "") for text in ("明天", "大后天", "下周", "下周一", "周六", "下个月")),
+        *((text, date(9999, 12, 31), "") for text in ("12月30日至1月2日", "30日至2日", "周五至周一")),
         *((text, date(1, 1, 1), "") for text in ("昨天", "上周", "上周一", "三周前")),
     ],
 )
@@ -86,7 +87,28 @@ def test_tonight_at_the_end_of_the_calendar() -> None:
         ("2月29日", "XXXX-02-29"),
         ("2月下旬", "XXXX-02-21/XXXX-02-29"),
         ("3月5日至8日", "XXXX-03-05/XXXX-03-08"),
+        ("3月5-8日", "XXXX-03-05/XXXX-03-08"),
+        ("30日至2日", "XXXX-XX-30/XXXX-XX-02"),
+        ("3月30日至2日", "XXXX-03-30/XXXX-04-02"),
+        ("12月30日至2日", "XXXX-12-30/XXXX-01-02"),
+        ("12月30日至1月2日", "XXXX-12-30/XXXX-01-02"),
+        ("周六至周一", "XXXX-WXX-6/XXXX-WXX-1"),
+        *((text, "") for text in ("去年10-12月", "上个月5-8号", "下周六至周一")),
     ],
 )
 def test_without_a_given_day(text: str, value: str) -> None:
     assert found(text, None) == [(text, "DATE", value)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3月5日22:00至2:00", "XXXX-03-05T22:00/XXXX-03-06T02:00"),
+        ("2月27日22:00至2:00", "XXXX-02-27T22:00/XXXX-02-28T02:00"),
+        ("周六22:00至2:00", "XXXX-WXX-6T22:00/XXXX-WXX-7T02:00"),
+        *((f"{day}22:00至2:00", "") for day in ("2月28日", "周日", "下周六", "上个月5号")),
+        ("今晚10点到凌晨2点", ""),
+    ],
+)
+def test_past_midnight_without_a_given_day(text: str, value: str) -> None:
+    assert found(text, None) == [(text, "TIME", value)]

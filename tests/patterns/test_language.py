@@ -48,6 +48,9 @@ def values(pattern: str, text: str) -> list[str | None]:
         ("甲<any>乙", "甲乙甲 乙甲a乙", ["甲 乙", "甲a乙"]),
         ("CA", "CA，CAT，ACA，CA1", ["CA"]),
         ("<digit>{2}", "12，123", ["12"]),
+        ("(甲=(乙)丙|甲乙丁)", "甲乙丁，甲乙丙", ["甲乙丁", "乙"]),  # what fails leaves no part
+        ("(甲=(乙)丙)?甲乙丁", "甲乙丁，甲乙丙甲乙丁", ["甲乙丁", "乙"]),
+        ("(=(甲)乙){1,2}(甲丙)?", "甲乙甲丙", ["甲"]),
         ("A=(B)", "AB", []),  # the entity would begin inside a run of letters
         ("=(A)B", "AB", []),
     ],
@@ -63,6 +66,10 @@ def test_what_is_found(pattern: str, text: str, expected: list[str]) -> None:
         ("<number>个", "几百个", None),
         ("于<DATE>起", "于2024年3月5日起", "2024-03-05"),
         ("甲", "甲", None),
+        ("编号(<number>万|[0-9]{1,6}号)", "编号3500号", None),  # a value of an alternative that fails is no value
+        ("编号(<number>个|[0-9]{1,6}号)", "编号3500个", "3500"),
+        ("(<MONEY>起)?[0-9]{1,6}元整?房", "3500元房", None),
+        ("(<number>个){1,3}[0-9]只", "5个6个7只", "6"),
     ],
 )
 def test_values(pattern: str, text: str, value: str | None) -> None:

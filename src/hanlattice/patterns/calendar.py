@@ -7,6 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import NamedTuple, Protocol
 
+Day = tuple[int, int, int]
+"""A year, a month and a day. The last day of any month may be 31, since days are only compared."""
+
+_MONTHS = {"Q1": (1, 3), "Q2": (4, 6), "Q3": (7, 9), "Q4": (10, 12), "H1": (1, 6), "H2": (7, 12)}
+
 
 class When(Protocol):
     """A point or period of the calendar."""
@@ -16,8 +21,16 @@ class When(Protocol):
         """The value; None if the day does not exist, or depends on a given day that is missing."""
         ...
 
+    @property
+    def days(self) -> tuple[Day, Day] | None:
+        """The first and the last day; None if they are not known."""
+        ...
+
     def after(self, first: When) -> When:
-        """This as the end of a range, completed by what only its start states."""
+        """This as the end of a range, completed by what only its start states.
+
+        If it would precede the start, it is in the next year, month or week.
+        """
         ...
 
     def on(self, today: date) -> When:
@@ -37,6 +50,12 @@ class Fixed:
     """A period with one written form, such as ``199X``, or with none that is known."""
 
     value: str | None
+
+    @property
+    def days(self) -> tuple[Day, Day] | None:
+        if self.value is None:
+            return None
+        return (int(self.value.replace("X", "0")), 1, 1), (int(self.value.replace("X", "9")), 12, 31)
 
     def after(self, first: When) -> When:
         return self
@@ -84,14 +103,34 @@ class Calendar:
             return f"{month}-{self.day:02}"
         return f"{month}-{self.day:02}/{month}-{min(self.last, self._days_of_month()):02}"
 
+    @property
+    def days(self) -> tuple[Day, Day] | None:
+        if self.year is None or not self.known or not self.exists:
+            return None
+        first, last = _MONTHS.get(self.part, (self.month or 1, self.month or 12))
+        return (self.year, first, self.day or 1), (self.year, last, self.last or self.day or 31)
+
     def _days_of_month(self) -> int:
         return monthrange(2000 if self.year is None else self.year, self.month or 1)[1]
 
     def after(self, first: When) -> When:
         if not isinstance(first, Calendar) or self.year is not None or not self.known:
             return self
-        month = first.month if self.month is None and self.day is not None else self.month
-        return replace(self, month=month, year=first.year, known=first.known)
+        if self.month is None and self.day is not None:
+            end = replace(self, month=first.month, year=first.year, known=first.known)
+            return end._next_month() if first.day is not None and self.day < first.day else end
+        end = replace(self, year=first.year, known=first.known)
+        return end._next_year() if precedes(end, first) else end
+
+    def _next_month(self) -> Calendar:
+        if self.month == 12:
+            return replace(self, month=1)._next_year()
+        return self if self.month is None else replace(self, month=self.month + 1)
+
+    def _next_year(self) -> Calendar:
+        if self.year is None:
+            return self
+        return replace(self, year=self.year + 1, known=self.year < date.max.year)
 
     def on(self, today: date) -> When:
         if self.year is not None or not self.known:
@@ -127,13 +166,39 @@ class Week:
         year, week, _ = self.monday.isocalendar()
         return f"{year:04}-W{week:02}" + (f"-{self.day}" if self.day else "")
 
+    @property
+    def days(self) -> tuple[Day, Day] | None:
+        if self.monday is None:
+            return None
+        first, last = (self.day, self.day) if isinstance(self.day, int) else (6 if self.day else 1, 7)
+        start, end = (days_after(self.monday, day - 1).days for day in (first, last))
+        return None if start is None or end is None else (start[0], end[1])
+
     def after(self, first: When) -> When:
-        if isinstance(first, Week) and not self.named:
-            return replace(self, monday=first.monday, named=first.named)
-        return self
+        if not isinstance(first, Week) or self.named:
+            return self
+        end = replace(self, monday=first.monday, named=first.named)
+        return week(first.monday, 1, self.day) if precedes(end, first) else end
 
     def on(self, today: date) -> When:
         return self if self.monday or self.named else replace(self, monday=week(today, 0).monday)
+
+
+def precedes(end: When, start: When) -> bool:
+    """Whether the end of a range is before its start. It is not if the days are not known."""
+    first, last = start.days, end.days
+    return first is not None and last is not None and last[1] < first[0]
+
+
+def next_day(when: When) -> When:
+    """The day after a day; unknown if that may be in another month, year or week that is not given."""
+    if when.days is not None:
+        return days_after(date(*when.days[0]), 1)
+    if isinstance(when, Calendar) and when.known and when.day is not None and when.day < 28:
+        return replace(when, day=when.day + 1)
+    if isinstance(when, Week) and not when.named and isinstance(when.day, int) and when.day < 7:
+        return replace(when, day=when.day + 1)
+    return UNKNOWN
 
 
 def days_after(today: date, days: int) -> When:

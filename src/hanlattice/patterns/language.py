@@ -69,6 +69,15 @@ class Element(Protocol):
         ...
 
 
+def _tried(element: Element, scan: Scan, i: int, marks: Marks) -> int:
+    """The end of the match at ``i``. Without a match the marks stay as they were."""
+    part, value = marks.part, marks.value
+    end = element.end(scan, i, marks)
+    if end < 0:
+        marks.part, marks.value = part, value
+    return end
+
+
 @dataclass(frozen=True, slots=True)
 class Characters:
     """One character: of a set, outside of a set, or one that a function accepts."""
@@ -135,7 +144,7 @@ class Choice:
         return sum(alternative.size for alternative in self.alternatives)
 
     def end(self, scan: Scan, i: int, marks: Marks) -> int:
-        return next((end for one in self.alternatives if (end := one.end(scan, i, marks)) >= 0), -1)
+        return next((end for one in self.alternatives if (end := _tried(one, scan, i, marks)) >= 0), -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +169,7 @@ class Repeat:
 
     def end(self, scan: Scan, i: int, marks: Marks) -> int:
         for n in range(self.most):
-            end = self.element.end(scan, i, marks)
+            end = _tried(self.element, scan, i, marks)
             if end < 0:
                 return i if n >= self.least else -1
             i = end

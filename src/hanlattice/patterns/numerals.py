@@ -10,6 +10,7 @@
 二〇二四    digits 2024  digits without units: for years, not for amounts
 两三百      200, 300     two digits side by side are an estimate
 3000至5000  3000, 5000   a range
+-3至5       -3, 5        the sign before a range is that of its low end
 十几        no value     几 and 数 are unknown digits
 20余万      200000       余, 多 and 来 do not change the value
 =========== ============ ===========================================
@@ -27,6 +28,7 @@ MYRIADS = {"万": 10**4, "亿": 10**8}
 TWENTIES = {"廿": "二十", "卅": "三十"}
 UNKNOWN = frozenset("几数")
 ABOUT = frozenset("多余来")
+SIGNS = {"+": 1, "-": -1, "负": -1}
 
 NUMERALS = frozenset(CHINESE_DIGITS) | UNITS.keys() | MYRIADS.keys() | TWENTIES.keys()
 """The characters of Chinese numerals."""
@@ -72,6 +74,16 @@ class Amount(NamedTuple):
         """The amount multiplied by a factor."""
         return self._replace(low=_product(self.low, factor), high=_product(self.high, factor))
 
+    def signed(self, sign: int) -> "Amount":
+        """The amount with a sign: -1 for minus, 1 for plus, 0 for none."""
+        return self.times(Decimal(-1)) if sign < 0 else self
+
+    def to(self, last: "Amount", *, descending: bool) -> "Amount | None":
+        """The range up to another amount; None if an end is not known, or if it descends and may not."""
+        if self.low is None or last.high is None or (self.low >= last.high and not descending):
+            return None
+        return Amount(last.end, min(self.low, last.high), max(self.low, last.high))
+
 
 def _product(number: Decimal | None, factor: Decimal) -> Decimal | None:
     """The product, without the zeros at the end of a fraction."""
@@ -108,13 +120,41 @@ def amount(scan: Scan, i: int) -> Amount | None:
         return None
     joint = scan.joint(low.end)
     high = scan.once(single, joint) if joint > 0 else None
-    if high is None or high.bare or None in (low.low, high.high) or low.low != low.high or high.low != high.high:
-        return low
+    return low if high is None else _range(low, high, descending=False) or low
+
+
+def signed(scan: Scan, i: int, sign: int) -> Amount | None:
+    """The number or range of numbers at ``i``, after a sign: (-)3, (-)3至5 or (-)5至-3."""
+    low = scan.once(single, i)
+    if low is None:
+        return None
+    low = low.signed(sign)
+    start, sign = second_number(scan, low.end, sign)
+    high = scan.once(single, start) if start > 0 else None
+    return low if high is None else _range(low, high.signed(sign), descending=bool(sign)) or low
+
+
+def second_number(scan: Scan, i: int, sign: int) -> tuple[int, int]:
+    """The start and the sign of the second number of a range, whose first one has a sign and ends at ``i``.
+
+    The start is -1 if no joint follows, as in -5 -3, where both hyphens are signs. The second hyphen of 3--5 is no
+    sign, that of -5--3 is one.
+    """
+    joint = scan.joint(i)
+    if sign and scan[i] == " " and scan[joint - 1] == "-":
+        return -1, 0
+    if joint < 0 or scan[joint] not in SIGNS or (not sign and scan[joint] == scan[joint - 1] == "-"):
+        return joint, 0
+    return joint + 1, SIGNS[scan[joint]]
+
+
+def _range(low: Amount, high: Amount, *, descending: bool) -> Amount | None:
+    """The range of two numbers. A word such as 万 after the second one multiplies both."""
+    if high.bare or low.low != low.high or high.low != high.high:
+        return None
     if low.scaled == 1 < high.scaled:
         low = low.times(Decimal(high.scaled))
-    assert low.low is not None
-    assert high.high is not None
-    return Amount(high.end, low.low, high.high) if low.low < high.high else low._replace(end=low.end)
+    return low.to(high, descending=descending)
 
 
 def single(scan: Scan, i: int) -> Amount | None:

@@ -10,7 +10,18 @@ import re
 from typing import NamedTuple
 
 from hanlattice.patterns import numerals
-from hanlattice.patterns.calendar import UNKNOWN, Calendar, Dated, Fixed, Week, When, days_after, months_after, week
+from hanlattice.patterns.calendar import (
+    UNKNOWN,
+    Calendar,
+    Dated,
+    Fixed,
+    Week,
+    When,
+    days_after,
+    months_after,
+    precedes,
+    week,
+)
 from hanlattice.patterns.kinds import duration
 from hanlattice.patterns.numerals import Integer, integer
 from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
@@ -58,6 +69,7 @@ _SEASONS = Words(
 )
 _QUARTERS = dict(zip("一二三四1234", "12341234", strict=True))
 _HALVES = Words({"上半年": "H1", "下半年": "H2"})
+_WHOLE = frozenset("年度月份")  # the last character of a year or month, after which a part of it may follow
 _THIRDS = Words({"上旬": (1, 10), "中旬": (11, 20), "下旬": (21, 31)})
 _HOLIDAYS = Words(
     {
@@ -102,22 +114,29 @@ FIRST = frozenset("公第农阴正腊半周星礼").union(
 
 def parse(scan: Scan, i: int) -> Found | None:
     """The date or range of dates at ``i``."""
-    first = scan.once(date_at, i) or _first_of_range(scan, i)
+    first = scan.once(date_at, i)
+    numbers = _range_of_numbers(scan, i, first)
+    if numbers is not None:
+        return _range(scan, *numbers)
     if first is None:
         return None
     joint = scan.joint(first.end)
     last = scan.once(date_at, joint) if joint > 0 else None
-    if last is None:
-        return None if first.when is UNKNOWN_START else Found(first.end, value(scan, first.when))
-    if first.when is UNKNOWN_START:
-        first = _start_like(scan, i, last)
-    start, end = value(scan, first.when), value(scan, last.when.after(first.when))
-    return Found(last.end, None if start is None or end is None else f"{start}/{end}")
+    return Found(first.end, on(scan, first.when).value) if last is None else _range(scan, first.when, last)
 
 
-def value(scan: Scan, when: When) -> str | None:
-    """The value of a date, for the given day."""
-    return (when if scan.today is None else when.on(scan.today)).value
+def on(scan: Scan, when: When) -> When:
+    """The date for the given day."""
+    return when if scan.today is None else when.on(scan.today)
+
+
+def _range(scan: Scan, first: When, last: Dated) -> Found:
+    """The range of two dates. There is no value if it would end before it starts."""
+    start = on(scan, first)
+    end = on(scan, last.when.after(start))
+    if start.value is None or end.value is None or precedes(end, start):
+        return Found(last.end, None)
+    return Found(last.end, f"{start.value.partition('/')[0]}/{end.value.rpartition('/')[2]}")
 
 
 def date_at(scan: Scan, i: int) -> Dated | None:
@@ -328,11 +347,11 @@ def _relative_month(scan: Scan, i: int) -> Dated | None:
     end = -1 if step is None else scan.starts(step[0], "月", "个月")
     if step is None or end < 0 or scan[end] in ("球", "亮"):
         return None
-    if scan.today is None:
-        return Dated(_in_month(scan, end, 1).end, UNKNOWN)
-    year, month = months_after(scan.today, step[1])
+    year, month = (0, 1) if scan.today is None else months_after(scan.today, step[1])
     found = _in_month(scan, end, month)
     assert isinstance(found.when, Calendar)
+    if scan.today is None:
+        return Dated(found.end, found.when.in_year(None, known=False))
     return Dated(found.end, found.when.in_year(year) if 0 < year < 10_000 else UNKNOWN)
 
 
@@ -388,33 +407,78 @@ def _after_weekday(scan: Scan, i: int) -> int:
     return end + 2 if scan[end + 1] == ")" else i
 
 
-UNKNOWN_START = Fixed(None)
+def _range_of_numbers(scan: Scan, i: int, whole: Dated | None) -> tuple[When, Dated] | None:
+    """The ends of a range whose unit follows the second number: 2019-2023年, 第一至三季度, 5-8日.
+
+    ``whole`` is the date at ``i``. The range of numbers is then a part of this year or month, as in 去年10-12月.
+    """
+    if whole is not None and scan[whole.end - 1] not in _WHOLE:
+        return None
+    start = i if whole is None else scan.gap(whole.end)
+    number = integer(scan, _after_ordinal(scan, start))
+    joint = -1 if number is None else scan.joint(number.end)
+    last_number = integer(scan, _after_ordinal(scan, joint)) if joint > 0 else None
+    last = None if last_number is None else scan.once(date_at, joint)
+    if number is None or last_number is None or last is None:
+        return None
+    if scan[start] == "第" and scan.starts(last.end - 2, "季度") < 0:
+        return None
+    unit = scan.text[last_number.end : last.end].rstrip("初底末")
+    if unit in ("年代", "世纪"):
+        first = _decade(number, unit)
+    else:
+        first = _start_like(last.when, number, last_number, is_inside=whole is not None)
+    if whole is None or first is None:
+        return None if first is None else (first, last)
+    return (first.after(whole.when), last) if _is_inside(first, whole.when) else None
 
 
-def _first_of_range(scan: Scan, i: int) -> Dated | None:
-    """The number before a range such as 2019-2023年, 3至5月 or 5-8日, whose unit follows the second number."""
-    number = integer(scan, i)
-    return None if number is None or scan.joint(number.end) < 0 else Dated(number.end, UNKNOWN_START)
+def _after_ordinal(scan: Scan, i: int) -> int:
+    return i + 1 if scan[i] == "第" else i
 
 
-def _start_like(scan: Scan, i: int, last: Dated) -> Dated:
-    """The first number of a range, read as the unit of its second one."""
-    number = integer(scan, i)
-    assert number is not None
-    when = last.when
-    if isinstance(when, Calendar):
-        if when.day is not None:
-            when = Calendar(when.year, when.month, number.value, known=when.known)
-        elif when.month is not None:
-            when = Calendar(when.year, number.value, known=when.known)
-        else:
-            when = Calendar(_in_century_of(when.year, number))
-    return Dated(number.end, when)
+def _decade(number: Integer, unit: str) -> When | None:
+    """The decade or century of this number."""
+    found = _century(Scan(number.digits + unit), 0)
+    return None if found is None else found.when
 
 
-def _in_century_of(last: int | None, number: Integer) -> int:
+def _start_like(last: When, number: Integer, last_number: Integer, *, is_inside: bool) -> Calendar | None:
+    """The first number of a range, read as the unit of its second one.
+
+    None if the unit has no such number, or if the second date has more than one unit. Inside a month the second
+    date may have a month of its own, as in 3月28-4月2日.
+    """
+    n = number.value
+    match last:
+        case Calendar(None, None, None, part) if part.startswith("Q") and 1 <= n <= 4:
+            return Calendar(part=f"Q{n}")
+        case Calendar(None, month, int()) if 1 <= n <= 31 and (month is None or is_inside):
+            return Calendar(day=n)
+        case Calendar(None, int(), None) if 1 <= n <= 12:
+            return Calendar(month=n)
+        case Calendar(int(year), None, None, "") if _is_year(number, last_number):
+            return Calendar(_in_century_of(year, number))
+    return None
+
+
+def _is_year(number: Integer, last_number: Integer) -> bool:
+    """Whether a number before a year is one, too: 2019 and 98 before 2002年, but not 1 or 08; 05 before 08年."""
+    if len(number.digits) == 2:
+        return number.value >= PIVOT or len(last_number.digits) == 2
+    return len(number.digits) == 4 and 1000 <= number.value < 3000
+
+
+def _is_inside(first: When, whole: When) -> bool:
+    """Whether this is a month or quarter and the whole a year, or a day and the whole a month."""
+    if not isinstance(first, Calendar) or not isinstance(whole, Calendar) or first.year is not None:
+        return False
+    return whole.day is None and not whole.part and (whole.month is None) == (first.day is None)
+
+
+def _in_century_of(last: int, number: Integer) -> int:
     """The first year of a range: 98 of 98-99年 is 1998, and of 98-02年 too."""
-    if last is None or len(number.digits) != 2:
+    if len(number.digits) != 2:
         return number.value
     year = last - last % 100 + number.value
     return year if year <= last else year - 100

@@ -151,8 +151,15 @@ def _is_other_word(scan: Scan, i: int, number: Amount, unit: int) -> bool:
     """Whether this is a word or a year, such as 三年级 or 2024年."""
     if scan.starts(unit, *_OTHER_WORDS) > 0:
         return True
-    is_year = scan[unit] == "年" and not number.chinese and len(scan.text[i : number.end]) == 4
-    return is_year and number.low is not None and 1000 <= number.low < 3000 and number.low == number.high
+    return scan[unit] == "年" and _ends_with_a_year(scan, number)
+
+
+def _ends_with_a_year(scan: Scan, number: Amount) -> bool:
+    """Whether the number is a year, or a range such as 1-2024. A range to a round number, 500-1000, is a length."""
+    if number.low is None or number.high is None or not 1000 <= number.high < 3000:
+        return False
+    has_four_digits = scan.text[number.end - 4 : number.end].isdecimal()
+    return has_four_digits and (number.low >= 1000 or number.high % 100 != 0)
 
 
 def _scaled(number: Amount, unit: Unit) -> _Range:

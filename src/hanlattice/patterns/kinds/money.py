@@ -7,7 +7,7 @@ read as CNY and $ as USD. 余, 多 and 上 do not change it; 几 and 数 leave i
 from decimal import Decimal
 
 from hanlattice.patterns import numerals
-from hanlattice.patterns.numerals import CHINESE_DIGITS, Amount, amount, integer, single, written
+from hanlattice.patterns.numerals import CHINESE_DIGITS, Amount, integer, second_number, signed, single, written
 from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
 
 _YUAN = "CNY"
@@ -62,18 +62,18 @@ FIRST = numerals.FIRST | _SYMBOLS.first | frozenset("-负")
 
 def parse(scan: Scan, i: int) -> Found | None:
     """The amount of money at ``i``, or the range of amounts."""
-    if scan[i] in ("-", "负"):
-        found = _positive(scan, i + 1) if not scan[i - 1].isascii() or scan[i - 1] in ("", " ", ":", "(") else None
-        return None if found is None else _as_found(found[0].times(Decimal(-1)), found[1])
-    first = _positive(scan, i)
+    sign = -1 if scan[i] in ("-", "负") else 0
+    if sign and scan[i - 1].isascii() and scan[i - 1] not in ("", " ", ":", "("):
+        return None
+    first = _one(scan, i + abs(sign), sign)
     if first is None:
         return None
     money, currency = first
-    joint = scan.joint(money.end)
-    last = _positive(scan, joint) if joint > 0 and money.low == money.high else None
-    if last is None or last[1] != currency or None in (money.low, last[0].low) or money.low >= last[0].low:  # type: ignore[operator]
+    joint, last_sign = second_number(scan, money.end, sign)
+    last = _one(scan, joint, last_sign) if joint > 0 and money.low == money.high else None
+    if last is None or last[1] != currency:
         return _as_found(money, currency)
-    return _as_found(money._replace(end=last[0].end, high=last[0].high), currency)
+    return _as_found(money.to(last[0], descending=bool(last_sign)) or money, currency)
 
 
 def _as_found(money: Amount, currency: str) -> Found:
@@ -84,20 +84,20 @@ def _as_found(money: Amount, currency: str) -> Found:
     return Found(money.end, f"{number} {currency}")
 
 
-def _positive(scan: Scan, i: int) -> tuple[Amount, str] | None:
+def _one(scan: Scan, i: int, sign: int) -> tuple[Amount, str] | None:
     symbol = _SYMBOLS.at(scan, i)
     if symbol is not None:
-        number = scan.once(amount, scan.gap(symbol[0]))
+        number = signed(scan, scan.gap(symbol[0]), sign)
         if number is None or (number.chinese and not _CURRENCIES.at(scan, scan.gap(number.end))):
             return None
-        counted = _counted(scan, scan.gap(symbol[0]))
+        counted = _counted(scan, scan.gap(symbol[0]), sign)
         return counted if counted is not None and counted[1] == symbol[1] else (number, symbol[1])
-    return _counted(scan, i)
+    return _counted(scan, i, sign)
 
 
-def _counted(scan: Scan, i: int) -> tuple[Amount, str] | None:
+def _counted(scan: Scan, i: int, sign: int) -> tuple[Amount, str] | None:
     """A number with a currency after it: 3500元, 三块五, 五毛, 100 USD."""
-    number = scan.once(amount, i)
+    number = signed(scan, i, sign)
     if number is None:
         return None
     unit = scan.gap(number.end)
@@ -105,7 +105,8 @@ def _counted(scan: Scan, i: int) -> tuple[Amount, str] | None:
     if code is not None:
         return number._replace(end=code[0]), code[1]
     if scan[unit] in ("角", "毛", "分"):
-        return _small_change(scan, i, number)
+        coins = _small_change(scan, i, number)
+        return None if coins is None else (coins[0].signed(sign), coins[1])
     found = _CURRENCIES.at(scan, unit)
     if found is None or scan.starts(unit, *_NOT_YUAN) > 0 or (number.bare and scan.text[i : number.end] in "亿万"):
         return None
@@ -116,7 +117,8 @@ def _counted(scan: Scan, i: int) -> tuple[Amount, str] | None:
     if scan[unit] == "块" and scan.text[unit:end] == "块" and not _is_money(scan, i, unit):
         return None
     if change and number.low is not None and number.low == number.high:
-        number = number._replace(low=number.low + change, high=number.low + change)
+        total = number.low + (-change if sign < 0 else change)
+        number = number._replace(low=total, high=total)
     return number._replace(end=_suffix(scan, end)), currency
 
 

@@ -7,10 +7,10 @@ bp`` for basis points. Per mille and per ten thousand are converted to per cent.
 from decimal import Decimal
 
 from hanlattice.patterns import numerals
-from hanlattice.patterns.numerals import Amount, amount, integer, written
+from hanlattice.patterns.numerals import SIGNS, Amount, integer, second_number, signed, written
 from hanlattice.patterns.scan import Found, Scan, Words
 
-_SIGNS = Words({"%": 1, "‰": 10, "‱": 100})
+_MARKS = Words({"%": 1, "‰": 10, "‱": 100})
 _PREFIXES = Words({"百分之": 1, "千分之": 10, "万分之": 100})
 _POINTS = Words({"个百分点": "pp", "百分点": "pp", "个基点": "bp", "基点": "bp"})
 _NOT_TENTHS = frozenset("为本员立都人长功果绩分熟就群套名见片天年语员交份色器品对双不")
@@ -20,20 +20,17 @@ FIRST = numerals.FIRST | _PREFIXES.first | frozenset("+-负")
 
 def parse(scan: Scan, i: int) -> Found | None:
     """The percentage at ``i``, or the range of percentages."""
-    if scan[i] in ("+", "-", "负"):
-        if scan[i] != "负" and scan[i - 1].isascii() and scan[i - 1].isalnum():
-            return None
-        found = _one(scan, i + 1)
-        sign = Decimal(1 if scan[i] == "+" else -1)
-        return None if found is None else _found(found[0].times(sign), found[1])
-    first = _one(scan, i)
+    sign = SIGNS.get(scan[i], 0)
+    if scan[i] in ("+", "-") and scan[i - 1].isascii() and scan[i - 1].isalnum():
+        return None
+    first = _one(scan, i + abs(sign), sign)
     if first is None:
         return None
-    joint = scan.joint(first[0].end)
-    last = _one(scan, joint) if joint > 0 else None
-    if last is None or last[1] != first[1] or None in (first[0].low, last[0].high):
+    start, last_sign = second_number(scan, first[0].end, sign)
+    last = _one(scan, start, last_sign) if start > 0 else None
+    if last is None or last[1] != first[1]:
         return _found(*first)
-    return _found(first[0]._replace(end=last[0].end, high=last[0].high), first[1])
+    return _found(first[0].to(last[0], descending=not sign or bool(last_sign)) or first[0], first[1])
 
 
 def _found(number: Amount, unit: str) -> Found:
@@ -43,27 +40,29 @@ def _found(number: Amount, unit: str) -> Found:
     return Found(number.end, f"{low} {unit}" if low == high else f"{low}..{high} {unit}")
 
 
-def _one(scan: Scan, i: int) -> tuple[Amount, str] | None:
+def _one(scan: Scan, i: int, sign: int) -> tuple[Amount, str] | None:
     prefix = _PREFIXES.at(scan, i)
     if prefix is not None:
-        number = scan.once(amount, prefix[0])
+        number = signed(scan, prefix[0], sign)
         return None if number is None else (number.times(Decimal(1) / prefix[1]), "%")
-    number = scan.once(amount, i)
+    number = signed(scan, i, sign)
     if number is None or number.bare:
         return None
     end = scan.gap(number.end)
-    sign = _SIGNS.at(scan, end)
-    if sign is not None:
-        return number.times(Decimal(1) / sign[1])._replace(end=sign[0]), "%"
+    found = _MARKS.at(scan, end)
+    if found is not None:
+        return number.times(Decimal(1) / found[1])._replace(end=found[0]), "%"
     points = _POINTS.at(scan, end)
     if points is not None:
         return number._replace(end=points[0]), points[1]
-    return _tenths(scan, number)
+    return _tenths(scan, number, sign)
 
 
-def _tenths(scan: Scan, number: Amount) -> tuple[Amount, str] | None:
+def _tenths(scan: Scan, number: Amount, sign: int) -> tuple[Amount, str] | None:
     """三成, 七成五: tenths and hundredths."""
-    if scan[number.end] != "成" or number.high is None or not 0 < number.high <= 10:
+    if scan[number.end] != "成" or number.low is None or number.high is None:
+        return None
+    if not 0 < max(-number.low, number.high) <= 10:
         return None
     if scan[number.end + 1] in _NOT_TENTHS or (number.chinese and scan[number.end + 1] in ("变",)):
         return None
@@ -71,5 +70,5 @@ def _tenths(scan: Scan, number: Amount) -> tuple[Amount, str] | None:
     tenths = number.times(Decimal(10))._replace(end=number.end + 1)
     if hundredths is None or len(hundredths.digits) > 1 or tenths.low is None or tenths.low != tenths.high:
         return tenths, "%"
-    more = tenths.low + hundredths.value
+    more = tenths.low + (-hundredths.value if sign < 0 else hundredths.value)
     return Amount(hundredths.end, more, more), "%"

@@ -7,7 +7,7 @@ common use keep their name: ``5 斤``, ``3 亩``. Counted things (3个, 5人) ar
 from decimal import Decimal
 
 from hanlattice.patterns import numerals
-from hanlattice.patterns.numerals import Amount, amount, integer, written
+from hanlattice.patterns.numerals import SIGNS, Amount, amount, integer, second_number, signed, written
 from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
 
 _NAMES = {
@@ -66,46 +66,62 @@ _OTHER_WORDS = ("米线", "米饭", "里长", "度假", "升为", "升任", "升
                 "瓦解", "斤斤",
                 "丈夫", "丈人")  # fmt: skip
 _SMALL = {"斤": ("两", Decimal("0.1"))}
+_ZERO = Words({"零下": -1, "零上": 1})
 
-FIRST = numerals.FIRST | frozenset("-+零半")
+FIRST = numerals.FIRST | frozenset("-+负零半")
 
 
 def parse(scan: Scan, i: int) -> Found | None:
     """The quantity at ``i``, or the range of quantities."""
+    if scan[i] == "半":
+        return _half(scan, i)
     start, sign = _sign(scan, i)
-    if start < 0:
-        return None
-    if (
-        scan[start] == "半"
-        and scan[start + 1] in ("斤", "吨", "米", "升", "亩")
-        and scan[i - 1] not in ("一", "多", "大")
-    ):
-        unit = _UNITS.at(scan, start + 1)
-        assert unit is not None
-        return Found(unit[0], f"0.5 {unit[1]}")
-    number = scan.once(amount, start)
+    number = _number(scan, i, start, sign) if start >= 0 else None
     if number is None or number.bare:
         return None
-    unit = _unit(scan, scan.gap(number.end))
+    unit = _unit_after(scan, i, number)
     if unit is None or not _is_unit(scan, start, number, unit):
         return None
-    below_zero = scan.starts(i, "零下") > 0
-    if below_zero and unit[1] not in ("°", "°C", "°F"):
+    end, number = _with_smaller(scan, number, unit, sign)
+    return _range(scan, number._replace(end=end), unit[1], sign)
+
+
+def _half(scan: Scan, i: int) -> Found | None:
+    """半斤, 半米."""
+    if scan[i + 1] not in ("斤", "吨", "米", "升", "亩") or scan[i - 1] in ("一", "多", "大"):
         return None
-    name = "°C" if below_zero and unit[1] == "°" else unit[1]
-    end, number = _with_smaller(scan, number, unit)
-    return _range(scan, number.times(sign)._replace(end=end), name)
+    unit = _UNITS.at(scan, i + 1)
+    assert unit is not None
+    return Found(unit[0], f"0.5 {unit[1]}")
 
 
-def _sign(scan: Scan, i: int) -> tuple[int, Decimal]:
+def _sign(scan: Scan, i: int) -> tuple[int, int]:
     """The start of the number after a sign, and the sign; -1 if there is a sign that is none."""
-    below = scan.starts(i, "零下")
-    if below > 0:
-        return below, Decimal(-1)
-    if scan[i] in ("-", "+"):
-        is_sign = scan[i + 1] in DIGITS and not (scan[i - 1].isascii() and scan[i - 1].isalnum())
-        return (i + 1 if is_sign else -1), Decimal(-1 if scan[i] == "-" else 1)
-    return i, Decimal(1)
+    zero = _ZERO.at(scan, i)
+    if zero is not None:
+        return zero
+    if scan[i] in ("-", "+") and (scan[i + 1] not in DIGITS or (scan[i - 1].isascii() and scan[i - 1].isalnum())):
+        return -1, 0
+    return (i + 1, SIGNS[scan[i]]) if scan[i] in SIGNS else (i, 0)
+
+
+def _number(scan: Scan, i: int, start: int, sign: int) -> Amount | None:
+    """The number or range of numbers after a sign. 零下 and 零上 are signs of both ends."""
+    if _ZERO.at(scan, i) is None:
+        return signed(scan, start, sign)
+    number = scan.once(amount, start)
+    return None if number is None else number.signed(sign)
+
+
+def _unit_after(scan: Scan, i: int, number: Amount) -> tuple[int, str] | None:
+    """The unit after the number of the quantity at ``i``. After 零下, 零上 and 负 only degrees are units."""
+    unit = _unit(scan, scan.gap(number.end))
+    is_zero = _ZERO.at(scan, i) is not None
+    if unit is None or not (is_zero or scan[i] == "负"):
+        return unit
+    if unit[1] not in ("°", "°C", "°F"):
+        return None
+    return (unit[0], "°C") if is_zero and unit[1] == "°" else unit
 
 
 def _unit(scan: Scan, i: int) -> tuple[int, str] | None:
@@ -123,29 +139,24 @@ def _is_unit(scan: Scan, start: int, number: Amount, unit: tuple[int, str]) -> b
     return unit[1] != "两" or not number.chinese or text not in ("十", "百")
 
 
-def _with_smaller(scan: Scan, number: Amount, unit: tuple[int, str]) -> tuple[int, Amount]:
+def _with_smaller(scan: Scan, number: Amount, unit: tuple[int, str], sign: int) -> tuple[int, Amount]:
     """三斤二两: a smaller unit after the larger one."""
     smaller = _SMALL.get(unit[1])
     more = None if smaller is None else integer(scan, unit[0])
     if smaller is None or more is None or scan[more.end] != smaller[0] or number.low is None:
         return unit[0], number
-    total = number.low + more.value * smaller[1]
+    total = number.low + more.value * (-smaller[1] if sign < 0 else smaller[1])
     return more.end + 1, number._replace(low=total, high=total)
 
 
-def _range(scan: Scan, first: Amount, unit: str) -> Found:
-    """The quantity, or the range if another of the same unit follows a joint, as in 3米至5米."""
+def _range(scan: Scan, first: Amount, unit: str, sign: int) -> Found:
+    """The quantity, or the range if another of the same unit follows a joint, as in 3米至5米 and -3℃至5℃."""
     joint = scan.joint(first.end)
-    last = scan.once(amount, joint) if joint > 0 else None
-    other = None if last is None else _unit(scan, scan.gap(last.end))
-    if (
-        last is not None
-        and other is not None
-        and other[1] == unit
-        and first.low is not None
-        and last.high is not None
-    ):
-        first = first._replace(end=other[0], high=last.high)
+    start, last_sign = _ZERO.at(scan, joint) or second_number(scan, first.end, sign)
+    last = signed(scan, start, last_sign) if start > 0 else None
+    other = None if last is None else _unit_after(scan, joint, last)
+    if last is not None and other is not None and other[1] == unit:
+        first = first.to(last._replace(end=other[0]), descending=True) or first
     if first.low is None or first.high is None:
         return Found(first.end, None)
     low, high = (written(n) for n in sorted((first.low, first.high)))

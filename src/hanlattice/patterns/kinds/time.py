@@ -9,7 +9,7 @@ import re
 from datetime import timedelta
 from typing import NamedTuple
 
-from hanlattice.patterns.calendar import UNKNOWN, Calendar, When, days_after
+from hanlattice.patterns.calendar import UNKNOWN, Calendar, When, days_after, next_day
 from hanlattice.patterns.kinds import date, duration
 from hanlattice.patterns.numerals import CHINESE_DIGITS, integer
 from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
@@ -64,22 +64,47 @@ def parse(scan: Scan, i: int) -> Found | None:
     joint = scan.joint(first.end)
     last = _clock(scan, joint, first.part, dated=True) if joint > 0 and first.value[1:2].isdigit() else None
     if last is not None and last.value[1:2].isdigit():
-        days = _dated(scan, when, first.value), _dated(scan, when, last.value)
-        return Found(last.end, None if None in days else "/".join(map(str, days)))
+        return Found(last.end, _range(scan, joint, when, first, last))
     return Found(first.end, _dated(scan, when, first.value))
+
+
+def _range(scan: Scan, i: int, when: When | None, first: Clock, last: Clock) -> str | None:
+    """The value of a range of times, whose end is at ``i``.
+
+    The end is on the day that it names, else on the day of the start, or on the next one if its time is earlier.
+    There is no value for 12点半到1点, whose end may be in the afternoon.
+    """
+    if when is None:
+        return f"{first.value}/{last.value}"
+    day = _named_day(scan, i)
+    if day is None and last.value < first.value:
+        is_clear = first.value >= "T13" or last.part != first.part
+        day = next_day(date.on(scan, when)) if is_clear else UNKNOWN
+    elif day is None:
+        day = when
+    start, end = _dated(scan, when, first.value), _dated(scan, day, last.value)
+    return None if start is None or end is None or end < start else f"{start}/{end}"
 
 
 def _day_before(scan: Scan, i: int) -> tuple[When | None, int]:
     """The day before a time, and where the time starts. 今晚 is a day and a part of it."""
-    named = _OF_DAYS.at(scan, i)
+    named = _named_day(scan, i)
     if named is not None:
-        return (UNKNOWN if scan.today is None else days_after(scan.today, named[1][0])), i
+        return named, i
     found = scan.once(date.date_at, i)
     if found is None or not _is_a_day(found.when):
         return None, i
     end = found.end
     is_joined = scan[end] == "T" and scan[end + 1] in DIGITS
     return found.when, end + 1 if is_joined else scan.gap(end)
+
+
+def _named_day(scan: Scan, i: int) -> When | None:
+    """The day of 今晚, 明早, 昨夜."""
+    named = _OF_DAYS.at(scan, i)
+    if named is None:
+        return None
+    return UNKNOWN if scan.today is None else days_after(scan.today, named[1][0])
 
 
 def _is_a_day(when: When) -> bool:
@@ -89,7 +114,7 @@ def _is_a_day(when: When) -> bool:
 def _dated(scan: Scan, when: When | None, clock: str) -> str | None:
     if when is None:
         return clock
-    day = date.value(scan, when)
+    day = date.on(scan, when).value
     return None if day is None else day + clock
 
 
