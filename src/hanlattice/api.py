@@ -273,14 +273,15 @@ def train(
     return run_training(base.with_settings(settings or {}), output, resume=resume, watcher=watcher)
 
 
-def check_training(config: Config, output: str | Path) -> None:
-    """Check the settings and the folder of a new run before anything is read.
+def check_training(config: Config, output: str | Path, *, resume: bool = False) -> None:
+    """Check the settings and the folder of a run before anything is read.
 
     Raises:
-        ConfigError: a setting does not fit, or the folder already holds a run.
+        ConfigError: a setting does not fit, or the folder already holds a run and ``resume`` is not set.
         EngineError: the model needs torch, which is not installed, or the kernels, which are not compiled.
     """
     if linear_settings(config) is not None:
+        _refuse_resuming_linear(resume)
         from hanlattice.training.linear.run import check_linear
 
         check_linear(config, Path(output))
@@ -289,8 +290,17 @@ def check_training(config: Config, output: str | Path) -> None:
     from hanlattice.build import check
     from hanlattice.training.resume import check_output
 
-    check_output(Path(output), config, resume=False)
+    check_output(Path(output), config, resume)
     check(config)
+
+
+def _refuse_resuming_linear(resume: bool) -> None:
+    """
+    Raises:
+        ConfigError: a linear tagger is to be resumed.
+    """
+    if resume:
+        raise ConfigError("a linear tagger is trained in minutes and cannot be resumed; start again")
 
 
 def run_training(
@@ -298,8 +308,7 @@ def run_training(
 ) -> "Run":
     """Train the kind of model that a configuration describes; see :func:`train`."""
     if linear_settings(config) is not None:
-        if resume:
-            raise ConfigError("a linear tagger is trained in minutes and cannot be resumed; start again")
+        _refuse_resuming_linear(resume)
         from hanlattice.training.linear.run import train_linear
 
         return train_linear(config, output, watcher=watcher)

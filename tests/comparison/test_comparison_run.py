@@ -33,6 +33,24 @@ class TestResumed:
         compare(only_slow, tmp_path, seeds=(1,), speed=False, watcher=watcher)
         assert watcher.epochs == [("slow seed 1", 2)]
 
+    def test_runs_on_other_files_are_refused(self, tmp_path: Path) -> None:
+        train = tmp_path / "train.bmes"
+        lines = (tiny.folder() / "corpus.bmes").read_text("utf-8")
+        train.write_text(lines, "utf-8")
+        config = systems()["slow"].with_settings({"data": {"train": str(train)}, "training": {"epochs": 1}})
+        compare({"slow": config}, tmp_path / "runs", seeds=(1,), speed=False)
+        train.write_text(lines[: lines.index("\n\n") + 2], "utf-8")
+        for seeds in ((1,), (1, 2)):
+            with pytest.raises(ConfigError, match=r"data\.train.* changed since it began|train\.bmes"):
+                compare({"slow": config}, tmp_path / "runs", seeds=seeds, speed=False)
+
+    def test_speeds_of_a_system_that_begins_with_another_corpus(self, tmp_path: Path) -> None:
+        more = {"auxiliary": {"more": {"corpus": str(tiny.folder() / "corpus.bmes")}}, "data": {"from_epoch": 2}}
+        config = systems()["slow"].with_settings({**more, "training": {"epochs": 2}})
+        (row,), failures = compare({"slow": config}, tmp_path, seeds=(1,))
+        assert not failures
+        assert row.train_speed == 1
+
     def test_run_that_is_trained_but_not_scored_is_only_scored(self, finished: Finished, tmp_path: Path) -> None:
         only_slow = {"slow": systems()["slow"]}
         compare(only_slow, tmp_path, seeds=(1,), speed=False)

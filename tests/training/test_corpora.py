@@ -109,3 +109,12 @@ def test_labels_of_dev_and_test_that_train_lacks_are_named_and_counted(tmp_path:
     assert list(unknown_labels(found, ["PER"])) == ["test has 2 entities with labels that train lacks: GPE, LOC"]
     assert list(unknown_labels(found, ["PER", "LOC", "GPE"])) == []
     assert len(list(unknown_labels(found, []))) == 2
+
+
+def test_entities_that_become_equal_count_once(tmp_path: Path) -> None:
+    """A place that is annotated with two labels, which are then mapped to one."""
+    twice = Document("他在北京", (Entity("北京", "GPE", 2, 4), Entity("北京", "LOC", 2, 4)))
+    path = write(tmp_path / "twice.jsonl", twice)
+    config = Config().with_settings({"data": {"train": path, "dev": path, "labels": {"GPE": "LOC"}}})
+    found = load_corpora(config)
+    assert [[e.span for e in d.entities] for d in (*found.train, *found.dev)] == [[Span(2, 4, "LOC")]] * 2

@@ -26,6 +26,7 @@ from hanlattice.model.digests import CHECKPOINT, RECORD, faults
 from hanlattice.model.folder import CARD, CONFIG, LOG, WEIGHTS
 from hanlattice.training import Silent
 from hanlattice.training.checkpoint import read_progress
+from hanlattice.training.prepare import prepare
 
 
 class Said(Silent):
@@ -330,3 +331,65 @@ def test_scores_need_no_torch(tmp_path: Path) -> None:
     assert done.stdout.split()[1] == "False"
     ner, documents = hanlattice.load(tiny.trained(), engine="torch"), tiny.documents()
     assert hanlattice.evaluate(ner, documents) == training.evaluate(ner, documents)
+
+
+class TestTwoProcesses:
+    def test_a_folder_in_use_is_refused_and_left_alone(self, tmp_path: Path) -> None:
+        class Second(Silent):
+            def epoch(self, row: dict[str, Any]) -> None:
+                with pytest.raises(ConfigError, match="run is in use by another process"):
+                    api.train(tiny.config(epochs=1), output=tmp_path / "run", resume=True)
+
+        api.train(tiny.config(epochs=2), output=tmp_path / "run", watcher=Second())
+        assert epochs(tmp_path / "run") == [1, 2]
+        assert list(faults(tmp_path / "run")) == []
+        assert not [*(tmp_path / "run").glob(".lock")]
+
+    def test_a_run_that_began_meanwhile_is_not_overwritten(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def slow(*arguments: Any) -> Any:
+            monkeypatch.setattr("hanlattice.training.run.prepare", prepare)
+            api.train(tiny.config(epochs=1), output=tmp_path / "run")
+            return prepare(*arguments)
+
+        monkeypatch.setattr("hanlattice.training.run.prepare", slow)
+        with pytest.raises(ConfigError, match="run already holds a run"):
+            api.train(tiny.config(epochs=2), output=tmp_path / "run")
+        assert epochs(tmp_path / "run") == [1]
+        assert list(faults(tmp_path / "run")) == []
+
+    def test_an_error_leaves_no_folder(self, tmp_path: Path) -> None:
+        class Failing(Silent):
+            def step(self, epoch: int, done: int, total: int, loss: float) -> None:
+                raise HanlatticeError("mine")
+
+        with pytest.raises(HanlatticeError, match="mine"):
+            api.train(tiny.config(epochs=1), output=tmp_path / "run", watcher=Failing())
+        assert not (tmp_path / "run").exists()
+
+
+def test_the_least_steps_are_reached_if_a_corpus_is_left_out_later(tmp_path: Path) -> None:
+    few = str(tmp_path / "few.bmes")
+    shutil.copy(tiny.folder() / "corpus.bmes", few)
+    config = tiny.config(epochs=2, least_steps=40)
+    config = config.with_settings({"auxiliary": {"few": {"corpus": few, "epochs": 1}}})
+    progress = api.train(config, output=tmp_path / "run").progress
+    alone = api.train(tiny.config(epochs=1), output=tmp_path / "alone").progress
+    assert 40 <= progress.step < 40 + alone.step
+
+
+def test_a_resumed_fine_tuning_takes_the_lexicon_of_its_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "extra.txt").write_text("云鲜网\n", "utf-8")
+    corpora = str(tiny.folder() / "corpus.bmes")
+    command = ["train", "--start", str(tiny.trained()), "--train", corpora, "--dev", corpora]
+    command += ["--lexicon", str(tmp_path / "extra.txt"), "--output", str(tmp_path / "run"), "--quiet"]
+    command += ["--vectors", str(tiny.folder() / "vectors.safetensors"), "--training.least_steps", "0"]
+    for last in (["--training.epochs", "1"], ["--training.epochs", "2", "--resume"]):
+        with pytest.raises(SystemExit) as left:
+            main([*command, *last])
+        assert not left.value.code, capsys.readouterr().err
+    assert epochs(tmp_path / "run") == [1, 2]
+    assert "云鲜网" in api.load(tmp_path / "run").lexicon

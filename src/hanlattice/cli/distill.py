@@ -57,6 +57,9 @@ def distill(
             help="File for the teacher's sentences; by default OUTPUT.teacher.jsonl. If it exists, it is used."
         ),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume the training of the student, which was stopped.")
+    ] = False,
     convention: ConventionOption = None,
     trust: TrustOption = False,
     quiet: QuietOption = False,
@@ -65,8 +68,9 @@ def distill(
 
     The teacher annotates raw text. Of several teachers, more than half must predict an entity. The student learns
     from these sentences and from the corpora of --train. The sentences are written to a file when all are
-    annotated; if the training after that stops, the same command uses this file again. Any setting of the student
-    can be given as a dotted option, such as --training.epochs 10.
+    annotated; if the training after that stops, the same command uses this file again, and --resume continues the
+    training. A linear tagger cannot be resumed. Any setting of the student can be given as a dotted option, such as
+    --training.epochs 10.
     """
     from hanlattice.api import check_training, load, run_training
     from hanlattice.cli.train import print_scores, progress
@@ -84,7 +88,7 @@ def distill(
         "lexicon": {"files": lexicon},
     }
     settings = distillation.with_annotated(base.with_settings(without_unset(named)), file)
-    check_training(settings, output)
+    check_training(settings, output, resume=resume)
     if file.exists():
         typer.echo(f"note: the sentences in {file} are used as they are", err=True)
     else:
@@ -104,5 +108,5 @@ def distill(
                 err=True,
             )
     with progress(settings, quiet) as watcher:
-        run = run_training(settings, output, watcher=watcher)
+        run = run_training(settings, output, resume=resume, watcher=watcher)
     print_scores(run, quiet)

@@ -1,7 +1,7 @@
 """``hanlattice evaluate``: the scores of a model on an annotated corpus."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial as partial_function
@@ -156,7 +156,7 @@ def evaluate(
     if errors is not None and errors.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{errors}: name a page, such as report.html", param_hint="--errors")
     documents = _documents(file, from_, scheme, strict)
-    gold = [[span._replace(label=names.get(span.label, span.label)) for span in d.spans] for d in documents]
+    gold = [_renamed(d.spans, names) for d in documents]
     models = [(model, convention)] if compare is None else [(model, convention), (compare, compare_convention)]
     load = partial_function(
         load_model, lexicons=lexicon or [], engine=engine, int8=int8, device=device, threads=threads, trust=trust
@@ -212,6 +212,13 @@ def _steps(text: str) -> list[float]:
             f"{text!r}: write numbers from 0 to 1, such as 0,0.5,0.9", param_hint="--thresholds"
         )
     return steps
+
+
+def _renamed(spans: "Iterable[Span]", labels: Mapping[str, str]) -> "list[Span]":
+    """Spans with other labels. Of those that become equal, the first one is kept."""
+    if not labels:
+        return list(spans)
+    return list(dict.fromkeys(span._replace(label=labels.get(span.label, span.label)) for span in spans))
 
 
 def _loaded(

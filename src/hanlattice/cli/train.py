@@ -77,6 +77,8 @@ def train(
         if paper is not None and corpora:
             base = without_corpora(base)
         base = overridden(base, ctx.meta["settings"])
+        if resume and start is not None:  # the run has the lexicon of the start model too
+            lexicon = None if lexicon == [*base.lexicon.files[-len(lexicon or ()) :]] else lexicon
     named: dict[str, dict[str, Any]] = {
         "data": {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None},
         "lexicon": {"files": lexicon},

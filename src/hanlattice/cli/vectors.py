@@ -62,7 +62,7 @@ def train(
         MIN_COUNT["bigrams"],
         MIN_COUNT["words"],
     ),
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 1,
     workers: Annotated[
         int, typer.Option(min=1, help="Threads. With more than one, results are not reproducible.")
     ] = 1,

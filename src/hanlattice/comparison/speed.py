@@ -68,7 +68,7 @@ class _TimedSystem:
 
     def __init__(self, config: Config, sentences: int):
         run = prepare(config, device_of(config.training), Silent())
-        task = replace(run.tasks[0], examples=_sample(run.tasks[0].examples, sentences))
+        task = replace(run.tasks[0], examples=_sample(run.tasks[0].examples, sentences), first=1, epochs=0)
         self.run: Prepared = replace(run, tasks=[task])
         self.texts = _sample([d.text for d in run.test or run.dev], sentences)
         self.loop = self.run.loop(config.training)

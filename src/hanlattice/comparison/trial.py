@@ -25,6 +25,7 @@ from hanlattice.tagger import Tagger
 from hanlattice.training import Watcher, train
 from hanlattice.training.corpora import load_corpora
 from hanlattice.training.device import device_of
+from hanlattice.training.resume import refuse_changed_files
 
 RESULT = "result.json"
 
@@ -98,10 +99,10 @@ class Trial:
         return Result.load(path) if path.exists() else None
 
     def check_settings(self) -> None:
-        """Check that a run in the folder has the same settings.
+        """Check that a run in the folder has the same settings, and read the same files.
 
         Raises:
-            ConfigError: A setting is different; the message names the first one.
+            ConfigError: A setting is different, and the message names the first one; or a corpus was changed.
         """
         path = self.folder / CONFIG
         if not path.exists():
@@ -114,6 +115,7 @@ class Trial:
             raise ConfigError(
                 f"{self.folder} contains a run with {changed}; choose another --output, or remove that folder"
             )
+        refuse_changed_files(self.folder, self.config)
 
     def run(self, watcher: Watcher) -> Result:
         """Start or resume training, score the best epoch and save the result. A finished run is not repeated.

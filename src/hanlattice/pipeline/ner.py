@@ -256,10 +256,9 @@ class NER:
                 option has a wrong type or is out of range.
         """
         refuse_wrong_types(lexicon, force, block, threshold)
-        active = convention or self.active_convention
-        outer = self._overrides.get()
-        in_effect = force if force is not None or outer.force is None else outer.force.labels
-        refuse_unknown_labels(in_effect or {}, self.vocabulary.labels_of(active), active)
+        active, outer = convention or self.active_convention, self._overrides.get()
+        forces = outer.force.labels if force is None and outer.force is not None else force
+        refuse_unknown_labels(forces or {}, self.vocabulary.labels_of(active), active)
         forced = None if force is None else Forced(force, self._plain)
         blocked = None if block is None else Blocked(block, self._plain)
         regular: Patterns | Literal[False] | None = (

@@ -166,12 +166,18 @@ def _split(documents: Sequence[Document], share: float, seed: int) -> tuple[list
 
 
 def _relabelled(documents: Iterable[Document], labels: Mapping[str, str]) -> list[Document]:
+    """The documents with other labels. Of entities that become equal, the first one is kept."""
     if not labels:
         return list(documents)
-    return [
-        replace(d, entities=tuple(replace(e, label=labels.get(e.label, e.label)) for e in d.entities))
-        for d in documents
-    ]
+
+    def renamed(document: Document) -> Document:
+        entities: dict[Span, Entity] = {}
+        for entity in document.entities:
+            new = replace(entity, label=labels.get(entity.label, entity.label))
+            entities.setdefault(new.span, new)
+        return replace(document, entities=tuple(entities.values()))
+
+    return list(map(renamed, documents))
 
 
 def _keep_outermost(found: Corpora) -> None:

@@ -40,7 +40,7 @@ def check_output(output: Path, config: Config, resume: bool) -> None:
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
     if (output / CHECKPOINT).exists():
         _refuse_changes(output, config)
-        _refuse_changed_files(output, config)
+        refuse_changed_files(output, config)
         _refuse_nothing_to_do(output, config.training)
     elif (output / CARD).exists():
         raise ConfigError(
@@ -79,8 +79,9 @@ def _inputs(config: Config) -> dict[str, str]:
     return {name: digest(Path(path)) for name in names if os.path.isfile(path := os.path.expandvars(name))}
 
 
-def _refuse_changed_files(output: Path, config: Config) -> None:
-    """
+def refuse_changed_files(output: Path, config: Config) -> None:
+    """Check that the files that a run has read are the same now.
+
     Raises:
         ConfigError: a file that the run has read is another one now.
     """

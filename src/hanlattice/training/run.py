@@ -1,6 +1,5 @@
 """A training run: from settings to a model folder, and its resumption."""
 
-import math
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +13,7 @@ from hanlattice.build import check
 from hanlattice.config.files import save_config
 from hanlattice.config.settings import Config
 from hanlattice.evaluation.evaluate import evaluate
-from hanlattice.files import atomic_write
+from hanlattice.files import atomic_write, locked
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.model import weights
 from hanlattice.model.digests import CHECKPOINT, forget, record
@@ -29,8 +28,10 @@ from hanlattice.training.prepare import Prepared, prepare
 from hanlattice.training.progress import Progress, Run
 from hanlattice.training.resume import INPUTS, check_output, write_inputs
 from hanlattice.training.selection import Selection, criterion
-from hanlattice.training.tasks import total_steps
+from hanlattice.training.tasks import n_steps, total_steps
 from hanlattice.training.watcher import Silent, Watcher, plan
+
+LOCK = ".lock"  # of a run, while it is trained
 
 
 def train(config: Config, output: str | Path, *, resume: bool = False, watcher: Watcher | None = None) -> Run:
@@ -53,6 +54,24 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
         return _train(config, Path(output), resume, watcher, group)
 
 
+@contextmanager
+def _alone_in(output: Path) -> Iterator[None]:
+    """Hold the lock of the folder of a run. The folder is removed again if it stays empty.
+
+    Raises:
+        ConfigError: another process trains in this folder.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    lock = output / LOCK
+    with locked(lock, output):
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # an open file, on some systems, or a folder with files
+                lock.unlink()
+                output.rmdir()
+
+
 def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: Group) -> Run:
     check(config)
     keep_freed_memory()
@@ -63,8 +82,8 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
     if not group.is_writer:
         _fit(prepared, config, output, resume, watcher, group)
         return group.broadcast(None)
-    output.mkdir(parents=True, exist_ok=True)
-    with _cleaned_up_without_checkpoint(output):
+    with _alone_in(output), _cleaned_up_without_checkpoint(output):
+        check_output(output, config, resume)  # another process may have started a run meanwhile
         forget(output)
         (output / CARD).unlink(missing_ok=True)  # the card of the shorter run, if this one extends it
         save_config(config, output / CONFIG)
@@ -85,11 +104,12 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
 
 def _with_enough_epochs(config: Config, prepared: Prepared, watcher: Watcher) -> Config:
     """More epochs, if the epochs of a small corpus have fewer than ``training.least_steps`` steps."""
-    training = config.training
-    steps = total_steps(prepared.tasks, training.epochs, training.batch_size)
-    if steps >= training.least_steps:
+    training, tasks = config.training, prepared.tasks
+    steps, epochs = total_steps(tasks, training.epochs, training.batch_size), training.epochs
+    while steps < training.least_steps and (more := n_steps(tasks, epochs, training.batch_size)):
+        steps, epochs = steps + more, epochs + 1
+    if epochs == training.epochs:
         return config
-    epochs = math.ceil(training.epochs * training.least_steps / max(steps, 1))
     watcher.say(f"{epochs} epochs instead of {training.epochs}, for {training.least_steps} steps at least")
     plan(watcher, epochs)
     return replace(config, training=replace(training, epochs=epochs))

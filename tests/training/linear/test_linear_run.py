@@ -367,6 +367,17 @@ def test_patience_waits_until_the_rows_are_limited(tmp_path: Path) -> None:
     assert (run.progress.epoch, run.progress.step) == (9, 9 * n)
 
 
+@pytest.mark.parametrize("epochs", [1, 2, 3])
+def test_rows_are_not_limited_before_anything_is_learned(epochs: int, tmp_path: Path) -> None:
+    """Before the first epoch all weights are 0, and every row would be removed."""
+    runs = [
+        train_linear(settings(encoder={"rows": rows}, training={"epochs": epochs}), tmp_path / str(rows))
+        for rows in (0, 100_000)
+    ]
+    scores = [run.dev.micro.f1 for run in runs]
+    assert scores[0] == scores[1] > 0.5
+
+
 @pytest.mark.parametrize("rows", [0, 30])
 def test_the_rows_of_a_convention_are_limited_by_its_own_number(
     with_convention: Path, tmp_path: Path, rows: int

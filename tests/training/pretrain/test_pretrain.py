@@ -469,6 +469,12 @@ class TestResumed:
 
 
 class TestFinished:
+    def test_a_prolonged_run_that_is_stopped_keeps_its_length(self, text: Path, tmp_path: Path) -> None:
+        folder = tmp_path / "run"
+        pretrain(settings(text), folder)
+        pretrain(replace(Settings.load(folder), epochs=2), folder, resume=True)
+        assert Settings.load(folder).epochs == 2
+
     def test_a_stopped_run_is_finished_and_can_be_resumed(self, text: Path, tmp_path: Path) -> None:
         chosen, folder = settings(text, epochs=2), tmp_path / "run"
         with pytest.raises(ConfigError, match="no checkpoint to finish"):

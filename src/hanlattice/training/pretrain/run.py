@@ -148,6 +148,7 @@ def _text(settings: Settings, output: Path, watcher: Watcher, stop: Stop) -> tup
     folder = output / prepare.FOLDER
     summary = prepare.load_summary(folder)
     if summary is not None and (output / VOCABULARY).is_file():
+        settings.save(output)  # a resumed run may have more epochs
         return Characters.load(output / VOCABULARY), summary
     try:
         output.mkdir(parents=True, exist_ok=True)
