@@ -52,6 +52,7 @@ TEACHER_RATE = 2e-3
 LISTS = ("admin_divisions.txt=LOC", "THUOCL_diming.txt=LOC:3", "THUOCL_lishimingren.txt=PER")
 NAMES = ROOT / "annotations" / "names.tsv"
 ANNOTATED_NAMES = "annotated_names.txt"
+LONGEST_NAME = 8  # characters; longer names of annotated sentences seldom occur again, and need much space
 # Characters of each file of raw text that are read.
 BY_FIRST, BY_SECOND, BY_TEACHER, BY_ENSEMBLE = 4_000_000, 10_000_000, 3_000_000, 10_000_000
 SHARE = 0.3  # of the teacher's sentences that the first linear tagger reads in each epoch
@@ -207,14 +208,15 @@ def annotated_names(model: Path, corpora: Path, by_ensemble: Path) -> Path:
 
 
 def with_annotated_names(lexicon: Lexicon, corpora: Path) -> Lexicon:
-    """A lexicon with the names of annotated sentences that have no label in it.
+    """A lexicon with the names of annotated sentences that have no label in it, up to `LONGEST_NAME` characters.
 
     A model is not trained with them. A name that is in the lexicon only because this very sentence was annotated
     would teach it that the lexicon has every name.
     """
     labelled = {entry.text for entry in lexicon.entries() if entry.label}
     more = Lexicon(lexicon.entries())
-    more.update(entry for entry in Lexicon.open(corpora / ANNOTATED_NAMES).entries() if entry.text not in labelled)
+    found = Lexicon.open(corpora / ANNOTATED_NAMES).entries()
+    more.update(entry for entry in found if len(entry.text) <= LONGEST_NAME and entry.text not in labelled)
     return more
 
 
