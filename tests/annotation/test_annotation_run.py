@@ -18,6 +18,7 @@ import tiny
 from annotated import TEXTS, Engine, here, run, written
 from hanlattice.annotation import Chunk, Job, Part, local
 from hanlattice.annotation.local import _SharedChunks, _WorkerThread
+from hanlattice.annotation.run_folder import RunFolder
 from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
 
 
@@ -84,6 +85,11 @@ class TestErrors:
             run(tmp_path / "a.parquet", tmp_path / "out.jsonl", column="n")
         with pytest.raises(DataError, match=r"b\.parquet: has other columns than .*a\.parquet"):
             run(tmp_path / "*.parquet", tmp_path / "out.parquet", column="a")
+        twice = pa.Table.from_arrays([pa.array(["x"])] * 3, names=["text", "a", "a"])
+        pq.write_table(twice, tmp_path / "c.parquet")
+        for output in ("out.jsonl", "out.parquet"):
+            with pytest.raises(DataError, match=r"c\.parquet: has two columns 'a'; rename one of them"):
+                run(tmp_path / "c.parquet", tmp_path / output)
 
     def test_missing_inputs_and_models(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="No such file"):
@@ -129,6 +135,21 @@ class TestErrors:
         with pytest.raises(DataError, match="already exists"):
             run(self._text(tmp_path), tmp_path / "out.jsonl")
         assert not folder.exists()
+
+    def test_an_output_of_another_program_leaves_the_parts_of_a_stopped_run(
+        self, lines: Path, tmp_path: Path
+    ) -> None:
+        output = tmp_path / "out.jsonl"
+        with pytest.raises(KeyboardInterrupt):
+            run(lines, output, stopping_after(3))
+        output.write_bytes(
+            b"".join(path.read_bytes() for path in sorted((tmp_path / "out.jsonl.parts").glob("p*")))
+        )
+        with pytest.raises(DataError, match="already exists; name another output, or remove it"):
+            run(lines, output)
+        assert parts_of(output) == 3
+        output.unlink()
+        assert run(lines, output).resumed > 0
 
     def test_a_folder_with_other_files_is_not_removed(self, tmp_path: Path) -> None:
         run(self._text(tmp_path), tmp_path / "out.jsonl")
@@ -256,6 +277,40 @@ class Fatal:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os._exit, (3,)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "parquet"])
+@pytest.mark.parametrize("removed", [0, 3, 1000])
+def test_a_run_killed_while_cleaning_up_is_finished_by_the_same_command(
+    suffix: str, removed: int, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed after ``removed`` files of its folder are gone; the manifest is the last one that matters."""
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    with lines.open("ab") as stream:
+        stream.write(b"\xff\n")
+    output = tmp_path / f"out.{suffix}"
+
+    def killed(folder: RunFolder) -> None:
+        files = [*folder.folder.glob("part-*"), *folder._markers()]
+        for path in files[:removed]:
+            path.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "_remove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(lines, output)
+    before = output.read_bytes()
+    with pytest.raises(ConfigError, match="another run, with other threshold"):
+        run(lines, output, threshold=0.5)
+    done = run(lines, output)
+    assert (done.rows, done.bad, done.resumed) == (30, 1, 30)
+    assert done.bad_rows == tmp_path / f"out.{suffix}.bad.jsonl"
+    assert output.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == [output.name, done.bad_rows.name, lines.name]
+    with pytest.raises(DataError, match="already exists"):
+        run(lines, output)
 
 
 def test_the_number_of_lost_workers_is_reported() -> None:

@@ -1,6 +1,7 @@
 """The folder of a run: parts and their marks, resumed and joined; and what the name of an output means."""
 
 import gzip
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from hanlattice.annotation import BadRow, Chunk, Job, Part, annotate
+from hanlattice.annotation import BadRow, Chunk, Job, Part, Run, annotate
 from hanlattice.annotation.chunk import Part as ChunkPart
 from hanlattice.annotation.input_formats import INPUT_FORMATS, Limits
 from hanlattice.annotation.input_formats.base import TOO_LONG, decoded, has_lone_surrogates
 from hanlattice.annotation.input_formats.delimited import Delimited
 from hanlattice.annotation.input_formats.jsonl import JsonLines
-from hanlattice.annotation.input_formats.parquet import _plain
+from hanlattice.annotation.input_formats.parquet import ParquetRows, _plain
 from hanlattice.annotation.inputs import FORMATS_BY_SUFFIX, MAX_LINE_BYTES, PACKED, Input, find_inputs
 from hanlattice.annotation.output_formats import OUTPUT_FORMATS, ROW_GROUP
 from hanlattice.annotation.run import CHUNK_ROWS, NOT_WRITTEN, _written_as
@@ -82,17 +83,66 @@ def test_which_folders_a_run_takes(tmp_path: Path) -> None:
         pass
 
 
-def test_a_folder_that_was_being_removed_is_removed(tmp_path: Path) -> None:
+def test_a_folder_without_parts_is_removed(tmp_path: Path) -> None:
     folder = RunFolder.of(tmp_path / "out.jsonl", Job())
     with folder.open(MANIFEST):
         folder.write(part(0, "a"))
-        (tmp_path / "out.jsonl").write_text("a\n")
-    assert folder.is_finished
+    (tmp_path / "out.jsonl").write_text("a\n")
+    assert (folder.is_finished, folder.is_joined) == (True, False)
+    assert folder.rows_of(0) == 1, "the parts of a stopped run stay"
+    folder._remove()
+    (folder.folder / "_run").mkdir(parents=True)
+    assert (folder.is_finished, folder.is_joined) == (True, False)
     assert not folder.folder.exists()
     folder.folder.mkdir()
     (folder.folder / "thesis.txt").touch()
     assert folder.is_finished
     assert (folder.folder / "thesis.txt").exists(), "this is no folder of a run"
+
+
+class Stop(BaseException):
+    """Stops a run at a place that a test chooses, as a signal would."""
+
+
+def stop(*arguments: object) -> None:
+    raise Stop
+
+
+def test_a_run_is_joined_if_its_parts_are_in_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder.of(tmp_path / "out.jsonl", Job())
+    assert not folder.is_joined
+    with folder.open(MANIFEST):
+        folder.write(part(0, "a", "b", bad=1))
+        assert not folder.is_joined
+        with monkeypatch.context() as patch:
+            patch.setattr(RunFolder, "_remove", stop)
+            with pytest.raises(Stop):
+                folder.finish()
+        assert folder.is_joined
+        folder._part(0).unlink()  # a part of the clean-up may be done
+        assert folder.is_joined
+        done = folder.clean_up()
+    assert done == Run(tmp_path / "out.jsonl", 2, 1, tmp_path / "out.jsonl.bad.jsonl", resumed=2)
+    assert done.output.read_text() == "a\nb\n"
+    assert not folder.folder.exists()
+
+
+def test_a_run_stopped_before_its_output_has_its_name_is_not_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder.of(tmp_path / "out.jsonl", Job())
+    joined = folder.folder / "_run" / "joined"
+    with folder.open(MANIFEST):
+        folder.write(part(0, "a"))
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", lambda handle: stop() if joined.exists() else None)
+            with pytest.raises(Stop):
+                folder.finish()
+        assert joined.exists()
+        assert (folder.is_finished, folder.is_joined) == (False, False)
+        (tmp_path / "out.jsonl").write_text("mine\n")
+        assert (folder.is_finished, folder.is_joined) == (True, False)
+        assert folder.rows_of(0) == 1
 
 
 @pytest.mark.parametrize(
@@ -171,6 +221,10 @@ def test_settings_that_contradict_each_other(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").touch()
     with pytest.raises(DataError, match="already has 'fields'"):
         run("a.jsonl", "out.parquet", into="fields")
+    with pytest.raises(
+        DataError, match=r"a\.jsonl: the text cannot be in 'fields' in Parquet, .*; write \.jsonl, or"
+    ):
+        run("a.jsonl", "out.parquet", column="fields")
 
 
 def test_without_pyarrow_there_is_no_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,6 +347,36 @@ def test_values_of_parquet_in_json() -> None:
     assert _plain([*given, moment.date(), moment.time()]) == [*expected, "2024-03-05", "01:02:03"]
 
 
+def test_times_in_nanoseconds_in_json() -> None:
+    pa = pytest.importorskip("pyarrow")
+    second = 1_700_000_000 * 10**9
+    batch = pa.record_batch({
+        "when": pa.array([second + 1, second + 1000, second, -1, None], pa.timestamp("ns")),
+        "there": pa.array([second + 1, second + 1000, second, -1, None], pa.timestamp("ns", "Asia/Shanghai")),
+        "hour": pa.array([1, 1000, 10**9, 0, None], pa.time64("ns")),
+    })  # fmt: skip
+    rows = [json.loads(row + "}") for row in ParquetRows([], [], [], batch, "a").objects()]
+    assert [tuple(row.values()) for row in rows] == [
+        ("2023-11-14T22:13:20.000000001", "2023-11-15T06:13:20.000000001+08:00", "00:00:00.000000001"),
+        ("2023-11-14T22:13:20.000001", "2023-11-15T06:13:20.000001+08:00", "00:00:00.000001"),
+        ("2023-11-14T22:13:20", "2023-11-15T06:13:20+08:00", "00:00:01"),
+        ("1969-12-31T23:59:59.999999999", "1970-01-01T07:59:59.999999999+08:00", "00:00:00"),
+        (None, None, None),
+    ]
+
+
+def test_values_that_json_cannot_hold_are_refused_with_their_column() -> None:
+    pa = pytest.importorskip("pyarrow")
+    year_33658 = pa.array([10**12], pa.timestamp("s"))
+    twice = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    for values in (year_33658, twice):
+        rows = ParquetRows([], [], [], pa.record_batch({"text": ["一"], "odd": values}), "a.parquet")
+        with pytest.raises(
+            DataError, match=r"^a\.parquet: the column 'odd' cannot be written as JSON \(.+\); write"
+        ):
+            list(rows.objects())
+
+
 def test_packed_output_has_no_time_and_joins_to_all_rows(tmp_path: Path) -> None:
     form, rows = (
         OUTPUT_FORMATS["jsonl.gz"],
@@ -305,3 +389,14 @@ def test_packed_output_has_no_time_and_joins_to_all_rows(tmp_path: Path) -> None
     with (tmp_path / "b").open("wb") as stream:
         form.join([tmp_path / "a"] * 2, stream)
     assert gzip.decompress((tmp_path / "b").read_bytes()) == 2 * gzip.decompress(data)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz"])
+def test_an_output_without_parts_is_a_file_of_its_format(suffix: str) -> None:
+    stream = io.BytesIO()
+    OUTPUT_FORMATS[suffix].join([], stream)
+    if suffix == "jsonl":
+        assert stream.getvalue() == b""
+    else:
+        assert stream.getvalue().startswith(b"\x1f\x8b"), "an archive, not an empty file"
+        assert gzip.decompress(stream.getvalue()) == b""

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -107,6 +108,33 @@ def test_convert_drops_ids_and_columns_with_a_note(tmp_path: Path) -> None:
     assert [found(document) for document in corpus.read(target)] == [NAMES] * 3
     scored = put(tmp_path / "s.jsonl", [{"text": TEXT, "entities": [{**s, "score": 0.5} for s in SPANS]}])
     assert "note: bmes holds no scores: 2 left out" in run("convert", scored, target).stderr
+
+
+@pytest.mark.parametrize(
+    ("row", "to", "written", "lost"),
+    [
+        ({"label": "sports", "entities": SPANS}, "doccano", {"label": TRIPLES}, "label"),
+        ({"entities": [], "label": TRIPLES}, "doccano", {"label": TRIPLES, "entities": []}, None),
+        ({"label": "sports", "entities": []}, "cluener", {"label": {}}, "label"),
+        ({"entities": [], "label": []}, "jsonl", {"entities": [], "label": []}, None),
+        (
+            {"entities": ["x"], "label": [[0, 2, "PER"]]},
+            "jsonl",
+            {"entities": [{**SPANS[0], "text": "李明"}]},
+            "entities",
+        ),
+        ({"@type": "Doc", "entities": []}, "jsonl", {"@type": "Doc", "entities": []}, None),
+    ],
+)
+def test_a_column_never_takes_the_place_of_the_entities(
+    row: dict[str, Any], to: str, written: dict[str, Any], lost: str | None, tmp_path: Path
+) -> None:
+    source = put(tmp_path / "in.jsonl", [{"text": TEXT, **row}])
+    result = run("convert", source, "-", "--to", to)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == {"text": TEXT, **written}
+    note = f"note: {to} holds no column {lost!r}: 1 left out, first at {source}:1"
+    assert result.stderr.splitlines() == ([] if lost is None else [note])
 
 
 def test_convert_refuses_to_lose_entities_or_text(tmp_path: Path) -> None:

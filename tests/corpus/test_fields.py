@@ -324,18 +324,40 @@ def test_tokens_of_prodigy_and_rows_without_spans() -> None:
 
 
 def test_where_the_elements_of_an_array_begin() -> None:
-    text = '\n [\n{"a":\n [1]},\n\n{"b": 2},\n{"c":\n"]"},[3], [4]\n] \nrest'
+    text = '\n [\n{"a":\n [1]},\n\n{"b": 2},\n{"c":\n"]"},[3], [4]\n] \n\t\n'
     assert list(json_array.read(text.split("\n"), "f")) == [
         (3, {"a": [1]}), (6, {"b": 2}), (7, {"c": "]"}), (8, [3]), (8, [4]),
     ]  # fmt: skip
     for broken, message in (
         ("", r"^f:1: not a JSON array: the file is empty"),
         ("\n3", r"^f:2: not a JSON array: it does not start with '\['"),
-        ('[{"a": 1}', r"^f:1: not a JSON array: the file is empty"),
+        ("[", r"^f:1: not a JSON array: it does not end with '\]'"),
+        ('[{"a": 1}', r"^f:1: not a JSON array: it does not end with '\]'"),
+        ('[\n{"a": [1],\n"b": 2},\n', r"^f:4: not a JSON array: it does not end with '\]'"),
+        ("[1,\n2", r"^f:1: not a JSON array: it does not end with '\]'"),
+        ('[{"a": 1},\n{"a": [1],\n"b": 2', r"^f:2: not a JSON array: it ends inside an element"),
+        ('[{"a": 1},\n{"a": "x', r"^f:2: not a JSON array: Unterminated string"),
         ('[\n{"a" 1}\n]', r"^f:2: not a JSON array: Expecting"),
     ):
         with pytest.raises(DataError, match=message):
             list(json_array.read(broken.split("\n"), "f"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('[{"a": 1}]\n[{"a": 2}]', 2),
+        ('[{"a": 1}][{"a": 2}]', 1),
+        ('[{"a": 1}] rest', 1),
+        ('[{"a": 1}\n]\n \n{"a": 2}\n{"a": 3}', 4),
+    ],
+)
+def test_what_follows_an_array_is_reported(text: str, line: int) -> None:
+    with pytest.raises(DataError, match=rf"^f:{line}: something follows the end of the JSON array; write all rows"):
+        list(json_array.read(text.split("\n"), "f"))
+    defects: list[Defect] = []
+    assert list(json_array.read(text.split("\n"), "f", defects.append)) == [(1, {"a": 1})]
+    assert [(d.line, d.kind, d.lossy) for d in defects] == [(line, "not JSON", True)]
 
 
 @pytest.mark.parametrize("n", range(3))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hanlattice import corpus
+from hanlattice.corpus.json_rows import json_array
 from hanlattice.errors import DataError
 
 SIZE = 60_000
@@ -67,6 +68,14 @@ def test_nested_marks_take_linear_time(depth: int) -> None:
     began = time.process_time()
     [document] = corpus.FORMATS["bracketed"].read(["[" * depth + "李" + "]{A}" * depth])
     assert [(e.start, e.end) for e in document.entities] == [(0, 1)] * depth
+    assert time.process_time() - began < 5
+
+
+def test_an_array_on_one_line_takes_linear_time() -> None:
+    element = '{"text": "' + "在" * 20 + '"}'
+    line = "[" + ", ".join([element] * 100_000) + "]"
+    began = time.process_time()
+    assert sum(1 for _ in json_array.read([line], "f")) == 100_000
     assert time.process_time() - began < 5
 
 

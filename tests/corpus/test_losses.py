@@ -2,17 +2,25 @@
 
 import io
 import re
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus_examples import (
+    SPANS,
+    TEXT,
+    TRIPLES,
     document,
     documents,
     found,
+    plain,
 )
 from hanlattice import corpus
 from hanlattice.corpus import losses
+from hanlattice.corpus.json_rows.jsonl import NAMES
 from hanlattice.document import Document, Entity
 
 
@@ -56,3 +64,62 @@ def test_losses_are_counted_by_name() -> None:
     }  # fmt: skip
     assert losses.carried(whole, corpus.carries("jsonl")) == (whole, {})
     assert losses.carried(document(""), corpus.carries("bmes")) == (None, {"empty texts": 1})
+
+
+@pytest.mark.parametrize("name", ["jsonl", "doccano", "cluener", "label-studio"])
+@pytest.mark.parametrize("spans", [(), ((0, 2, "PER"),)])
+@pytest.mark.parametrize("column", [*NAMES, "text", "@type"])
+@pytest.mark.parametrize(
+    "value", ["news", None, 3, [], ["x"], ["R1\tIn Arg1:T1 Arg2:T2"], SPANS, TRIPLES, {"a": 1}]
+)
+def test_columns_never_hide_the_text_or_the_entities(
+    name: str, spans: tuple[tuple[int, int, str], ...], column: str, value: Any, tmp_path: Path
+) -> None:
+    given_document = document(TEXT, *spans, meta={column: value, "by": "a", "@line": 3, "@file": "b"})
+    kept, lost = losses.carried(given_document, corpus.carries(name))
+    assert kept is not None
+    assert set(lost) <= {f"column {column!r}"}
+    corpus.write([kept], tmp_path / "kept", name)
+    corpus.write([given_document], tmp_path / "given", name)
+    assert (tmp_path / "kept").read_text("utf-8") == (tmp_path / "given").read_text("utf-8")
+    for format in (name, None):  # noqa: A001
+        [again] = corpus.read(tmp_path / "kept", format, on_defect=lambda defect: None)
+        assert (again.text, again.spans) == (TEXT, given_document.spans)
+    assert plain(again).meta.keys() | {"@type"} == plain(kept).meta.keys() | {"@type"}
+    assert '"@line"' not in (tmp_path / "kept").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "meta", "left_out"),
+    [
+        ("jsonl", {"label": "news", "spans": ["x"], "@type": "Doc"}, set()),
+        (
+            "jsonl",
+            {"entities": [], "text": "x", "labels": TRIPLES, "tokens": ["x"]},
+            {"entities", "text", "labels"},
+        ),
+        ("doccano", {"label": "news", "entities": SPANS, "labels": ["a"]}, {"label", "entities"}),
+        ("cluener", {"label": "news", "entities": [], "spans": TRIPLES}, {"label", "entities"}),
+        ("label-studio", {"label": "news", "entities": [], "text": "x"}, {"text"}),
+        ("bmes", {"@type": "Doc", "@line": 1, "@file": "a"}, {"@type"}),
+        ("bmes", {"columns": [["N"]] * 5, "positions": [0, 1, 0, 0, 1]}, set()),
+        ("bmes", {"columns": [1] * 5, "positions": ["a"] * 5}, {"columns", "positions"}),
+        ("bmes", {"columns": ["N"] * 5, "positions": [True] * 5}, {"columns", "positions"}),
+        ("bmes", {"columns": [["N"]] * 4, "positions": "01001"}, {"columns", "positions"}),
+        ("brat", {"ids": ["T7"]}, set()),
+        ("brat", {"ids": "T"}, {"ids"}),
+    ],
+)
+def test_columns_that_clash_are_counted(name: str, meta: dict[str, Any], left_out: set[str]) -> None:
+    kept, lost = losses.carried(document(TEXT, (0, 2, "PER"), meta=meta), corpus.carries(name))
+    assert kept is not None
+    assert lost == {f"column {column!r}": 1 for column in left_out}
+    assert plain(kept).meta.keys() | {"@type"} == (meta.keys() - left_out - {"@line", "@file"}) | {"@type"}
+
+
+def test_a_column_clashes_with_ids_and_tokens_if_the_document_has_them() -> None:
+    meta = {"id": "y", "tokens": ["x"]}
+    clashing = corpus.carries("jsonl").clashing
+    assert clashing(document(TEXT, meta=meta)) == set()
+    assert clashing(document(TEXT, id="x", meta=meta)) == {"id"}
+    assert clashing(document(TEXT, tokens=((0, 5),), meta=meta)) == {"tokens"}

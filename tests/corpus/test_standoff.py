@@ -84,6 +84,33 @@ def test_brat_refuses_annotations_that_are_no_lines(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("ids", "written"),
+    [
+        (["T7", "T3"], ["T7", "T3"]),
+        (("T7", "T3"), ["T7", "T3"]),
+        (["T7"], ["T1", "T2"]),
+        (["T7", "T7"], ["T1", "T2"]),
+        (["T7", "T"], ["T1", "T2"]),
+        (["T7", "a b"], ["T1", "T2"]),
+        (["T7", "T3\t"], ["T1", "T2"]),
+        (["T7", 3], ["T1", "T2"]),
+        (["T7", ["T3"]], ["T1", "T2"]),
+        ("T7", ["T1", "T2"]),
+        ({"T7": 1, "T3": 2}, ["T1", "T2"]),
+        (5, ["T1", "T2"]),
+        (None, ["T1", "T2"]),
+    ],
+)
+def test_brat_uses_identifiers_only_if_they_are_its_own(ids: object, written: list[str], tmp_path: Path) -> None:
+    given = document(TEXT, (0, 2, "PER"), (3, 5, "LOC"), id="a", meta={"ids": ids})
+    assert brat.clashing(given) == ({"ids"} if written == ["T1", "T2"] else set())
+    corpus.write([given], tmp_path / "out", "brat")
+    lines = (tmp_path / "out" / "a.ann").read_text("utf-8").splitlines()
+    assert [line.split("\t")[0] for line in lines] == written
+    assert [d.spans for d in corpus.read(tmp_path / "out")] == [given.spans]
+
+
 @pytest.mark.parametrize("surface", ["李\n", "\n李", "a\t", "\t", "李\r\n明"])
 def test_brat_reads_entities_that_it_wrote_with_white_space_at_their_ends(surface: str, tmp_path: Path) -> None:
     document = Document(surface, (Entity(surface, "PER", 0, len(surface)),))

@@ -267,6 +267,16 @@ def test_ids_and_columns_are_written_where_a_format_holds_them(name: str, identi
     assert '"@line"' not in stream.getvalue()
 
 
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    twice = pa.Table.from_arrays([pa.array(["李"]), pa.array([1]), pa.array([2])], names=["text", "a", "a"])
+    parquet.write_table(twice, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"a\.parquet: has two columns 'a'; rename one of them$"):
+        list(corpus.read(tmp_path / "a.parquet"))
+
+
 def test_rows_without_entities_of_inclusive_formats() -> None:
     row: Any
     for form in (cluener, cmeee_json):

@@ -100,6 +100,15 @@ def test_conll_weibo_positions_of_one_and_two_digits() -> None:
     assert stream.getvalue() == "\n".join(rows) + "\n\n"
 
 
+@pytest.mark.parametrize(
+    "meta", [{"columns": [1, 2]}, {"columns": ["ab", "cd"]}, {"positions": ["x", "y"]}, {"positions": 5}]
+)
+def test_conll_leaves_out_columns_that_are_not_its_own(meta: dict[str, object]) -> None:
+    stream = io.StringIO()
+    conll.write([document("李明", (0, 2, "PER"), meta=meta)], stream)
+    assert stream.getvalue() == "李\tB-PER\n明\tE-PER\n\n"
+
+
 def test_conll_words_with_numbers_are_not_weibo_positions() -> None:
     [read] = conll.read(["A1 O", "A2 O", "我 O"])
     assert read.text == "A1 A2我"

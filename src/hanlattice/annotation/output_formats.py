@@ -43,12 +43,17 @@ class JsonLinesOutput(OutputFormat):
         name = as_json(into)
         pairs = zip(rows.objects(), entities, strict=True)
         data = "".join(f"{row}, {name}: {as_json(found)}}}\n" for row, found in pairs).encode()
-        return gzip.compress(data, mtime=0) if self.suffix.endswith(".gz") else data
+        return self._packed(data)
 
     def join(self, parts: Sequence[Path], stream: IO[bytes], schema: "pa.Schema | None" = None) -> None:
+        if not parts:
+            stream.write(self._packed(b""))
         for path in parts:
             with path.open("rb") as part:
                 shutil.copyfileobj(part, stream, 1 << 20)
+
+    def _packed(self, data: bytes) -> bytes:
+        return gzip.compress(data, mtime=0) if self.suffix.endswith(".gz") else data
 
 
 class ParquetOutput(OutputFormat):

@@ -89,9 +89,11 @@ def annotate(
     found = find_inputs(inputs, format, output)
     _check(found, job)
     folder = RunFolder.of(output, job)
-    if folder.is_finished:
+    if folder.is_finished and not folder.is_joined:
         raise DataError("already exists; name another output, or remove it", output)
     with folder.open(_manifest(found, job, chunk_rows)):
+        if folder.is_joined:
+            return folder.clean_up()
         watcher.begin(sum(source.size for source in found))
         resumed = _work(found, job, engine, folder, Limits(chunk_rows), watcher)
         return replace(folder.finish(_schema(found, job)), resumed=resumed)

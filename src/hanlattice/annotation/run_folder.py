@@ -5,6 +5,7 @@ During a run, and afterwards if the output is a folder, it contains::
     part-000000.jsonl …   annotated chunks, each written to a temporary file and renamed
     _run/manifest.json    the settings and inputs of the run; a run with other ones is refused
     _run/000000.json …    for each finished chunk: its number of rows, and its bad rows
+    _run/joined           the parts are in the output file, and only the folder is left to remove
     _run/lock             locked by the process that works on the run
 
 If the output is a file, the parts are joined into it at the end, and the folder is removed.
@@ -70,12 +71,23 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the output file exists. Removes the folder of a run that was stopped while it was cleaning up."""
+        """Whether the output file exists. If no part of a run is left in the folder, the folder is removed."""
         if self.file is None or not self.file.exists():
             return False
-        if self.folder.is_dir() and (self._manifest.exists() or not self._has_other_files()):
-            self._remove()
+        if self.folder.is_dir() and not self._manifest.exists() and not self._has_other_files():
+            shutil.rmtree(self.folder, ignore_errors=True)
         return True
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the output file is the result of the run in the folder, which was killed while it cleaned up."""
+        if self.file is None or not self._manifest.exists():
+            return False
+        try:
+            size: int = json.loads(self._joined.read_text(encoding="utf-8"))["size"]
+            return size == self.file.stat().st_size
+        except OSError:  # one of them is not there
+            return False
 
     def _has_other_files(self) -> bool:
         """Whether a folder without a manifest is not that of a run that was killed at its start or its end."""
@@ -84,6 +96,14 @@ class RunFolder:
     @property
     def _manifest(self) -> Path:
         return self.folder / "_run" / "manifest.json"
+
+    @property
+    def _joined(self) -> Path:
+        return self.folder / "_run" / "joined"
+
+    @property
+    def _bad_rows(self) -> Path:
+        return self.file.with_name(f"{self.file.name}.bad.jsonl") if self.file else self.folder / "_bad-rows.jsonl"
 
     @contextmanager
     def open(self, manifest: dict[str, Any]) -> Iterator[None]:
@@ -135,28 +155,37 @@ class RunFolder:
 
         ``schema`` is that of a Parquet file, which may have no parts. The caller sets ``resumed`` of the result.
         """
-        output, markers = self.file or self.folder, self._markers()
-        bad_rows = output.with_name(f"{output.name}.bad.jsonl") if self.file else self.folder / "_bad-rows.jsonl"
-        rows = bad = 0
-        with atomic_write(bad_rows) as stream:
+        markers, rows, bad = self._markers(), 0, 0
+        with atomic_write(self._bad_rows) as stream:
             for marker in markers:
                 chunk = json.loads(marker.read_text(encoding="utf-8"))
                 rows, bad = rows + chunk["rows"], bad + len(chunk["bad"])
                 stream.writelines(f"{as_json(row)}\n" for row in chunk["bad"])
         if not bad:
-            bad_rows.unlink()
+            self._bad_rows.unlink()
         if self.file is not None:
             with atomic_write(self.file, "wb") as stream:
                 parts = [self._part(int(marker.stem)) for marker in markers]
                 OUTPUT_FORMATS[self.job.output].join(parts, stream, schema)
+                with atomic_write(self._joined) as joined:
+                    json.dump({"rows": rows, "bad": bad, "size": stream.tell()}, joined)
             self._remove()
-        return Run(output, rows, bad, bad_rows if bad else None, resumed=0)
+        return self._result(rows, bad, resumed=0)
+
+    def clean_up(self) -> Run:
+        """Remove the folder of a run that `is_joined`; the result is that run."""
+        joined = json.loads(self._joined.read_text(encoding="utf-8"))
+        self._remove()
+        return self._result(joined["rows"], joined["bad"], resumed=joined["rows"])
+
+    def _result(self, rows: int, bad: int, *, resumed: int) -> Run:
+        return Run(self.file or self.folder, rows, bad, self._bad_rows if bad else None, resumed)
 
     def _remove(self) -> None:
-        """Remove the folder, the parts first, so that what remains is still recognised as the folder of a run."""
-        for part in self.folder.glob("part-*"):
-            part.unlink()
-        shutil.rmtree(self.folder)
+        """Remove the folder, the manifest last, so that what a killed process leaves is still recognised."""
+        for path in (*self.folder.glob("part-*"), *self._markers(), self._manifest):
+            path.unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)  # another process may remove it too
 
     def _part(self, chunk: int) -> Path:
         return self.folder / f"part-{chunk:06}{OUTPUT_FORMATS[self.job.output].suffix}"

@@ -57,14 +57,15 @@ class PathFormat(NamedTuple):
 
 
 _FLAT = Carries(frozenset())
-_COLUMNS = Carries(frozenset({"tokens"}), frozenset({"positions", "columns"}))
+_COLUMNS = Carries(frozenset({"tokens"}), frozenset({"positions", "columns"}), conll.clashing)
 _ROWS = Carries(frozenset({"overlaps", "ids", "line breaks", "empty texts"}), columns=None)
-_SCORED = Carries(_ROWS.features | {"scores", "values"}, columns=None)
-_ALL = Carries(frozenset(FEATURES), columns=None)
+_SCORED = Carries(_ROWS.features | {"scores", "values"}, None, label_studio.clashing)
+_ALL = Carries(frozenset(FEATURES), None, jsonl.clashing)
 _SPACY = Carries(frozenset({"line breaks", "empty texts"}))
 _BRAT = Carries(
     frozenset({"overlaps", "fragments", "ids", "line breaks", "empty texts", "values"}),
     frozenset({"ids", "annotations"}),
+    brat.clashing,
 )
 
 
@@ -89,14 +90,14 @@ FORMATS = {
     "conllu": Format(conllu.read, None, _FLAT, tagged=True),
     "csv": Format(csv_table.read, None, _FLAT, tagged=True, offsets=True),
     "jsonl": _rows("jsonl", jsonl.write, _ALL),
-    "doccano": Format(jsonl.FORMAT.read, doccano.write, _ROWS, offsets=True),
+    "doccano": Format(jsonl.FORMAT.read, doccano.write, _ROWS._replace(clashing=doccano.clashing), offsets=True),
     "label-studio": _rows("label-studio", label_studio.write, _SCORED),
     "spacy": _rows("spacy", spacy.write, _SPACY),
     "prodigy": _rows("prodigy"),
     "huggingface": _rows("huggingface", tagged=True, offsets=False),
     "gliner": _rows("gliner", offsets=False),
     "w2ner": _rows("w2ner", offsets=False),
-    "cluener": _rows("cluener", cluener.write, _ROWS),
+    "cluener": _rows("cluener", cluener.write, _ROWS._replace(clashing=cluener.clashing)),
     "cmeee": Format(cmeee.read, cmeee.write, Carries(frozenset({"overlaps"})), offsets=True),
     "cmeee-json": _rows("cmeee-json"),
     "people-daily": Format(people_daily.read, None, _FLAT),

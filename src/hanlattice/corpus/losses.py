@@ -1,9 +1,11 @@
 """Reduce documents to what a format can hold, and count what is lost."""
 
 from collections import Counter
+from collections.abc import Callable, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from hanlattice.corpus.source import PLACE
 from hanlattice.corpus.tokens import fits_tokens
 from hanlattice.document import Document, Entity
 
@@ -28,11 +30,23 @@ def is_grave(what: str) -> bool:
     return what in {FEATURES[name] for name in _GRAVE}
 
 
+def _none(document: Document) -> Set[str]:
+    return frozenset()
+
+
 class Carries(NamedTuple):
-    """The features and the columns of ``meta`` that a format can hold; ``None`` means all columns."""
+    """What a format can hold of a document.
+
+    Args:
+        features: names in `FEATURES`.
+        columns: columns of ``meta``; ``None`` means all columns.
+        clashing: the columns of a document that the format cannot hold all the same, because a reader would take
+            them for something else.
+    """
 
     features: frozenset[str]
     columns: frozenset[str] | None = frozenset()
+    clashing: Callable[[Document], Set[str]] = _none
 
 
 def carried(document: Document, carries: Carries) -> tuple[Document | None, Counter[str]]:
@@ -61,9 +75,9 @@ def carried(document: Document, carries: Carries) -> tuple[Document | None, Coun
             _count(lost, feature, 1)
             changes["tokens"] = None
             dropped |= {"positions", "columns"} & document.meta.keys()
-    for key in sorted(dropped):
-        if not key.startswith("@"):
-            lost[f"column {key!r}"] += 1
+    dropped |= carries.clashing(replace(document, entities=entities, **changes))  # type: ignore[arg-type]
+    for key in sorted(dropped - PLACE):
+        lost[f"column {key!r}"] += 1
     if dropped:
         changes["meta"] = {key: value for key, value in document.meta.items() if key not in dropped}
     if "\n" in document.text and "line breaks" not in holds:

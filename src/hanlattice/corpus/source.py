@@ -8,6 +8,8 @@ from hanlattice.errors import HanlatticeError
 
 ENDS = ("exclusive", "inclusive")
 UNITS = ("characters", "utf16", "bytes")
+PLACE = frozenset({"@file", "@line"})
+"""The keys of ``meta`` under which readers record where a document was read."""
 
 
 class Options(TypedDict, total=False):

@@ -2,6 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,14 +65,19 @@ class InputFormat(ABC):
 
     @abstractmethod
     def schema(self, source: Input, column: str) -> "pa.Schema":
-        """The columns of the table, found without parsing rows."""
+        """The columns of the table, found without parsing rows.
+
+        Raises:
+            DataError: the file is broken, or two columns would have the same name.
+        """
 
     @abstractmethod
     def check(self, source: Input, column: str, into: str) -> None:
         """Check that the columns fit, if the format has a header.
 
         Raises:
-            DataError: the file has no ``column``, already has ``into``, or is broken.
+            DataError: the file has no ``column``, already has ``into``, has two columns of the same name, or is
+                broken.
         """
 
 
@@ -122,6 +128,12 @@ def as_json(value: Any) -> str:
 def missing(column: str, columns: Sequence[str]) -> str:
     """The message about a file without the column of the text."""
     return f"has no column {column!r}, only {', '.join(columns)}; name the column of the text with --column"
+
+
+def repeated(columns: Sequence[str]) -> str | None:
+    """The message about a file with two columns of the same name; ``None`` if all names differ."""
+    twice = [name for name, n in Counter(columns).items() if n > 1]
+    return f"has two columns {twice[0]!r}; rename one of them" if twice else None
 
 
 def taken(into: str) -> str:

@@ -15,6 +15,7 @@ from hanlattice.annotation.input_formats.base import (
     as_json,
     has_lone_surrogates,
     missing,
+    repeated,
     taken,
 )
 from hanlattice.annotation.inputs import MAX_LINE_BYTES, Input, lines, opened
@@ -141,9 +142,8 @@ def _header(source: Input, records: Iterator[Record]) -> list[str]:
     if isinstance(header, str) or any(map(has_lone_surrogates, header)):
         reason = header if isinstance(header, str) else "the header is not UTF-8"
         raise DataError(f"{reason}; the first row has to name the columns", source.path, 1)
-    if len(set(header)) < len(header):
-        twice = next(name for name in header if header.count(name) > 1)
-        raise DataError(f"has two columns {twice!r}; rename one of them", source.path, 1)
+    if (twice := repeated(header)) is not None:
+        raise DataError(twice, source.path, 1)
     return header
 
 

@@ -19,6 +19,7 @@ from hanlattice.annotation.input_formats.base import (
     taken,
 )
 from hanlattice.annotation.inputs import Input
+from hanlattice.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,6 +73,9 @@ class JsonLines(InputFormat):
     def schema(self, source: Input, column: str) -> "pa.Schema":
         import pyarrow as pa
 
+        if column == FIELDS:
+            reason = f"the text cannot be in {column!r} in Parquet, where this column holds all other fields"
+            raise DataError(f"{reason}; write .jsonl, or rename the field of the text", source.path)
         return pa.schema([(column, pa.string()), (FIELDS, pa.string())])
 
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hanlattice.annotation.chunk import BadRow, Chunk
-from hanlattice.annotation.input_formats.base import InputFormat, Limits, Rows, missing, taken
+from hanlattice.annotation.input_formats.base import InputFormat, Limits, Rows, missing, repeated, taken
 from hanlattice.annotation.inputs import Input
 from hanlattice.errors import ConfigError, DataError
 
@@ -21,12 +21,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ParquetRows(Rows):
-    """``kept`` are the rows that can be annotated, as an Arrow batch."""
+    """``kept`` are the rows of ``file`` that can be annotated, as an Arrow batch."""
 
     kept: "pa.RecordBatch"
+    file: str
 
     def objects(self) -> Iterator[str]:
-        return (json.dumps(_plain(row), ensure_ascii=False)[:-1] for row in self.kept.to_pylist())
+        names = self.kept.schema.names
+        rows = zip(*map(self._values, names), strict=True)
+        return (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)[:-1] for row in rows)
+
+    def _values(self, name: str) -> list[Any]:
+        """The values of a column as JSON can express them.
+
+        Raises:
+            DataError: Python or JSON cannot express a value.
+        """
+        column = self.kept.column(name)
+        try:
+            return [_iso(time) for time in column] if _has_nanoseconds(column.type) else _plain(column.to_pylist())
+        except (ValueError, OverflowError) as error:
+            reason = f"the column {name!r} cannot be written as JSON ({' '.join(str(error).split())})"
+            raise DataError(f"{reason}; write .parquet, or convert the column", self.file) from None
 
     def table(self) -> "pa.Table":
         import pyarrow as pa
@@ -61,7 +77,8 @@ class Parquet(InputFormat):
         bad = [BadRow(row, f"{column!r} is missing") for row, fine in zip(numbers, good, strict=True) if not fine]
         kept = chunk.rows if all(good) else chunk.rows.filter(pa.array(good))
         good_numbers = [row for row, fine in zip(numbers, good, strict=True) if fine]
-        return ParquetRows([text for text in values if isinstance(text, str)], good_numbers, bad, kept)
+        texts = [text for text in values if isinstance(text, str)]
+        return ParquetRows(texts, good_numbers, bad, kept, chunk.file)
 
     def schema(self, source: Input, column: str) -> "pa.Schema":
         with _opened(source) as file:
@@ -69,6 +86,8 @@ class Parquet(InputFormat):
 
     def check(self, source: Input, column: str, into: str) -> None:
         schema = self.schema(source, column)
+        if (twice := repeated(schema.names)) is not None:
+            raise DataError(twice, source.path)
         if column not in schema.names:
             raise DataError(missing(column, schema.names), source.path)
         if into in schema.names:
@@ -103,6 +122,27 @@ def need_pyarrow(purpose: str) -> None:
     """
     if find_spec("pyarrow") is None:
         raise ConfigError(f"{purpose}: Parquet needs pyarrow; install it: pip install 'hanlattice[bulk]'")
+
+
+def _has_nanoseconds(kind: "pa.DataType") -> bool:
+    import pyarrow as pa
+
+    return (pa.types.is_timestamp(kind) or pa.types.is_time64(kind)) and kind.unit == "ns"
+
+
+def _iso(time: "pa.Scalar") -> str | None:
+    """A date or time in nanoseconds in ISO form. Python's own times have only microseconds."""
+    import pyarrow as pa
+
+    if not time.is_valid:
+        return None
+    microseconds, rest = divmod(time.value, 1000)
+    kind = pa.time64("us") if pa.types.is_time64(time.type) else pa.timestamp("us", time.type.tz)
+    moment = pa.scalar(microseconds, kind).as_py()
+    if not rest:
+        return str(moment.isoformat())
+    whole, _, after = moment.isoformat(timespec="microseconds").partition(".")
+    return f"{whole}.{after[:6]}{rest:03}{after[6:]}"
 
 
 def _plain(value: Any) -> Any:

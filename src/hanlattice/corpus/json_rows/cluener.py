@@ -47,11 +47,20 @@ FORMAT = RowFormat(_recognise, one_per_row(_document, _FIX))
 
 
 def write(documents: Iterable[Document], stream: IO[str]) -> None:
-    """Write one row per document as in the published files: grouped by label and surface, ends inclusive."""
+    """Write one row per document as in the published files: grouped by label and surface, ends inclusive.
+
+    Columns that clash with the fields of the row are left out.
+    """
     for document in documents:
         label: dict[str, dict[str, list[list[int]]]] = {}
         for entity in document.entities:
             places = label.setdefault(entity.label, {}).setdefault(entity.text, [])
             places.append([entity.start, entity.end - 1])
         name = {} if document.id is None else {"id": document.id}
-        write_row({**name, "text": document.text, "label": label, **jsonl.extra(document)}, stream)
+        columns = jsonl.extra(document, clashing(document))
+        write_row({**name, "text": document.text, "label": label, **columns}, stream)
+
+
+def clashing(document: Document) -> set[str]:
+    """The columns that a row cannot hold: they have the name of a field, or hide the format from its detection."""
+    return {"id", "text", "label", "entities"} & document.meta.keys()

@@ -12,8 +12,17 @@ from hanlattice.document import Document
 
 
 def write(documents: Iterable[Document], stream: IO[str]) -> None:
-    """Write one row per document. Other columns are written too; doccano imports them as metadata."""
+    """Write one row per document. Other columns are written too; doccano imports them as metadata.
+
+    Columns that clash with the fields of the row are left out.
+    """
     for document in documents:
         label = [[entity.start, entity.end, entity.label] for entity in document.entities]
         name = {} if document.id is None else {"id": document.id}
-        write_row({**name, "text": document.text, "label": label, **jsonl.extra(document)}, stream)
+        columns = jsonl.extra(document, clashing(document))
+        write_row({**name, "text": document.text, "label": label, **columns}, stream)
+
+
+def clashing(document: Document) -> set[str]:
+    """The columns that a row cannot hold; see `hanlattice.corpus.json_rows.jsonl.clashing`."""
+    return jsonl.clashing(document, "label")

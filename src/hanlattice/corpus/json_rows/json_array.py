@@ -1,51 +1,80 @@
 """A JSON array, read and written one element at a time."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import IO, Any
 
 from hanlattice.corpus.defects import Defect, OnDefect, report
 
-_BETWEEN = " \t\r\n,"
+_DECODER = json.JSONDecoder()
+_BETWEEN = re.compile(r"[ \t\r\n,]*")
 """Characters that may stand between elements."""
+
+_FIX = "write one complete array, [ … ], with commas between the elements"
 
 
 def read(lines: Iterable[str], file: str, on_defect: OnDefect | None = None) -> Iterator[tuple[int, Any]]:
     """The elements of the array, each with the line where it starts.
 
     Raises:
-        DataError: the file is not a JSON array, or the array is incomplete, and there is no ``on_defect``.
+        DataError: the file is not a JSON array, the array is incomplete, or something follows it, and there is no
+            ``on_defect``.
     """
-    decoder = json.JSONDecoder()
-    buffer, begins, started, closed = "", 1, False, False
-    problem = "the file is empty"
-    for number, line in enumerate(lines, 1):
-        if closed:
-            break
+    numbered = enumerate(lines, 1)
+    begins, first = next(((number, line.lstrip()) for number, line in numbered if line.strip()), (1, ""))
+    if not first.startswith("["):
+        problem = "it does not start with '['" if first else "the file is empty"
+        report(Defect(file, begins, "not JSON", f"not a JSON array: {problem}", _FIX), on_defect)
+        return
+    buffer = ""
+    for number, line in chain([(begins, first[1:])], numbered):
         if not buffer:
             begins = number
         buffer += line + "\n"
-        if not started:
-            buffer = buffer.lstrip()
-            if buffer and buffer[0] != "[":
-                problem = "it does not start with '['"
-                break
-            started, buffer = bool(buffer), buffer[1:]
-        # An element can end only at a closing bracket, so other lines need no attempt to decode.
-        while not closed and (buffer := buffer.lstrip(_BETWEEN)) and (line.rstrip(_BETWEEN)[-1:] in ("]", "}")):
-            if buffer[0] == "]":
-                closed = True
-                break
-            try:
-                element, end = decoder.raw_decode(buffer)
-            except (ValueError, RecursionError) as error:
-                problem = str(error)
-                break
-            yield begins, element
-            buffer, begins = buffer[end:], number
-    if not closed:
-        fix = "write one complete array, [ … ], with commas between the elements"
-        report(Defect(file, begins, "not JSON", f"not a JSON array: {problem}", fix), on_defect)
+        position = _next(buffer, 0)
+        if "]" in line or "}" in line:  # an element can end only at a closing bracket
+            while position < len(buffer) and buffer[position] != "]":
+                try:
+                    element, end = _DECODER.raw_decode(buffer, position)
+                except (ValueError, RecursionError):  # perhaps the next lines hold the rest
+                    break
+                yield begins, element
+                position, begins = _next(buffer, end), number
+            if buffer.startswith("]", position):
+                _report_rest(chain([(number, buffer[position + 1 :])], numbered), file, on_defect)
+                return
+        buffer = buffer[position:]
+    report(Defect(file, begins, "not JSON", f"not a JSON array: {_reason(buffer)}", _FIX), on_defect)
+
+
+def _next(buffer: str, position: int) -> int:
+    """Where the next element may begin, or the end of the array."""
+    found = _BETWEEN.match(buffer, position)
+    assert found is not None
+    return found.end()
+
+
+def _report_rest(rest: Iterable[tuple[int, str]], file: str, on_defect: OnDefect | None) -> None:
+    """Report what follows the array; ``rest`` are the lines after it with their numbers."""
+    number = next((number for number, line in rest if line.strip()), None)
+    if number is not None:
+        fix = "write all rows into one array, or each array into a file of its own"
+        report(Defect(file, number, "not JSON", "something follows the end of the JSON array", fix), on_defect)
+
+
+def _reason(rest: str) -> str:
+    """Why an array whose last characters are ``rest`` is not complete."""
+    rest = rest.rstrip()
+    try:
+        if rest:
+            _DECODER.raw_decode(rest)
+    except json.JSONDecodeError as error:
+        return "it ends inside an element" if error.pos == len(rest) else str(error)
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return "it does not end with ']'"
 
 
 def write(elements: Iterable[Any], stream: IO[str]) -> None:

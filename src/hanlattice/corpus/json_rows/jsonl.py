@@ -14,12 +14,12 @@ A row that has such a field with unknown contents, or two such fields with entit
 as a row without entities.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import IO, Any
 
 from hanlattice.corpus.json_rows import fields
 from hanlattice.corpus.json_rows.rows import FIX, RowFormat, one_per_row, write_row
-from hanlattice.corpus.source import NotReadable, Source
+from hanlattice.corpus.source import PLACE, NotReadable, Source
 from hanlattice.corpus.tokens import Tokens, aligned
 from hanlattice.document import Document
 
@@ -129,14 +129,31 @@ FORMAT = RowFormat(_recognise, one_per_row(_document))
 
 
 def write(documents: Iterable[Document], stream: IO[str]) -> None:
-    """Write one row per document, with everything the document has."""
+    """Write one row per document, with everything the document has.
+
+    Only columns that clash with the fields of the row are left out.
+    """
     for document in documents:
         row = document.to_dict()
         if document.tokens is not None:
             row["tokens"] = document.tokens
-        write_row({**row, **extra(document)}, stream)
+        write_row({**row, **extra(document, clashing(document))}, stream)
 
 
-def extra(document: Document) -> dict[str, Any]:
-    """The fields of ``meta`` to write: all but those that start with ``@``, which readers add."""
-    return {key: value for key, value in document.meta.items() if not key.startswith("@")}
+def clashing(document: Document, field: str = "entities") -> set[str]:
+    """The columns that a row with the entities under ``field`` cannot hold.
+
+    They have the name of another field of the row, or this module would read them as the entities.
+    """
+    own = {"text", field, *(name for name in ("id", "tokens") if getattr(document, name) is not None)}
+    entities = [[0, 1, "X"]] if document.entities else []
+
+    def is_read(name: str, value: Any) -> bool:
+        return name in NAMES and (fields.looks_annotated(value) or _field({field: entities, name: value}) != field)
+
+    return {name for name, value in document.meta.items() if name in own or is_read(name, value)}
+
+
+def extra(document: Document, left_out: Set[str]) -> dict[str, Any]:
+    """The columns to write: all but those in ``left_out`` and the place of the document."""
+    return {name: value for name, value in document.meta.items() if name not in left_out | PLACE}

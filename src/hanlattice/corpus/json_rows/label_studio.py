@@ -176,5 +176,10 @@ def _task(document: Document) -> dict[str, Any]:
             region["meta"] = {"text": [_VALUE + entity.value]}
         result.append(region if entity.score is None else {**region, "score": entity.score})
     name = {} if document.id is None else {"id": document.id}
-    data = {**jsonl.extra(document), "text": document.text}
+    data = {**jsonl.extra(document, clashing(document)), "text": document.text}
     return {**name, "data": data, "annotations": [{"result": result}]}
+
+
+def clashing(document: Document) -> set[str]:
+    """The columns that a task cannot hold, because they have the name of the text."""
+    return {"text"} & document.meta.keys()

@@ -25,6 +25,7 @@ from hanlattice.files import read_lines, read_text
 _OFFSETS = r"-?\d{1,15} -?\d{1,15}"
 _TEXT_BOUND = re.compile(rf"(T\S*)\t(\S+) ({_OFFSETS}(?:;{_OFFSETS})*)(?:\t(.*))?", re.DOTALL)
 _VALUE = re.compile(r"N\d+\tReference (\S+) hanlattice:value\t(.+)")
+_IDENTIFIER = re.compile(r"T\d+")
 _BEGINS = re.compile(r"(?:[TREAMN]\d+|#\S*|\*)\s")
 
 
@@ -192,7 +193,16 @@ def _identifiers(document: Document) -> list[str]:
 
     The original ones are kept because other annotations refer to them.
     """
-    own = document.meta.get("ids")
-    if own is not None and len(own) == len(document.entities):
-        return list(own)
+    if "ids" in document.meta and not clashing(document):
+        return list(document.meta["ids"])
     return [f"T{i}" for i in range(1, len(document.entities) + 1)]
+
+
+def clashing(document: Document) -> set[str]:
+    """``ids``, if it does not have a distinct identifier of brat for each entity."""
+    own = document.meta.get("ids", [])
+    are_identifiers = isinstance(own, list | tuple) and all(
+        isinstance(one, str) and _IDENTIFIER.fullmatch(one) for one in own
+    )
+    fits = are_identifiers and len(own) == len(set(own)) == len(document.entities)
+    return {"ids"} & document.meta.keys() if not fits else set()

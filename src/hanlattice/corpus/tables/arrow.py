@@ -5,7 +5,8 @@ are numbers get their names from the file, or from the ``dataset_info.json`` bes
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -78,14 +79,27 @@ def _rows(path: Path) -> Iterator[Row]:
     for file in _files(path):
         try:
             schema, found = _opened(file)
+            _refuse_repeated(schema.names, file)
             names = _names(schema, file)
             for row in found:
                 number += 1
                 yield number, _with_names(row, names)
+        except DataError:
+            raise
         except (OSError, ValueError) as error:
             raise DataError(
                 f"cannot be read: {' '.join(str(error).split())}; create or download it again", file
             ) from None
+
+
+def _refuse_repeated(names: Sequence[str], file: Path) -> None:
+    """
+    Raises:
+        DataError: two columns have the same name.
+    """
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise DataError(f"has two columns {twice[0]!r}; rename one of them", file)
 
 
 def _files(path: Path) -> list[Path]:

@@ -11,7 +11,7 @@ positions are described in `hanlattice.corpus.tagged.decoding`.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import IO, Any
 
@@ -80,19 +80,34 @@ def write(documents: Iterable[Document], stream: IO[str], scheme: str = "BMES") 
         bounds = document.tokens or [(i, i + 1) for i in range(len(document.text))]
         spans = _token_spans(document, bounds)
         rows = [[document.text[start:end]] for start, end in bounds]
-        for row, position in zip(rows, _meta_column(document, "positions", len(bounds)), strict=False):
+        left_out = clashing(document)
+        held = {name: values for name, values in document.meta.items() if name not in left_out}
+        for row, position in zip(rows, held.get("positions", ()), strict=False):
             row[0] += str(position)
-        for row, columns in zip(rows, _meta_column(document, "columns", len(bounds)), strict=False):
+        for row, columns in zip(rows, held.get("columns", ()), strict=False):
             row.extend(columns)
         for row, tag in zip(rows, to_tags(spans, len(bounds), scheme), strict=True):
             stream.write(_line([*row, tag]))
         stream.write("\n")
 
 
-def _meta_column(document: Document, name: str, n: int) -> Sequence[Any]:
-    """The values of a column of ``meta``, one for each of ``n`` tokens; empty if there are not ``n``."""
-    values = document.meta.get(name)
-    return values if isinstance(values, list) and len(values) == n else ()
+def clashing(document: Document) -> set[str]:
+    """``positions`` and ``columns``, unless they have a number and a list of strings for each token."""
+    n = len(document.tokens or document.text)
+
+    def fits(values: Any, is_item: Callable[[Any], bool]) -> bool:
+        return isinstance(values, list) and len(values) == n and all(map(is_item, values))
+
+    known = {"positions": _is_number, "columns": _is_strings}
+    return {name for name in known.keys() & document.meta.keys() if not fits(document.meta[name], known[name])}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(field, str) for field in value)
 
 
 def _line(row: Sequence[str]) -> str:
