@@ -133,11 +133,12 @@ def test_small_weights_of_the_lite_model_are_left_out(
 def test_names_of_annotated_sentences_join_the_lexicon_if_they_have_no_label_in_it(
     recipe: ModuleType, tmp_path: Path
 ) -> None:
-    (tmp_path / recipe.ANNOTATED_NAMES).write_text("李明\tPER\n云鲜网\tORG\n苹果\tORG\n", "utf-8")
+    names = ("李明\tPER", "云鲜网\tORG", "苹果\tORG", "一二三四五六七八\tORG", "一二三四五六七八九\tORG")
+    (tmp_path / recipe.ANNOTATED_NAMES).write_text("\n".join(names), "utf-8")
     given = Lexicon([("李明", "WORK", None), "苹果", "我们"])
     found = recipe.with_annotated_names(given, tmp_path)
     labels = {entry.text: entry.label for entry in found.entries()}
-    assert labels == {"李明": "WORK", "苹果": "ORG", "云鲜网": "ORG", "我们": None}
+    assert labels == {"李明": "WORK", "苹果": "ORG", "云鲜网": "ORG", "一二三四五六七八": "ORG", "我们": None}
     assert len(given) == 3
 
 
