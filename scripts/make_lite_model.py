@@ -36,7 +36,7 @@ NEEDED = (
     *("open.jsonl", "annotated.jsonl", "lite.jsonl", "gazetteer.txt", "aside.jsonl", ANNOTATED_NAMES),
     *("msra.jsonl", "silver_msra.jsonl", "cluener.jsonl", "resume.jsonl", "weibo.jsonl", "silver_weibo.jsonl"),
 )
-LEAST_WEIGHT = 6  # times the scale of the weights, whose largest are 127
+LEAST_WEIGHT, LEAST_OF_OTHERS = 6, 9  # of `open` and other conventions; times the scale of weights, at most 127
 
 CARD_TEXT = """# The packaged lite model: named entities in contemporary Chinese text, fast
 
@@ -95,7 +95,8 @@ def packed(folder: Path, output: Path, corpora: Path) -> Path:
     tagger = cast(LinearTagger, ner.engine)
     tables = {name: tagger.of(name).tables for name in tagger.conventions}
     for name, one in tables.items():
-        tables[name] = replace(one, rows=np.where(np.abs(one.rows) < LEAST_WEIGHT, np.int8(0), one.rows))
+        least = LEAST_OF_OTHERS if name else LEAST_WEIGHT
+        tables[name] = replace(one, rows=np.where(np.abs(one.rows) < least, np.int8(0), one.rows))
     lexicon = with_annotated_names(ner.lexicon, corpora)
     save_linear(output, tables, ner.vocabulary, lexicon, ner.config, card="The scores are being computed.")
     return output

@@ -52,7 +52,7 @@ TEACHER_RATE = 2e-3
 LISTS = ("admin_divisions.txt=LOC", "THUOCL_diming.txt=LOC:3", "THUOCL_lishimingren.txt=PER")
 NAMES = ROOT / "annotations" / "names.tsv"
 ANNOTATED_NAMES = "annotated_names.txt"
-LONGEST_NAME = 8  # characters; longer names of annotated sentences seldom occur again, and need much space
+LONGEST_NAME = 6  # characters; longer names of annotated sentences seldom occur again, and need much space
 # Characters of each file of raw text that are read.
 BY_FIRST, BY_SECOND, BY_TEACHER, BY_ENSEMBLE = 4_000_000, 10_000_000, 3_000_000, 10_000_000
 SHARE = 0.3  # of the teacher's sentences that the first linear tagger reads in each epoch

@@ -75,14 +75,14 @@ def test_added_words_count(ner: hanlattice.NER) -> None:
 
 def test_missed_names_are_those_of_the_corpus_and_found_after_they_are_added(ner: hanlattice.NER) -> None:
     names = benchmark("missed_names")
-    row = {"text": "客服说麦浪到家明天恢复配送。", "word": "麦浪到家"}
-    entities = [("麦浪到家", "ORG", 3, 7), ("客服", "PLACE", 0, 2), ("服", "ORG", 1, 2)]
+    row = {"text": "他把文章投给了灯下出版社。", "word": "灯下出版社"}
+    entities = [("灯下出版社", "ORG", 7, 12), ("文章", "PLACE", 2, 4), ("章", "ORG", 3, 4)]
     found = [Document(row["text"], tuple(Entity(*one) for one in entities)), ner("李明在北京")]
     ((text, entity),) = names.missed(ner, found)
     assert (text, entity.text) == (row["text"], row["word"])
     assert names.outcome(ner, text, entity, None) == names.outcome(ner, text, entity, "ORG") == "right"
     assert names.outcome(ner, text, replace(entity, label="LOC"), None) == "another label"
-    assert names.outcome(ner, text, Entity("配送", "ORG", 11, 13), None) == "no entity"
+    assert names.outcome(ner, text, Entity("投给", "ORG", 4, 6), None) == "no entity"
     assert names.outcome(ner, "李明在北京", Entity("京", "LOC", 4, 5), None) == "other boundaries"
 
 
