@@ -328,9 +328,9 @@ def test_an_edit_after_many_costs_little() -> None:
 
 def test_lattices_and_conventions_of_flat_alone(ner: NER, first: NER, second: NER) -> None:
     assert ner.conventions == first.conventions
-    assert {"msra", "cluener", "resume"} <= set(second.conventions)
-    assert "weibo" not in second.conventions
-    with ner.using(convention="weibo"), first.using(convention="weibo"):
+    assert {"msra", "cluener", "resume", "weibo"} <= set(second.conventions)
+    assert "medical" not in second.conventions
+    with ner.using(convention="medical"), first.using(convention="medical"):
         assert [ner(text) for text in TEXTS] == [first(text) for text in TEXTS]
     assert tiny.lattice(ner(TEXTS[0])) == tiny.lattice(first(TEXTS[0]))
     assert ner(TEXTS[0]).words == first(TEXTS[0]).words
@@ -363,7 +363,7 @@ def favouring() -> Callable[[float], NER]:
 def test_a_new_word_without_a_label_favours_entities(favouring: Callable[[float], NER]) -> None:
     plain, favoured = favouring(0.0), favouring(12.0)
     added: list[tuple[str, str | None, None]] = [(NEW, None, None)]
-    assert score_of_new(plain, added) == 0 < score_of_new(favoured, added)
+    assert score_of_new(plain, added) + 0.1 < score_of_new(favoured, added)
     others: list[list[tuple[str, str | None, None]]] = [[], [("背单词", None, None)], [(NEW, "PRODUCT", None)]]
     for words in others:
         assert score_of_new(favoured, words) == score_of_new(plain, words), words
