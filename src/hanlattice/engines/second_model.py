@@ -143,7 +143,7 @@ class SecondModel:
 class _Followed(NamedTuple):
     """A lexicon for the accurate model in one of its states, and the words that the second model matches then.
 
-    ``is_edited``: whether it is an edited copy of the accurate model's lexicon. ``copy`` and ``own`` are not edited.
+    ``is_edited``: whether it is an edited copy of the accurate model's lexicon. ``copy`` and ``own`` never change.
     """
 
     copy: Lexicon
