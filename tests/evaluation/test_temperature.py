@@ -241,12 +241,12 @@ def test_the_temperature_of_an_ensemble_is_that_of_both_models(tmp_path: Path) -
 
 def test_a_convention_of_one_model_of_an_ensemble(tmp_path: Path) -> None:
     """FLAT alone reads it, so its head is calibrated, and the ensemble stays as it is."""
-    texts = ["李明在北京工作。", "我和老王去了上海。", "我爸妈和同学们", "老板说很好"]
-    with hanlattice.load().using(convention="weibo") as ner:
+    texts = ["李明在北京工作。", "王小红去了上海。", "中国政府欢迎朋友们", "江泽民说很好"]
+    with hanlattice.load().using(convention="news1998") as ner:
         documents = [replace(document, source=None) for document in ner.pipe(texts)]
     wrong = [replace(d, entities=d.entities[i % 2 :]) for i, d in enumerate(documents * 3)]
     corpus.write(wrong, tmp_path / "dev.jsonl", "jsonl")
-    done = calibrate(None, tmp_path / "dev.jsonl", tmp_path / "once", convention="weibo")
-    again = hanlattice.load(tmp_path / "once", convention="weibo")
+    done = calibrate(None, tmp_path / "dev.jsonl", tmp_path / "once", convention="news1998")
+    again = hanlattice.load(tmp_path / "once", convention="news1998")
     assert confidences(again, wrong).loss == pytest.approx(done.after.loss, abs=1e-3)
     assert (done.folder / ENSEMBLE).read_bytes() == (DEFAULT / ENSEMBLE).read_bytes()
