@@ -475,6 +475,11 @@ def test_automatic_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ("content", "message"),
     [
         ("weight = 0.4\ntemperature = 1.0", "needs second, the name of a model"),
+        (f'second = "lite"\nweight = 1{"0" * 400}\ntemperature = 1.0', "needs second, the name of a model"),
+        (
+            'second = "lite"\nwieght = 0.4\ntemperature = 1.0',
+            "there is no setting 'wieght'; it may have second, weight",
+        ),
         ('second = "lite"\nweight = 0.0\ntemperature = 1.0', "above 0.0"),
         ('second = "lite"\nweight = 0.4\ntemperature = 1001.0', "at most 1000"),
         ('second = "lite"\nweight = nan\ntemperature = 1.0', "above 0.0"),

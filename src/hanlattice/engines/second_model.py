@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hanlattice.inputs.encoded import Sentences
     from hanlattice.lexicon.layers import Snapshot
 
+_LARGEST = 1 << 53  # of the integers that a float holds exactly; a larger one is no setting
+
 
 def read_settings(folder: ModelFolder, name: str, known: Collection[str]) -> dict[str, Any]:
     """The contents of ``cascade.toml`` or ``ensemble.toml``, which name a second model. Integers become floats.
@@ -47,7 +49,9 @@ def read_settings(folder: ModelFolder, name: str, known: Collection[str]) -> dic
         raise ModelError(str(error)) from None
     if unknown := [key for key in found if key not in known]:
         raise ModelError(f"{path}: there is no setting {unknown[0]!r}; it may have {', '.join(known)}")
-    return {key: float(value) if type(value) is int else value for key, value in found.items()}
+    return {
+        key: float(value) if type(value) is int and abs(value) < _LARGEST else value for key, value in found.items()
+    }
 
 
 class SecondModel:

@@ -267,9 +267,8 @@ def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher
     watcher.say(f"{len(learner.rows):,} rows of {learner.rows.shape[1]:,} weights")
     plan(watcher, training.epochs)
     best, start = learner.tables(), time.monotonic()
-    pruned_at = (
-        max(training.epochs - PRUNED_BEFORE + 1, 2) if settings.rows else 0
-    )  # before epoch 1 all weights are 0
+    # Not before the first epoch, when all weights are 0.
+    pruned_at = max(training.epochs - PRUNED_BEFORE + 1, 2) if settings.rows else 0
     for epoch in range(1, training.epochs + 1):
         if epoch == pruned_at:
             learner.prune(settings.rows)
