@@ -551,7 +551,7 @@ FAULTS = {
         "training/tasks.py", "(found[i] for i in draw.permutation(len(found)))", "iter(found)", AUXILIARY
     ),
     "words that are listed twice are two": Fault(
-        "lexicon/layers.py", "if layer.trie.n_words < len(listed.words):", "if not len(listed.words):", LEXICON
+        "lexicon/layers.py", "and layer.trie.n_words < len(listed.words):", "and not len(listed.words):", LEXICON
     ),
     "a label that begins with a space": Fault(
         "lexicon/wordlist.py", 'label[0] + label[-1] if label else " "', '""', LEXICON

@@ -16,7 +16,7 @@ EQUIVALENT: dict[str, str] = {
         " -> contextlib.suppress(OSError, EOFError) #0"
     ): "both are suppressed, whichever is named first",
     "patterns/kinds/date.py:_week: 0 -> 1 #1": "where a word was found it ends at 1 or later",
-    "lexicon/trie.py:Trie.build: 2 -> 3 #1": "a full table grows to three times its size, more than it needs",
+    "lexicon/trie.py:Trie._of: 2 -> 3 #1": "a full table grows to three times its size, more than it needs",
     "lexicon/wordlist.py:_read_by_kernel: 1 -> 2 #0": _BUFFER,
     "postprocessing.py:merge_windows: len(windows) == 1 -> False #0": (
         "a shortcut: the spans of a single window are in order, inside its core, and overlap only if they may"

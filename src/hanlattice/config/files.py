@@ -59,9 +59,10 @@ def load_resolved(path: Path) -> Config:
     """
     if not path.is_file():
         raise ConfigError(f"{path}: not a file")
-    if "base" in read_toml(path):
+    settings = read_toml(path)
+    if "base" in settings:
         raise ConfigError(f"{path}: the settings of a model have no 'base'; remove it")
-    return load_config(path)
+    return Config().with_settings(settings, str(path))
 
 
 def overridden(config: Config, overrides: Mapping[str, str]) -> Config:

@@ -70,10 +70,10 @@ class CharacterRows:
 
     def _make_table(self, library: CDLL, pairs: UInt32) -> None:
         bits = (2 * len(pairs) + 1).bit_length()
-        self._cells, self._lower = np.zeros(1 << bits, np.uint64), _lower_table()
+        self._cells, self._shifts = np.zeros(1 << bits, np.uint64), _shifts()
         library.characters_insert(pointer(self._cells), bits, pointer(pairs), len(pairs), FIRST_ROW)
         cells = pointer(self._cells) if len(pairs) else None
-        self.table = CHARACTERS(pointer(self._chars), pointer(self._lower), cells, bits)
+        self.table = CHARACTERS(pointer(self._chars), pointer(self._shifts), cells, bits)
 
     def read(self, codes: UInt32, starts: Int64) -> tuple[Int64, Int64]:
         """The rows of the characters of all texts, and of the bigrams that begin with them.
@@ -105,7 +105,8 @@ class CharacterRows:
         if not len(unknown):
             return found
         first, second = first[unknown], second[unknown]
-        lower, lower_next = _lower_table()[first], _lower_table()[second]
+        shifts = _shifts()
+        lower, lower_next = first + shifts[first], second + shifts[second]
         has_case = (lower != first) | (lower_next != second)
         found[unknown[has_case]] = self._look_up(_keys(lower[has_case], lower_next[has_case]))
         return found
@@ -136,15 +137,19 @@ def _lower_codes() -> tuple[Int64, Int64]:
     All readers share both arrays; they are not modified.
     """
     codes = (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B))
-    pairs = [(code, ord(lower)) for code in codes if len(lower := chr(code).lower()) == 1 and lower != chr(code)]
-    changed, lowered = np.array(pairs, np.int64).T.copy()
+    text = "".join(map(chr, codes))
+    pairs = [(c, lower) for c in text if (lower := c.lower()) != c and len(lower) == 1]
+    changed, lowered = (code_points("".join(x)).astype(np.int64) for x in zip(*pairs, strict=True))
     return changed, lowered
 
 
 @cache
-def _lower_table() -> UInt32:
-    """The lower case of each code point; all readers share it."""
-    table = np.arange(COUNT, dtype=np.uint32)
+def _shifts() -> UInt32:
+    """What is added to each code point to get its lower case, modulo 2**32; all readers share it.
+
+    Most are 0, and zeros need no memory until they are overwritten.
+    """
+    shifts = np.zeros(COUNT, np.uint32)
     changed, lowered = _lower_codes()
-    table[changed] = lowered
-    return table
+    shifts[changed] = (lowered - changed).astype(np.uint32)
+    return shifts

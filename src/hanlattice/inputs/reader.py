@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from ctypes import addressof, byref, c_int64, sizeof
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -57,16 +57,29 @@ class _Known:
         self.state, self.labels, self.has_user_words = state, labels, has_user_words
         self.rows: NDArray[np.int64] = np.zeros((2, state.id_count), np.int64)
         self._characters, self._min_word_length = characters, min_word_length
+        self._argument: Any = None  # of calls, as soon as all tries are built
+        self._kept: Any = None
 
-    @cached_property
-    def for_kernels(self) -> Any:
-        """What ``reader.c`` reads, as an argument of a call."""
+    def for_kernels(self, codes: bytes) -> tuple[Any, Any]:
+        """What ``reader.c`` reads, as an argument of a call, and what must be kept until it returns.
+
+        Args:
+            codes: the texts that are read.
+        """
+        if self._argument is not None:
+            return self._argument, None
         state, layers = self.state, self.state.layers
-        self._tries = (TRIE * len(layers))(*(layer.trie.for_kernels() for layer in layers))
-        self._first_ids = (c_int64 * len(layers))(*(layer.start for layer in layers))
+        is_built = all(layer.is_built for layer in layers)
+        text = np.frombuffer(codes, np.uint32)
+        found = [layer.trie_for(text) for layer in layers]
+        tries = (TRIE * len(layers))(*(trie.for_kernels() for trie in found))
+        first_ids = (c_int64 * len(layers))(*(layer.start for layer in layers))
         rows = pointers(self.rows) if self.rows.size else (None, None)
-        words = addressof(self._tries), addressof(self._first_ids), len(layers), pointer(state.present), *rows
-        return byref(READER(addressof(self._characters.table), *words, self._min_word_length))
+        words = addressof(tries), addressof(first_ids), len(layers), pointer(state.present), *rows
+        argument = byref(READER(addressof(self._characters.table), *words, self._min_word_length))
+        if is_built:
+            self._kept, self._argument = (tries, first_ids), argument
+        return argument, (found, tries, first_ids)
 
 
 class Reader:
@@ -122,7 +135,9 @@ class Reader:
         while True:
             memory = np.empty(_HEADER + 2 * (n_chars + n + 1) + 4 * capacity, np.int64)
             address = pointer(memory)
-            count = library.reader_read(known.for_kernels, codes, n_chars + n, first, n, most, capacity, address)
+            argument, kept = known.for_kernels(codes)
+            count = library.reader_read(argument, codes, n_chars + n, first, n, most, capacity, address)
+            del kept
             if count < 0:
                 raise MemoryError("too little memory to read texts")
             if count > most:

@@ -35,7 +35,7 @@ static inline int64_t row_of(const Characters *table, uint32_t first, uint32_t s
     const uint64_t key = key_of(first, second);
     const uint64_t cell = table->bigrams[slot_of(table->bigrams, table->bits, key, home_slot(key, table->bits))];
     if (cell) return ROW(cell);
-    const uint32_t lower = table->lower[first], next = table->lower[second];
+    const uint32_t lower = first + table->shifts[first], next = second + table->shifts[second];
     if (lower == first && next == second) return UNKNOWN;
     const uint64_t other = key_of(lower, next);
     const uint64_t found = table->bigrams[slot_of(table->bigrams, table->bits, other, home_slot(other, table->bits))];

@@ -60,9 +60,11 @@ def opened(level: str) -> CDLL:
     found.trie_search.argtypes = (c_void_p, c_void_p, *(c_int64,) * 5, c_void_p, c_void_p)
     found.trie_count.restype, found.trie_count.argtypes = c_int64, (c_void_p, c_void_p, c_int64, c_void_p, c_int64)
     found.trie_build.restype = c_int64
-    found.trie_build.argtypes = (c_void_p, c_int64, *(c_void_p,) * 3, c_int64, c_int)
+    found.trie_build.argtypes = (c_void_p, c_int64, *(c_void_p,) * 4, c_int64, c_int)
+    found.trie_choose.restype = c_int64
+    found.trie_choose.argtypes = (*(c_void_p,) * 2, c_int64, c_void_p, c_int64, c_void_p)
     found.wordlist_read.restype = c_int64
-    found.wordlist_read.argtypes = (c_void_p, c_int64, c_int64, *(c_void_p,) * 5)
+    found.wordlist_read.argtypes = (c_void_p, c_int64, c_int64, *(c_void_p,) * 6)
     found.characters_insert.restype = None
     found.characters_insert.argtypes = (c_void_p, c_int64, c_void_p, c_int64, c_int64)
     found.characters_rows.restype = None

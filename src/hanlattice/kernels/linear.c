@@ -391,9 +391,12 @@ void linear_index(Entry *entries, int64_t slots, int64_t n, const uint64_t *keys
     LinearModel m = {.entries = entries, .slots = slots};
     memset(entries, 0, sizeof(Entry) * slots);
     uint32_t row = 0;
-    for (int64_t i = 0; i < n; i++) {
-        *entry_of(&m, keys[i]) = (Entry){keys[i], row, masks[i]};
-        row += popcount(masks[i]);
+    for (int64_t i = 0; i < n + FETCHED; i++) {
+        if (i < n) __builtin_prefetch(entries + (hashed(keys[i]) & (slots - 1)));
+        if (i < FETCHED) continue;
+        const int64_t at = i - FETCHED;
+        *entry_of(&m, keys[at]) = (Entry){keys[at], row, masks[at]};
+        row += popcount(masks[at]);
     }
 }
 
@@ -419,22 +422,34 @@ void linear_types(const LinearModel *m, int32_t *rows) {
     }
 }
 
+/* Write 8 of 8 numbers: number k is given[places[k]], or 0 if that place is 255. */
+static inline void spread(const int8_t *given, const uint8_t *places, int8_t *out) {
+#if defined(__AVX2__)
+    const __m128i all = _mm_loadl_epi64((const __m128i *)given), from = _mm_loadl_epi64((const __m128i *)places);
+    _mm_storel_epi64((__m128i *)out, _mm_shuffle_epi8(all, from));
+#elif defined(__ARM_NEON)
+    vst1_s8(out, vtbl1_s8(vld1_s8(given), vreinterpret_s8_u8(vld1_u8(places))));
+#else
+    for (int k = 0; k < 8; k++) out[k] = places[k] == 255 ? 0 : given[places[k]];
+#endif
+}
+
 /* Unpack rows of weights, of which only those that are not 0 are stored: bit k of `columns` is set if weight k is stored.
  * Returns the number of stored weights that the bits stand for; if it is not n_weights, the rows are not complete. */
 int64_t linear_rows(const uint8_t *columns, int64_t n_bytes, const int8_t *weights, int64_t n_weights, int8_t *rows) {
     int64_t at = 0;
+    uint8_t places[256][8]; /* for each byte of bits, where its weights come from; 255: there is none */
+    for (int bits = 0; bits < 256; bits++)
+        for (int k = 0, next = 0; k < 8; k++) places[bits][k] = bits >> k & 1 ? next++ : 255;
     for (int64_t i = 0; i < n_bytes; i++) {
-        if (at + 8 > n_weights) { /* the last ones, whose neighbours must not be read */
-            for (int k = 0; k < 8; k++) {
-                const int stored = columns[i] >> k & 1;
-                rows[8 * i + k] = stored && at < n_weights ? weights[at] : 0;
-                at += stored;
-            }
+        if (at + 8 <= n_weights) {
+            spread(weights + at, places[columns[i]], rows + 8 * i);
+            at += popcount(columns[i]);
             continue;
         }
-        for (int k = 0; k < 8; k++) {
+        for (int k = 0; k < 8; k++) { /* the last ones, whose neighbours must not be read */
             const int stored = columns[i] >> k & 1;
-            rows[8 * i + k] = (int8_t)(weights[at] & -stored);
+            rows[8 * i + k] = stored && at < n_weights ? weights[at] : 0;
             at += stored;
         }
     }

@@ -82,7 +82,7 @@ SENTENCES = _struct(
     n=c_int64,
     **_all(c_void_p, "chars", "bigrams", "first_char", "words", "start", "end", "label", "first_word"),
 )
-CHARACTERS = _struct("Characters", **_all(c_void_p, "chars", "lower", "bigrams"), bits=c_int64)
+CHARACTERS = _struct("Characters", **_all(c_void_p, "chars", "shifts", "bigrams"), bits=c_int64)
 TRIE = _struct(
     "Trie", cells=c_void_p, slots=c_int64, first=c_void_p, n_first=c_int64, n_words=c_int64, longest=c_int64
 )

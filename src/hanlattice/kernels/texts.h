@@ -13,11 +13,11 @@ typedef struct { /* sentences without padding, as inputs/encoded.py has them: N 
     const int64_t *first_word;                  /* n + 1 */
 } Sentences;
 
-typedef struct { /* `chars` has the row of each code point minus UNKNOWN, `lower` its lower case. `bigrams` is a hash table
-                  * of 1 << bits cells, first code << 43 | second code << 22 | row, of which at least one is 0; or NULL: a
-                  * model without bigrams */
+typedef struct { /* `chars` has the row of each code point minus UNKNOWN, `shifts` what is added to it to get its lower case.
+                  * `bigrams` is a hash table of 1 << bits cells, first code << 43 | second code << 22 | row, of which at
+                  * least one is 0; or NULL: a model without bigrams */
     const int64_t *chars;
-    const uint32_t *lower;
+    const uint32_t *shifts;
     const uint64_t *bigrams;
     int64_t bits;
 } Characters;

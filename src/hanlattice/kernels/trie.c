@@ -167,13 +167,14 @@ static inline int64_t inserted(Cell *cells, int64_t slots, uint64_t key, int64_t
     return -1;
 }
 
-/* Build the trie of n words, none of them empty. `cells` are 0 and `first` is -1, with an element for each first character.
- * Returns the number of distinct words; of equal words the first counts. Returns -1 if a key has no free slot in
- * `lines` cache lines from its home (at most LINES); then the table has to be larger.
+/* Build the trie of n words, none of them empty. Word i has the id ids[i], or i if there are no `ids`. `cells` are 0 and
+ * `first` is -1, with an element for each first character. Returns the number of distinct words; of equal words the first
+ * counts. Returns -1 if a key has no free slot in `lines` cache lines from its home (at most LINES); then the table has to be
+ * larger.
  *
  * GROUP words advance together, one character in each round, so that waiting for memory overlaps. */
-int64_t trie_build(Cell *cells, int64_t slots, int32_t *first, const uint32_t *codes, const int64_t *offsets, int64_t n,
-                   int lines) {
+int64_t trie_build(Cell *cells, int64_t slots, int32_t *first, const uint32_t *codes, const int64_t *offsets,
+                   const int32_t *ids, int64_t n, int lines) {
     int64_t distinct = 0;
     cells[0].key = 1; /* reserved: no state has the number 0, and no transition has the key 0 */
     for (int64_t low = 0; low < n; low += GROUP) {
@@ -208,11 +209,35 @@ int64_t trie_build(Cell *cells, int64_t slots, int32_t *first, const uint32_t *c
                 if (depth + 1 < length[w]) continue;
                 Cell *end = cells + state[w];
                 if ((uint32_t)end->value) continue;
-                end->value |= (uint64_t)(low + w + 1);
+                end->value |= (uint64_t)((ids ? ids[low + w] : low + w) + 1);
                 distinct++;
             }
             n_open = still;
         }
     }
     return distinct;
+}
+
+#define PAIR_BITS 18 /* of the hash of two characters */
+#define PAIR(first, second) (((uint64_t)(first) << CHARACTER_BITS | (second)) * GOLDEN >> (64 - PAIR_BITS))
+
+/* Write to `chosen` which of n words may occur in a text of `length` characters: those whose first two characters follow each
+ * other there, those of one character that is there, and a few others, because pairs with equal hashes count as equal. No
+ * word is empty. Returns their number. */
+int64_t trie_choose(const uint32_t *codes, const int64_t *offsets, int64_t n, const uint32_t *text, int64_t length,
+                    int32_t *chosen) {
+    uint64_t marks[(1 << PAIR_BITS) / 64] = {0};
+    for (int64_t i = 0; i < length; i++) {
+        const uint64_t alone = PAIR(text[i], 0), pair = PAIR(text[i], i + 1 < length ? text[i + 1] : 0);
+        marks[alone >> 6] |= (uint64_t)1 << (alone & 63);
+        marks[pair >> 6] |= (uint64_t)1 << (pair & 63);
+    }
+    int64_t count = 0;
+    for (int64_t word = 0; word < n; word++) {
+        const uint32_t *at = codes + offsets[word];
+        const uint64_t pair = PAIR(at[0], offsets[word + 1] - offsets[word] > 1 ? at[1] : 0);
+        chosen[count] = (int32_t)word;
+        count += marks[pair >> 6] >> (pair & 63) & 1;
+    }
+    return count;
 }

@@ -6,6 +6,7 @@
 #define MOST_LABELS 256
 
 static inline int is_space(uint32_t c) { /* as str.isspace in Python */
+    if (c > 0x3000) return 0;
     return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
            (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
@@ -33,6 +34,15 @@ static inline uint32_t next_character(const uint8_t *text, int64_t n, int64_t *a
     const uint32_t c = (p[0] & 0x7u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
     *at += 4;
     return p[0] > 0xF4 || c < 0x10000 || c > 0x10FFFF ? 0 : c;
+}
+
+/* The character of three bytes at a position if it is from U+3400 to U+9FFF, else 0. */
+static inline uint32_t chinese(const uint8_t *text, int64_t n, int64_t at) {
+    uint32_t four;
+    if (n - at < 4) return 0;
+    memcpy(&four, text + at, 4);
+    const uint32_t c = (four & 0xF) << 12 | (four >> 2 & 0xFC0) | (four >> 16 & 0x3F);
+    return (four & 0xC0C0F0) == 0x8080E0 && c >= 0x3400 && c <= 0x9FFF ? c : 0;
 }
 
 /* Whether bytes are a label: UTF-8 without tabs, NUL characters, or white space at its ends. `characters` is their number. */
@@ -67,20 +77,34 @@ static inline int64_t label_of(const uint8_t *text, int64_t start, int64_t end, 
     return labels->last = id;
 }
 
+/* Whether a word comes after another one in the order of code points. */
+static inline int follows(const uint32_t *other, int64_t other_length, const uint32_t *word, int64_t length) {
+    int64_t i = 0;
+    while (i < other_length && i < length && word[i] == other[i]) i++;
+    return i < length && (i == other_length || word[i] > other[i]);
+}
+
 /* Read a list of n bytes. `codes` has space for n characters, `offsets` for a number per line and one more, `label_ids` for
  * a number per line; `places` for start and end, in bytes, of MOST_LABELS distinct labels, of which there are *n_labels.
+ * *is_sorted is 1 if each word comes after the one before it in the order of code points, else 0.
  *
  * Returns the number of lines, or -1 if the list has anything but these lines: an error, a second tab, a blank line, an
  * empty field or white space around one, a line of more than `longest` characters, more labels. */
 int64_t wordlist_read(const uint8_t *text, int64_t n, int64_t longest, uint32_t *codes, int64_t *offsets, int32_t *label_ids,
-                      int64_t *places, int64_t *n_labels) {
-    int64_t at = n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0, lines = 0, n_codes = 0;
+                      int64_t *places, int64_t *n_labels, int64_t *is_sorted) {
+    int64_t at = n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0, lines = 0, n_codes = 0, before = 0;
     Labels labels = {.places = places};
     offsets[0] = 0;
-    while (at < n) {
-        const int64_t first = n_codes;
+    *is_sorted = 1;
+    for (int64_t first; at < n; before = first) {
+        first = n_codes;
         uint32_t c = 0;
         while (at < n) {
+            while ((c = chinese(text, n, at))) { /* most of the characters of most lists */
+                codes[n_codes++] = c;
+                at += 3;
+            }
+            if (at == n) break;
             c = next_character(text, n, &at);
             if (!c) return -1;
             if (c == '\t' || c == '\n') break;
@@ -89,13 +113,14 @@ int64_t wordlist_read(const uint8_t *text, int64_t n, int64_t longest, uint32_t 
         int64_t length = n_codes - first, id = -1;
         if (!length || is_space(codes[first]) || is_space(codes[n_codes - 1])) return -1;
         if (c == '\t') {
-            const uint8_t *found = at < n ? memchr(text + at, '\n', n - at) : 0;
-            const int64_t end = found ? found - text : n;
+            int64_t end = at;
+            while (end < n && text[end] != '\n') end++;
             if ((id = label_of(text, at, end, &labels)) < 0) return -1;
             length += 1 + labels.characters[id];
             at = end + 1;
         }
         if (length > longest) return -1;
+        if (lines && *is_sorted) *is_sorted = follows(codes + before, first - before, codes + first, n_codes - first);
         label_ids[lines] = (int32_t)id;
         offsets[++lines] = n_codes;
     }

@@ -30,19 +30,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=np.generic)
 
-SHORT_TEXT = 200  # characters; in shorter texts plain Python is faster than numpy
+SHORT_TEXT = 200  # characters; in shorter texts plain Python is faster than numpy, and a trie may be built later
+FEW = 10  # short texts that are searched before the trie of all words is built: it takes as long as 20 of them
 WINDOW = 1 << 20  # characters searched at once, which limits the memory for their matches
 SMALL_LAYER = 1024  # words; a smaller layer is rebuilt at every edit, which takes a few milliseconds
 GROWTH = 4  # a layer is merged with the next one unless it is more than this many times larger
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """A trie over the words with ids ``start, start + 1, …``."""
+    """The words with ids ``start, start + 1, …``, and their trie.
 
-    start: int
-    words: WordTable
-    trie: Trie
+    The trie may be built later: a process that reads one short text needs only the words that may occur in it.
+
+    Args:
+        start: the id of the first word.
+        words: distinct words.
+        trie: if it is None, it is built when a long text is searched, or after `FEW` short ones.
+    """
+
+    __slots__ = ("_n_searched", "_trie", "start", "words")
+
+    def __init__(self, start: int, words: WordTable, trie: Trie | None = None):
+        self.start, self.words, self._trie, self._n_searched = start, words, trie, 0
 
     @classmethod
     def build(cls, start: int, words: WordTable) -> Layer:
@@ -51,6 +60,25 @@ class Layer:
     @property
     def end(self) -> int:
         return self.start + len(self.words)
+
+    @property
+    def trie(self) -> Trie:
+        """The trie of all words. If two threads build it at the same time, either may be kept."""
+        if self._trie is None:
+            self._trie = Trie.build(self.words.codes, self.words.offsets)
+        return self._trie
+
+    @property
+    def is_built(self) -> bool:
+        """Whether there is a trie of all words."""
+        return self._trie is not None
+
+    def trie_for(self, codes: UInt32) -> Trie:
+        """A trie with which all words are found that occur in a text."""
+        if self._trie is None and len(codes) <= SHORT_TEXT and self._n_searched < FEW:
+            self._n_searched += 1
+            return Trie.of_text(self.words.codes, self.words.offsets, codes)
+        return self.trie
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,8 +98,8 @@ class Snapshot:
     @classmethod
     def of(cls, listed: Listed) -> Snapshot | None:
         """A lexicon of distinct words; None if a word occurs twice."""
-        layer = Layer.build(0, listed.words)
-        if layer.trie.n_words < len(listed.words):
+        layer = Layer(0, listed.words)
+        if not listed.is_sorted and layer.trie.n_words < len(listed.words):
             return None
         weights = np.full(len(listed.words), np.nan, np.float32)
         return cls((layer,), listed.labels, listed.label_ids, weights)
@@ -201,7 +229,7 @@ class Snapshot:
         """The matches in code points that end with a boundary."""
         length = max(len(codes) - 1, 0)
         if length <= SHORT_TEXT and kernels() is None:
-            return self._walked(codes[:length].tolist(), min_length)
+            return self._walked(codes[:length], min_length)
         parts: list[Matches] = []
         most = most_matches(length)
         for low in range(0, max(length, 1), WINDOW):
@@ -209,12 +237,12 @@ class Snapshot:
             most -= len(parts[-1].start)
         return joined(parts)
 
-    def _walked(self, codes: Sequence[int], min_length: int) -> Matches:
+    def _walked(self, codes: UInt32, min_length: int) -> Matches:
         """The matches in a short text, found in plain Python."""
         found = [
             (start, end, word + layer.start)
             for layer in self.layers
-            for start, end, word in layer.trie.walk(codes, min_length)
+            for start, end, word in layer.trie_for(codes).walk(codes.tolist(), min_length)
             if self.present is None or self.present[word + layer.start]
         ]
         if len(self.layers) > 1:
@@ -227,7 +255,7 @@ class Snapshot:
         Raises:
             DataError: there are more than ``most``.
         """
-        found = [layer.trie.search(codes, low, high, min_length, most) for layer in self.layers]
+        found = [layer.trie_for(codes).search(codes, low, high, min_length, most) for layer in self.layers]
         if sum(len(part.start) for part in found) > most:
             raise too_many(len(codes) - 1)
         for layer, part in zip(self.layers, found, strict=True):

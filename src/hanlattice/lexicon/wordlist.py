@@ -83,11 +83,16 @@ def line_of(path: str | Path, word: str, label: str | None) -> int | None:
 
 
 class Listed(NamedTuple):
-    """A word list as arrays: words, distinct labels, and the index of the label of each word, or -1."""
+    """A word list as arrays: words, distinct labels, and the index of the label of each word, or -1.
+
+    ``is_sorted`` is True if each word comes after the one before it, in the order of code points. Then all words
+    are distinct.
+    """
 
     words: WordTable
     labels: tuple[str, ...]
     label_ids: Int32
+    is_sorted: bool = False
 
 
 def read_table(path: str | Path) -> Listed | None:
@@ -108,17 +113,19 @@ def read_table(path: str | Path) -> Listed | None:
 
 def _read_by_kernel(library: CDLL, raw: bytes) -> Listed | None:
     """The word list, read by ``kernels/wordlist.c``."""
-    n_lines = int(np.count_nonzero(np.frombuffer(raw, np.uint8) == ord("\n"))) + 1
+    n_lines = len(raw) // 2 + 1  # at most: memory that is not written to is not used
     codes, offsets = np.empty(len(raw), np.uint32), np.empty(n_lines + 1, np.int64)
-    label_ids, places, n_labels = np.empty(n_lines, np.int32), np.empty((MOST_LABELS, 2), np.int64), c_int64()
+    label_ids, places = np.empty(n_lines, np.int32), np.empty((MOST_LABELS, 2), np.int64)
+    n_labels, is_sorted = c_int64(), c_int64()
     arrays = (pointer(codes), pointer(offsets), pointer(label_ids), pointer(places))
-    n = library.wordlist_read(raw, len(raw), LONGEST_LINE, *arrays, byref(n_labels))
+    n = library.wordlist_read(raw, len(raw), LONGEST_LINE, *arrays, byref(n_labels), byref(is_sorted))
     if n <= 0:
         return None
     labels = tuple(raw[start:end].decode("utf-8") for start, end in places[: n_labels.value].tolist())
     if any(_number(label) is not None for label in labels):
         return None
-    return Listed(WordTable(codes[: offsets[n]].copy(), offsets[: n + 1]), labels, label_ids[:n])
+    words = WordTable(codes[: offsets[n]], offsets[: n + 1])
+    return Listed(words, labels, label_ids[:n], bool(is_sorted.value))
 
 
 def _read_by_numpy(raw: bytes) -> Listed | None:

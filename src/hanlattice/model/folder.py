@@ -69,17 +69,17 @@ FURTHER = {"large": "hanlattice_large"}
 """Models in packages of their own: the name, and the Python package with the folder ``model``."""
 
 
-def _load_arrays(path: Path) -> dict[str, Shaped[np.ndarray, "*S"]]:
-    """The arrays of a file, each copied once; the file is open only meanwhile.
+def _load_arrays(path: Path, prefix: str = "") -> dict[str, Shaped[np.ndarray, "*S"]]:
+    """The arrays of a file whose names start with a prefix, each copied once; the file is open only meanwhile.
 
     Raises:
-        KeyError: numpy does not have the type of an array.
+        KeyError: numpy does not have the type of an array of the file.
     """
     with safe_open(path, framework="numpy") as stream:
         names = list(stream.keys())
         for kind in {stream.get_slice(name).get_dtype() for name in names} - NUMPY_TYPES:
             raise KeyError(kind)
-        return {name: stream.get_tensor(name) for name in names}
+        return {name: stream.get_tensor(name) for name in names if name.startswith(prefix)}
 
 
 def stored_weights(path: Path, load: Callable[[Path], dict[str, Stored]]) -> dict[str, Stored]:
@@ -129,13 +129,14 @@ def located_model(name: str | Path) -> Path:
 def save_lexicon(lexicon: Lexicon, path: Path) -> None:
     """Write a word list: one word on each line, with its label and weight if it has them.
 
-    If a word list cannot hold a word, such as one with a tab, the compiled form is written instead.
+    It is sorted by code points, which shows that no word occurs twice, so its trie can be built later. If a word
+    list cannot hold a word, such as one with a tab, the compiled form is written instead.
     """
     if not all(map(fits_a_line, lexicon.entries())):
         lexicon.save(path)
         return
     with atomic_write(path) as stream:
-        for entry in lexicon.entries():
+        for entry in sorted(lexicon.entries(), key=lambda entry: entry.text):
             traits = [entry.label or "", "" if entry.weight is None else str(np.float32(entry.weight))]
             stream.write("\t".join([entry.text, *traits]).rstrip("\t") + "\n")
 
@@ -241,13 +242,16 @@ class ModelFolder:
                 score += _finite(weights, prefix + name, score.shape, self.path)
         return rules, TagScores(*scores)
 
-    def weights(self) -> dict[str, Shaped[np.ndarray, "*S"]]:
+    def weights(self, prefix: str = "") -> dict[str, Shaped[np.ndarray, "*S"]]:
         """The weights as they are stored. A table in int8 has its scales under its own name followed by `SCALE`.
+
+        Args:
+            prefix: only weights whose names start with it are read.
 
         Raises:
             ModelError, EngineError: see :func:`stored_weights`.
         """
-        return stored_weights(self.path / WEIGHTS, _load_arrays)
+        return stored_weights(self.path / WEIGHTS, lambda path: _load_arrays(path, prefix))
 
     def _lexicon(self) -> Lexicon:
         """

@@ -29,7 +29,7 @@ from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels import library
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import faults, record
-from hanlattice.model.folder import CONFIG, ModelFolder
+from hanlattice.model.folder import CONFIG, WEIGHTS, ModelFolder
 from hanlattice.spans import Span
 from hanlattice.training import user_words
 from hanlattice.training.corpora import load_corpora
@@ -446,6 +446,26 @@ def test_broken_weights_of_a_convention_are_refused_by_name(with_convention: Pat
         pytest.raises(ModelError, match=r"model: .*\(conventions.places.linear.keys are not sorted\)"),
     ):
         ner("李明在北京工作。")
+
+
+def test_a_convention_is_not_read_from_a_file_that_was_replaced(with_convention: Path, tmp_path: Path) -> None:
+    """The weights of a convention are read when it is used first; they have to be of the same model."""
+    folder = tmp_path / "model"
+    shutil.copytree(with_convention, folder)
+    one, other = hanlattice.load(folder), hanlattice.load(folder)
+    with one.using(convention="places"):
+        one("北京")
+    replacement = tmp_path / WEIGHTS
+    replacement.write_bytes((folder / WEIGHTS).read_bytes())
+    replacement.replace(folder / WEIGHTS)
+    with one.using(convention="places"):
+        one("北京")  # it has them already
+    with (
+        other.using(convention="places"),
+        pytest.raises(ModelError, match="replaced since the model was opened"),
+    ):
+        other("北京")
+    other("北京")
 
 
 def test_auxiliary_corpora_of_the_same_convention_are_learnt(tmp_path: Path) -> None:

@@ -112,14 +112,14 @@ def allowed(lanes: int, n_labels: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return closed[:, None] & fresh, np.broadcast_to(label, (GROUPS, lanes)).copy(), fresh, closed
 
 
-def _prefix(convention: str) -> str:
+def prefix_of(convention: str) -> str:
     """The prefix of the weights of a convention; an empty convention is the default one."""
     return f"conventions.{convention}.linear." if convention else "linear."
 
 
 def stored(tables: Tables, convention: str = "") -> dict[str, Shaped[np.ndarray, "*S"]]:
     """Arrays to write to a file; an empty convention is the default one."""
-    prefix = _prefix(convention)
+    prefix = prefix_of(convention)
     used = tables.rows != 0
     t = tables.transitions
     return {
@@ -146,7 +146,7 @@ def restored(weights: Weights, n_labels: int, convention: str = "") -> Tables:
         ModelError: the arrays are of another version, or do not fit each other or the labels.
         EngineError: the kernels are not compiled, or do not support this processor.
     """
-    prefix = _prefix(convention)
+    prefix = prefix_of(convention)
     version = weights.get(f"{prefix}version")
     if version is None or version.shape != (1,) or version.dtype != np.int32 or version[0] != VERSION:
         raise ModelError("the weights of a linear tagger of another version; train or download the model again")

@@ -9,16 +9,17 @@ import numpy as np
 
 from hanlattice.config.linear import linear_settings
 from hanlattice.engines.found import memory_for, spans_in
-from hanlattice.engines.linear.tables import Native, Tables, restored, types_of
+from hanlattice.engines.linear.tables import Native, Tables, prefix_of, restored, types_of
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.library import pointer, require_kernels
-from hanlattice.model.folder import ModelFolder
+from hanlattice.model.folder import WEIGHTS, ModelFolder
 from hanlattice.spans import FoundSpans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from jaxtyping import Float, Int
 
@@ -69,13 +70,20 @@ class LinearTagger:
         if settings is None:
             raise EngineError(f"{folder.path} is no linear tagger; use another engine")
         require_kernels()  # before the files are read
-        try:
-            weights = folder.weights()
-        except ModelError as error:
-            where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
-            raise ModelError(f"{where}{error}") from None
-        others = {name: partial(cls._of_weights, folder, weights, name) for name in folder.vocabulary.conventions}
-        return cls._of_weights(folder, weights, "", others)
+        file = folder.path / WEIGHTS
+        opened = _identity(file)
+
+        def of(convention: str, others: Mapping[str, Callable[[], LinearTagger]] | None = None) -> LinearTagger:
+            try:
+                weights = folder.weights(prefix_of(convention))
+            except ModelError as error:
+                where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
+                raise ModelError(f"{where}{error}") from None
+            if _identity(file) != opened:
+                raise ModelError(f"{file}: was replaced since the model was opened; load the model again")
+            return cls._of_weights(folder, weights, convention, others)
+
+        return of("", {name: partial(of, name) for name in folder.vocabulary.conventions})
 
     @classmethod
     def _of_weights(
@@ -83,7 +91,7 @@ class LinearTagger:
         folder: ModelFolder,
         weights: Weights,
         convention: str,
-        others: Mapping[str, Callable[[], LinearTagger]] | None = None,
+        others: Mapping[str, Callable[[], LinearTagger]] | None,
     ) -> LinearTagger:
         """The tagger of a convention in a model folder, whose weights were read.
 
@@ -169,3 +177,12 @@ class LinearTagger:
         if count < 0:
             raise MemoryError("too little memory for a linear tagger")
         return spans_in(memory, n, count, self.labels), certain
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """What changes if a file is replaced or written again; None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
