@@ -245,11 +245,11 @@ def test_time_of_each_stage() -> None:
     script = Path(__file__).parents[1] / "benchmarks" / "stages.py"
     command = [sys.executable, str(script), "--sentences=3", "--rounds=1"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    stages = ("normalise", "cut into windows", "read", "encoder", "tags", "documents", "all")
+    stages = ("normalise", "cut into windows", "read", "encoder and tags", "documents", "all")
     assert [line[:18].strip() for line in shown.splitlines()[3:]] == list(stages)
     times = [float(line[18:].split()[0]) for line in shown.splitlines()[3:]]
     assert min(times[2:]) > 0
-    assert times[-1] == pytest.approx(sum(times[:-1]), abs=0.05)
+    assert times[-1] == pytest.approx(sum(times[:-1]), rel=0.5), "it is measured alone"
 
 
 def test_the_rates_of_a_random_text() -> None:

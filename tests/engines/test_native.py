@@ -60,6 +60,28 @@ def test_the_same_emissions(variant: dict[str, object], kernels: CDLL) -> None:
         np.testing.assert_allclose(found[:, : expected.shape[1]], expected, atol=2e-4, rtol=1e-4)
 
 
+def test_emissions_and_tags_in_one_call(kernels: CDLL) -> None:
+    """Also for the first texts, for which memory and the encodings of word lengths are missing."""
+    ner = untrained()
+    ner.lexicon.update(["人和药店的长江大桥局很好", "长江大桥局很好,赵子龙说人和药店"])
+    one, other = kernel_of(ner, kernels), kernel_of(ner, kernels)
+    rules = TagRules(("A",), "BMES")
+    draw = np.random.default_rng(0).standard_normal
+    n, width = len(rules.names), one.read(encoded(ner, TEXTS[:1])).shape[1]
+    assert n <= width
+    chain = ChainKernel(rules, TagScores(draw(n), draw((n, n)), draw(n)), library=kernels)
+    texts = [text for text in TEXTS if 0 < len(text) <= 64]
+    for some in (texts[:1], texts, texts * 20, texts[-1:], []):
+        sentences = encoded(ner, some)
+        expected = chain.read(one.read(sentences), sentences)
+        for _ in range(2):
+            assert [*other.find(sentences, "", chain)] == [*expected]
+    sentences = encoded(ner, texts)
+    assert any(map(len, chain.read(one.read(sentences), sentences)))
+    with pytest.raises(EngineError, match="longer than the 64 characters that the model reads at once"):
+        other.find(encoded(ner, ["人" * 65]), "", chain)
+
+
 @pytest.mark.parametrize("variant", [VARIANTS["paper"], VARIANTS["code"], VARIANTS["sizes of the packaged model"]])
 def test_in_8_bits(variant: dict[str, object], kernels: CDLL) -> None:
     ner = untrained(**variant)

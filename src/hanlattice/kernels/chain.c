@@ -166,7 +166,8 @@ static double probability(const Chain *c, Messages m, int64_t n, int64_t start, 
 
 /* Write the entities of all sentences in order, and return their number, or -1 if memory is short. `found` has room for one for
  * every character. `width` is the length of a row of emissions, at least `stride`. */
-int64_t chain_find(const Chain *c, const Sentences *b, const float *emissions, int64_t width, Found *found) {
+int64_t chain_find(const void *chain, const Sentences *b, const float *emissions, int64_t width, Found *found) {
+    const Chain *c = chain;
     int64_t longest = 1, y = c->stride, count = 0;
     const int64_t *first_char = b->first_char;
     for (int64_t i = 0; i < b->n; i++)

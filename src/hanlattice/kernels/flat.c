@@ -504,6 +504,15 @@ int64_t flat_emissions(const Flat *m, const Sentences *b, const float *given, ch
     return 0;
 }
 
+/* Write the entities of all sentences: the emissions of flat_emissions, decoded by chain_find, whose tags `chain` has. Returns
+ * their number, or -1 if memory is short, or -2 if flat_emissions would not return 0. `found` is as in chain_find, the others
+ * as in flat_emissions. */
+int64_t flat_find(const Flat *m, const Sentences *b, const float *given, char *memory, int64_t size, float *emissions,
+                  const void *chain, Found *found) {
+    if (flat_emissions(m, b, given, memory, size, emissions)) return -2;
+    return chain_find(chain, b, emissions, m->emission.n_out, found);
+}
+
 /* One linear layer alone: `out` has the same rows as `x`, and both have memory up to the next multiple of ROWS.
  * `quantised` has memory for the numbers of x and one vector more, `scales` for one number for each row of x. */
 void flat_linear(const Linear *w, const float *x, int64_t rows, float *out, void *quantised, float *scales) {

@@ -54,6 +54,8 @@ def opened(level: str) -> CDLL:
     found.body_vectors.restype, found.body_vectors.argtypes = None, (c_void_p, c_void_p, c_void_p, c_void_p)
     found.flat_emissions.restype = c_int64
     found.flat_emissions.argtypes = (*(c_void_p,) * 4, c_int64, c_void_p)
+    found.flat_find.restype = c_int64
+    found.flat_find.argtypes = (*(c_void_p,) * 4, c_int64, *(c_void_p,) * 3)
     found.flat_linear.restype = None
     found.flat_linear.argtypes = (c_void_p, c_void_p, c_int64, *(c_void_p,) * 3)
     found.trie_search.restype = c_int64

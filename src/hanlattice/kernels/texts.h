@@ -46,5 +46,6 @@ void characters_rows(const Characters *table, const uint32_t *codes, const int64
                      int64_t *bigrams);
 int64_t trie_search(const Trie *trie, const uint32_t *codes, int64_t low, int64_t high, int64_t shortest, int64_t most,
                     int64_t capacity, const Matches *unsorted, const Matches *found);
+int64_t chain_find(const void *chain, const Sentences *b, const float *emissions, int64_t width, Found *found);
 
 #endif

@@ -65,6 +65,7 @@ class NER:
         self.patterns: Patterns | None = None
         self.reader: WindowReader = Reader(vocabulary, min_word_length=config.lexicon.min_word_length, base=lexicon)
         self._overrides: ContextVar[Overrides] = ContextVar("overrides", default=_NONE)
+        self._known_conventions: dict[str, tuple[str, tuple[str, ...], Edges]] = {}
         self._reopen: Callable[[], NER] | None = None
         self._state_when_opened: object = None
         self.folder: Path | None = None  # the folder it was loaded from
@@ -132,10 +133,8 @@ class NER:
     @property
     def active_lexicon(self) -> Lexicon:
         """The lexicon that is matched: the one given to :meth:`using`, else ``lexicon``."""
-        return self._lexicon_of(self._overrides.get())
-
-    def _lexicon_of(self, overrides: Overrides) -> Lexicon:
-        return self.lexicon if overrides.lexicon is None else overrides.lexicon
+        given = self._overrides.get().lexicon
+        return self.lexicon if given is None else given
 
     @property
     def active_patterns(self) -> "Patterns | None":
@@ -279,20 +278,18 @@ class NER:
         return self.normaliser(text).text
 
     def _predict(self, texts: Sequence[str], overrides: Overrides, batch_size: int) -> list[Document]:
-        convention = overrides.convention or self.convention
         for text in texts:
             if not isinstance(text, str):
                 raise HanlatticeError(f"a text must be a str, not {_shown(text)}; replace missing texts by ''")
-        lexicon = self._lexicon_of(overrides)
+        lexicon = self.lexicon if overrides.lexicon is None else overrides.lexicon
+        head, labels, edges = self._of_convention(overrides.convention or self.convention)
         read_words = partial(self._words, overrides)
         reading = Reading(texts, self.normaliser, self.config.text, lexicon, read_words, batch_size)
-        head = self._head_of(convention)
         with self._lock:  # the reader caches rows of the lexicon, and a module may hold scratch memory
-            labels = self.vocabulary.labels_of(convention)
             reading.sentences = self.reader.read(reading.windows.texts, lexicon, labels)
             found = self.engine.find(reading.sentences, head, batch_size=batch_size)
         nested = self.engine.is_nested(head)
-        entities = entities_of_texts(reading, found, overrides, edges=self._edges(convention), nested=nested)
+        entities = entities_of_texts(reading, found, overrides, edges=edges, nested=nested)
         if patterns := self._patterns_of(overrides):
             normaliser = self.normaliser
             for i, (text, plain) in enumerate(zip(texts, reading.normalised, strict=True)):
@@ -311,9 +308,19 @@ class NER:
         found = self._predict(texts, only, max(len(texts), 1))
         return [words_of(document.text, document.entities) for document in found]
 
-    def _edges(self, convention: str) -> Edges:
-        settings = self.config.conventions.get(convention)  # None for the default convention
-        return self.config.prediction.edges if settings is None else settings.edges
+    def _of_convention(self, convention: str) -> tuple[str, tuple[str, ...], Edges]:
+        """The convention in the form that an engine expects, its labels, and which edges its entities cannot have.
+
+        Raises:
+            UnknownConvention: the model was not trained on the convention.
+        """
+        found = self._known_conventions.get(convention)
+        if found is None:
+            settings = self.config.conventions.get(convention)  # None for the default convention
+            edges = self.config.prediction.edges if settings is None else settings.edges
+            found = self._head_of(convention), self.vocabulary.labels_of(convention), edges
+            self._known_conventions[convention] = found
+        return found
 
 
 def _shown(thing: object) -> str:

@@ -25,12 +25,16 @@ class ChainKernel:
         scores: scores of transitions between tags.
         library: the compiled kernels; by default the best ones for this processor.
 
+    Attributes:
+        address: the tags and transitions, as an argument of the kernels.
+        labels: the labels of entities.
+
     Raises:
         EngineError: the kernels are not compiled.
     """
 
     def __init__(self, rules: TagRules, scores: TagScores, *, library: CDLL | None = None):
-        self._library, self._kept, self._labels = library or require_kernels(), list[Any](), rules.labels
+        self._library, self._kept = library or require_kernels(), list[Any]()
         n = len(rules.names)
         padding = -n % LANES
         start, end = (_padded(x, padding) for x in (scores.start, scores.end))
@@ -44,7 +48,8 @@ class ChainKernel:
         tables = (start, end, forth, back, np.exp(start.astype(np.float64)), np.exp(end.astype(np.float64)))
         more = (moves, moves_back, moves * joined, moves * ~joined, moves_back * ~joined_back, label)
         self._kept = [*map(np.ascontiguousarray, (*tables, *more))]
-        self._chain = ctypes.byref(CHAIN(n, n + padding, *map(pointer, self._kept)))
+        self.address = ctypes.byref(CHAIN(n, n + padding, *map(pointer, self._kept)))
+        self.labels = rules.labels
 
     def read(self, emissions: Float[np.ndarray, "N W"], sentences: Sentences) -> FoundSpans:
         """The entities of each sentence, with their probabilities as scores.
@@ -59,12 +64,12 @@ class ChainKernel:
         """
         n, width = emissions.shape
         memory, (given, kept) = memory_for(n), sentences.for_kernels()
-        arguments = self._chain, given, pointer(emissions), width, pointer(memory)
+        arguments = self.address, given, pointer(emissions), width, pointer(memory)
         count = self._library.chain_find(*arguments)
         del kept
         if count < 0:
             raise MemoryError("too little memory to decode tags")
-        return spans_in(memory, len(sentences), count, self._labels)
+        return spans_in(memory, len(sentences), count, self.labels)
 
 
 def _padded(scores: Float[np.ndarray, "*S Y"], padding: int) -> Float[np.ndarray, "*S Y+"]:

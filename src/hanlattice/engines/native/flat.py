@@ -17,11 +17,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hanlattice.engines.folding import Affine, FoldedFlat, Settings, Weights, refuse_infinite, stacked
+from hanlattice.engines.found import memory_for, spans_in
+from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.layers import ROWS, Layers, Scratch
 from hanlattice.errors import EngineError
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels.library import pointer, require_kernels
 from hanlattice.kernels.structs import FLAT
+from hanlattice.spans import FoundSpans
 
 # As in flat.c:
 PARTS = 64  # D is at most this many vectors, so that sums of int16 products fit into int32
@@ -29,6 +32,7 @@ TABLES = "embedding."  # prefix of the names of the embedding tables
 EXTRA_ROWS = 2  # of encodings, that the last tile of queries reads
 LARGEST = 4095  # int16
 _TOO_LONG = -(1 << 63)  # what `flat_emissions` returns for sentences beyond the window
+_NOT_READY = -2  # what `flat_find` returns if memory or position encodings are missing, or a sentence is too long
 
 
 class Narrow(Enum):
@@ -67,7 +71,7 @@ class FlatKernel:
         tables: str = TABLES,
         given: int = 0,
     ):
-        self._library, self._scratch = library or require_kernels(), Scratch()
+        self._library, self._scratch, self._emissions = library or require_kernels(), Scratch(), Scratch()
         self._layers = Layers(self._library, int8=int8)
         self.int8, self._lanes = int8, self._layers.lanes
         self._folded = folded = FoldedFlat(weights, settings, conventions)
@@ -116,6 +120,34 @@ class FlatKernel:
                 self._add_encodings([-missing])
         del kept
         return emissions[:n]
+
+    def find(
+        self,
+        sentences: Sentences,
+        convention: str,
+        chain: ChainKernel,
+        given: Float[np.ndarray, "N S"] | None = None,
+    ) -> FoundSpans:
+        """The entities of the best tags of each sentence: ``chain.read(self.read(…), sentences)`` in one call.
+
+        Raises:
+            EngineError: a sentence is longer than the window.
+            MemoryError: there is too little memory.
+        """
+        flat, width = self._flats[convention]
+        n, scratch, rows = sentences.n_chars, self._scratch, self._emissions
+        if rows.size < (size := 4 * (n + ROWS) * width):
+            rows.reserve(size)
+        batch, kept = sentences.for_kernels()
+        memory = memory_for(n)
+        inputs = flat, batch, None if given is None else pointer(given), scratch.address, scratch.size, rows.address
+        count = self._library.flat_find(*inputs, chain.address, pointer(memory))
+        del kept
+        if count == _NOT_READY:
+            return chain.read(self.read(sentences, convention, given), sentences)
+        if count < 0:
+            raise MemoryError("too little memory to decode tags")
+        return spans_in(memory, len(sentences), count, chain.labels)
 
     def _set_tables(self, weights: Weights, prefix: str) -> None:
         flat, bigrams = self._flat, f"{prefix}bigrams.weight"

@@ -87,7 +87,8 @@ class NativeTagger:
         return FoundSpans.joined(list(run(find, shares)))
 
     def _found(self, sentences: Sentences, convention: str) -> FoundSpans:
-        return self.chains[convention].read(self.emissions(sentences, convention), sentences)
+        given = None if self.body is None else self.body.read(sentences.texts)
+        return self.flat.find(sentences, convention, self.chains[convention], given)
 
     def emissions(self, sentences: Sentences, convention: str = "") -> Float[np.ndarray, "N W"]:
         """The emissions of consecutive sentences; see :meth:`FlatKernel.read`."""
