@@ -119,8 +119,9 @@ class LexiconConfig(_Ranged):
     """The words of the lexicon, and how they are matched and counted.
 
     Attributes:
-        files: files of words. ``FILE=LABEL`` gives all words of a file this gazetteer label. If a word occurs
-            twice, the last occurrence counts.
+        files: files of words, or models, of which the lexicon is read: a folder, ``default`` or ``lite``.
+            ``FILE=LABEL`` gives all words of a file this gazetteer label. If a word occurs twice, the last
+            occurrence counts.
         vector_words: put the words that have a vector before those of the files.
         min_word_length: words of fewer characters are never matched.
         counts: the corpora in which words are counted: ``train``, or ``all`` including test, as in some

@@ -50,6 +50,13 @@ def opened(level: str) -> CDLL:
         raise HanlatticeError(
             f"{path} is from another version ({problem}); run: python -m hanlattice.kernels.compiling"
         )
+    _declare(found)
+    _declare_linear(found)
+    return found
+
+
+def _declare(found: CDLL) -> None:
+    """The types of the functions of the lexicon, of reading, and of FLAT."""
     found.body_memory.restype, found.body_memory.argtypes = c_int64, (c_void_p, c_void_p)
     found.body_vectors.restype, found.body_vectors.argtypes = None, (c_void_p, c_void_p, c_void_p, c_void_p)
     found.flat_emissions.restype = c_int64
@@ -77,6 +84,10 @@ def opened(level: str) -> CDLL:
     found.reader_read.argtypes = (c_void_p, c_void_p, c_int64, c_void_p, *(c_int64,) * 3, c_void_p)
     found.chain_find.restype = c_int64
     found.chain_find.argtypes = (*(c_void_p,) * 3, c_int64, c_void_p)
+
+
+def _declare_linear(found: CDLL) -> None:
+    """The types of the functions of linear taggers."""
     found.linear_index.restype, found.linear_index.argtypes = None, (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
     found.linear_follow.restype, found.linear_follow.argtypes = None, (c_void_p, c_int64, c_int64, c_void_p)
     found.linear_types.restype, found.linear_types.argtypes = None, (c_void_p, c_void_p)
@@ -89,7 +100,6 @@ def opened(level: str) -> CDLL:
     found.linear_select.restype, found.linear_select.argtypes = c_int64, (*(c_void_p,) * 3, *(c_int64,) * 3)
     found.linear_learn.restype = c_double
     found.linear_learn.argtypes = (*(c_void_p,) * 3, c_int64, c_void_p)
-    return found
 
 
 def _misfit(found: CDLL, structs: Sequence[type[ctypes.Structure]]) -> str:

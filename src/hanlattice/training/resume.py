@@ -16,6 +16,7 @@ from hanlattice.files import atomic_write
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest
 from hanlattice.model.folder import CARD, CONFIG
 from hanlattice.training.checkpoint import read_progress
+from hanlattice.training.vocabularies import lexicon_file
 
 INPUTS = "inputs.json"  # the digests of the files that a run reads
 # Settings that may change: the length of a run, and what does not affect its weights.
@@ -75,8 +76,9 @@ def _inputs(config: Config) -> dict[str, str]:
     data = config.data
     further = [path for one in (*config.conventions.values(), *config.auxiliary.values()) for path in one.corpus]
     lists = [file.partition("=")[0] for file in config.lexicon.files]
-    names = [*data.train, data.dev, data.test, *data.exclude, *further, *lists, config.vectors.path]
-    return {name: digest(Path(path)) for name in names if os.path.isfile(path := os.path.expandvars(name))}
+    names = [*data.train, data.dev, data.test, *data.exclude, *further, config.vectors.path]
+    paths = {name: Path(os.path.expandvars(name)) for name in names} | {name: lexicon_file(name) for name in lists}
+    return {name: digest(path) for name, path in paths.items() if path.is_file()}
 
 
 def refuse_changed_files(output: Path, config: Config) -> None:

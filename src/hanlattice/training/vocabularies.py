@@ -14,7 +14,7 @@ from hanlattice.errors import ConfigError
 from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of, merged
 from hanlattice.lexicon import BatchMatches, Lexicon
 from hanlattice.lexicon.edits import edited
-from hanlattice.model.folder import EDITS
+from hanlattice.model.folder import CONFIG, EDITS, LEXICON, PACKAGED, located_model
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.window import AnnotatedWindow
 from hanlattice.vectors import VectorSet, default_vectors
@@ -25,10 +25,29 @@ def load_vectors(config: Config) -> VectorSet:
     return VectorSet.load(located(config.vectors.path)) if config.vectors.path else default_vectors()
 
 
+def lexicon_file(name: str) -> Path:
+    """The file that ``lexicon.files`` names: a word list, the lexicon of a model folder, or of a packaged model.
+
+    Raises:
+        ConfigError: a variable in the name is not set.
+        ModelError: the packaged model is not installed.
+    """
+    path = located_model(name) if name in PACKAGED else Path(located(name))
+    return path / LEXICON if (path / CONFIG).is_file() and (path / LEXICON).is_file() else path
+
+
+def _listed(name: str) -> Lexicon:
+    """The words of what ``lexicon.files`` names; those of a model with the edits that are saved with it."""
+    path = lexicon_file(name)
+    edits = path.with_name(EDITS)
+    return edited(Lexicon.open(path), edits) if path.name == LEXICON and edits.is_file() else Lexicon.open(path)
+
+
 def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> Lexicon:
     """The words of the vectors and of the word lists in the settings, normalised as texts are.
 
-    A single compiled lexicon is used as it is. A file ``lexicon_edits.json`` of a model adds and removes words.
+    A single compiled lexicon is used as it is. Of a model its lexicon is read, with its labels. A file
+    ``lexicon_edits.json`` of a model adds and removes words.
 
     Raises:
         ConfigError: the settings name neither, so there would be no words.
@@ -38,15 +57,14 @@ def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> 
     if not settings.files and not settings.vector_words:
         raise ConfigError("no lexicon: name lexicon.files, or set lexicon.vector_words = true")
     if len(settings.files) == 1 and not settings.vector_words and "=" not in settings.files[0]:
-        return Lexicon.open(located(settings.files[0]))
+        return _listed(settings.files[0])
     lexicon = Lexicon(vectors.words.names if settings.vector_words else (), normaliser.words)
     for name in settings.files:
         path, _, label = name.partition("=")
         if Path(path).name == EDITS:
             lexicon = edited(lexicon, Path(located(path)))
             continue
-        listed = Lexicon.open(located(path))
-        lexicon.update((word.text, label or word.label, word.weight) for word in listed.entries())
+        lexicon.update((word.text, label or word.label, word.weight) for word in _listed(path).entries())
     return lexicon
 
 
