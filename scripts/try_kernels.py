@@ -39,6 +39,7 @@ from hanlattice.inputs.encoded import Sentences
 from hanlattice.kernels.compiling import BUILDS, TARGETS, library
 from hanlattice.lexicon import trie
 from hanlattice.lexicon.matches import joined
+from hanlattice.model.folder import ModelFolder
 
 DRIVER = Path(__file__).with_name("call_kernel.c")
 MOST_OF_INT8 = 0.03  # with numbers of up to 127, see try_flat
@@ -51,8 +52,10 @@ VARIANTS: tuple[dict[str, Any], ...] = (
 _arrays: dict[int, np.ndarray] = {}
 
 
-def remembered(memory: np.ndarray | bytearray) -> int:
+def remembered(memory: np.ndarray | bytearray | None) -> int:
     """As :func:`hanlattice.kernels.library.pointer`; also remembers the memory, so that it can be copied."""
+    if memory is None:
+        return 0
     array = np.frombuffer(memory, np.uint8) if isinstance(memory, bytearray) else memory
     _arrays[array.ctypes.data] = array
     return int(array.ctypes.data)
@@ -185,9 +188,24 @@ def try_flat(remote: Any, int8: bool) -> float:
         sentences = random_sentences(draw)
         expected = FlatArrays(weights, settings).read(sentences)
         found = kernel.read(sentences)[:, : expected.shape[1]]
+        try_entities(remote, kernel, sentences)
         error = np.abs(found - expected)
         worst = max(worst, float(np.sqrt((error**2).mean()) / expected.std() if int8 else error.max()))
     return worst
+
+
+def try_entities(remote: Any, kernel: flat.FlatKernel, sentences: Sentences) -> None:
+    """Emissions and tags in one call, compared with both steps one after the other.
+
+    Raises:
+        AssertionError: the entities differ.
+    """
+    rules, draw = TagRules(["A", "B"], "BMES"), np.random.default_rng(4)
+    scores = TagScores(
+        *(draw.normal(size=x.shape).astype(np.float32) for x in (rules.start, rules.pair, rules.end))
+    )
+    tags = chain.ChainKernel(rules, scores, library=remote)
+    assert [*kernel.find(sentences, "", tags)] == [*tags.read(kernel.read(sentences), sentences)]
 
 
 def try_products(remote: Any) -> None:
@@ -260,6 +278,11 @@ def try_trie(remote: Any) -> int:
     found = built._by_kernel(remote, codes, 0, len(text), 2, 10**6)
     for name in ("start", "end", "word"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+    with patch.object(trie, "kernels", lambda: remote):
+        some = trie.Trie.of_text(spelled, np.cumsum([0, *map(len, words)]), codes[:100])
+    own = joined([trie.in_order(some._by_length(codes, 0, 90, 2, 10**6), 0)])
+    n = int(np.searchsorted(expected.start, 90))
+    assert [*zip(*own, strict=True)] == [*zip(*(x[:n] for x in expected), strict=True)]
     return len(found.start)
 
 
@@ -287,8 +310,11 @@ def try_linear(remote: Any) -> int:
     texts = split_text(random_text(ner.lexicon, 2000), 40, 40)
     sentences = Sentences(*ner.reader.read(texts, ner.lexicon).arrays, texts)  # so that its memory is remembered
     expected = list(here.find(sentences))
+    with patch.object(tables, "require_kernels", lambda: remote):
+        unpacked = tables.restored(ModelFolder.open("lite").weights("linear."), len(ner.labels))
+    assert np.array_equal(unpacked.rows, here.tables.rows)
     with patch.object(linear, "require_kernels", lambda: remote):
-        there = linear.LinearTagger(here.tables, ner.vocabulary, temperature=here.temperature)
+        there = linear.LinearTagger(unpacked, ner.vocabulary, temperature=here.temperature)
     found = list(there.find(sentences))
     assert [[s.span for s in spans] for spans in found] == [[s.span for s in spans] for spans in expected]
     np.testing.assert_allclose([s.score for s in chained(*found)], [s.score for s in chained(*expected)], atol=1e-6)
