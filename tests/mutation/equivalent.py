@@ -15,7 +15,7 @@ EQUIVALENT: dict[str, str] = {
         "serving/supervisor.py:_Worker.listen: contextlib.suppress(EOFError, OSError)"
         " -> contextlib.suppress(OSError, EOFError) #0"
     ): "both are suppressed, whichever is named first",
-    "patterns/kinds/date.py:_week: 0 -> 1 #1": "where a word was found it ends at 1 or later",
+    "patterns/single_date.py:_week: 0 -> 1 #1": "where a word was found it ends at 1 or later",
     "lexicon/trie.py:Trie._of: 2 -> 3 #1": "a full table grows to three times its size, more than it needs",
     "lexicon/wordlist.py:_read_by_kernel: 1 -> 2 #0": _BUFFER,
     "postprocessing.py:merge_windows: len(windows) == 1 -> False #0": (
@@ -31,7 +31,7 @@ EQUIVALENT: dict[str, str] = {
         "the pattern of an id has its second and its third group together or neither"
     ),
     "patterns/kinds/money.py:parse: 0 -> 1 #1": "a joint ends at 2 or later, since a number stands before it",
-    "patterns/kinds/date.py:_from_year: 0 -> 1 #0": "公元前 ends at 3 or later",
+    "patterns/single_date.py:_from_year: 0 -> 1 #0": "公元前 ends at 3 or later",
     "patterns/language.py:Row.first: not element.optional -> False #0": (
         "the first characters are then not known, which makes a search slower and nothing else"
     ),

@@ -9,8 +9,9 @@ import re
 from datetime import timedelta
 from typing import NamedTuple
 
+from hanlattice.patterns import single_date
 from hanlattice.patterns.calendar import UNKNOWN, Calendar, When, days_after, next_day
-from hanlattice.patterns.kinds import date, duration
+from hanlattice.patterns.kinds import duration
 from hanlattice.patterns.numerals import CHINESE_DIGITS, integer
 from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
 
@@ -44,7 +45,7 @@ _SCORE_AFTER = ("战胜", "击败", "获胜", "取胜", "胜", "负于", "领先
 _GREETING = frozenset("好")
 _NOT_COUNTED = frozenset("第有这那几")
 
-FIRST = date.FIRST | _PARTS.first | _OF_DAYS.first | {"零"}
+FIRST = single_date.FIRST | _PARTS.first | _OF_DAYS.first | {"零"}
 
 
 class Clock(NamedTuple):
@@ -79,7 +80,7 @@ def _range(scan: Scan, i: int, when: When | None, first: Clock, last: Clock) -> 
     day = _named_day(scan, i)
     if day is None and last.value < first.value:
         is_clear = first.value >= "T13" or last.part != first.part
-        day = next_day(date.on(scan, when)) if is_clear else UNKNOWN
+        day = next_day(single_date.on(scan, when)) if is_clear else UNKNOWN
     elif day is None:
         day = when
     start, end = _dated(scan, when, first.value), _dated(scan, day, last.value)
@@ -91,7 +92,7 @@ def _day_before(scan: Scan, i: int) -> tuple[When | None, int]:
     named = _named_day(scan, i)
     if named is not None:
         return named, i
-    found = scan.once(date.date_at, i)
+    found = scan.once(single_date.date_at, i)
     if found is None or not _is_a_day(found.when):
         return None, i
     end = found.end
@@ -114,7 +115,7 @@ def _is_a_day(when: When) -> bool:
 def _dated(scan: Scan, when: When | None, clock: str) -> str | None:
     if when is None:
         return clock
-    day = date.on(scan, when).value
+    day = single_date.on(scan, when).value
     return None if day is None else day + clock
 
 
