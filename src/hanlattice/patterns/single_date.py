@@ -99,7 +99,14 @@ _NO_RELATIVE = ("今日头条", "明日之星", "后天性", "前天性")
 _NO_WEEKDAY = frozenset("鸣福围方大年代次个岁")
 _NO_YEAR = ("级", "来", "前", "后", "以", "之", "内", "间", "历史", "多", "余", "龄", "期", "轻")
 _NO_DAY = frozenset("线楼门房院馆厅桌车床位台机井坑令文室店厂桥港")
-_NO_DAY_BEFORE = frozenset("路街道巷弄村院区镇里座幢栋第厦园")
+# Before a number with 号 that is no day: the street, house or part of a house, as in 中山路15、16号, or 第. The
+# characters after (?<! are those of other words, such as 铁路, 知道 and 法院.
+_ADDRESS = re.compile(
+    "(?:(?<![公铁线道])路|(?<![知报轨渠通隧频])道|(?<![法医学务察影剧])院|(?<![景地])区|(?<![公儿校])园"
+    "|(?<![家这那哪村城店])里|[街巷弄村镇座幢栋厦附第]|胡同|单元|[一二三四五六七八九十]条"
+    "|[0-9一二三四五六七八九十号东西南北中]楼) ?[甲乙丙附]?(?:[0-9]{1,4}(?: ?、|号? ?[-~–—至到]) ?){0,4}\\Z"
+)
+_LONGEST_ADDRESS = 32  # characters before a number
 
 FIRST = frozenset("公第农阴正腊半周星礼").union(
     numerals.FIRST,
@@ -331,9 +338,15 @@ def _relative_month(scan: Scan, i: int) -> Dated | None:
 def _day_alone(scan: Scan, i: int) -> Dated | None:
     """15日 or 15号, in Arabic digits, and not in an address."""
     found = _day(scan, i) if scan[i] in DIGITS else None
-    if found is None or scan[i - 1] in _NO_DAY_BEFORE or scan[found[0]] in ("内", "游", *_NO_DAY):
+    if found is None or scan[i - 1] == "第" or scan[found[0]] in ("内", "游", *_NO_DAY):
         return None
-    return Dated(found[0], Calendar(day=found[1]))
+    is_house = scan[found[0] - 1] == "号" and _follows_an_address(scan, i)
+    return None if is_house else Dated(found[0], Calendar(day=found[1]))
+
+
+def _follows_an_address(scan: Scan, i: int) -> bool:
+    """Whether a street or a house stands before ``i``, perhaps with other numbers of houses between."""
+    return _ADDRESS.search(scan.text, max(0, i - _LONGEST_ADDRESS), i) is not None
 
 
 def _offset(scan: Scan, i: int) -> Dated | None:
