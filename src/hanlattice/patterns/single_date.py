@@ -129,6 +129,12 @@ def date_at(scan: Scan, i: int) -> Dated | None:
     return None
 
 
+def day_at(scan: Scan, i: int) -> Dated | None:
+    """The day of a month at ``i``, also in Chinese numerals, where the text before shows that it may be one."""
+    found = _day_of_month(scan, i)
+    return None if found is None else found._replace(end=_after_weekday(scan, found.end))
+
+
 def _numeric(scan: Scan, i: int) -> Dated | None:
     """2024-03-05, 2024/3/5 or 2024.3.5. Digits that are no day of the calendar are no date."""
     match = _NUMERIC.match(scan.text, i) if scan[i] in DIGITS else None
@@ -337,11 +343,18 @@ def _relative_month(scan: Scan, i: int) -> Dated | None:
 
 def _day_alone(scan: Scan, i: int) -> Dated | None:
     """15日 or 15号, in Arabic digits, and not in an address."""
-    found = _day(scan, i) if scan[i] in DIGITS else None
-    if found is None or scan[i - 1] == "第" or scan[found[0]] in ("内", "游", *_NO_DAY):
+    found = _day_of_month(scan, i) if scan[i] in DIGITS else None
+    if found is None or scan[i - 1] == "第":
         return None
-    is_house = scan[found[0] - 1] == "号" and _follows_an_address(scan, i)
-    return None if is_house else Dated(found[0], Calendar(day=found[1]))
+    return None if scan[found.end - 1] == "号" and _follows_an_address(scan, i) else found
+
+
+def _day_of_month(scan: Scan, i: int) -> Dated | None:
+    """15日 or 十五号 that is no word such as 十五日游 or 二号楼."""
+    found = _day(scan, i)
+    if found is None or scan[found[0]] in ("内", "游", *_NO_DAY):
+        return None
+    return Dated(found[0], Calendar(day=found[1]))
 
 
 def _follows_an_address(scan: Scan, i: int) -> bool:

@@ -9,7 +9,7 @@ no value if the day does not exist (2月30日), if it depends on a given day and
 from hanlattice.patterns.calendar import Calendar, Dated, When, precedes
 from hanlattice.patterns.numerals import Integer, integer
 from hanlattice.patterns.scan import Found, Scan
-from hanlattice.patterns.single_date import FIRST, PIVOT, WHOLE, century_at, date_at, on
+from hanlattice.patterns.single_date import FIRST, PIVOT, WHOLE, century_at, date_at, day_at, on
 
 __all__ = ["FIRST", "parse"]
 
@@ -23,8 +23,14 @@ def parse(scan: Scan, i: int) -> Found | None:
     if first is None:
         return None
     joint = scan.joint(first.end)
-    last = scan.once(date_at, joint) if joint > 0 else None
+    last = _last_after(scan, joint, a_date=True) if joint > 0 else None
     return Found(first.end, on(scan, first.when).value) if last is None else _range(scan, first.when, last)
+
+
+def _last_after(scan: Scan, i: int, *, a_date: bool) -> Dated | None:
+    """The date at ``i`` that ends a range. After a date it may be a day in Chinese numerals, too."""
+    found = scan.once(date_at, i)
+    return day_at(scan, i) if found is None and a_date else found
 
 
 def _range(scan: Scan, first: When, last: Dated) -> Found:
@@ -47,7 +53,7 @@ def _range_of_numbers(scan: Scan, i: int, whole: Dated | None) -> tuple[When, Da
     number = integer(scan, _after_ordinal(scan, start))
     joint = -1 if number is None else scan.joint(number.end)
     last_number = integer(scan, _after_ordinal(scan, joint)) if joint > 0 else None
-    last = None if last_number is None else scan.once(date_at, joint)
+    last = None if last_number is None else _last_after(scan, joint, a_date=whole is not None)
     if number is None or last_number is None or last is None:
         return None
     if scan[start] == "第" and scan.starts(last.end - 2, "季度") < 0:
