@@ -97,3 +97,19 @@ def test_offsets_are_those_of_the_text_as_given() -> None:
         ("￥３５００", "3500 CNY"),
     ]
     assert all(text[e.start : e.end] == e.text for e in entities)
+
+
+@pytest.mark.parametrize("invisible", ["\u200b", "\ufeff", "\xad", "\u2060\u200d", "\x00"])
+def test_invisible_characters_are_skipped(invisible: str) -> None:
+    text = f"付{invisible}3{invisible}０{invisible}0{invisible}元{invisible}，三月{invisible}五日"
+    entities = find(text)
+    assert [(e.text.replace(invisible, ""), e.label, e.value) for e in entities] == [
+        ("3０0元", "MONEY", "300 CNY"),
+        ("三月五日", "DATE", "XXXX-03-05"),
+    ]
+    assert all(text[e.start : e.end] == e.text == e.text.strip(invisible) for e in entities)
+
+
+@pytest.mark.parametrize("keycap", ["1\ufe0f\u20e3", "1\u20e3"])
+def test_a_keycap_is_no_digit(keycap: str) -> None:
+    assert [e.text for e in find(f"{keycap}3500元")] == ["3500元"]

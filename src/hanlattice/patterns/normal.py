@@ -4,7 +4,8 @@ import unicodedata
 from dataclasses import replace
 from functools import cache
 
-from hanlattice.text.normalise import Normalised, Normaliser
+from hanlattice.text.normalise import Normalised, Normaliser, placed
+from hanlattice.text.tidy import visible
 
 _NORMALISER = Normaliser(nfkc=True, simplify=True)
 _COMMA = {ord("，"): "、"}  # NFKC would make it the comma that groups digits
@@ -18,9 +19,15 @@ _PRIVATE = 0xF0000  # plus a code point: a character for private use, which norm
 
 
 def normalised(text: str) -> Normalised:
-    """The text in half-width, simplified characters. Enumerators, superscripts and fractions stay as they are."""
+    """The text in half-width, simplified characters, without invisible ones.
+
+    Enumerators, superscripts and fractions stay as they are.
+    """
     hidden, shown = _tables()
-    found = _NORMALISER(text.translate(hidden))
+    seen = visible(text)
+    found = _NORMALISER(seen.text.translate(hidden))
+    if len(seen.text) < len(text):
+        found = placed(found.text, found, seen)
     return replace(found, text=found.text.translate(shown))
 
 

@@ -166,8 +166,8 @@ class Normaliser:
                 if len(tidied.text) < len(texts[i]):  # otherwise each character is where it was
                     shortened[i] = tidied
         found = self._rewritten(given)
-        placed = {i: _placed(found.texts[i], found.moved.get(i), tidied) for i, tidied in shortened.items()}
-        return NormalisedTexts(found.texts, {**found.moved, **placed})
+        moved_twice = {i: placed(found.texts[i], found.moved.get(i), tidied) for i, tidied in shortened.items()}
+        return NormalisedTexts(found.texts, {**found.moved, **moved_twice})
 
     def _untidy(self, texts: Sequence[str]) -> Iterator[tuple[int, list[int]]]:
         """The texts with characters that tidying may change, by index, and the positions of these characters."""
@@ -297,7 +297,7 @@ def _table(normaliser: Normaliser) -> _Table:
     return _Table(normaliser, kernels())
 
 
-def _placed(text: str, moved: Normalised | None, tidied: Tidied) -> Normalised:
+def placed(text: str, moved: Normalised | None, tidied: Tidied) -> Normalised:
     """A normalised text with the origins of its characters in the text before tidying.
 
     ``moved`` has their origins in the tidied text, unless each character is where it was there.

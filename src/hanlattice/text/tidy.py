@@ -45,6 +45,7 @@ _UNIT = (
     f"|(?P<gone>[{_INVISIBLE}]+)"
 )
 _GONE = f"[{_INVISIBLE}]+"
+_NO_KEYCAP = f"(?!\ufe0f?\u20e3)[{_INVISIBLE}]"
 _PUNCTUATION = frozenset("，。、；：！？“”‘’（）《》〈〉【】「」『』…—～·,;:!?()")
 _ENDS_SENTENCE = frozenset("。！？!?…；;：:")
 
@@ -116,6 +117,11 @@ def tidy(text: str, places: Iterable[int] | None = None) -> Tidied:
     found = _without_idle_blanks(_without_spacing(found))
     # Again, because blanks beside punctuation are gone now. So tidying a tidied text changes nothing.
     return _with_commas(_without_spacing(found))
+
+
+def visible(text: str) -> Tidied:
+    """The text without invisible characters. Keycaps stay, as they make a symbol of a digit: 1️⃣."""
+    return _without(Tidied.aligned(text), [match.start() for match in _compiled(_NO_KEYCAP).finditer(text)])
 
 
 def _units(text: str, places: Sequence[int]) -> Tidied:
