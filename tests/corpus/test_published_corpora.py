@@ -87,8 +87,9 @@ def test_every_lost_entity_is_reported(name: str, documents: int, characters: in
     defects: list[Defect] = []
     read = list(corpus.read(file(name), on_defect=defects.append))
     assert (len(read), sum(len(document.text) for document in read)) == (documents, characters)
-    assert {defect.kind for defect in defects} == {"misaligned span"}
-    assert len(defects) == bad
+    lossy = [defect.kind for defect in defects if defect.lossy]
+    assert lossy == ["misaligned span"] * bad
+    assert {defect.kind for defect in defects} <= {"misaligned span", "unclear reference"}
     assert sum(len(document.entities) for document in read) + bad == entities
 
 

@@ -17,6 +17,7 @@ from corpus_examples import (
     plain,
     put,
     refusal,
+    run,
 )
 from hanlattice import corpus
 from hanlattice.corpus.defects import Defect
@@ -140,6 +141,110 @@ def test_brat_quotes_a_line_that_is_no_annotation_as_it_stands(tmp_path: Path) -
     assert found(read) == [("李明", "PER")]
     assert [(defect.line, defect.kind) for defect in defects] == [(1, "not an entity")]
     assert "annotations" not in read.meta
+
+
+PAIR = "T1\tPER 0 2\t李明\nT2\tLOC 3 5\t北京\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("R\tIn Arg1:T1 Arg2:T2", "3: 'R' is not an identifier of brat; write one such as T1 or R1"),
+        ("Rx\tIn Head:T1 Tail:T2", "3: 'Rx' is not an identifier of brat; write one such as T1 or R1"),
+        ("\tIn Arg1:T1 Arg2:T2", "3: '' is not an identifier of brat; write one such as T1 or R1"),
+        ("A\tNegation T1", "3: 'A' is not an identifier of brat; write one such as T1 or R1"),
+        ("E\tMove:T1", "3: 'E' is not an identifier of brat; write one such as T1 or R1"),
+        (
+            "R1\tIn Arg1:T1 Arg2:T2\nR1\tIn Arg1:T2 Arg2:T1",
+            "4: R1 is the identifier of an annotation on line 3 too; give each one its own",
+        ),
+        ("R1\tIn Arg1:T1 Arg2:T9", "3: R1 refers to T9, which is the identifier of no annotation that can be read"),
+        ("R1\tIn Arg1: Arg2:T2", "3: R1 refers to nothing; name the annotation that is meant, or delete the line"),
+        ("R1\tIn", "3: R1 refers to nothing"),
+        ("R1 ", "3: R1 refers to nothing"),
+        ("A1\tNegation", "3: A1 refers to nothing"),
+        ("M1\tCertainty E9 high", "3: M1 refers to E9"),
+        ("E1\tMove:T8 ", "3: E1 refers to T8"),
+        ("*\tEquiv T1 T9", "3: * refers to T9"),
+        ("N1\tReference T9 Wiki:3\tx", "3: N1 refers to T9"),
+        ("#1\tAnnotatorNotes T9\tx", "3: #1 refers to T9"),
+    ],
+)
+def test_brat_keeps_and_counts_annotations_with_unusable_identifiers(
+    lines: str, message: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    put(folder / "a.txt", TEXT)
+    put(folder / "a.ann", PAIR + lines + "\n")
+    defects: list[Defect] = []
+    [read] = corpus.read(folder, on_defect=defects.append)
+    assert [defect.lossy for defect in defects] == [False]
+    assert str(defects[0]).startswith(f"{folder / 'a.ann'}:{message}")
+    assert found(read) == NAMES
+    assert read.meta["annotations"] == lines.split("\n")
+    corpus.write(corpus.read(folder), tmp_path / "out", "brat")
+    assert (tmp_path / "out" / "a.ann").read_text("utf-8") == PAIR + lines + "\n"
+    converted = run("convert", folder, tmp_path / "a.jsonl")
+    assert (converted.exit_code, f"1 × {defects[0].kind}" in converted.output) == (0, True)
+
+
+def test_brat_has_nothing_to_say_about_references_that_are_clear(tmp_path: Path) -> None:
+    others = [
+        "R1\tIn Arg1:T1 Arg2:T2", "E1\tMove:T1 To:T2", "E2\tPlan:T1 Theme:E1", "A1\tNegation E1", "M2\tNegation T1",
+        "A3\tCertainty R1 T9", "N1\tReference T1 Wiki:T9\tx", "#1\tAnnotatorNotes R1\tT9", "#2\tNotes",
+        "*\tEquiv T1 T2", "*\tEquiv T1 T2",
+    ]  # fmt: skip
+    put(tmp_path / "a.txt", TEXT)
+    put(tmp_path / "a.ann", PAIR + "\n".join([*others, ""]))
+    defects: list[Defect] = []
+    [read] = corpus.read(tmp_path, on_defect=defects.append)
+    assert (defects, read.meta["annotations"]) == ([], others)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("T1", "duplicate"), ("T", "unusable"), ("Tx", "unusable")])
+def test_brat_does_not_let_relations_refer_to_other_entities(name: str, kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    put(folder / "a.txt", TEXT)
+    put(folder / "a.ann", PAIR.replace("T2", name) + "R1\tIn Arg1:T1 Arg2:T2\n")
+    defects: list[Defect] = []
+    [read] = corpus.read(folder, on_defect=defects.append)
+    assert {defect.kind for defect in defects} == {f"{kind} identifier", "unclear reference"}
+    assert found(read) == NAMES
+    with pytest.raises(HanlatticeError, match="'ids' does not have one identifier for each entity; correct 'ids'"):
+        corpus.write([read], tmp_path / "out", "brat")
+    converted = run("convert", folder, tmp_path / "out", "--to", "brat")
+    assert "brat holds no column 'annotations': 1 left out" in converted.output
+    assert (tmp_path / "out" / "a.ann").read_text("utf-8") == PAIR
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("N1\tReference T9 hanlattice:value\tx", "'x' is a value of T9, which is not the identifier of one entity"),
+        (
+            "N1\tReference T1 hanlattice:value\tx\nN2\tReference T1 hanlattice:value\ty",
+            "'y' is a value of T1, which is an entity that has a value already; delete the line",
+        ),
+    ],
+)
+def test_brat_reports_values_that_no_entity_can_have(value: str, message: str, tmp_path: Path) -> None:
+    put(tmp_path / "a.txt", TEXT)
+    put(tmp_path / "a.ann", PAIR + value + "\n")
+    with pytest.raises(DataError, match=rf"a\.ann:\d: {message}"):
+        list(corpus.read(tmp_path))
+    [read] = corpus.read(tmp_path, on_defect=lambda defect: None)
+    assert [entity.value for entity in read.entities] == ["x" if "T1" in value else None, None]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "x", "T3\tPER 0 1\t李", "N1\tReference T1 hanlattice:value\tx", "R1\tA Arg1:T1\nR2\tA Arg1:T1", "#1\tx\r"],
+)
+def test_brat_writes_no_annotation_that_it_would_read_as_something_else(line: str, tmp_path: Path) -> None:
+    with pytest.raises(HanlatticeError, match="column 'annotations' does not have lines of brat; rename"):
+        corpus.write([document(TEXT, (0, 2, "PER"), meta={"annotations": [line]})], tmp_path / "out", "brat")
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a"])

@@ -3,21 +3,24 @@
 Text-bound annotations (``T1<tab>PER 0 3<tab>江泽民``) are entities. Discontinuous ones (``PER 0 1;2 3``) have
 several ``Entity.fragments``. All other annotations (relations, events, attributes, notes) are kept unchanged in
 ``meta["annotations"]``, with the identifiers of the entities in ``meta["ids"]``, and are written back. The value
-of an entity is a normalisation, ``N1<tab>Reference T1 hanlattice:value<tab>2024-03-05``.
+of an entity is a normalisation, ``N1<tab>Reference T1 hanlattice:value<tab>2024-03-05``. Identifiers that are not
+brat's or not unique, and references to nothing, are kept and reported.
 """
 
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from hanlattice.corpus.defects import OnDefect
 from hanlattice.corpus.offsets import Annotation, entity, fitting, surface_of
 from hanlattice.corpus.source import Source
+from hanlattice.corpus.standoff import brat_references as references
 from hanlattice.document import Document
 from hanlattice.errors import DataError, HanlatticeError
 from hanlattice.files import read_lines, read_text
@@ -25,8 +28,8 @@ from hanlattice.files import read_lines, read_text
 _OFFSETS = r"-?\d{1,15} -?\d{1,15}"
 _TEXT_BOUND = re.compile(rf"(T\S*)\t(\S+) ({_OFFSETS}(?:;{_OFFSETS})*)(?:\t(.*))?", re.DOTALL)
 _VALUE = re.compile(r"N\d+\tReference (\S+) hanlattice:value\t(.+)")
-_IDENTIFIER = re.compile(r"T\d+")
-_BEGINS = re.compile(r"(?:[TREAMN]\d+|#\S*|\*)\s")
+# The second form is an annotation whose identifier cannot be used.
+_BEGINS = re.compile(rf"(?:[TREAMN]\d+|#\S*|\*)\s|(?:[TREAMN]\S*)?\t\S+?[ :](?:{_OFFSETS}|(?:\w+:)?[TE]\d)")
 
 
 def sniff(path: Path) -> str | None:
@@ -97,35 +100,61 @@ def _document(path: Path, name: str, source: Source) -> Document:
     file = path.with_suffix(".ann")
     source = replace(source, file=str(file), line=None)
     annotations: list[Annotation] = []
-    others: list[str] = []
-    values: dict[str, str] = {}
-    for number, line in _records(file):
+    others: list[references.Record] = []
+    values: list[references.Record] = []
+    known: list[references.Record] = []
+    for number, line in _records(read_lines(file) if file.exists() else ()):
         match = _TEXT_BOUND.fullmatch(line)
         if match is not None:
             annotations.append(_annotation(match, number))
-        elif (value := _VALUE.fullmatch(line)) is not None:
-            values[value[1]] = value[2]
-        elif line.startswith("T") or not _BEGINS.match(line):
+        elif _VALUE.fullmatch(line):
+            values.append((number, line))
+        elif _is_other(line):
+            others.append((number, line))
+        else:
             fix = "write T1<tab>LABEL start end<tab>text"
             source.defect("not an entity", f"cannot read {line!r}", fix, line=number)
-        else:
-            others.append(line)
-    annotations = [replace(a, value=values.get(a.name or "")) for a in annotations]
-    found = fitting(text, annotations, source)
+            continue
+        known.append((number, line))
+    references.report_identifiers(known, source)
+    found = fitting(text, _with_values(annotations, values, source), source)
+    ids = [annotation.name or "" for annotation in found]
+    references.report_targets(others, ids, source)
     meta: dict[str, Any] = {"@file": str(file)}
     if others:
-        meta |= {"ids": [annotation.name for annotation in found], "annotations": others}
+        meta |= {"ids": ids, "annotations": [line for _, line in others]}
     return Document(text, tuple(entity(text, annotation) for annotation in found), id=name, meta=meta)
 
 
-def _records(path: Path) -> Iterator[tuple[int, str]]:
+def _is_other(record: str) -> bool:
+    """Whether a record is an annotation that is kept unchanged."""
+    return bool(_BEGINS.match(record)) and not record.startswith("T") and not _VALUE.fullmatch(record)
+
+
+def _with_values(
+    annotations: Sequence[Annotation], records: Sequence[references.Record], source: Source
+) -> list[Annotation]:
+    """The annotations with their values. A value that does not belong to exactly one entity is reported."""
+    known = Counter(annotation.name for annotation in annotations)
+    values: dict[str | None, str] = {}
+    for line, record in records:
+        name, value = _VALUE.fullmatch(record).groups()  # type: ignore[union-attr]  # the record was recognised by it
+        if known[name] == 1 and name not in values:
+            values[name] = value
+            continue
+        why = "is an entity that has a value already" if known[name] == 1 else "is not the identifier of one entity"
+        source.defect("unclear value", f"{value!r} is a value of {name}, which {why}", "delete the line", line=line)
+    return [replace(annotation, value=values.get(annotation.name)) for annotation in annotations]
+
+
+def _records(lines: Iterable[str]) -> Iterator[references.Record]:
     """The annotations and their line numbers.
 
     Some tools do not escape line breaks, so a line that does not begin like an annotation continues the one before.
     At the start of the file there is none; such a line is a record of its own, which cannot be read.
     """
     record, begins = "", 0
-    for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
+    for number, line in enumerate(lines, 1):
         if _BEGINS.match(line):
             if record:
                 yield begins, record
@@ -170,12 +199,26 @@ def _others(document: Document) -> list[str]:
     """The lines of other annotations, which :func:`read` keeps.
 
     Raises:
-        HanlatticeError: the document has something else under that name.
+        HanlatticeError: the document has something else under that name, or its entities get other identifiers than
+            those that the lines refer to.
     """
     found = document.meta.get("annotations", [])
-    if not isinstance(found, list | tuple) or not all(isinstance(line, str) for line in found):
+    if not _are_others(found):
         raise HanlatticeError("the column 'annotations' does not have lines of brat; rename or remove it")
+    if "annotations" in clashing(document):
+        message = (
+            "the column 'annotations' refers to entities, but 'ids' does not have one identifier for each entity"
+        )
+        raise HanlatticeError(f"{message}; correct 'ids', or remove both columns")
     return list(found)
+
+
+def _are_others(value: object) -> TypeGuard[Sequence[str]]:
+    """Whether a value is a list of annotations that would be read as they are."""
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        return False
+    lines = (line.removesuffix("\r") for one in value for line in one.split("\n"))
+    return [record for _, record in _records(lines)] == list(value) and all(map(_is_other, value))
 
 
 def _values(document: Document, others: Iterable[str]) -> Iterator[str]:
@@ -199,10 +242,16 @@ def _identifiers(document: Document) -> list[str]:
 
 
 def clashing(document: Document) -> set[str]:
-    """``ids``, if it does not have a distinct identifier of brat for each entity."""
+    """``ids``, if it does not have a distinct identifier of brat for each entity.
+
+    Then the entities get other identifiers, so ``annotations`` clashes too if it refers to entities.
+    """
     own = document.meta.get("ids", [])
     are_identifiers = isinstance(own, list | tuple) and all(
-        isinstance(one, str) and _IDENTIFIER.fullmatch(one) for one in own
+        isinstance(one, str) and references.is_entity(one) for one in own
     )
-    fits = are_identifiers and len(own) == len(set(own)) == len(document.entities)
-    return {"ids"} & document.meta.keys() if not fits else set()
+    if "ids" not in document.meta or (are_identifiers and len(own) == len(set(own)) == len(document.entities)):
+        return set()
+    others = document.meta.get("annotations")
+    refers = _are_others(others) and references.refer_to_entities(others)
+    return {"ids", "annotations"} if refers else {"ids"}
