@@ -206,6 +206,28 @@ class TestBadRows:
             assert done.bad_rows is not None
             assert [row["line"] for row in written(done.bad_rows)] == [3 if head else 2]
 
+    @pytest.mark.parametrize("name", ["out.parquet", "out.jsonl"])
+    @pytest.mark.parametrize("column", ["text", "notes", "codes"])
+    def test_rows_of_parquet_that_are_not_utf8(self, column: str, name: str, tmp_path: Path) -> None:
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet as pq
+
+        raw = pa.array(["北京".encode(), b"\xb1\xb1\xbe\xa9", "上海".encode(), "重庆".encode()], pa.binary())
+        wrong = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+        right = pa.array(["北京", "", "上海", "重庆"])
+        columns = {
+            "text": right,
+            "notes": pa.ListArray.from_arrays(pa.array([0, 1, 2, 3, 4], pa.int32()), wrong),
+            "codes": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0], pa.int32()), wrong),
+        }
+        chosen = {"text": right, column: columns[column] if column != "text" else wrong}
+        pq.write_table(pa.table(chosen), tmp_path / "a.parquet")
+        done = run(tmp_path / "a.parquet", tmp_path / name)
+        assert (done.rows, done.bad) == (3, 1)
+        assert done.bad_rows is not None
+        [bad] = written(done.bad_rows)
+        assert (bad["file"], bad["line"], bad["reason"]) == (str(tmp_path / "a.parquet"), 2, "not UTF-8")
+
     def test_missing_texts_of_parquet(self, tmp_path: Path) -> None:
         pa = pytest.importorskip("pyarrow")
         from pyarrow import parquet as pq

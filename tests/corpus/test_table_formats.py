@@ -93,6 +93,25 @@ def test_parquet_and_arrow(tmp_path: Path) -> None:
     assert run("convert", tmp_path / "plain.data", tmp_path / "out.jsonl").exit_code == 0
 
 
+@pytest.mark.parametrize("column", ["text", "note"])
+def test_a_string_of_parquet_or_arrow_that_is_not_utf8_is_an_error_with_its_row(
+    column: str, tmp_path: Path
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    right = pa.array([TEXT] * 1500)
+    raw = pa.array([TEXT.encode()] * 1200 + [b"\xd6\xd0"] + [TEXT.encode()] * 299, pa.binary())
+    wrong = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    table = pa.table({"text": right, "note": right, column: wrong, "entities": [SPANS] * 1500})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+    for name in ("a.parquet", "a.arrow"):
+        expected = ":1201: the byte 0xd6 of a string is not UTF-8; create the file again with strings in UTF-8"
+        assert refusal(tmp_path / name) == expected
+
+
 def test_a_folder_of_several_splits_is_an_error(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet

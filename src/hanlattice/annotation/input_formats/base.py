@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 TOO_LONG = f"longer than {MAX_LINE_BYTES >> 20} MiB; cut it into several rows"
 EMPTY_LINE = "an empty line; write a row, or delete the line"
+NOT_UTF8 = "not UTF-8"
 LONE_SURROGATE = "the text has a lone surrogate, which is not a character"
 
 

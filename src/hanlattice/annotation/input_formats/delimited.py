@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 from hanlattice.annotation.chunk import BadRow, Chunk
 from hanlattice.annotation.input_formats.base import (
     EMPTY_LINE,
+    NOT_UTF8,
     TOO_LONG,
     InputFormat,
     Limits,
@@ -154,7 +155,7 @@ def _reason_against(record: list[str] | str, width: int) -> str | None:
     if not record:
         return EMPTY_LINE
     if any(map(has_lone_surrogates, record)):
-        return "not UTF-8"
+        return NOT_UTF8
     return None if len(record) == width else f"{len(record)} fields, but the header has {width}"
 
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hanlattice.annotation.chunk import BadRow, Chunk
-from hanlattice.annotation.input_formats.base import InputFormat, Limits, Rows, missing, repeated, taken
+from hanlattice.annotation.input_formats.base import NOT_UTF8, InputFormat, Limits, Rows, missing, repeated, taken
 from hanlattice.annotation.inputs import Input
 from hanlattice.errors import ConfigError, DataError
 
@@ -71,14 +71,16 @@ class Parquet(InputFormat):
     def rows(self, chunk: Chunk, column: str, into: str) -> Rows:
         import pyarrow as pa
 
-        values = chunk.rows.column(column).to_pylist()
-        good = [isinstance(text, str) for text in values]
-        numbers = range(chunk.first, chunk.first + len(values))
-        bad = [BadRow(row, f"{column!r} is missing") for row, fine in zip(numbers, good, strict=True) if not fine]
+        not_utf8 = _not_utf8(chunk.rows)
+        good = [text.is_valid and i not in not_utf8 for i, text in enumerate(chunk.rows.column(column))]
+        bad = [
+            BadRow(chunk.first + i, NOT_UTF8 if i in not_utf8 else f"{column!r} is missing")
+            for i, fine in enumerate(good)
+            if not fine
+        ]
         kept = chunk.rows if all(good) else chunk.rows.filter(pa.array(good))
-        good_numbers = [row for row, fine in zip(numbers, good, strict=True) if fine]
-        texts = [text for text in values if isinstance(text, str)]
-        return ParquetRows(texts, good_numbers, bad, kept, chunk.file)
+        good_numbers = [chunk.first + i for i, fine in enumerate(good) if fine]
+        return ParquetRows(kept.column(column).to_pylist(), good_numbers, bad, kept, chunk.file)
 
     def schema(self, source: Input, column: str) -> "pa.Schema":
         with _opened(source) as file:
@@ -98,6 +100,26 @@ class Parquet(InputFormat):
             raise DataError(
                 f"the column {column!r} holds {kind}, not text; name another with --column", source.path
             )
+
+
+def _not_utf8(batch: "pa.RecordBatch") -> set[int]:
+    """The rows, from 0, with a string that is not UTF-8, which nothing checks when Parquet is read."""
+    try:
+        batch.validate(full=True)
+    except ValueError:  # without the number of the row
+        rows = range(batch.num_rows)
+        return {i for i in rows if any(_holds_not_utf8(column.slice(i, 1)) for column in batch.columns)}
+    return set()
+
+
+def _holds_not_utf8(column: "pa.Array") -> bool:
+    try:
+        column.to_pylist()
+    except UnicodeDecodeError:
+        return True
+    except (ValueError, OverflowError):  # a time that Python cannot express
+        return False
+    return False
 
 
 @contextmanager

@@ -126,17 +126,39 @@ def _opened(file: Path) -> tuple[Any, Iterator[Any]]:
 
     if _begins(file, b"PAR1"):
         table = pq.ParquetFile(file)
-        return table.schema_arrow, _flat(table.iter_batches(_BATCH))
+        return table.schema_arrow, _flat(table.iter_batches(_BATCH), file)
     opened = pa.ipc.open_stream if _begins(file, _STREAM) else pa.ipc.open_file
     reader = opened(pa.memory_map(str(file)))
     if hasattr(reader, "num_record_batches"):
-        return reader.schema, _flat(reader.get_batch(i) for i in range(reader.num_record_batches))
-    return reader.schema, _flat(reader)
+        return reader.schema, _flat((reader.get_batch(i) for i in range(reader.num_record_batches)), file)
+    return reader.schema, _flat(reader, file)
 
 
-def _flat(batches: Any) -> Iterator[Any]:
+def _flat(batches: Any, file: Path) -> Iterator[Any]:
+    first = 1
     for batch in batches:
-        yield from batch.to_pylist()
+        try:
+            rows = batch.to_pylist()
+        except UnicodeDecodeError:
+            rows = _up_to_the_error(batch, first, file)
+        yield from rows
+        first += batch.num_rows
+
+
+def _up_to_the_error(batch: Any, first: int, file: Path) -> Iterator[Any]:
+    """The rows of a batch before the first one with a string that is not UTF-8.
+
+    Raises:
+        DataError: this row is reached.
+    """
+    for i in range(batch.num_rows):
+        try:
+            [row] = batch.slice(i, 1).to_pylist()
+        except UnicodeDecodeError as error:
+            byte = f"the byte {error.object[error.start]:#04x} of a string"
+            message = f"{byte} is not UTF-8; create the file again with strings in UTF-8"
+            raise DataError(message, file, first + i) from None
+        yield row
 
 
 def _names(schema: Any, file: Path) -> dict[str, list[str]]:
