@@ -174,6 +174,32 @@ class TestLexicons:
         assert gone.status_code == 404
         assert gone.json()["fields"] == [{"field": "lexicon", "problem": "there is no lexicon my-words_1"}]
 
+    @pytest.mark.parametrize("content", ["", '{"words": ["北', '["北京"]', '{"words": [1]}', "\udcff"])
+    def test_a_damaged_file_is_named_with_the_fix_and_stays(self, service: Served, content: str) -> None:
+        url, file = "/v1/lexicons/broken", service.log.parent / "lexicons" / "broken.json"
+        raw = content.encode(errors="surrogateescape")
+        file.write_bytes(raw)
+        problem = f"{file}: is not a lexicon of this service; store it again, or delete it"
+        answer = service.client.get(url)
+        assert (answer.status_code, answer.json()["fields"]) == (422, [{"field": "id", "problem": problem}])
+        for path in ("/v1/entities", "/v1/explain", "/doccano"):
+            answer = service.client.post(path, json={"text": SENTENCE, "lexicon": "broken"})
+            assert (answer.status_code, answer.json()["error"]) == (422, problem)
+        assert service.client.get("/v1/lexicons").json() == {"lexicons": ["broken"]}
+        assert file.read_bytes() == raw
+        assert service.client.put(url, json=["北京"]).status_code == 200
+        assert service.client.get(url).json()["words"] == ["北京"]
+        assert service.client.delete(url).status_code == 204
+
+    def test_a_file_that_cannot_be_read_is_not_reported_as_missing(self, service: Served) -> None:
+        folder = service.log.parent / "lexicons" / "folder.json"
+        folder.mkdir()
+        read, remove = (service.client.request(method, "/v1/lexicons/folder") for method in ("GET", "DELETE"))
+        assert (read.status_code, remove.status_code) == (422, 422)
+        assert read.json()["fields"][0]["problem"].startswith(f"{folder}: cannot be read: ")
+        assert remove.json()["fields"][0]["problem"].startswith(f"{folder}: cannot be removed: ")
+        folder.rmdir()
+
     def test_replace_or_extend_the_words_of_the_model(self, service: Served) -> None:
         def words(lexicon: object) -> list[str]:
             question = {"text": SENTENCE, "by": "none", "lexicon": lexicon}

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from hanlattice import __version__
 from hanlattice.api import load
 from hanlattice.drawing.colours import colour_of
-from hanlattice.errors import HanlatticeError
+from hanlattice.errors import DataError, HanlatticeError
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
@@ -279,6 +279,8 @@ class Service:
             return self._lexicons.read(id)
         except UnknownLexicon as error:
             raise RequestError(404, str(error)) from None
+        except DataError as error:
+            raise field_error("id", str(error)) from None
 
     def put_lexicon(self, id: Id, lexicon: schema.AnyEdits, response: Response) -> schema.StoredLexicon:  # noqa: A002
         """Create a lexicon or replace it as a whole. All later requests use it."""
@@ -297,6 +299,8 @@ class Service:
             self._lexicons.remove(id)
         except UnknownLexicon as error:
             raise RequestError(404, str(error)) from None
+        except DataError as error:
+            raise field_error("id", str(error)) from None
 
     async def healthz(self) -> schema.Status:
         """Whether the worker is alive."""

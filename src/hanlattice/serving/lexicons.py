@@ -74,13 +74,17 @@ class Lexicons:
 
         Raises:
             UnknownLexicon: it is not stored.
-            DataError: the file was not written by this service.
+            DataError: the file cannot be read, or was not written by this service.
         """
         path = self._path(name)
         try:
             return Edits.model_validate_json(path.read_bytes())
-        except OSError:
+        except FileNotFoundError:
             raise UnknownLexicon(name) from None
+        except OSError as error:
+            raise DataError(
+                f"cannot be read: {error.strerror or error}; store it again, or delete it", path
+            ) from None
         except ValidationError:
             raise DataError("is not a lexicon of this service; store it again, or delete it", path) from None
 
@@ -103,11 +107,16 @@ class Lexicons:
 
         Raises:
             UnknownLexicon: it is not stored.
+            DataError: the file cannot be removed.
         """
+        path = self._path(name)
         try:
-            self._path(name).unlink()
-        except OSError:
+            path.unlink()
+        except FileNotFoundError:
             raise UnknownLexicon(name) from None
+        except OSError as error:
+            message = f"cannot be removed: {error.strerror or error}; remove it by hand, or correct its permissions"
+            raise DataError(message, path) from None
 
     def names(self) -> list[str]:
         return sorted(self._names())
