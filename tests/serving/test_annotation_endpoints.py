@@ -51,14 +51,31 @@ def test_label_studio_gets_one_prediction_per_task(service: Served) -> None:
         (tasks(SENTENCE, config="<View/>"), "label_config", "has no Labels control on a Text"),
         (tasks("x" * 20_000), "tasks[0].data.text", "at most 10,000 characters"),
         ({"tasks": []}, "label_config", "Field required"),
+        (
+            tasks(SENTENCE, "\ud83d"),
+            "tasks[1].data.text",
+            "the text of task 11 holds half a surrogate pair, which is no character; replace it",
+        ),
+        ({**tasks(), "tasks": [{"id": "\ud83d"}]}, "tasks[0].data.text", r"task '\ud83d' has no text"),
     ],
 )
 def test_wrong_requests_are_one_line(service: Served, body: dict[str, Any], field: str, problem: str) -> None:
-    answer = service.client.post("/label-studio/predict", json=body)
+    content, kind = json.dumps(body).encode(), {"content-type": "application/json"}
+    answer = service.client.post("/label-studio/predict", content=content, headers=kind)
     assert answer.status_code == 422
     (found,) = answer.json()["fields"]
     assert found["field"] == field
     assert problem in found["problem"]
+
+
+def test_a_pair_of_surrogates_in_a_text_is_a_character(service: Served) -> None:
+    content = json.dumps(tasks("😀李明在北京")).encode()
+    assert b"\\ud83d\\ude00" in content
+    kind = {"content-type": "application/json"}
+    answer = service.client.post("/label-studio/predict", content=content, headers=kind)
+    assert answer.status_code == 200
+    (prediction,) = answer.json()["results"]
+    assert [(r["value"]["start"], r["value"]["text"]) for r in prediction["result"]] == [(1, "李明"), (4, "北京")]
 
 
 def test_doccano_gets_labels(service: Served) -> None:

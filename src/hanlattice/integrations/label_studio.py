@@ -55,12 +55,17 @@ class Project:
         """The text of a task.
 
         Raises:
-            DataError: the task has none; the message has its id.
+            DataError: the task has none, or one that is not Unicode; the message has its id.
         """
         data = task.get("data")
         text = data.get(self.field) if isinstance(data, Mapping) else None
         if not isinstance(text, str):
-            raise DataError(f"task {task.get('id')} has no text: its data needs the field {self.field!r}")
+            raise DataError(f"task {task.get('id')!r} has no text: its data needs the field {self.field!r}")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            problem = "holds half a surrogate pair, which is no character; replace it, for example by U+FFFD"
+            raise DataError(f"the text of task {task.get('id')!r} {problem}") from None
         return text
 
     def prediction(self, entities: Iterable[Mapping[str, Any]], version: str) -> dict[str, Any]:
