@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -171,12 +172,22 @@ def _refuse_binary(head: bytes, path: str | Path) -> None:
     kind = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
     if kind is not None:
         raise DataError(f"is {kind}; name a text file in UTF-8", path)
+    lines = head[: head.rfind(b"\n") + 1] or head
+    is_utf8 = not is_mostly_nul(lines) and _decodes(lines, "utf-8")
+    # Short texts in UTF-16 may be valid UTF-8 too, but then a NUL is next to each of their line ends.
+    if is_utf8 and re.search(rb"(?<!\0)\n(?!\0)", head):
+        return
     units = _utf16_without_mark(head)
     if units is not None:
         name = f"UTF-16{units}"
         raise DataError(f"looks like {name} without a byte-order mark; convert it: iconv -f {name} -t UTF-8", path)
-    if head.count(b"\0") * 4 > len(head) or not _decodes(head[: head.rfind(b"\n") + 1], "utf-8"):
+    if not is_utf8:
         raise DataError("is binary, not text; name a text file in UTF-8", path)
+
+
+def is_mostly_nul(line: bytes) -> bool:
+    """Whether so many bytes are NUL (more than a quarter) that a file of such lines is taken for a binary file."""
+    return 4 * line.count(0) > len(line)
 
 
 def _utf16_without_mark(head: bytes) -> str | None:

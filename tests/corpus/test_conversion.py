@@ -1,11 +1,13 @@
 """``hanlattice convert``: formats are converted without silent losses."""
 
 import json
+import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from corpus_examples import (
@@ -15,6 +17,7 @@ from corpus_examples import (
     TEXT,
     TRIPLES,
     columns,
+    document,
     found,
     put,
     run,
@@ -91,6 +94,44 @@ def test_converted_files_convert_back(tmp_path: Path, texts: list[str], to: str)
         return
     assert run("convert", there, back, "--from", to).exit_code == 0
     assert [(d.text, d.spans) for d in corpus.read(back)] == [(d.text, d.spans) for d in corpus.read(source)]
+
+
+@st.composite
+def documents_with_nul(draw: st.DrawFn) -> Document:
+    """A text with NUL, cut into entities."""
+    text = draw(st.text("\0李1 A", min_size=1, max_size=8))
+    cuts = sorted({0, len(text), *draw(st.lists(st.integers(0, len(text)), max_size=3))})
+    chosen = [pair for pair in pairwise(cuts) if draw(st.booleans())]
+    return document(text, *((start, end, "X") for start, end in chosen))
+
+
+@given(
+    documents=st.lists(documents_with_nul(), min_size=1, max_size=3),
+    to=st.sampled_from(["bmes", "bio", "conll", "cmeee", "jsonl", "brat"]),
+)
+@example(documents=[document("李11\0\0")], to="bmes")  # could be UTF-16 without a byte-order mark
+@example(documents=[document("A\0 李1", (0, 2, "X"))], to="brat")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+def test_nul_in_a_text_is_written_and_read_back_or_refused(
+    tmp_path: Path, documents: list[Document], to: str
+) -> None:
+    with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+        path = Path(folder) / "file"
+        try:
+            corpus.write(documents, path, to)
+        except HanlatticeError:
+            assert to == "cmeee"
+            return
+        assert [(d.text, d.spans) for d in corpus.read(path, to)] == [(d.text, d.spans) for d in documents]
+
+
+def test_a_line_that_is_mostly_nul_is_refused(tmp_path: Path) -> None:
+    given = Document("李\0\0\0", tokens=((0, 1), (1, 4)))
+    with pytest.raises(HanlatticeError, match="cannot be read back as a line of columns; write jsonl instead"):
+        corpus.write([given], tmp_path / "a.bmes", "bmes")
+    with pytest.raises(HanlatticeError, match="is mostly NUL, as in binary files; write jsonl instead"):
+        corpus.write([Document("\0\0\0")], tmp_path / "a.cmeee", "cmeee")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_convert_drops_ids_and_columns_with_a_note(tmp_path: Path) -> None:

@@ -192,8 +192,8 @@ def _nearest(text: str, surface: str, start: int) -> int:
 
 
 def _same(surface: str, text: str, pieces: Ranges) -> bool:
-    """Whether the pieces have this text, apart from whitespace that a tool changed inside it or between pieces."""
+    """Whether the pieces have this text, apart from whitespace and NUL that a tool changed in or between them."""
     if surface == text[pieces[0][0] : pieces[-1][1]]:
         return True
-    surface, found = (re.sub(r"\s", " ", one) for one in (surface, surface_of(text, pieces)))
+    surface, found = (re.sub(r"[\s\0]", " ", one) for one in (surface, surface_of(text, pieces)))
     return surface[:1] == found[:1] and surface[-1:] == found[-1:] and surface.split() == found.split()

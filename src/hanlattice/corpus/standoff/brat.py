@@ -188,7 +188,7 @@ def _write_pair(document: Document, folder: Path, name: str) -> None:
                     f"label {found.label!r} contains whitespace, which brat does not allow; rename the label"
                 )
             offsets = ";".join(f"{start} {end}" for start, end in found.fragments)
-            surface = re.sub(r"[\r\n\t]", " ", surface_of(document.text, found.fragments))
+            surface = re.sub(r"[\r\n\t\0]", " ", surface_of(document.text, found.fragments))
             stream.write(f"{identifier}\t{found.label} {offsets}\t{surface}\n")
         others = _others(document)
         for line in (*_values(document, others), *others):

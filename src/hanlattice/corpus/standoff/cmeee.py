@@ -12,6 +12,7 @@ from hanlattice.corpus.offsets import Annotation, entities
 from hanlattice.corpus.source import Source
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
+from hanlattice.files import is_mostly_nul
 
 _BAR = "|||"
 _ENTITY = re.compile(r"(\d{1,15})\s+(\d{1,15})\s+(\S+)", re.ASCII)
@@ -58,8 +59,8 @@ def write(documents: Iterable[Document], stream: IO[str]) -> None:
     """Write one line per document.
 
     Raises:
-        HanlatticeError: a text contains ``|||`` or a line break, or ends with ``|``; or a label contains whitespace
-            or ``|``.
+        HanlatticeError: a text contains ``|||`` or a line break, ends with ``|``, or is mostly NUL; or a label
+            contains whitespace or ``|``.
     """
     for document in documents:
         fields = [f"{entity.start}    {entity.end - 1}    {entity.label}" for entity in document.entities]
@@ -72,4 +73,7 @@ def write(documents: Iterable[Document], stream: IO[str]) -> None:
         if _BAR in document.text or document.text.endswith("|") or "\n" in document.text:
             message = f"{document.text[:40]!r} contains {_BAR} or a line break, or ends with |"
             raise HanlatticeError(f"{message}, which CMeEE does not allow; write jsonl instead")
-        stream.write(_BAR.join([document.text, *fields, ""]) + "\n")
+        line = _BAR.join([document.text, *fields, ""]) + "\n"
+        if is_mostly_nul(line.encode()):
+            raise HanlatticeError(f"{document.text[:40]!r} is mostly NUL, as in binary files; write jsonl instead")
+        stream.write(line)

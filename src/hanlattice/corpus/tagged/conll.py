@@ -21,6 +21,7 @@ from hanlattice.corpus.tagged import decoding
 from hanlattice.corpus.tagged.tags import is_tag
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
+from hanlattice.files import is_mostly_nul
 from hanlattice.spans import Span, to_tags
 
 _TAG = re.compile(r"[A-Za-z]([-_][^\t]+)?|\S+[-_][BIMESULW]")
@@ -113,6 +114,7 @@ def _is_strings(value: Any) -> bool:
 def _line(row: Sequence[str]) -> str:
     line = "\t".join(row) + "\n"
     broken = any("\t" in field for field in (row[1:] if row[0] == "\t" else row))
+    broken = broken or is_mostly_nul(line.encode())
     if broken or line.count("\n") > 1 or not row[0] or line.startswith("-DOCSTART-"):
         raise HanlatticeError(f"{line!r} cannot be read back as a line of columns; write jsonl instead")
     return line
