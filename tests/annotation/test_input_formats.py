@@ -185,6 +185,31 @@ class TestBadRows:
         assert bad[1]["row"] == "{broken"
         assert bad[0]["row"] == r"\xff\xfe"
 
+    @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
+    @pytest.mark.parametrize(
+        ("row", "reason"),
+        [
+            ('{"text": "北京", "n": 1e400}', "the number 1e400 is too large; write it as a string"),
+            ('{"text": "北京", "n": [{"a": -1E999}]}', "the number -1E999 is too large; write it as a string"),
+            ('{"text": "北京", "n": 1, "n": 2}', "an object has two fields 'n'; rename or remove one of them"),
+            ('{"text": "北京", "text": "上海"}', "an object has two fields 'text'; rename or remove one of them"),
+            ('{"text": "北京", "x": {"a": 1, "b": 2, "a": 1}}', "an object has two fields 'a'; rename or remove"),
+        ],
+    )
+    def test_rows_that_programs_would_read_differently(
+        self, row: str, reason: str, name: str, tmp_path: Path
+    ) -> None:
+        if name.endswith(".parquet"):
+            pytest.importorskip("pyarrow")
+        path = tmp_path / "a.jsonl"
+        path.write_text('{"text": "上海", "n": 1e300}\n' + row + "\n", encoding="utf-8")
+        done = run(path, tmp_path / name)
+        assert (done.rows, done.bad) == (1, 1)
+        assert done.bad_rows is not None
+        [bad] = written(done.bad_rows)
+        assert (bad["file"], bad["line"], bad["row"]) == (str(path), 2, row)
+        assert bad["reason"].startswith(reason)
+
     def test_bad_rows_of_csv(self, tmp_path: Path) -> None:
         path = tmp_path / "a.csv"
         path.write_bytes(b'id,text\n1,a,b\n2\n\n\xff,x\n3,fine\n4,"never closed\n5,y\n')

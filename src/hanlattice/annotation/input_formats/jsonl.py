@@ -1,6 +1,8 @@
 """JSON lines: one object per line, and the text is one of its fields."""
 
 import json
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -83,7 +85,9 @@ def _parsed(raw: str, number: int, column: str, into: str) -> dict[str, Any] | B
     if not raw:
         return BadRow(number, EMPTY_LINE)
     try:
-        row = json.loads(raw, parse_constant=_refuse)
+        row = json.loads(raw, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_distinct)
+    except _AmbiguousError as error:
+        return BadRow(number, str(error), raw)
     except (ValueError, RecursionError) as error:
         return BadRow(number, f"malformed JSON: {error}", raw)
     if not isinstance(row, dict):
@@ -96,6 +100,25 @@ def _parsed(raw: str, number: int, column: str, into: str) -> dict[str, Any] | B
     if not isinstance(text, str):
         return BadRow(number, f"{column!r} is not a string", raw)
     return BadRow(number, LONE_SURROGATE, raw) if has_lone_surrogates(text) else row
+
+
+class _AmbiguousError(ValueError):
+    """A value of JSON that programs read in different ways."""
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise _AmbiguousError(f"the number {number[:20]} is too large; write it as a string")
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise _AmbiguousError(f"an object has two fields {name!r}; rename or remove one of them")
+    return found
 
 
 def _refuse(constant: str) -> NoReturn:
