@@ -16,6 +16,7 @@ from random import Random
 
 import hanlattice
 from hanlattice import corpus
+from hanlattice.corpus.labels import relabelled
 from hanlattice.document import Document, Entity
 from open_text import THREE, score
 
@@ -127,9 +128,8 @@ def traditional() -> Change | None:
 def read(paths: Iterable[Path], labels: dict[str, str]) -> list[Document]:
     """The documents of all corpora, with their entities that are PER, LOC or ORG after renaming."""
     found = []
-    for document in (d for path in paths for d in corpus.read(path)):
-        renamed = ((e, labels.get(e.label, e.label)) for e in document.entities)
-        entities = tuple(Entity(e.text, label, e.start, e.end) for e, label in renamed if label in THREE)
+    for document in relabelled((d for path in paths for d in corpus.read(path)), labels):
+        entities = tuple(Entity(e.text, e.label, e.start, e.end) for e in document.entities if e.label in THREE)
         found.append(Document(document.text, entities))
     return found
 

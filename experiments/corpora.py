@@ -14,6 +14,7 @@ from hanlattice import corpus
 from hanlattice.config.files import located
 from hanlattice.config.values import suggestion
 from hanlattice.corpus.defects import Defect
+from hanlattice.corpus.labels import relabelled
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError
 
@@ -99,10 +100,8 @@ def read_source(name: str, overrides: Mapping[str, str] | None = None) -> Parts:
 def _read(path: str, labels: Mapping[str, str]) -> list[Document]:
     """The documents of a file, without annotations that cannot be read, which some corpora have."""
     skipped: list[Defect] = []
-    documents = []
-    for document in corpus.read(located(path), on_defect=skipped.append):
-        entities = tuple(replace(e, label=labels.get(e.label, e.label)) for e in document.entities)
-        documents.append(Document(document.text, entities, id=document.id))
+    read = relabelled(corpus.read(located(path), on_defect=skipped.append), labels)
+    documents = [Document(document.text, document.entities, id=document.id) for document in read]
     if not documents:
         raise DataError("has no document", path)
     return documents

@@ -125,6 +125,16 @@ class TestCorpora:
             days[3:],
         ]
 
+    def test_labels_that_are_renamed_to_one_are_one_entity(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        twice = Document("北京", (Entity("北京", "GPE", 0, 2), Entity("北京", "LOC", 0, 2)))
+        path = str(tmp_path / "all.jsonl")
+        corpus.write([twice], path, "jsonl")
+        monkeypatch.setitem(corpora.SOURCES, "made", corpora.Source(path, path, path, {"GPE": "LOC"}))
+        parts = corpora.read_source("made")
+        assert [[e.label for e in d.entities] for part in vars(parts).values() for d in part] == [["LOC"]] * 3
+
     def test_labels_of_test_are_those_of_train(self, setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
         labels = {"PER": "NR"}
         monkeypatch.setitem(

@@ -609,6 +609,12 @@ class TestEvaluate:
         assert renamed.err == ""
         assert renamed.out == run("evaluate", tiny.trained(), tiny.folder() / "corpus.bmes").out
 
+    def test_labels_that_are_renamed_to_one_are_one_gold_entity(self, run: Run, tmp_path: Path) -> None:
+        spans = [{"start": 3, "end": 5, "label": label} for label in ("GPE", "LOC")]
+        gold = file_of(tmp_path / "twice.jsonl", json.dumps({"text": SENTENCE, "entities": spans}))
+        done = run("evaluate", tiny.trained(), gold, "--map", "GPE=LOC")
+        assert (done.err, "1 documents, 1 gold entities" in done.out) == ("", True)
+
     def test_strict_gold_leaves_out_malformed_entities(self, run: Run, tmp_path: Path) -> None:
         rows = zip(SENTENCE, ["M-PER", "E-PER", "O", "B-LOC", "E-LOC", "O", "O", "O"], strict=True)
         gold = file_of(tmp_path / "ill.bmes", "".join(f"{c}\t{t}\n" for c, t in rows))

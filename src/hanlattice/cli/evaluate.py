@@ -1,7 +1,7 @@
 """``hanlattice evaluate``: the scores of a model on an annotated corpus."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial as partial_function
@@ -155,8 +155,8 @@ def evaluate(
         raise ConfigError("--compare-convention needs --compare MODEL")
     if errors is not None and errors.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{errors}: name a page, such as report.html", param_hint="--errors")
-    documents = _documents(file, from_, scheme, strict)
-    gold = [_renamed(d.spans, names) for d in documents]
+    documents = _documents(file, from_, scheme, strict, names)
+    gold = [document.spans for document in documents]
     models = [(model, convention)] if compare is None else [(model, convention), (compare, compare_convention)]
     load = partial_function(
         load_model, lexicons=lexicon or [], engine=engine, int8=int8, device=device, threads=threads, trust=trust
@@ -192,11 +192,18 @@ def evaluate(
     _print(results, _comparison(gold, evaluations, threshold), mode, format)
 
 
-def _documents(file: str, format: str | None, scheme: str | None, strict: bool) -> "list[Document]":  # noqa: A002
-    """The documents of a corpus, each with the file it came from in ``meta``."""
+def _documents(
+    file: str,
+    format: str | None,  # noqa: A002
+    scheme: str | None,
+    strict: bool,
+    names: Mapping[str, str],
+) -> "list[Document]":
+    """The documents of a corpus with renamed labels, each with the file it came from in ``meta``."""
     from hanlattice import corpus
+    from hanlattice.corpus.labels import relabelled
 
-    documents = list(corpus.read(file, format, scheme=scheme, strict=strict))
+    documents = list(relabelled(corpus.read(file, format, scheme=scheme, strict=strict), names))
     if not documents:
         raise DataError("holds no document", file)
     return [replace(document, meta={"@file": file, **document.meta}) for document in documents]
@@ -212,13 +219,6 @@ def _steps(text: str) -> list[float]:
             f"{text!r}: write numbers from 0 to 1, such as 0,0.5,0.9", param_hint="--thresholds"
         )
     return steps
-
-
-def _renamed(spans: "Iterable[Span]", labels: Mapping[str, str]) -> "list[Span]":
-    """Spans with other labels. Of those that become equal, the first one is kept."""
-    if not labels:
-        return list(spans)
-    return list(dict.fromkeys(span._replace(label=labels.get(span.label, span.label)) for span in spans))
 
 
 def _loaded(

@@ -12,6 +12,7 @@ from hanlattice import corpus
 from hanlattice.config.files import located
 from hanlattice.config.settings import AuxiliaryConfig, Config
 from hanlattice.corpus.defects import Defect
+from hanlattice.corpus.labels import relabelled
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.spans import Span
@@ -68,7 +69,7 @@ def load_corpora(config: Config) -> Corpora:
     def read(path: str) -> list[Document]:
         documents = read_as_is(path)
         seen.update(entity.label for document in documents for entity in document.entities)
-        return _relabelled(documents, data.labels)
+        return list(relabelled(documents, data.labels))
 
     banned = _shared(document for path in data.exclude for document in read_as_is(path))
     train, n_leaked = _without(banned, read(data.train[0]))
@@ -85,7 +86,7 @@ def load_corpora(config: Config) -> Corpora:
     found.absent_labels = [label for label in data.labels if label not in seen]
     for name, kind in settings.items():
         for path in kind.corpus:
-            kept, n_shared = _without(banned, _relabelled(read_as_is(path), kind.labels))
+            kept, n_shared = _without(banned, list(relabelled(read_as_is(path), kind.labels)))
             found.further[name], found.n_leaked = [*found.further[name], *kept], found.n_leaked + n_shared
     if data.outermost:
         _keep_outermost(found)
@@ -163,21 +164,6 @@ def _split(documents: Sequence[Document], share: float, seed: int) -> tuple[list
     chosen = [part_of.setdefault(d.text, is_dev) for d, is_dev in zip(documents, drawn, strict=True)]
     rows = list(zip(documents, chosen, strict=True))
     return [d for d, is_dev in rows if not is_dev], [d for d, is_dev in rows if is_dev]
-
-
-def _relabelled(documents: Iterable[Document], labels: Mapping[str, str]) -> list[Document]:
-    """The documents with other labels. Of entities that become equal, the first one is kept."""
-    if not labels:
-        return list(documents)
-
-    def renamed(document: Document) -> Document:
-        entities: dict[Span, Entity] = {}
-        for entity in document.entities:
-            new = replace(entity, label=labels.get(entity.label, entity.label))
-            entities.setdefault(new.span, new)
-        return replace(document, entities=tuple(entities.values()))
-
-    return list(map(renamed, documents))
 
 
 def _keep_outermost(found: Corpora) -> None:
