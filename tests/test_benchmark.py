@@ -249,7 +249,7 @@ def test_time_of_each_stage() -> None:
     assert [line[:18].strip() for line in shown.splitlines()[3:]] == list(stages)
     times = [float(line[18:].split()[0]) for line in shown.splitlines()[3:]]
     assert min(times[2:]) > 0
-    assert times[-1] == pytest.approx(sum(times[:-1]), rel=0.5), "it is measured alone"
+    assert times[3] > max(times[0], times[1]), "the encoder takes longer than what prepares its texts"
 
 
 def test_the_rates_of_a_random_text() -> None:
