@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Literal, Union, get_args, get_origin
 
 from hanlattice.errors import ConfigError
@@ -14,6 +13,8 @@ from hanlattice.errors import ConfigError
 def suggestion(word: str, known: Iterable[str]) -> str:
     """The end of an error message: ``; did you mean 'x'?``, or the list of known names."""
     names = sorted(known)
+    from difflib import get_close_matches  # only needed for errors
+
     near = get_close_matches(word, names, 1)
     return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(names)}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from hanlattice.text.code_points import UInt32
 
 LARGEST = float(np.finfo(np.float32).max)  # the largest weight
-
-logger = logging.getLogger(__name__)
 
 
 class Lexicon:
@@ -177,7 +174,10 @@ class Lexicon:
             _refuse_unknown(texts, traits, self.known_labels, source)
         if not self.reads_labels and any(label for label, _ in traits):
             self.reads_labels = True  # one warning is enough
-            logger.warning("the model ignores labels of words: none of its training words had one")
+            import logging  # slow to import, and rarely needed
+
+            message = "the model ignores labels of words: none of its training words had one"
+            logging.getLogger(__name__).warning(message)
         rewritten = self._rewritten(texts)
         if self.longest is not None:
             _refuse_unreadable(texts, rewritten, traits, self.longest, source)

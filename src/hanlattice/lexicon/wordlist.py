@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator, Sequence
 from ctypes import CDLL, byref, c_int64
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 MOST_LABELS = 256  # distinct labels that wordlist.c reads; the list of a model has a few dozen
 LONGEST_LINE = 1000  # characters; a file with longer lines is not a word list
 _LONGEST_WEIGHT = 16  # characters of a number of float32
-
-logger = logging.getLogger(__name__)
 
 
 def read_words(path: str | Path) -> Iterator[Entry]:
@@ -47,7 +44,9 @@ def read_words(path: str | Path) -> Iterator[Entry]:
             else:
                 yield text
     if blank:
-        logger.info("%s: %d blank lines skipped", path, blank)
+        import logging  # slow to import, and rarely needed
+
+        logging.getLogger(__name__).info("%s: %d blank lines skipped", path, blank)
 
 
 def fits_a_line(word: Word) -> bool:
