@@ -1,7 +1,12 @@
 """A sorted word list is read without building a trie of all its words; the first short texts need none."""
 
+import gc
 import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hanlattice
+from hanlattice.inputs.reader import Reader
+from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.library import levels
 from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.layers import FEW, SHORT_TEXT, Layer
@@ -135,6 +142,48 @@ def test_threads_that_read_first_find_everything(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def places(reader: Reader, lexicon: Lexicon, text: str) -> list[tuple[int, int]]:
+    """Where the reader finds words."""
+    read = reader.read([text], lexicon)[0]
+    return list(zip(read.start.tolist(), read.end.tolist(), strict=True))
+
+
+@contextmanager
+def slow_build(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A thread that begins to build the trie of a lexicon before the block, and puts it into the layer after it."""
+    build, started, goes_on = Trie.build, threading.Event(), threading.Event()
+
+    def built(*arguments: Any) -> Trie:
+        if threading.current_thread() is thread:
+            started.set()
+            assert goes_on.wait(60)
+        return build(*arguments)
+
+    monkeypatch.setattr(Trie, "build", built)
+    thread = threading.Thread(target=lexicon.id, args=("北京",))
+    thread.start()
+    assert started.wait(60)
+    yield
+    goes_on.set()
+    thread.join()
+    gc.collect()
+
+
+@needs_kernels
+def test_a_reader_keeps_the_trie_that_another_thread_replaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, text = sorted(random_words(8, 500)), random_text(9, SHORT_TEXT)
+    lexicon = listed(tmp_path / "words.txt", words)
+    reader = Reader(Vocabulary((), (), tuple(words), (), ("A",)), min_word_length=1)
+    expected = [(start, end) for start, end, _ in every_word(set(words), text)]
+    with slow_build(lexicon, monkeypatch):
+        assert places(reader, lexicon, text) == places(reader, lexicon, text) == expected
+        first = weakref.ref(layer(lexicon).trie)
+    assert first() is not None, "the kernels read its memory"
+    assert places(reader, lexicon, text) == expected
 
 
 @needs_kernels

@@ -78,7 +78,8 @@ class _Known:
         words = addressof(tries), addressof(first_ids), len(layers), pointer(state.present), *rows
         argument = byref(READER(addressof(self._characters.table), *words, self._min_word_length))
         if is_built:
-            self._kept, self._argument = (tries, first_ids), argument
+            # Also the tries: a thread that began to build one at the same time may replace it in its layer.
+            self._kept, self._argument = (found, tries, first_ids), argument
         return argument, (found, tries, first_ids)
 
 
