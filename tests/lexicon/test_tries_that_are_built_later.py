@@ -172,6 +172,18 @@ def slow_build(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 
 @needs_kernels
+def test_a_text_counts_once_also_if_its_words_are_new_to_the_reader(tmp_path: Path) -> None:
+    """The reader searches such a text twice, in the same trie."""
+    words = sorted(random_words(10, 2000))
+    lexicon, reader = listed(tmp_path / "words.txt", words), Reader(Vocabulary((), (), tuple(words), (), ("A",)))
+    for seed in range(FEW):
+        assert places(reader, lexicon, random_text(seed, 50))
+    assert not layer(lexicon).is_built
+    assert places(reader, lexicon, random_text(FEW, 50))
+    assert layer(lexicon).is_built
+
+
+@needs_kernels
 def test_a_reader_keeps_the_trie_that_another_thread_replaces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,12 +133,11 @@ class Reader:
         n_chars = len(codes) // 4 - n
         rate = 1.0 if n == 1 else self._rate
         capacity, most = int(rate * n_chars) + _SPARE, most_matches(n_chars + n - 1)
+        argument, _kept = known.for_kernels(codes)
         while True:
             memory = np.empty(_HEADER + 2 * (n_chars + n + 1) + 4 * capacity, np.int64)
             address = pointer(memory)
-            argument, kept = known.for_kernels(codes)
             count = library.reader_read(argument, codes, n_chars + n, first, n, most, capacity, address)
-            del kept
             if count < 0:
                 raise MemoryError("too little memory to read texts")
             if count > most:
