@@ -26,6 +26,7 @@ from hanlattice.evaluation.temperature import calibrate
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
+from hanlattice.integrations.saving import save_copy
 from hanlattice.kernels import library
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import faults, record
@@ -466,6 +467,19 @@ def test_a_convention_is_not_read_from_a_file_that_was_replaced(with_convention:
     ):
         other("北京")
     other("北京")
+
+
+def test_a_convention_is_read_from_a_copy_that_replaced_the_folder(with_convention: Path, tmp_path: Path) -> None:
+    """As a spaCy pipeline replaces its folder when it is saved."""
+    folder = tmp_path / "model"
+    shutil.copytree(with_convention, folder)
+    ner = hanlattice.load(folder)
+    ner.lexicon.add("上海")
+    copy = save_copy(ner, tmp_path / "copy")
+    folder.rename(tmp_path / "old")
+    copy.rename(folder)
+    with ner.using(convention="places"):
+        assert [e.label for e in ner("李明在北京工作。").entities] == ["GPE"]
 
 
 def test_auxiliary_corpora_of_the_same_convention_are_learnt(tmp_path: Path) -> None:

@@ -179,10 +179,13 @@ class LinearTagger:
         return spans_in(memory, n, count, self.labels), certain
 
 
-def _identity(path: Path) -> tuple[int, int, int] | None:
-    """What changes if a file is replaced or written again; None if there is no file."""
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What changes if other contents are written to a file; None if there is no file.
+
+    A copy that has the time of its original is equal: to save a spaCy pipeline replaces its folder by such a copy.
+    """
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_size, found.st_mtime_ns
