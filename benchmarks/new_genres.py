@@ -7,7 +7,7 @@ ORG in convention ``open``. There are two systems: ``wild alone``, without the g
 ``all``, with the settings of the packaged model. ``--folds N`` divides the genres into N groups, each of which is
 left out together; by default each genre is left out alone.
 
-``all`` knows nothing of the genres that it is scored on. A corpus that contains the sentences of a genre
+``all`` learns from no annotation of the genres that it is scored on. A corpus that contains sentences of a genre
 (``video``, ``queries``, ``products``, ``novel``, ``resume``) is left out with the genre. So are the annotated
 sentences from the files of raw text that contain the genre, and the corpora that were annotated by models trained
 on all genres. A name that is annotated in the genre and nowhere else in ``wild`` is removed from the gazetteer,
@@ -18,7 +18,7 @@ epoch, relative to the packaged model: they cost most of the time, and these sco
 import argparse
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,15 +37,21 @@ from open_text import THREE, score
 
 SETTINGS = Path(__file__).parents[1] / "src/hanlattice/papers/hanlattice/open.toml"
 GENRES = ("video", "novel", "queries", "ecommerce", "resume", "history", "reviews", "titles")
-CORPUS_OF = {"ecommerce": "products"}
+# Other corpora that contain a genre than that of its name: some titles are sentences of ``novel``.
+CORPORA_OF = {"ecommerce": {"products"}, "titles": {"novel"}}
 ANNOTATED_BY_MODELS = {"silver", "silver_cluener", "silver_weibo", "silver_resume", "silver_msra"}
-# The files of raw text that contain a genre, beside its corpus.
+# The files of raw text that contain a genre, beside its corpora.
 FILES_OF = {
     "ecommerce": {"fewclue_text.txt.xz"},
     "history": {"niutrans_modern.txt.xz"},
     "reviews": {"misc_reviews_social.txt.xz", "fewclue_text.txt.xz"},
     "titles": {"news_titles_finre_wiki_misc.txt.xz", "fewclue_text.txt.xz"},
 }
+
+
+def corpora_of(genres: Iterable[str]) -> set[str]:
+    """The names of the corpora that contain sentences of these genres, and these genres."""
+    return {*genres}.union(*(CORPORA_OF.get(genre, set()) for genre in genres))
 
 
 def without(path: Path, genres: set[str], output: Path) -> list[Document]:
@@ -81,7 +87,7 @@ def systems(
         share: of the other conventions, relative to the packaged model
     """
     config = config.with_settings({"data": {"train": str(output / "open.jsonl")}})
-    banned = {CORPUS_OF.get(genre, genre) for genre in genres} | ANNOTATED_BY_MODELS
+    banned = corpora_of(genres) | ANNOTATED_BY_MODELS
 
     def kept(corpora: Mapping[str, Any]) -> dict[str, Any]:
         found = {}
@@ -123,7 +129,7 @@ def main() -> None:
         output = a.output / "-".join(fold)
         output.mkdir(exist_ok=True)
         scored = without(corpora / "open.jsonl", set(fold), output / "open.jsonl")
-        sources = {CORPUS_OF.get(genre, genre) for genre in fold}.union(*(FILES_OF.get(g, set()) for g in fold))
+        sources = corpora_of(fold).union(*(FILES_OF.get(genre, set()) for genre in fold))
         without(corpora / "annotated.jsonl", sources, output / "annotated.jsonl")
         gazetteer_without(corpora / "gazetteer.txt", output / "open.jsonl", scored, output / "gazetteer.txt")
         for system, settings in systems(config, fold, output, tuple(a.epochs), a.share).items():
