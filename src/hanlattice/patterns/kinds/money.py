@@ -7,7 +7,7 @@ read as CNY and $ as USD. 余, 多 and 上 do not change it; 几 and 数 leave i
 from decimal import Decimal
 
 from hanlattice.patterns import numerals
-from hanlattice.patterns.numerals import CHINESE_DIGITS, Amount, integer, second_number, signed, single, written
+from hanlattice.patterns.numerals import CHINESE_DIGITS, Amount, second_number, signed, single, written
 from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
 
 _YUAN = "CNY"
@@ -37,10 +37,13 @@ _SYMBOLS = Words(
 )  # fmt: skip
 _CODES = Words({code: code for code in _SYMBOLS.table.values()} | {"RMB": _YUAN}, ignore_case=True)
 _PARTS = (("角", "毛"), ("分",))
+_NUMERALS = DIGITS | CHINESE_DIGITS.keys()
 _FRACTIONS = (Decimal("0.1"), Decimal("0.01"))
 
 # 块, 毛 and 角 are money before 钱 and before these; elsewhere they are pieces, hairs and corners.
 _AFTER_MONEY = frozenset("，。！？；,.!?;:)、”」 \n的了吧呢吗啊呀就才都也没不多左买卖") | {""}
+_PIECES = frozenset("斤个只瓶张本条份碗盒包袋人天次位把台杯件支根克吨")  # after 一: what a price is for
+_ZEROS = frozenset("零〇")
 _NOT_YUAN = (
     "元二次",
     "元一次",
@@ -124,46 +127,70 @@ def _counted(scan: Scan, i: int, sign: int) -> tuple[Amount, str] | None:
 
 def _is_money(scan: Scan, i: int, unit: int) -> bool:
     """Whether 块 is money though no 钱 follows it."""
-    return scan[unit + 1] in _AFTER_MONEY and scan.text[i:unit] not in ("一", "1")
+    return _ends_a_price(scan, unit + 1) and scan.text[i:unit] not in ("一", "1")
 
 
 def _change(scan: Scan, i: int) -> tuple[int, Decimal]:
-    """What follows 元 or 块: 3角, 三毛二分, 五 (after 块), 5分."""
+    """What follows 元 or 块: 3角, 三毛二分, 零5分, 五 (after 块), 零五, 八毛五."""
     total, end = Decimal(0), i
     for names, size in zip(_PARTS, _FRACTIONS, strict=True):
-        number = integer(scan, end)
-        if number is None or number.value > 9 or len(number.digits) > 1:
+        start = end + 1 if scan[end] in _ZEROS else end
+        digit = _digit(scan, start)
+        if digit is None:
             break
-        if scan[number.end] in names:
-            total += number.value * size
-            end = number.end + 1
-        elif size == _FRACTIONS[0] and scan[i - 1] == "块" and _ends_a_price(scan, number.end):
-            return number.end, number.value * size
-        elif scan[number.end] != "分":
+        if scan[start + 1] in names:
+            total += digit * size
+            end = start + 2
+        elif (bare := _size_without_unit(scan, start)) is not None:
+            return start + 1, total + digit * bare
+        elif scan[start + 1] != "分":
             break
     return end, total
 
 
+def _digit(scan: Scan, i: int) -> int | None:
+    """The digit at ``i``, alone; None for the number of pieces in 六块一斤."""
+    if _is_piece(scan, i) or (scan[i + 1] in _NUMERALS and not _is_piece(scan, i + 1)):
+        return None
+    digit = CHINESE_DIGITS.get(scan[i], scan[i])
+    return int(digit) if digit in DIGITS else None
+
+
+def _size_without_unit(scan: Scan, i: int) -> Decimal | None:
+    """What a digit without a unit counts: 角 after 块, 分 after 毛 and after 块零; None for another number."""
+    if scan[i] == "两":
+        return None
+    if scan[i - 1] == "块":
+        is_price = scan[i + 1] not in _NUMERALS or _is_piece(scan, i + 1)
+        return _FRACTIONS[0] if is_price else None
+    is_fen = scan[i - 1] in _PARTS[0] or (scan[i - 1] in _ZEROS and scan[i - 2] == "块")
+    return _FRACTIONS[1] if is_fen and _ends_a_price(scan, i + 1) else None
+
+
 def _ends_a_price(scan: Scan, i: int) -> bool:
-    return scan[i] in _AFTER_MONEY or (
-        scan[i] not in DIGITS and scan[i] not in CHINESE_DIGITS and scan[i - 2] == "块"
-    )
+    return scan[i] in _AFTER_MONEY or _is_piece(scan, i)
+
+
+def _is_piece(scan: Scan, i: int) -> bool:
+    """Whether this is what a price is for: 一斤, 1个."""
+    return scan[i] in ("一", "1") and scan[i + 1] in _PIECES
 
 
 def _small_change(scan: Scan, i: int, number: Amount) -> tuple[Amount, str] | None:
-    """五毛, 八角钱, 3角5分, 5分钱."""
+    """五毛, 八角钱, 3角5分, 5分钱, 八毛五."""
     number = scan.once(single, i) or number
-    names = scan[scan.gap(number.end)]
+    name = scan[scan.gap(number.end)]
     end = scan.gap(number.end) + 1
-    size = Decimal("0.01") if names == "分" else Decimal("0.1")
-    total = number.times(size)
-    fen = integer(scan, end) if names != "分" else None
-    if fen is not None and fen.value < 10 and scan[fen.end] == "分" and total.low is not None:
-        more = total.low + fen.value * Decimal("0.01")
-        return Amount(_suffix(scan, fen.end + 1), more, more), _YUAN
+    total = number.times(Decimal("0.01") if name == "分" else Decimal("0.1"))
+    fen = _digit(scan, end) if name != "分" and total.low is not None else None
+    if fen is not None and total.low is not None:
+        has_unit = scan[end + 1] == "分"
+        if has_unit or (name == "毛" and _ends_a_price(scan, end + 1)):
+            more = total.low + fen * _FRACTIONS[1]
+            return Amount(_suffix(scan, end + 2) if has_unit else end + 1, more, more), _YUAN
     if scan[end] == "钱":
         return total._replace(end=end + 1), _YUAN
-    return (total._replace(end=end), _YUAN) if names == "毛" and scan[end] in _AFTER_MONEY else None
+    return (total._replace(end=end), _YUAN) if name == "毛" and _ends_a_price(scan, end) else None
 
 
 def _suffix(scan: Scan, i: int) -> int:
