@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from hanlattice.patterns import numerals
 from hanlattice.patterns.numerals import SIGNS, Amount, amount, integer, second_number, signed, written
-from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
+from hanlattice.patterns.scan import DIGITS, JOINTS, Found, Scan, Words
 
 _NAMES = {
     "米": "m", "公里": "km", "千米": "km", "分米": "dm", "厘米": "cm", "公分": "cm", "毫米": "mm", "微米": "μm",
@@ -21,8 +21,8 @@ _NAMES = {
     "立方米": "m³", "立方": "m³", "立方厘米": "cm³", "平方米": "m²", "平米": "m²", "平方公里": "km²",
     "平方千米": "km²",
     "平方厘米": "cm²", "公顷": "ha", "亩": "亩", "摄氏度": "°C", "华氏度": "°F", "度": "°", "公里/小时": "km/h",
-    "千米/小时": "km/h", "公里每小时": "km/h", "米/秒": "m/s", "米每秒": "m/s", "千瓦": "kW", "瓦": "W",
-    "兆瓦": "MW",
+    "千米/小时": "km/h", "公里每小时": "km/h", "千米每小时": "km/h", "米/秒": "m/s", "米每秒": "m/s",
+    "千瓦": "kW", "瓦": "W", "兆瓦": "MW",
     "千瓦时": "kWh", "度电": "kWh", "伏": "V", "伏特": "V", "毫安": "mA", "毫安时": "mAh", "赫兹": "Hz",
     "千卡": "kcal",
     "大卡": "kcal", "焦耳": "J", "千焦": "kJ", "帕": "Pa", "千帕": "kPa", "兆帕": "MPa", "像素": "px", "分贝": "dB",
@@ -66,6 +66,11 @@ _OTHER_WORDS = ("米线", "米饭", "里长", "度假", "升为", "升任", "升
                 "瓦解", "斤斤",
                 "丈夫", "丈人")  # fmt: skip
 _SMALL = {"斤": ("两", Decimal("0.1"))}
+_HALF_OF_OTHERS = frozenset("个年天月日小夜价成径圆斤两")
+_DECIMALS = (DIGITS | numerals.CHINESE_DIGITS.keys()) - {"两"}
+# The units after which digits are decimals: the number is below the first, and there are up to so many digits.
+_WITH_DECIMALS = {"米": (10, 2), "尺": (10, 1), "斤": (100, 1), "度": (100, 1)}
+_AFTER_DECIMALS = JOINTS | frozenset("、。,.!?;:()” \n的高长宽深厚左上以多几出体了吧呢啊呀吗和与或") | {""}
 _ZERO = Words({"零下": -1, "零上": 1})
 
 FIRST = numerals.FIRST | frozenset("-+负零半")
@@ -140,13 +145,43 @@ def _is_unit(scan: Scan, start: int, number: Amount, unit: tuple[int, str]) -> b
 
 
 def _with_smaller(scan: Scan, number: Amount, unit: tuple[int, str], sign: int) -> tuple[int, Amount]:
-    """三斤二两: a smaller unit after the larger one."""
+    """What follows the unit and adds to the number: 三斤二两, 三斤半, 一米七五."""
+    found = _smaller(scan, unit) or _half_of(scan, unit[0]) or _decimals(scan, number, unit)
+    if found is None or number.low is None or number.low != number.high:
+        return unit[0], number
+    end, more = found
+    total = number.low + (-more if sign < 0 else more)
+    return end, number._replace(low=total, high=total)
+
+
+def _smaller(scan: Scan, unit: tuple[int, str]) -> tuple[int, Decimal] | None:
+    """The end and the size of a smaller unit: 二两 after 三斤."""
     smaller = _SMALL.get(unit[1])
     more = None if smaller is None else integer(scan, unit[0])
-    if smaller is None or more is None or scan[more.end] != smaller[0] or number.low is None:
-        return unit[0], number
-    total = number.low + more.value * (-smaller[1] if sign < 0 else smaller[1])
-    return more.end + 1, number._replace(low=total, high=total)
+    if smaller is None or more is None or scan[more.end] != smaller[0]:
+        return None
+    return more.end + 1, more.value * smaller[1]
+
+
+def _half_of(scan: Scan, i: int) -> tuple[int, Decimal] | None:
+    """半 after the name of a unit: 三斤半."""
+    is_half = scan[i] == "半" and not scan[i - 1].isascii() and scan[i + 1] not in _HALF_OF_OTHERS
+    return (i + 1, Decimal("0.5")) if is_half else None
+
+
+def _decimals(scan: Scan, number: Amount, unit: tuple[int, str]) -> tuple[int, Decimal] | None:
+    """Digits after a unit, if nothing follows that they could count: 一米七五, 三斤二, 37度5."""
+    name = scan.text[scan.gap(number.end) : unit[0]]
+    limit, most = _WITH_DECIMALS.get(name, (0, 0))
+    digits = integer(scan, unit[0])
+    if digits is None or not most or number.low is None or abs(number.low) >= limit or number.low % 1:
+        return None
+    if len(digits.digits) > most or not _DECIMALS.issuperset(scan.text[unit[0] : digits.end]):
+        return None
+    has_point = scan[digits.end] == "." and scan[digits.end + 1] in DIGITS
+    if has_point or scan[digits.end] not in _AFTER_DECIMALS:
+        return None
+    return digits.end, Decimal(f"0.{digits.digits}")
 
 
 def _range(scan: Scan, first: Amount, unit: str, sign: int) -> Found:
@@ -156,7 +191,8 @@ def _range(scan: Scan, first: Amount, unit: str, sign: int) -> Found:
     last = signed(scan, start, last_sign) if start > 0 else None
     other = None if last is None else _unit_after(scan, joint, last)
     if last is not None and other is not None and other[1] == unit:
-        first = first.to(last._replace(end=other[0]), descending=True) or first
+        end, last = _with_smaller(scan, last, other, last_sign)
+        first = first.to(last._replace(end=end), descending=True) or first
     if first.low is None or first.high is None:
         return Found(first.end, None)
     low, high = (written(n) for n in sorted((first.low, first.high)))
