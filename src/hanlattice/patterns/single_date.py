@@ -275,8 +275,8 @@ def _counted_year(scan: Scan, i: int, number: Integer) -> _Year | None:
 
 
 def _by_digits(scan: Scan, i: int, number: Integer) -> bool:
-    """Whether a Chinese numeral is written digit by digit, as 二〇二四 is and 十二 is not."""
-    return number.end - i == len(number.digits)
+    """Whether a Chinese numeral is written digit by digit, as 二〇二四 and 九八 are and 五十 is not."""
+    return numerals.CHINESE_DIGITS.keys() >= set(scan.text[i : number.end])
 
 
 def _inside_year(scan: Scan, i: int) -> Dated | None:
