@@ -80,7 +80,9 @@ _LUNAR_HOLIDAYS = Words(
     )
 )
 _LUNAR = re.compile(
-    "(?:(?:农历|阴历)闰?[一二三四五六七八九十冬正腊]{1,2}|正|腊)月(?:初[一二三四五六七八九十]|[一二三四五六七八九十廿卅]{1,3})?"
+    "(?:(?:农历|阴历|旧历|夏历)(?:(?:[0-9]{4}|[〇零一二三四五六七八九]{4}|[甲乙丙丁戊己庚辛壬癸][子丑寅卯辰巳午未申酉戌亥])年)?"
+    "闰?(?:[一二三四五六七八九十冬正腊]{1,2}|1?[0-9])|闰[一二三四五六七八九十]{1,2}|正|腊)月"
+    "(?:(?:初[一二三四五六七八九十]|[一二三四五六七八九十廿卅]{1,3})[日号]?|[1-3]?[0-9][日号])?"
 )
 # In normal form 乾 is 干.
 _REIGNS = Words(
@@ -108,7 +110,7 @@ _ADDRESS = re.compile(
 )
 _LONGEST_ADDRESS = 32  # characters before a number
 
-FIRST = frozenset("公第农阴正腊半周星礼").union(
+FIRST = frozenset("公第农阴旧夏闰正腊半周星礼").union(
     numerals.FIRST,
     *(words.first for words in (_DAYS, _YEARS, _STEPS, _HOLIDAYS, _LUNAR_HOLIDAYS, _REIGNS, _CENTURIES, _HALVES)),
 )
@@ -205,6 +207,14 @@ def century_at(scan: Scan, i: int) -> Dated | None:
     return None if century is None else Dated(_edge(scan, end), Fixed(f"{century:02}XX"))
 
 
+def _century_of_era(scan: Scan, i: int) -> Dated | None:
+    """公元5世纪, and 公元前5世纪, which ISO 8601 cannot write."""
+    before = scan.starts(i, "公元前")
+    start = before if before > 0 else scan.starts(i, "公元")
+    found = century_at(scan, start) if start > 0 else None
+    return found._replace(when=UNKNOWN) if found is not None and before > 0 else found
+
+
 class _Year(NamedTuple):
     """A year: ``known`` is False if it depends on a given day that is missing."""
 
@@ -215,12 +225,8 @@ class _Year(NamedTuple):
 
 def _from_year(scan: Scan, i: int) -> Dated | None:
     """A year, alone or with what follows it: a month and a day, a quarter, a season, a holiday."""
-    if (start := scan.starts(i, "公元前")) > 0:
-        number = integer(scan, start)
-        if number is None or scan[number.end] != "年":
-            return None
-        before_zero = number.value - 1  # ISO 8601 counts the year 0, which is 1 BC
-        return Dated(number.end + 1, Fixed(f"{'-' if before_zero > 0 else ''}{before_zero:04}"))
+    if scan.starts(i, "公元前") > 0:
+        return year_before_zero(scan, i)
     year = _named_year(scan, i)
     if year is None:
         number = integer(scan, i)
@@ -232,6 +238,30 @@ def _from_year(scan: Scan, i: int) -> Dated | None:
         when = inside.when.in_year(year.year, year.known) if isinstance(inside.when, Calendar) else inside.when
         return Dated(inside.end, when)
     return Dated(_edge(scan, year.end, "度", "年底", "年初", "年末"), Calendar(year.year, known=year.known))
+
+
+def year_before_zero(scan: Scan, i: int) -> Dated | None:
+    """公元前221年, and 前206年 where it ends a range of such years."""
+    start = scan.starts(i, "公元前", "前")
+    number = _year_number(scan, start) if start > 0 else None
+    if number is None:
+        return None
+    before_zero = number[1] - 1  # ISO 8601 counts the year 0, which is 1 BC
+    return Dated(number[0], Fixed(f"{'-' if before_zero > 0 else ''}{before_zero:04}"))
+
+
+def _year_number(scan: Scan, i: int) -> tuple[int, int] | None:
+    """The end and the value of a year from 1 to 9999 of an era: 618年, 二百年, 六一八年."""
+    start = scan.gap(i)
+    number = integer(scan, start)
+    if number is not None and scan[scan.gap(number.end)] == "年":
+        end, value = scan.gap(number.end), number.value
+    else:
+        amount = scan.once(numerals.single, start)
+        if amount is None or amount.low is None or amount.low != amount.high or amount.low % 1:
+            return None
+        end, value = scan.gap(amount.end), int(amount.low)
+    return (end + 1, value) if scan[end] == "年" and 0 < value < 10_000 else None
 
 
 def _named_year(scan: Scan, i: int) -> _Year | None:
@@ -246,8 +276,8 @@ def _named_year(scan: Scan, i: int) -> _Year | None:
         return None
     if scan.starts(start, "元年") > 0 and reign is not None:
         return _Year(start + 2, zero + 1)
-    number = integer(scan, start)
-    return None if number is None or scan[number.end] != "年" else _Year(number.end + 1, zero + number.value)
+    number = _year_number(scan, start)
+    return None if number is None else _Year(number[0], zero + number[1])
 
 
 def _counted_year(scan: Scan, i: int, number: Integer) -> _Year | None:
@@ -344,7 +374,7 @@ def _relative_month(scan: Scan, i: int) -> Dated | None:
 def _day_alone(scan: Scan, i: int) -> Dated | None:
     """15日 or 15号, in Arabic digits, and not in an address."""
     found = _day_of_month(scan, i) if scan[i] in DIGITS else None
-    if found is None or scan[i - 1] == "第":
+    if found is None or scan[i - 1] == "第" or (scan[i - 1] == "月" and scan[i - 2] in DIGITS):
         return None
     return None if scan[found.end - 1] == "号" and _follows_an_address(scan, i) else found
 
@@ -407,6 +437,6 @@ def _after_weekday(scan: Scan, i: int) -> int:
 
 
 _FORMS = (
-    _numeric, _day_by_name, _week, century_at, _from_year, _offset, _holiday, _relative_month, _part_of_year,
-    _day_alone,
+    _numeric, _day_by_name, _week, century_at, _century_of_era, _from_year, _offset, _holiday, _relative_month,
+    _part_of_year, _day_alone,
 )  # fmt: skip

@@ -9,7 +9,7 @@ no value if the day does not exist (2月30日), if it depends on a given day and
 from hanlattice.patterns.calendar import Calendar, Dated, When, precedes
 from hanlattice.patterns.numerals import Integer, integer
 from hanlattice.patterns.scan import Found, Scan
-from hanlattice.patterns.single_date import FIRST, PIVOT, WHOLE, century_at, date_at, day_at, on
+from hanlattice.patterns.single_date import FIRST, PIVOT, WHOLE, century_at, date_at, day_at, on, year_before_zero
 
 __all__ = ["FIRST", "parse"]
 
@@ -24,6 +24,8 @@ def parse(scan: Scan, i: int) -> Found | None:
         return None
     joint = scan.joint(first.end)
     last = _last_after(scan, joint, a_date=True) if joint > 0 else None
+    if last is None and joint > 0 and scan.starts(i, "公元前") > 0:
+        last = year_before_zero(scan, joint)
     return Found(first.end, on(scan, first.when).value) if last is None else _range(scan, first.when, last)
 
 
