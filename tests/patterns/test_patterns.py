@@ -14,7 +14,7 @@ import hanlattice
 from hanlattice import corpus
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError
-from hanlattice.patterns import Pattern, Patterns, find, patterns_of
+from hanlattice.patterns import KINDS, Pattern, Patterns, find, patterns_of
 from hanlattice.postprocessing import merge_patterns
 
 
@@ -199,3 +199,16 @@ def test_no_possessive_groups() -> None:
     assert possessive.search("(?:ab?c)*+")
     sources = {path: path.read_text("utf-8") for path in Path(hanlattice.__file__).parent.rglob("*.py")}
     assert [path.name for path, source in sources.items() if possessive.search(source)] == []
+
+
+@pytest.mark.parametrize("page", ["docs/patterns.md", "docs/zh/patterns.md"])
+def test_examples_of_the_page_are_found(page: str) -> None:
+    rows = re.findall(
+        r"^\| (`[A-Z].+?) \| (.+?) \|", (Path(__file__).parents[2] / page).read_text("utf-8"), re.MULTILINE
+    )
+    rows = [(labels, examples) for labels, examples in rows if "ID_CARD" not in labels]  # described in words
+    assert len(rows) == len(KINDS) - 3  # three share a row
+    for labels, examples in rows:
+        for example in re.split("[、,] ?", examples):
+            [entity] = find(example)
+            assert f"`{entity.label}`" in labels
