@@ -97,7 +97,8 @@ class Grammar:
     def match(self, scan: Scan, i: int) -> Match | None:
         """The longest entity that starts at ``i``."""
         alone = _ALONE.match(scan.text, i)
-        if alone is not None and alone.end() - i not in _ALONE_LENGTHS:
+        is_no_length = alone is not None and alone.end() - i not in _ALONE_LENGTHS
+        if is_no_length or scan.text.startswith("分之", i - 2, i):  # 二分之一米 is not 一米
             return None
         best: Match | None = None
         is_numbered = None

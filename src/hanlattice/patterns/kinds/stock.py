@@ -11,7 +11,8 @@ from hanlattice.patterns.scan import DIGITS, Found, Scan
 
 FIRST = DIGITS | frozenset(ascii_letters)
 
-_AFTER = re.compile(r"([0-9]{6})\.(SH|SZ|BJ)|([0-9]{4,5})\.(HK)", re.IGNORECASE)
+# One to three digits with .hk may be a domain.
+_AFTER = re.compile(r"([0-9]{6})\.(SH|SZ|BJ)|([0-9]{4,5}(?=\.HK)|[0-9]{1,3}(?=\.(?-i:HK)))\.(HK)", re.IGNORECASE)
 _BEFORE = re.compile(r"(SH|SZ|BJ)\.?([0-9]{6})|(HK)\.?([0-9]{5})", re.IGNORECASE)
 _ABROAD = re.compile(r"(NASDAQ|NYSE|AMEX) ?: ?([A-Z]{1,5}(?:\.[A-Z])?)")
 _CODE = re.compile(r"[0-9]{6}(?![0-9])")
