@@ -13,7 +13,7 @@ from hanlattice.patterns import single_date
 from hanlattice.patterns.calendar import UNKNOWN, Calendar, When, days_after, next_day
 from hanlattice.patterns.kinds import duration
 from hanlattice.patterns.numerals import CHINESE_DIGITS, integer
-from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
+from hanlattice.patterns.scan import DIGITS, JOINTS, Found, Scan, Words
 
 _PARTS = Words(
     {
@@ -29,8 +29,11 @@ _OF_DAYS = Words(
         "后晚": (2, "TEV"),
     }
 )  # fmt: skip
+_BEFORE_HOURS = frozenset("早晨晚夜")  # parts of the day right before an hour: 晚8点
+# Without seconds, a minus would be a joint: 8:00-09:00.
 _DIGITAL = re.compile(
-    r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?)?(?![0-9]|:[0-9])"
+    r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?|(Z|\+[0-9]{2}:[0-9]{2}))?"
+    r"(?![0-9]|:[0-9])"
 )
 _MERIDIEM = re.compile(r" ?([ap])\.?m\.?(?![A-Za-z0-9])", re.IGNORECASE)
 _QUARTERS = Words({"半": 30, "一刻": 15, "三刻": 45})
@@ -44,8 +47,9 @@ _SCORE_BEFORE = ("比分", "以", "比分是", "比分为", "战成", "打成", 
 _SCORE_AFTER = ("战胜", "击败", "获胜", "取胜", "胜", "负于", "领先", "落后", "险胜", "大胜", "逆转", "的比分")
 _GREETING = frozenset("好")
 _NOT_COUNTED = frozenset("第有这那几")
+_NOT_A_START = _NOT_COUNTED | JOINTS | {".", ":"}
 
-FIRST = single_date.FIRST | _PARTS.first | _OF_DAYS.first | {"零"}
+FIRST = single_date.FIRST | _PARTS.first | _OF_DAYS.first | _BEFORE_HOURS | {"零"}
 
 
 class Clock(NamedTuple):
@@ -59,6 +63,9 @@ class Clock(NamedTuple):
 def parse(scan: Scan, i: int) -> Found | None:
     """The time at ``i``, a range of times, or an hour counted from now."""
     when, start = _day_before(scan, i)
+    hours = _range_of_hours(scan, start, dated=when is not None)
+    if hours is not None:
+        return Found(hours[1].end, _range(scan, hours[0].end, when, *hours))
     first = _clock(scan, start, "", dated=when is not None)
     if first is None:
         return _offset(scan, i) if when is None else None
@@ -67,6 +74,27 @@ def parse(scan: Scan, i: int) -> Found | None:
     if last is not None and last.value[1:2].isdigit():
         return Found(last.end, _range(scan, joint, when, first, last))
     return Found(first.end, _dated(scan, when, first.value))
+
+
+def _range_of_hours(scan: Scan, i: int, *, dated: bool) -> tuple[Clock, Clock] | None:
+    """The ends of a range whose 点 or 时 follows the second number: 下午1-3点, 9至11时."""
+    part = _part_at(scan, i)
+    start = scan.gap(i + len(part)) if part else i
+    number = integer(scan, start)
+    joint = -1 if number is None else scan.joint(number.end)
+    if number is None or joint < 0 or len(number.digits) > 2 or scan[i - 1] in _NOT_A_START:
+        return None
+    value = _written(_hour(number.value, part), 0, None)
+    last = _spoken(scan, joint, part, dated=dated or len(part) > 1)
+    return None if value is None or last is None else (Clock(number.end, value, part), last)
+
+
+def _part_at(scan: Scan, i: int) -> str:
+    """The part of the day at ``i``: 下午, 今晚, or 晚 right before a number; an empty string without one."""
+    named = _OF_DAYS.at(scan, i) or _PARTS.at(scan, i)
+    if named is not None:
+        return scan.text[i : named[0]]
+    return scan[i] if scan[i] in _BEFORE_HOURS and scan[i - 1] != "最" else ""
 
 
 def _range(scan: Scan, i: int, when: When | None, first: Clock, last: Clock) -> str | None:
@@ -121,15 +149,15 @@ def _dated(scan: Scan, when: When | None, clock: str) -> str | None:
 
 def _clock(scan: Scan, i: int, part: str, *, dated: bool) -> Clock | None:
     """A time of the day. Without a part of its own it takes ``part``."""
-    of_day = _OF_DAYS.at(scan, i)
-    named = of_day if of_day is not None else _PARTS.at(scan, i)
-    start = i if named is None else scan.gap(named[0])
-    own = part if named is None else scan.text[i : named[0]]
-    found = _digital(scan, start, own) or _spoken(scan, start, own, dated=dated or named is not None)
-    if found is not None or named is None or scan[named[0]] in _GREETING:
+    own = _part_at(scan, i)
+    end = i + len(own)
+    start = scan.gap(end) if own else i
+    is_hour = len(own) > 1 or (dated and not own)  # 晚一点 is a little later
+    found = _digital(scan, start, own or part) or _spoken(scan, start, own or part, dated=is_hour)
+    if found is not None or len(own) < 2 or scan[end] in _GREETING:
         return found
-    code = of_day[1][1] if of_day is not None else str(named[1])
-    return Clock(named[0], code, own)
+    of_day = _OF_DAYS.at(scan, i)
+    return Clock(end, str(_PARTS.table[own]) if of_day is None else of_day[1][1], own)
 
 
 def _digital(scan: Scan, i: int, part: str) -> Clock | None:
@@ -144,7 +172,7 @@ def _digital(scan: Scan, i: int, part: str) -> Clock | None:
         end = meridiem.end()
         hour = hour % 12 + (12 if meridiem[1] in "pP" else 0)
     value = _written(_hour(hour, part), minute, None if second is None else int(second))
-    return None if value is None else Clock(end, value + (match[4] or ""), part)
+    return None if value is None else Clock(end, value + (match[4] or match[5] or ""), part)
 
 
 def _is_score(scan: Scan, start: int, end: int) -> bool:
