@@ -202,6 +202,13 @@ class TestSpace:
         found = with_values(Config(), values)
         assert (found.encoder.name, dict(found.encoder.settings)) == ("bilstm", {"d_hidden": 7})
 
+    @pytest.mark.parametrize(
+        "values", [{"text.window": 16, "text.overlap": 8}, {"text.overlap": 500, "text.window": 600}]
+    )
+    def test_values_that_are_possible_only_together(self, values: Mapping[str, int]) -> None:
+        found = with_values(Config(), values)
+        assert (found.text.window, found.text.overlap) == (values["text.window"], values["text.overlap"])
+
     def test_distributions(self) -> None:
         for domain, expected in (
             (Choices(("a", "b")), CategoricalDistribution(("a", "b"))),

@@ -36,6 +36,7 @@ def read(*options: str) -> Space:
         ("decoder.extra_tags=-0..3", Interval(0, 3, whole=True)),
         ("encoder.heads=4,8", Choices((4, 8))),
         ("training.optimiser=adamw, sgd", Choices(("adamw", "sgd"))),
+        ("vectors.path=../a.txt,../b.txt", Choices(("../a.txt", "../b.txt"))),
         ('data.format=["bmes","a,b"]', Choices(("bmes", "a,b"))),
         ("vectors.normalise=true,false", Choices((True, False))),
         ("lexicon.files=a.txt,b.txt", Choices(("a.txt", "b.txt"))),
@@ -154,6 +155,17 @@ def test_what_is_wrong_is_one_line(options: list[str], message: str) -> None:
         read(*options)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_values_that_are_possible_only_together() -> None:
+    """The overlap must be below the window; it is 64 by default."""
+    found = read("text.window=32..128", "text.overlap=16,96", "training.epochs=2,3")
+    assert found.settings["text.window"] == Interval(32, 128, whole=True)
+    assert found.settings["text.overlap"] == Choices((16, 96))
+    with pytest.raises(ConfigError, match=r"text\.overlap \(64\) must be below text\.window \(32\)"):
+        read("text.window=32..128", "training.epochs=2,3")
+    with pytest.raises(ConfigError, match=r"--search text\.overlap: .* must be below text\.window"):
+        read("text.window=32,128", "text.overlap=16,300")
 
 
 def test_setting_in_a_file_and_as_an_option(tmp_path: Path) -> None:

@@ -125,10 +125,32 @@ def test_settings_may_be_options_alone(call: Call, tmp_path: Path) -> None:
     assert "unexpected" not in found.err
 
 
-def test_settings_and_start_are_alternatives(call: Call, tmp_path: Path) -> None:
-    found = call("flat/weibo", "--start", "default", "--output", tmp_path / "search", *SEARCH)
-    assert found.code == 2
-    assert "give settings or --start, not both" in " ".join(found.err.split())
+def test_settings_from_a_file_and_weights_from_a_model(call: Call, tmp_path: Path) -> None:
+    folder = tmp_path / "search"
+    file = tiny.trained() / "config.toml"
+    options = ["--start", tiny.trained(), "--trials", 1, "--training.epochs", 1, *SEARCH[:1]]
+    found = call(file, "--output", folder, *options)
+    assert found.code == 0, found.err
+    expected = load_config(file).with_settings({"training": {"epochs": 1, "start": str(tiny.trained())}})
+    expected = expected.with_settings({"data": {"test": ""}})
+    used = load_config(folder / "trials" / "0001" / "1" / "config.toml")
+    rate = used.training.learning_rate
+    assert used == expected.with_settings({"training": {"learning_rate": rate}})
+
+
+def test_a_part_of_the_options_may_be_given_again(call: Call, tmp_path: Path) -> None:
+    """What the command line leaves out is that of the search, and what it gives must be the same."""
+    file, folder = saved(tmp_path, "base", tiny.config()), tmp_path / "search"
+    words = tmp_path / "words.txt"
+    words.write_text("人和药店\n", encoding="utf-8")
+    options = ["--training.epochs", 1, "--lexicon", words]
+    first = call(file, "--output", folder, "--trials", 1, *options, *SEARCH[:1])
+    assert first.code == 0, first.err
+    for given in ([], options[:2], options[2:], options, [file, *options, *SEARCH[:1]]):
+        again = call("--output", folder, "--resume", "--trials", 1, *given)
+        assert (again.code, again.out) == (0, first.out), again.err
+    other = call("--output", folder, "--resume", "--training.epochs", 2)
+    assert f"{folder} contains a search with training.epochs = 1, not 2" in other.err
 
 
 def test_fine_tuning_is_searched(call: Call, tmp_path: Path) -> None:
@@ -145,11 +167,14 @@ def test_fine_tuning_is_searched(call: Call, tmp_path: Path) -> None:
     ]
     assert row["epochs"] > 1
     assert row["f1"]["mean"] > 0.9
+    again = call("--output", folder, "--resume", *options, *limits)
+    assert again.code == 0, again.err
 
 
 def test_ctrl_c_prints_one_line(tmp_path: Path) -> None:
-    file, folder = saved(tmp_path, "base", tiny.config(epochs=500)), tmp_path / "search"
-    command = [sys.executable, "-m", "hanlattice", "tune", str(file), "--output", str(folder), *SEARCH[:1]]
+    file, folder = saved(tmp_path, "base", tiny.config(epochs=500)), tmp_path / "my search"
+    limits = ["--trials", "7", "--hours", "2.5", "--jobs", "2"]
+    command = [sys.executable, "-m", "hanlattice", "tune", str(file), "--output", str(folder), *SEARCH[:1], *limits]
     with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
         try:
             wait_until(lambda: (folder / "trials" / "0001" / "1" / CHECKPOINT).exists())
@@ -158,7 +183,8 @@ def test_ctrl_c_prints_one_line(tmp_path: Path) -> None:
         finally:
             process.kill()
     assert process.returncode == 130
-    assert err == f"error: stopped; to resume: hanlattice tune --output {folder} --resume\n"
+    resuming = f"hanlattice tune --output '{folder}' --resume --trials 7 --hours 2.5 --jobs 2"
+    assert err == f"error: stopped; to resume: {resuming}\n"
 
 
 def test_without_optuna(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """``hanlattice tune``: search for the values of settings with the highest dev F1."""
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -108,7 +109,8 @@ def tune(
         "lexicon": {"files": lexicon},
         "vectors": {"path": vectors},
     }
-    config = _settings(settings, start, ctx.meta["settings"], without_unset(named), trust=trust)
+    resumed = output if resume else None
+    config = _settings(settings, start, ctx.meta["settings"], without_unset(named), resumed, trust=trust)
     _refuse_searched(search or [], ctx.meta["settings"], named)
     try:
         with _progress(quiet) as watcher:
@@ -127,7 +129,8 @@ def tune(
                 watcher=watcher,
             )
     except KeyboardInterrupt:
-        raise Interrupted(f"stopped; to resume: hanlattice tune --output {output} --resume") from None
+        limits = {"--trials": trials, "--hours": hours, "--jobs": jobs if jobs > 1 else None}
+        raise Interrupted(_how_to_resume(output, limits)) from None
     _print(found, format)
     if found.best_settings is None:
         failures = [trial.failure for trial in found.trials if trial.failure]
@@ -137,22 +140,51 @@ def tune(
 
 
 def _settings(
-    name: str | None, start: str | None, dotted: Mapping[str, str], named: Mapping[str, Any], *, trust: bool
+    name: str | None,
+    start: str | None,
+    dotted: Mapping[str, str],
+    named: Mapping[str, Any],
+    resumed: Path | None,
+    *,
+    trust: bool,
 ) -> "Config | None":
-    """The settings of all trials; None if the command line has none, so that a resumed search has its own."""
+    """The settings of all trials; None if the command line has none, so that a resumed search has its own.
+
+    Args:
+        name: a file, or a settings file of the package; by default the settings of the resumed search.
+        start: the model that is fine-tuned. Without ``name``, its settings are those of the trials.
+        dotted: dotted options.
+        named: the settings of other options.
+        resumed: the folder of the resumed search.
+    """
     from hanlattice.config.files import load_config, overridden
+    from hanlattice.tuning.folder import StudyFolder
 
     if name is None and start is None and not dotted and not named:
         return None
-    if start is None:
-        return load_config(_file(name), dotted).with_settings(named)
-    if name is not None:
-        raise typer.BadParameter("give settings or --start, not both")
-    from hanlattice.training.fine_tuning import settings_for_fine_tuning
+    saved = None if resumed is None else StudyFolder(resumed).load()
+    words = named.get("lexicon", {}).get("files", [])
+    if name is not None or (start is None and saved is None):
+        config = load_config(_file(name))
+    elif saved is not None:
+        config = saved.config
+        if words and start is not None:  # the search has the lexicon of the start model too
+            n = len(config.lexicon.files) - len(words)
+            words = [*config.lexicon.files[:n], *words]
+    else:
+        from hanlattice.training.fine_tuning import settings_for_fine_tuning
 
-    config = settings_for_fine_tuning(start, trust=trust)
-    words = [*config.lexicon.files, *named.get("lexicon", {}).get("files", ())]
-    return overridden(config, dotted).with_settings({**named, "lexicon": {"files": words}})
+        config = settings_for_fine_tuning(str(start), trust=trust)
+        words = words and [*config.lexicon.files, *words]
+    config = overridden(config, dotted).with_settings(named)
+    further = {"lexicon": {"files": words}, "training": {"start": start}}
+    return config.with_settings(without_unset(further))
+
+
+def _how_to_resume(output: Path, limits: Mapping[str, float | None]) -> str:
+    """The command that resumes a stopped search with the same limits."""
+    given = [part for name, value in limits.items() if value is not None for part in (name, str(value))]
+    return f"stopped; to resume: {shlex.join(['hanlattice', 'tune', '--output', str(output), '--resume', *given])}"
 
 
 def _file(name: str | None) -> Path | None:

@@ -73,20 +73,20 @@ def overridden(config: Config, overrides: Mapping[str, str]) -> Config:
     """
     rows = [(dotted, nested_setting(dotted, parsed_value(text))) for dotted, text in overrides.items()]
     try:
-        return config.with_settings(_merged(setting for _, setting in rows), "the options")
+        return config.with_settings(merged_settings(setting for _, setting in rows), "the options")
     except ConfigError:
         for dotted, setting in rows:  # one by one, so that the error names the option
             config = config.with_settings(setting, f"--{dotted}")
         raise  # each alone is possible
 
 
-def _merged(settings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def merged_settings(settings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Nested settings in one, table by table; of a setting that is given twice the last value counts."""
     merged: dict[str, Any] = {}
     for setting in settings:
         for key, value in setting.items():
             both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-            merged[key] = _merged([merged[key], value]) if both else value
+            merged[key] = merged_settings([merged[key], value]) if both else value
     return merged
 
 

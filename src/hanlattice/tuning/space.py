@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from hanlattice.build import check
-from hanlattice.config.files import dotted_settings, nested_setting, parsed_value, read_toml
+from hanlattice.config.files import dotted_settings, merged_settings, nested_setting, parsed_value, read_toml
 from hanlattice.config.settings import Config
 from hanlattice.config.values import suggestion
 from hanlattice.errors import ConfigError
@@ -95,14 +96,14 @@ class Space:
 
 
 def with_values(config: Config, values: Mapping[str, Any], source: str = "settings") -> Config:
-    """``config`` with values by dotted name. The names of parts come first, because they reset other settings.
+    """``config`` with values by dotted name, all at once: one may be possible only with another.
 
     Raises:
         ConfigError: a value does not fit.
     """
-    for name in sorted(values, key=lambda name: not name.endswith(".name")):
-        config = config.with_settings(nested_setting(name, values[name]), source)
-    return config
+    return config.with_settings(
+        merged_settings(nested_setting(name, value) for name, value in values.items()), source
+    )
 
 
 def read_options(options: Iterable[str]) -> dict[str, tuple[str, Any]]:
@@ -155,16 +156,13 @@ def read_space(search: Mapping[str, Any], base: Config, sources: Mapping[str, st
             "nothing to search; add a setting, such as --search training.learning_rate=1e-4..1e-2:log"
         )
     frames = _with_each_name(base, domains, sources)
-    checked = {
-        name: _checked(name, domain, frames, sources.get(name, f"search: {name}"))
-        for name, domain in domains.items()
-    }
+    checked = {name: _checked(name, domains, frames, sources.get(name, f"search: {name}")) for name in domains}
     return Space(checked)
 
 
 def _from_option(text: str) -> Any:
     """The range or the values of an option: a range stays text."""
-    if _RANGE.fullmatch(text) or ".." in text:
+    if ".." in text and "," not in text:
         return text
     whole = parsed_value(text)
     return whole if isinstance(whole, list) else [parsed_value(part.strip()) for part in text.split(",")]
@@ -223,9 +221,11 @@ def _with_each_name(
 
 
 def _checked(
-    name: str, domain: Interval | Choices, frames: Sequence[tuple[str, Config]], source: str
+    name: str, domains: Mapping[str, Interval | Choices], frames: Sequence[tuple[str, Config]], source: str
 ) -> Interval | Choices:
     """The domain of a setting, after each of its values, or both ends, was tried in the settings."""
+    domain = domains[name]
+    others = {other: d for other, d in domains.items() if other != name and not other.endswith(".name")}
     table, _, rest = name.partition(".")
     config = frames[0][1]
     if table in ("conventions", "auxiliary") and (corpus := rest.partition(".")[0]) not in getattr(config, table):
@@ -236,33 +236,43 @@ def _checked(
         raise ConfigError(f"{source}: cannot be searched without a dev corpus: set --dev")
     for value in domain.examples():
         for _, frame in frames:
-            _try(frame, name, value, source)
+            _try(frame, name, value, source, others)
     if isinstance(domain, Choices):
         return domain
-    if all(_fits(frame, name, "…") for _, frame in frames):
+    if all(_fits(frame, {name: "…"}) for _, frame in frames):
         raise ConfigError(f"{source}: not declared as a number; list its values, as in {name}=A,B")
     if not isinstance(domain.low, int) or not isinstance(domain.high, int) or isinstance(domain.step, float):
         return domain
     between = (domain.low + domain.high) / 2 + 0.25  # not a whole number
-    whole = not any(_fits(frame, name, between) for _, frame in frames)
+    whole = not any(_fits(frame, {name: between}) for _, frame in frames)
     return Interval(domain.low, domain.high, domain.log, domain.step, whole)
 
 
-def _try(frame: Config, name: str, value: Any, source: str) -> None:
-    """
+def _try(
+    frame: Config,
+    name: str,
+    value: Any,
+    source: str,
+    others: Mapping[str, Interval | Choices] = MappingProxyType({}),
+) -> None:
+    """Try a value of a setting alone, and then together with values of each other setting that is searched.
+
     Raises:
         ConfigError: the setting does not exist, or cannot have this value.
     """
     try:
         check(with_values(frame, {name: value}, source))
     except ConfigError as error:
+        pairs = ((other, example) for other, domain in others.items() for example in domain.examples())
+        if any(_fits(frame, {name: value, other: example}) for other, example in pairs):
+            return
         message = str(error)
         raise ConfigError(message if message.startswith(source) else f"{source}: {message}") from None
 
 
-def _fits(frame: Config, name: str, value: Any) -> bool:
+def _fits(frame: Config, values: Mapping[str, Any]) -> bool:
     try:
-        _try(frame, name, value, "")
+        check(with_values(frame, values))
     except ConfigError:
         return False
     return True
