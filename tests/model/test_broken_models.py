@@ -701,6 +701,18 @@ class TestCopies:
         with pytest.raises(DataError, match="more than the 64 that the model"):
             again.lexicon.add("洞" * 65)
 
+    @pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda ner: pickle.loads(pickle.dumps(ner))])
+    def test_a_convention_that_was_chosen_later_is_the_same(
+        self, whole: Path, copied: Callable[[NER], NER]
+    ) -> None:
+        ner = hanlattice.load(whole)
+        ner.convention = "names"
+        again = copied(ner)
+        assert (again.convention, again.labels) == ("names", ("name", "place"))
+        assert spans(again) == spans(ner)
+        again.convention = again.vocabulary.convention
+        assert copied(again).convention == again.convention != ner.convention
+
     def test_only_lexicon_edits_are_copied(self, whole: Path) -> None:
         ner = hanlattice.load(whole)
         plain = len(pickle.dumps(ner))

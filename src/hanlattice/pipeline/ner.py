@@ -94,7 +94,8 @@ class NER:
             raise HanlatticeError(
                 "an NER that was not loaded from a folder cannot be copied or pickled; save it first"
             )
-        return _reopened, (self._reopen, self.lexicon if self.lexicon_is_edited else None, self.patterns)
+        lexicon = self.lexicon if self.lexicon_is_edited else None
+        return _reopened, (self._reopen, lexicon, self.patterns, self.convention)
 
     def _facts(self) -> list[tuple[str, str]]:
         folder = "" if self.folder is None else str(self.folder)
@@ -329,10 +330,13 @@ def _shown(thing: object) -> str:
     return f"{type(thing).__name__} ({text if len(text) <= 40 else text[:39] + '…'})"
 
 
-def _reopened(reopen: Callable[[], NER], lexicon: Lexicon | None, patterns: "Patterns | None" = None) -> NER:
-    """The model that ``reopen`` opens, with another lexicon unless that is None, and patterns; used to unpickle."""
+def _reopened(
+    reopen: Callable[[], NER], lexicon: Lexicon | None, patterns: "Patterns | None" = None, convention: str = ""
+) -> NER:
+    """The model that ``reopen`` opens, with another lexicon and convention if they are given; used to unpickle."""
     ner = reopen()
     ner.patterns = patterns
+    ner.convention = convention or ner.convention
     if lexicon is not None:
         ner.lexicon = lexicon
     return ner
