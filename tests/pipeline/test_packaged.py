@@ -1,11 +1,12 @@
 """The pipeline of a packaged model: how it shows itself, patterns beside the model, and words batch by batch."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 import hanlattice
-from hanlattice.document import Entity
+from hanlattice.document import Document, Entity
 from hanlattice.errors import HanlatticeError
 from hanlattice.patterns import Patterns
 from hanlattice.words import CONVENTION
@@ -91,6 +92,20 @@ def test_words_of_each_document_are_its_own() -> None:
         assert [document.words for document in reversed(documents)] == alone[::-1]
     for text, words in zip(texts, alone, strict=True):
         assert "".join(word.text for word in words or ()) == text
+
+
+def test_a_document_as_a_dictionary_has_no_copy_of_the_model(ner: hanlattice.NER) -> None:
+    """Its source is the same object, before and after words were read with it."""
+    first, second = ner(["李明在北京", "我们去上海"])
+    for _ in range(2):
+        row = asdict(second)
+        assert row["source"] is second.source is first.source
+        assert (row["text"], row["place"]) == (second.text, 1)
+        assert row["entities"] == tuple(map(asdict, second.entities))
+        again = Document(**{**row, "entities": second.entities})
+        assert (again, again.lattice) == (second, second.lattice)
+        if CONVENTION in ner.conventions:
+            assert again.words == second.words
 
 
 def test_tasks_are_entities_of_the_text_as_given(ner: hanlattice.NER) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import Self
 
 from hanlattice.config.settings import TextConfig
 from hanlattice.document import Lattice, Word
@@ -48,6 +49,10 @@ class Reading:
         self.sentences: Sentences
         self._batch_size, self._read_words = batch_size, read_words
         self._words: dict[int, _Words] = {}  # by the number of the batch
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Itself: ``dataclasses.asdict`` copies the fields of a document, and a copy would be of the model too."""
+        return self
 
     def lattice(self, index: int) -> Lattice:
         """The words that were matched in a text."""
