@@ -3,11 +3,17 @@
     OPEN_CORPORA=… python benchmarks/new_genres.py --output FOLDER [--genres video,novel,…] [--folds 2]
 
 Sentences of some genres of ``wild`` are left out of training. The model is then scored on them, with PER, LOC and
-ORG in convention ``open``. There are two systems: ``wild alone``, without the gazetteer and other corpora, and
-``all``, with the settings of the packaged model. ``--folds N`` divides the genres into N groups, each of which is
-left out together; by default each genre is left out alone.
+ORG in convention ``open``. There are four systems:
 
-``all`` learns from no annotation of the genres that it is scored on. A corpus that contains sentences of a genre
+- ``wild alone``, a FLAT without the gazetteer and other corpora;
+- ``FLAT``, with the settings of the packaged FLAT;
+- ``linear``, with the settings of the lite model, but without other conventions and raw text annotated by models;
+- ``ensemble`` of the last two, with the weight of the packaged one. It is made as the packaged model is.
+
+``--folds N`` divides the genres into N groups, each of which is left out together; by default each genre is left
+out alone.
+
+No system learns from annotation of the genres that it is scored on. A corpus that contains sentences of a genre
 (``video``, ``queries``, ``products``, ``novel``, ``resume``) is left out with the genre. So are the annotated
 sentences from the files of raw text that contain the genre, and the corpora that were annotated by models trained
 on all genres. A name that is annotated in the genre and nowhere else in ``wild`` is removed from the gazetteer,
@@ -23,19 +29,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import hanlattice
 from hanlattice import corpus
+from hanlattice.api import run_training
 from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config
 from hanlattice.config.settings import Config
 from hanlattice.document import Document
+from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
 from hanlattice.files import atomic_write
-from hanlattice.model import weights
-from hanlattice.model.folder import CARD
+from hanlattice.model.folder import CARD, ModelFolder
+from hanlattice.pipeline import NER
 from hanlattice.text.normalise import Normaliser
-from hanlattice.training import train
 from open_text import THREE, score
 
-SETTINGS = Path(__file__).parents[1] / "src/hanlattice/papers/hanlattice/open.toml"
+PAPERS = Path(__file__).parents[1] / "src/hanlattice/papers"
+FLAT, LINEAR = PAPERS / "hanlattice/open.toml", PAPERS / "linear/open.toml"
 GENRES = ("video", "novel", "queries", "ecommerce", "resume", "history", "reviews", "titles")
 # Other corpora that contain a genre than that of its name: some titles are sentences of ``novel``.
 CORPORA_OF = {"ecommerce": {"products"}, "titles": {"novel"}}
@@ -65,7 +74,7 @@ def without(path: Path, genres: set[str], output: Path) -> list[Document]:
 
 def gazetteer_without(gazetteer: Path, train_path: Path, left_out: list[Document], output: Path) -> Path:
     """Write the gazetteer without names that only the left-out documents show."""
-    normaliser = Normaliser.of(load_config(SETTINGS).text)
+    normaliser = Normaliser.of(load_config(FLAT).text)
     kept, only_here = (
         {normaliser(entity.text).text for document in documents for entity in document.entities}
         for documents in (corpus.read(train_path), left_out)
@@ -76,40 +85,60 @@ def gazetteer_without(gazetteer: Path, train_path: Path, left_out: list[Document
     return output
 
 
-def systems(
-    config: Config, genres: list[str], output: Path, epochs: tuple[int, int], share: float
-) -> dict[str, Config]:
-    """The settings of both systems, without the corpora of the genres.
+def systems(genres: list[str], output: Path, epochs: tuple[int, int], share: float) -> dict[str, Config]:
+    """The settings of the trained systems, without the corpora of the genres.
 
     Args:
         output: the folder with the corpora and the gazetteer from which the genres were removed
-        epochs: of ``wild alone`` and of ``all``
+        epochs: of ``wild alone`` and of ``FLAT``
         share: of the other conventions, relative to the packaged model
     """
-    config = config.with_settings({"data": {"train": str(output / "open.jsonl")}})
     banned = corpora_of(genres) | ANNOTATED_BY_MODELS
+    flat, linear = (load_config(path).with_settings(_files(output)) for path in (FLAT, LINEAR))
 
     def kept(corpora: Mapping[str, Any]) -> dict[str, Any]:
         found = {}
         for name, other in corpora.items():
             files = tuple(file for file in other.corpus if Path(file).stem not in banned)
-            if name == "annotated":
-                found[name] = replace(other, corpus=(str(output / "annotated.jsonl"),))
-            elif name not in banned and files:
-                found[name] = replace(other, corpus=files, share=share * other.share)
+            if name not in banned and files:
+                found[name] = (
+                    other if name == "annotated" else replace(other, corpus=files, share=share * other.share)
+                )
         return found
 
-    everything = replace(
-        config,
-        conventions=kept(config.conventions),
-        auxiliary=kept(config.auxiliary),
-        lexicon=replace(config.lexicon, files=(str(output / "gazetteer.txt"),)),
-    )
-    alone = replace(config, conventions={}, auxiliary={}, lexicon=replace(config.lexicon, files=()))
+    def trained(config: Config, epochs: int) -> Config:
+        return config.with_settings({"training": {"epochs": epochs, "evaluate_from": epochs}})
+
+    alone = replace(flat, conventions={}, auxiliary={}, lexicon=replace(flat.lexicon, files=()))
+    everything = replace(flat, conventions=kept(flat.conventions), auxiliary=kept(flat.auxiliary))
     return {
-        system: settings.with_settings({"training": {"epochs": number, "evaluate_from": number}})
-        for system, settings, number in (("wild alone", alone, epochs[0]), ("all", everything, epochs[1]))
+        "wild alone": trained(alone, epochs[0]),
+        "FLAT": trained(everything, epochs[1]),
+        "linear": replace(linear, conventions={}, auxiliary={"annotated": linear.auxiliary["annotated"]}),
     }
+
+
+def _files(folder: Path) -> dict[str, Any]:
+    """Settings that name the files of a folder."""
+    return {
+        "data": {"train": str(folder / "open.jsonl")},
+        "auxiliary": {"annotated": {"corpus": str(folder / "annotated.jsonl")}},
+        "lexicon": {"files": [str(folder / "gazetteer.txt")]},
+    }
+
+
+def models(genres: list[str], output: Path, epochs: tuple[int, int], share: float) -> dict[str, NER]:
+    """All systems, trained without the genres; models that were trained before are loaded."""
+    found = {}
+    for system, settings in systems(genres, output, epochs, share).items():
+        folder = output / system.replace(" ", "-")
+        if not (folder / CARD).exists():
+            run_training(settings, folder, resume=True, watcher=TrainingLines(settings.training.epochs))
+        found[system] = hanlattice.load(folder)
+    weight = EnsembleSettings.of(ModelFolder.open()).weight
+    flat = hanlattice.load(output / "FLAT", engine="native")
+    pool = EnsembleSettings("../linear", weight, temperature=1.0)
+    return found | {"ensemble": Ensemble.open(ModelFolder.open(output / "FLAT"), flat.engine, settings=pool)}
 
 
 def main() -> None:
@@ -117,13 +146,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--genres", default=",".join(GENRES))
     parser.add_argument("--folds", type=int, default=0, help="number of groups of genres (0: each genre alone)")
-    parser.add_argument("--epochs", type=int, nargs=2, default=(8, 3), help="of wild alone and of all")
+    parser.add_argument("--epochs", type=int, nargs=2, default=(8, 3), help="of wild alone and of FLAT")
     parser.add_argument("--share", type=float, default=0.25)
     a = parser.parse_args()
     genres = a.genres.split(",")
     folds = [genres[i :: a.folds] for i in range(a.folds)] if a.folds else [[genre] for genre in genres]
     a.output.mkdir(parents=True, exist_ok=True)
-    corpora, config = Path(os.environ["OPEN_CORPORA"]), load_config(SETTINGS)
+    corpora = Path(os.environ["OPEN_CORPORA"])
     found: dict[str, dict[str, float]] = {}
     for fold in folds:
         output = a.output / "-".join(fold)
@@ -132,19 +161,17 @@ def main() -> None:
         sources = corpora_of(fold).union(*(FILES_OF.get(genre, set()) for genre in fold))
         without(corpora / "annotated.jsonl", sources, output / "annotated.jsonl")
         gazetteer_without(corpora / "gazetteer.txt", output / "open.jsonl", scored, output / "gazetteer.txt")
-        for system, settings in systems(config, fold, output, tuple(a.epochs), a.share).items():
-            folder = output / system.replace(" ", "-")
-            if not (folder / CARD).exists():
-                train(settings, folder, resume=True, watcher=TrainingLines(settings.training.epochs))
-            ner = weights.load_model(folder)
+        for system, ner in models(fold, output, tuple(a.epochs), a.share).items():
             for genre in fold:
                 documents = [d for d in scored if d.meta.get("genre") == genre]
                 found.setdefault(genre, {})[system] = 100 * score(ner, documents, THREE, THREE).micro.f1
-    print("| genre | wild alone | all |\n|---|---|---|")
+    names = list(next(iter(found.values())))
+    print(f"| genre | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
     for genre, row in found.items():
-        print(f"| {genre} | {row['wild alone']:.2f} | {row['all']:.2f} |")
-    means = [sum(row[s] for row in found.values()) / len(found) for s in ("wild alone", "all")]
-    print(f"| mean | {means[0]:.2f} | {means[1]:.2f} ({means[1] - means[0]:+.2f}) |")
+        print(f"| {genre} | {' | '.join(f'{row[name]:.2f}' for name in names)} |")
+    means = [sum(row[name] for row in found.values()) / len(found) for name in names]
+    cells = [f"{means[0]:.2f}", *(f"{mean:.2f} ({mean - means[0]:+.2f})" for mean in means[1:])]
+    print(f"| mean | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

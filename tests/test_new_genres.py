@@ -31,21 +31,24 @@ def new_genres(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_corpora_with_sentences_of_the_genres_are_left_out(
     new_genres: ModuleType, genres: list[str], left_out: set[str], tmp_path: Path
 ) -> None:
-    config = load_config(new_genres.SETTINGS)
-    systems = new_genres.systems(config, genres, tmp_path, (8, 3), 0.5)
+    packaged = load_config(new_genres.FLAT)
+    systems = new_genres.systems(genres, tmp_path, (8, 3), 0.5)
     corpora = {
         name: {Path(file).stem for file in one.corpus}
-        for name, one in {**systems["all"].conventions, **systems["all"].auxiliary}.items()
+        for name, one in {**systems["FLAT"].conventions, **systems["FLAT"].auxiliary}.items()
     }
     given = {"msra", "cluener", "weibo", "resume", "medical", "news1998", "words"}
     given |= {"annotated", "novel", "products", "video", "queries"}
     assert corpora == {name: {name} for name in given - left_out}
-    assert systems["all"].auxiliary["annotated"].corpus == (str(tmp_path / "annotated.jsonl"),)
-    assert systems["all"].lexicon.files == (str(tmp_path / "gazetteer.txt"),)
-    assert systems["all"].conventions["msra"].share == 0.5 * config.conventions["msra"].share
+    assert systems["FLAT"].auxiliary["annotated"].corpus == (str(tmp_path / "annotated.jsonl"),)
+    assert systems["FLAT"].lexicon.files == (str(tmp_path / "gazetteer.txt"),)
+    assert systems["FLAT"].conventions["msra"].share == 0.5 * packaged.conventions["msra"].share
     assert systems["wild alone"].conventions == systems["wild alone"].auxiliary == {}
     assert systems["wild alone"].lexicon.files == ()
-    assert {name: system.training.epochs for name, system in systems.items()} == {"wild alone": 8, "all": 3}
+    assert systems["linear"].conventions == {}
+    assert systems["linear"].auxiliary == {"annotated": systems["FLAT"].auxiliary["annotated"]}
+    assert systems["linear"].lexicon.files == systems["FLAT"].lexicon.files
+    assert [systems[name].training.epochs for name in ("wild alone", "FLAT")] == [8, 3]
     assert {system.data.train for system in systems.values()} == {(str(tmp_path / "open.jsonl"),)}
 
 
