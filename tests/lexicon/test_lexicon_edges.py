@@ -11,6 +11,7 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.compiled import _refuse_misfits
 from hanlattice.lexicon.trie import LINE
 from hanlattice.lexicon.words import LONGEST, WordTable
+from hanlattice.text.normalise import Normaliser
 
 
 def named(n: int) -> list[str]:
@@ -69,6 +70,22 @@ class TestEdits:
         assert caplog.messages == ["the model ignores labels of words: none of its training words had one"]
         lexicon.update([("己", "ORG", None)])
         assert len(caplog.messages) == 1, "one warning is enough"
+
+    def test_words_that_match_with_any_emoji_are_a_warning(self, caplog: pytest.LogCaptureFixture) -> None:
+        lexicon = Lexicon(rewrite=Normaliser(tidy=True).words)
+        lexicon.update(["公司", "☺公司"])  # the second is what a saved lexicon has
+        assert caplog.messages == []
+        lexicon.update(["公司", "😀公司", ("\ue000", "ORG", None)], source="words.txt")
+        told = (
+            "words.txt: words with emoji or private-use characters match with any of them, because the model reads"
+            " them all as one character; for a rule with certain ones use force"
+        )
+        assert caplog.messages == [told]
+        assert "😂公司" in lexicon
+        lexicon.add("江南公司")
+        lexicon.remove("😀公司")
+        Lexicon(["😀公司"]).add("😂")  # without a model, emoji are what they are
+        assert caplog.messages == [told]
 
     def test_a_word_of_which_nothing_is_left(self) -> None:
         lexicon = Lexicon(rewrite=str.strip)

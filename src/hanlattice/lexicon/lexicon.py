@@ -18,6 +18,7 @@ from hanlattice.lexicon.matches import BatchMatches, Matches
 from hanlattice.lexicon.wordlist import line_of, read_table, read_words
 from hanlattice.lexicon.words import LONGEST, PLAIN, Entry, Traits, Word, WordTable
 from hanlattice.text.code_points import BOUNDARY
+from hanlattice.text.tidy import SYMBOL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -154,7 +155,9 @@ class Lexicon:
         Args:
             words: the path of a word list or of a compiled lexicon, words with their labels, or words and tuples of
                 a word, a label and a weight. If a word occurs several times, the last entry wins.
-            source: the file that the entries come from, for error messages.
+            source: the file that the entries come from, for messages.
+
+        A warning is logged if the model reads words with emoji as if they had any others.
 
         Raises:
             DataError: the file cannot be read; an entry is not a valid word with label and weight; a label is not
@@ -182,6 +185,7 @@ class Lexicon:
         if self.longest is not None:
             _refuse_unreadable(texts, rewritten, traits, self.longest, source)
         _refuse_long_words(rewritten)
+        _warn_of_emoji(texts, rewritten, source)
         edits = dict(zip(rewritten, traits, strict=True))
         edits.pop("", None)  # words of which normalisation leaves nothing
         with self._lock:
@@ -437,6 +441,20 @@ def _refuse_unreadable(
             )
         if problem:
             raise DataError(problem, source, None if source is None else line_of(source, text, label))
+
+
+def _warn_of_emoji(texts: Sequence[str], rewritten: Sequence[str], source: str | Path | None) -> None:
+    """Warn of words that match other texts than their own, because a model reads all emoji as one character.
+
+    No word is in the message: a service logs it, and its log has no text of a request.
+    """
+    if any(SYMBOL in word and SYMBOL not in text for text, word in zip(texts, rewritten, strict=True)):
+        where = "" if source is None else f"{source}: "
+        logger.warning(
+            "%swords with emoji or private-use characters match with any of them, because the model reads them all"
+            " as one character; for a rule with certain ones use force",
+            where,
+        )
 
 
 def _compiled_file(path: str | Path) -> Path:
