@@ -449,8 +449,10 @@ def _warn_of_emoji(texts: Sequence[str], rewritten: Sequence[str], source: str |
     No word is in the message: a service logs it, and its log has no text of a request.
     """
     if any(SYMBOL in word and SYMBOL not in text for text, word in zip(texts, rewritten, strict=True)):
+        import logging  # slow to import, and rarely needed
+
         where = "" if source is None else f"{source}: "
-        logger.warning(
+        logging.getLogger(__name__).warning(
             "%swords with emoji or private-use characters match with any of them, because the model reads them all"
             " as one character; for a rule with certain ones use force",
             where,
