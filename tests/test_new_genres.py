@@ -35,20 +35,21 @@ def test_corpora_with_sentences_of_the_genres_are_left_out(
     systems = new_genres.systems(genres, tmp_path, (8, 3), 0.5)
     corpora = {
         name: {Path(file).stem for file in one.corpus}
-        for name, one in {**systems["FLAT"].conventions, **systems["FLAT"].auxiliary}.items()
+        for name, one in {**systems["FLAT, all"].conventions, **systems["FLAT, all"].auxiliary}.items()
     }
     given = {"msra", "cluener", "weibo", "resume", "medical", "news1998", "words"}
     given |= {"annotated", "novel", "products", "video", "queries"}
     assert corpora == {name: {name} for name in given - left_out}
-    assert systems["FLAT"].auxiliary["annotated"].corpus == (str(tmp_path / "annotated.jsonl"),)
-    assert systems["FLAT"].lexicon.files == (str(tmp_path / "gazetteer.txt"),)
-    assert systems["FLAT"].conventions["msra"].share == 0.5 * packaged.conventions["msra"].share
-    assert systems["wild alone"].conventions == systems["wild alone"].auxiliary == {}
-    assert systems["wild alone"].lexicon.files == ()
-    assert systems["linear"].conventions == {}
-    assert systems["linear"].auxiliary == {"annotated": systems["FLAT"].auxiliary["annotated"]}
-    assert systems["linear"].lexicon.files == systems["FLAT"].lexicon.files
-    assert [systems[name].training.epochs for name in ("wild alone", "FLAT")] == [8, 3]
+    assert systems["FLAT, all"].auxiliary["annotated"].corpus == (str(tmp_path / "annotated.jsonl"),)
+    assert systems["FLAT, all"].lexicon.files == (str(tmp_path / "gazetteer.txt"),)
+    assert systems["FLAT, all"].conventions["msra"].share == 0.5 * packaged.conventions["msra"].share
+    for name in ("FLAT, wild", "linear, wild"):
+        assert systems[name].conventions == systems[name].auxiliary == {}
+        assert systems[name].lexicon.files == ()
+    assert systems["linear, all"].conventions == {}
+    assert systems["linear, all"].auxiliary == {"annotated": systems["FLAT, all"].auxiliary["annotated"]}
+    assert systems["linear, all"].lexicon.files == systems["FLAT, all"].lexicon.files
+    assert [systems[name].training.epochs for name in ("FLAT, wild", "FLAT, all")] == [8, 3]
     assert {system.data.train for system in systems.values()} == {(str(tmp_path / "open.jsonl"),)}
 
 
