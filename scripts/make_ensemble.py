@@ -1,87 +1,35 @@
-"""Choose the settings of an ensemble, and write ensemble.toml into the folder of its FLAT.
+"""Write ensemble.toml of the packaged model, an ensemble with the packaged lite model.
 
-    python scripts/make_ensemble.py HELD_OUT... [--model default] [--second lite] [--rest HELD_OUT]
-        [--convention NAME=CORPUS]
+    python scripts/make_ensemble.py HELD_OUT... [--model default] [--rest HELD_OUT] [--convention NAME=CORPUS]
 
-``HELD_OUT`` are corpora that neither model was trained on. The weight is the smallest one, of 0.1 to 1.5, whose
-mean F1 over these corpora is at most 0.1 below the largest: FLAT learned from more corpora, so it is better on text
-of other kinds. The score of user words is the one, of 0 to 10, with the largest mean F1 when the user has added
-words without a label: the names of each corpus, and as many compounds of ordinary words. Then the temperature is
-fitted, as ``hanlattice calibrate`` does. With ``--convention`` other conventions have a weight of their own, chosen
-in the same way on a corpus of one of them. Otherwise all conventions have the same weight. For the packaged models
-the corpora are ``temperature.jsonl`` in the working folder of make_default_model.py, a part of
-``corpora/aside.jsonl``, and ``$HANLATTICE_DATA/labelled/wild/dev.jsonl``; the other weight is chosen on the dev set
-of Resume. Run it again when one of the two models changes, and scripts/make_cascade.py after it. It reads the
-corpora some thirty times.
+Its settings are chosen as by ``hanlattice combine ensemble``; see hanlattice/combination/ensemble.py. ``HELD_OUT``
+are corpora that neither model was trained on: ``temperature.jsonl`` in the working folder of make_default_model.py,
+a part of ``corpora/aside.jsonl``, and ``$HANLATTICE_DATA/labelled/wild/dev.jsonl``. With ``--convention`` other
+conventions have a weight of their own, chosen in the same way on a corpus of one of them, the dev set of Resume.
+Run it again when one of the two models changes, and scripts/make_cascade.py after it. It reads the corpora some
+thirty times.
 
 With ``--rest``, a held-out corpus that chose nothing (``rest.jsonl`` in that folder), the scores of the ensemble
 replace those in the model card.
 """
 
 import argparse
-import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, pairwise
 from pathlib import Path
-from random import Random
 from textwrap import fill
-from typing import cast
 
 import hanlattice
 from hanlattice import corpus
-from hanlattice.document import Document
-from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
-from hanlattice.engines.linear.tagger import LinearTagger
+from hanlattice.combination.ensemble import choose
+from hanlattice.combination.held_out import HeldOut, f1
+from hanlattice.engines.ensemble import Ensemble
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.evaluation.calibration import Confidences
-from hanlattice.evaluation.temperature import HIGHEST, LOWEST, PRECISION, confidences, minimum
+from hanlattice.evaluation.temperature import confidences
 from hanlattice.files import atomic_write
-from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import record
-from hanlattice.model.folder import CARD, ENSEMBLE, PACKAGED, ModelFolder
-from hanlattice.pipeline import NER
+from hanlattice.model.folder import CARD, ENSEMBLE, ModelFolder
 from training_data import output_of
-
-WEIGHTS = [round(0.1 * n, 1) for n in range(1, 16)]
-OF_USER_WORDS = [float(n) for n in range(11)]
-LONGEST_COMPOUND = 5  # characters
-TOLERANCE = 0.1  # points of F1
-
-
-def chosen(scores: Mapping[float, float]) -> float:
-    """The smallest weight whose F1 is at most `TOLERANCE` below the largest."""
-    return min(weight for weight, score in scores.items() if score >= max(scores.values()) - TOLERANCE)
-
-
-def f1(ner: NER, documents: list[Document]) -> float:
-    """F1 in percent."""
-    return 100 * hanlattice.evaluate(ner, documents).micro.f1
-
-
-def with_user_words(ner: NER, documents: Sequence[Document]) -> Lexicon:
-    """A copy of the lexicon, to which names of documents and as many compounds were added, all without labels.
-
-    Compounds are two successive words, of at most `LONGEST_COMPOUND` characters, that share no character with a
-    name. Each occurs in the documents too.
-    """
-    copy = ner.lexicon.copy()
-    names = {entity.text for document in documents for entity in document.entities}
-    names = {name for name in names if name not in copy and 1 < len(name) <= (copy.longest or 0)}
-    compounds = set()
-    for document, read in zip(documents, ner.pipe(d.text for d in documents), strict=True):
-        free = [True] * len(document.text)
-        for entity in document.entities:
-            free[entity.start : entity.end] = [False] * (entity.end - entity.start)
-        for one, other in pairwise(read.words or ()):
-            text = document.text[one.start : other.end]
-            is_compound = len(text) <= LONGEST_COMPOUND and text.isalpha() and all(free[one.start : other.end])
-            if one.end == other.start and is_compound and text not in copy:
-                compounds.add(text)
-    few = Random(0).sample(sorted(compounds - names), min(len(names), len(compounds - names)))
-    copy.update([*sorted(names), *few])
-    return copy
 
 
 def about_ensemble(given: str, chosen: int, alone: float, together: float, found: Confidences) -> str:
@@ -115,108 +63,28 @@ def write_card(folder: Path, about: str) -> None:
         stream.write(f"{before}{scores}\n{intro}\n\n{table}\n\n{about}\n\n{end}")
 
 
-@dataclass(frozen=True)
-class Trials:
-    """An ensemble of two models, which is scored with different settings.
-
-    Attributes:
-        ner: the ensemble.
-        flat, linear: its models.
-        user_kind: the kind of user words without a label.
-    """
-
-    ner: NER
-    flat: NativeTagger
-    linear: LinearTagger
-    user_kind: int
-
-    def set(self, weight: float, temperature: float = 1.0, user_word: float = 0.0) -> None:
-        """Give the ensemble other settings."""
-        self.ner.engine = Ensemble(
-            self.flat, self.linear, weight, temperature, user_word=user_word, user_kind=self.user_kind
-        )
-
-    def f1(self, corpora: Sequence[list[Document]]) -> float:
-        """The mean F1 over corpora, in percent."""
-        return sum(f1(self.ner, documents) for documents in corpora) / len(corpora)
-
-    def weight(self, corpora: Sequence[list[Document]]) -> float:
-        """The weight for corpora in the active convention."""
-        scores = {}
-        for weight in WEIGHTS:
-            self.set(weight)
-            scores[weight] = self.f1(corpora)
-            print(f"weight {weight}: mean F1 {scores[weight]:.2f}", flush=True)
-        return chosen(scores)
-
-    def user_word(self, corpora: Sequence[list[Document]], weight: float) -> float:
-        """The score of user words with the largest F1 when each corpus has words of the user."""
-        self.set(weight)
-        lexicons = [with_user_words(self.ner, documents) for documents in corpora]
-        scores = {}
-        for user_word in OF_USER_WORDS:
-            self.set(weight, user_word=user_word)
-            found = []
-            for documents, lexicon in zip(corpora, lexicons, strict=True):
-                with self.ner.using(lexicon=lexicon):
-                    found.append(f1(self.ner, documents))
-            scores[user_word] = sum(found) / len(found)
-            print(f"user words {user_word}: mean F1 {scores[user_word]:.2f}", flush=True)
-        return max(scores, key=lambda one: scores[one])
-
-    def temperature(self, documents: list[Document], weight: float) -> float:
-        """The temperature with the smallest loss."""
-
-        def loss(power: float) -> float:
-            self.set(weight, 2**power)
-            return confidences(self.ner, documents).loss
-
-        return round(2 ** minimum(loss, LOWEST, HIGHEST, PRECISION), 3)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("held_out", type=Path, nargs="+", help="corpus that neither model was trained on")
     parser.add_argument("--model", default="default", help="folder or name of the model with FLAT")
-    parser.add_argument("--second", default="lite", help="name of a packaged linear tagger, or its folder")
     parser.add_argument("--convention", metavar="NAME=CORPUS", help="chooses the weight of the other conventions")
     parser.add_argument("--rest", type=Path, help="held-out corpus that chose nothing; writes the model card")
     a = parser.parse_args()
-    corpora = [list(corpus.read(path)) for path in a.held_out]
-    folder = ModelFolder.open(a.model)
-    first, second = hanlattice.load(a.model, engine="native", threads=1), hanlattice.load(a.second)
-    name = a.second if a.second in PACKAGED else os.path.relpath(a.second, folder.path)
-    ner = Ensemble.open(folder, first.engine, settings=EnsembleSettings(name, 1.0, 1.0))
-    flat, linear = cast(NativeTagger, first.engine), cast(Ensemble, ner.engine).second
-    trials = Trials(ner, flat, linear, folder.vocabulary.user_kind)
-    weight = trials.weight(corpora)
-    user_word = trials.user_word(corpora, weight)
-    temperature = trials.temperature(list(chain.from_iterable(corpora)), weight)
-    lines = ["# Written by scripts/make_ensemble.py."]
-    for path, documents in zip(a.held_out, corpora, strict=True):
-        scores = ", ".join(
-            f"{title} {f1(model, documents):.2f}"
-            for title, model in (("ensemble", ner), ("FLAT", first), ("linear tagger", second))
-        )
-        lines.append(f"# F1 on {len(documents):,} documents of {path.name}: {scores}.")
-    lines += [f'second = "{name}"', f"weight = {weight!r}", f"temperature = {temperature!r}"]
-    lines.append(f"user_word = {user_word!r}")
+    folder, corpora, convention = ModelFolder.open(a.model), [HeldOut.read(path) for path in a.held_out], None
     if a.convention is not None:
-        convention, _, path = a.convention.partition("=")
-        documents = list(corpus.read(path))
-        with ner.using(convention=convention):
-            own = trials.weight([documents])
-        lines.append(f"convention_weight = {own!r}  # chosen on {len(documents):,} documents of {Path(path).name}")
+        name, _, path = a.convention.partition("=")
+        convention = name, HeldOut.read(path)
+    chosen = choose(folder, "lite", corpora, convention, lambda line: print(line, flush=True))
     with atomic_write(folder.path / ENSEMBLE) as stream:
-        stream.writelines(f"{line}\n" for line in lines)
+        stream.write(f"# Written by scripts/make_ensemble.py.\n{chosen.toml()}")
     if a.rest is not None:
-        trials.set(weight, temperature)
-        rest = list(corpus.read(a.rest))
-        given = f"times {weight} in convention `open`, are added to those of FLAT (`{ENSEMBLE}`)"
-        scores_of_rest = f1(first, rest), f1(ner, rest), confidences(ner, rest)
-        write_card(folder.path, about_ensemble(given, sum(map(len, corpora)), *scores_of_rest))
+        rest, flat = list(corpus.read(a.rest)), hanlattice.load(a.model, engine="native")
+        ner = Ensemble.open(folder, NativeTagger(folder))
+        given = f"times {chosen.settings.weight} in convention `open`, are added to those of FLAT (`{ENSEMBLE}`)"
+        n = sum(len(one.documents) for one in corpora)
+        write_card(folder.path, about_ensemble(given, n, f1(flat, rest), f1(ner, rest), confidences(ner, rest)))
     record(folder.path)
-    print(*lines, sep="\n")
+    print((folder.path / ENSEMBLE).read_text(encoding="utf-8"), end="")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ ROWS = (
     ("serving",),
     ("integrations",),
     ("annotation",),
-    ("benchmark", "selection", "tuning"),
+    ("benchmark", "selection", "tuning", "combination"),
     ("api", "comparison"),
     ("training",),
     ("evaluation.temperature",),

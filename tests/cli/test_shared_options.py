@@ -49,8 +49,14 @@ def test_commands_that_run_a_model_share_their_options(command: str, run: Callab
 
 @pytest.mark.parametrize(
     "command",
-    [(name,) for name in COMMANDS if name not in ("lexicon", "vectors")]
-    + [("lexicon", "build"), ("lexicon", "match"), ("vectors", "train")],
+    [(name,) for name in COMMANDS if name not in ("lexicon", "vectors", "combine")]
+    + [
+        ("lexicon", "build"),
+        ("lexicon", "match"),
+        ("vectors", "train"),
+        ("combine", "ensemble"),
+        ("combine", "cascade"),
+    ],
     ids=" ".join,
 )
 def test_help_shows_no_types_of_python(command: tuple[str, ...], run: Callable[..., Result]) -> None:

@@ -67,7 +67,9 @@ def test_a_copy_has_the_second_model_that_it_names(inside: bool, tmp_path: Path)
     assert [read(hanlattice.load(copy, engine=engine, threads=1)) for engine in TWO_MODELS] == expected
 
 
-@pytest.mark.parametrize("settings", ["fast = 3\n", "fast = \n", 'fast = "../nowhere"\n', 'fast = "../private"\n'])
+@pytest.mark.parametrize(
+    "settings", ["second = 3\n", "second = \n", 'second = "../nowhere"\n', 'second = "../private"\n']
+)
 def test_settings_that_name_no_second_model_are_copied_as_they_are(settings: str, tmp_path: Path) -> None:
     shutil.copytree(LITE, tmp_path / "model")
     (tmp_path / "model" / CASCADE).write_text(settings, "utf-8")

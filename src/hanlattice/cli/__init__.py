@@ -21,6 +21,7 @@ COMMANDS = {
     "train": "Train a model on a corpus.",
     "distill": "Train a fast model from the output of an accurate one.",
     "evaluate": "Score a model on a corpus.",
+    "combine": "Combine an accurate model with a linear tagger.",
     "calibrate": "Write a copy of a model with calibrated confidences.",
     "compare": "Train and score several systems with several seeds.",
     "tune": "Search for the best values of settings; resumable.",

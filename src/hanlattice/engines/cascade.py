@@ -35,11 +35,11 @@ class CascadeSettings:
     """The contents of a file ``cascade.toml``.
 
     Attributes:
-        fast: the fast model: the name of a packaged one, or a folder relative to that of the accurate model.
+        second: the fast model: the name of a packaged one, or a folder relative to that of the accurate model.
         threshold: smallest certainty of a window for which its answer is taken; see :func:`certainties`.
     """
 
-    fast: str
+    second: str
     threshold: float
 
     @classmethod
@@ -51,12 +51,12 @@ class CascadeSettings:
             ModelError: the file is broken.
         """
         found = read_settings(folder, CASCADE, [field.name for field in fields(cls)])
-        fast, threshold = found.get("fast"), found.get("threshold")
-        if not isinstance(fast, str) or not isinstance(threshold, float) or not 0 <= threshold <= 1:
+        second, threshold = found.get("second"), found.get("threshold")
+        if not isinstance(second, str) or not isinstance(threshold, float) or not 0 <= threshold <= 1:
             raise ModelError(
-                f"{folder.path / CASCADE}: needs fast, the name of a model, and threshold, a number from 0.0 to 1.0"
+                f"{folder.path / CASCADE}: needs second, the name of a model, and threshold, a number from 0.0 to 1"
             )
-        return cls(fast, threshold)
+        return cls(second, threshold)
 
 
 class CascadeSentences(Sentences):
@@ -148,7 +148,7 @@ class Cascade:
             ModelError: the fast model is missing or broken, or does not fit the accurate one.
         """
         settings = CascadeSettings.of(folder)
-        fast = SecondModel(settings.fast, folder, accurate.base)
+        fast = SecondModel(settings.second, folder, accurate.base)
         accurate.engine = cls(fast.tagger, accurate.engine, settings.threshold)
         accurate.reader = CascadeReader(fast, accurate.reader)
         return accurate

@@ -38,10 +38,9 @@ def read_settings(folder: ModelFolder, name: str, known: Collection[str]) -> dic
     """
     path = folder.path / name
     if not path.is_file():
-        script = f"scripts/make_{path.stem}.py"
         raise EngineError(
-            f"{folder.path} has no {name}, which names a second model; write one with {script}, or use another"
-            " engine"
+            f"{folder.path} has no {name}, which names a second model; write a copy that has one with"
+            f" hanlattice combine {path.stem}, or use another engine"
         )
     try:
         found = read_toml(path)
@@ -183,4 +182,7 @@ def _refuse_misfit(second: ModelFolder, accurate: ModelFolder) -> None:
     }
     for name, (one, other) in pairs.items():
         if one != other:
-            raise ModelError(f"{second.path} and {accurate.path} differ in their {name}; they cannot be combined")
+            values = f" ({one} and {other})" if isinstance(one, str) else ""
+            raise ModelError(
+                f"{second.path} and {accurate.path} differ in their {name}{values}; they cannot be combined"
+            )

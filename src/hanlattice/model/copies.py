@@ -8,7 +8,7 @@ from hanlattice.config.files import read_toml
 from hanlattice.errors import ConfigError
 from hanlattice.model.folder import CARD, CASCADE, CONFIG, EDITS, ENSEMBLE, LEXICON, PACKAGED, VOCABULARY, WEIGHTS
 
-_NAMED = {CASCADE: "fast", ENSEMBLE: "second"}  # the key of the second model in each file
+_NAMING = (CASCADE, ENSEMBLE)  # files that name a second model
 # Only these files of a second model are copied: its folder is named by the model, and could be any other.
 _OF_SECOND = (CARD, CONFIG, EDITS, LEXICON, VOCABULARY, WEIGHTS)
 
@@ -27,23 +27,38 @@ def copy_files(folder: Path, target: Path, *without: str) -> None:
         return (paths.keys() - kept) | {*without}
 
     shutil.copytree(folder, target, dirs_exist_ok=True, ignore=left_out)
-    for name, key in _NAMED.items():
-        if (second := _second_outside(folder, name, key)) is None:
-            continue
-        own = f"{Path(name).stem}-{key}"
-        (target / own).mkdir()
-        for file in _OF_SECOND:
-            if (second / file).is_file():
-                shutil.copyfile(second / file, target / own / file)
-        text = (target / name).read_text(encoding="utf-8")
-        line = re.compile(rf"^{key}\s*=.*$", re.MULTILINE)
-        (target / name).write_text(line.sub(f'{key} = "{own}"', text), encoding="utf-8", newline="\n")
+    for name in _NAMING:
+        if (second := _second_outside(folder, name)) is not None:
+            own = add_second(second, target, name)
+            text = (target / name).read_text(encoding="utf-8")
+            line = re.compile(r"^second\s*=.*$", re.MULTILINE)
+            (target / name).write_text(line.sub(f'second = "{own}"', text), encoding="utf-8", newline="\n")
 
 
-def _second_outside(folder: Path, name: str, key: str) -> Path | None:
+def add_second(second: Path, target: Path, name: str) -> str:
+    """Copy a second model into a model folder, without files that are not part of a model.
+
+    Args:
+        second: the folder of the second model.
+        target: the folder of the first one.
+        name: the file that will name it, such as ``ensemble.toml``.
+
+    Returns:
+        the name of the copy in ``target``.
+    """
+    own = f"{Path(name).stem}-second"
+    (target / own).mkdir(exist_ok=True)
+    for file in _OF_SECOND:
+        (target / own / file).unlink(missing_ok=True)
+        if (second / file).is_file():
+            shutil.copyfile(second / file, target / own / file)
+    return own
+
+
+def _second_outside(folder: Path, name: str) -> Path | None:
     """The folder of a second model that is not packaged, and not inside ``folder``; None if there is none."""
     try:
-        second = read_toml(folder / name).get(key) if (folder / name).is_file() else None
+        second = read_toml(folder / name).get("second") if (folder / name).is_file() else None
     except ConfigError:  # the copy is as broken as the model
         return None
     if not isinstance(second, str) or second in PACKAGED:

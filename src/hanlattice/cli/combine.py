@@ -1,0 +1,83 @@
+"""``hanlattice combine``: an accurate model and a linear tagger become one model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hanlattice.cli.options import ModelOption, QuietOption, model_path, wrote
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Write a copy of an accurate model that is combined with a linear tagger; corpora choose the settings.",
+)
+
+CorporaArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="DEV… OUTPUT",
+        help="Corpora with gold entities that neither model was trained on, and a new folder.",
+        show_default=False,
+    ),
+]
+SecondOption = Annotated[
+    str,
+    typer.Option(
+        metavar="MODEL", help="Folder of the linear tagger, or lite for the packaged one.", show_default=False
+    ),
+]
+
+
+@app.command()
+def ensemble(
+    corpora: CorporaArgument, second: SecondOption, model: ModelOption = None, quiet: QuietOption = False
+) -> None:
+    """Add the scores of a linear tagger to those of a FLAT: more accurate, and hardly slower.
+
+    The two make different errors. A linear tagger helps if it learned from much text, such as raw text that the
+    FLAT annotated: see distill. Both need the same labels, default convention and normalisation. If no weight
+    improves F1 on the corpora, nothing is written. The corpora are read some thirty times.
+    """
+    from hanlattice.combination.ensemble import make_ensemble
+
+    dev, output = _dev_and_output(corpora)
+    chosen = make_ensemble(dev, output, second=second, model=model_path(model))
+    wrote(output, quiet=quiet)
+    if not quiet:
+        typer.echo("\n".join([*chosen.lines(), f"weight of the linear tagger: {chosen.settings.weight}"]))
+
+
+@app.command()
+def cascade(
+    corpora: CorporaArgument,
+    second: SecondOption,
+    model: ModelOption = None,
+    lost: Annotated[float, typer.Option(min=0, max=100, help="Largest loss of F1, in points.")] = 0.5,
+    quiet: QuietOption = False,
+) -> None:
+    """Let a linear tagger answer where it is certain: several times as fast, and nearly as accurate.
+
+    The accurate model reads the other texts. Both need the same labels, default convention and normalisation. Use
+    the new model with --engine cascade.
+    """
+    from hanlattice.combination.cascade import make_cascade
+
+    dev, output = _dev_and_output(corpora)
+    chosen = make_cascade(dev, output, second=second, model=model_path(model), lost=lost)
+    wrote(output, quiet=quiet)
+    if not quiet:
+        typer.echo("\n".join([*chosen.lines, f"threshold: {chosen.settings.threshold}"]))
+
+
+def _dev_and_output(paths: Sequence[Path]) -> tuple[Sequence[Path], Path]:
+    """The corpora and the new folder, which is the last argument.
+
+    Raises:
+        BadParameter: there is one argument only.
+    """
+    *dev, output = paths
+    if not dev:
+        raise typer.BadParameter("name at least one corpus, and the new folder after it", param_hint="DEV… OUTPUT")
+    return dev, output

@@ -1,0 +1,36 @@
+"""Corpora on which the settings of a combination are chosen, because neither of its models was trained on them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hanlattice import corpus
+from hanlattice.document import Document
+from hanlattice.errors import DataError
+from hanlattice.evaluation.evaluate import Evaluation
+from hanlattice.pipeline import NER
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The documents of a corpus, and the name of its file."""
+
+    name: str
+    documents: list[Document]
+
+    @classmethod
+    def read(cls, path: str | Path) -> "HeldOut":
+        """Read a corpus.
+
+        Raises:
+            DataError: it cannot be read, or it has no entities.
+        """
+        documents = list(corpus.read(path))
+        if not any(document.entities for document in documents):
+            raise DataError("has no entities to score models by; name a corpus with gold entities", path)
+        return cls(Path(path).name, documents)
+
+
+def f1(ner: NER, documents: Sequence[Document]) -> float:
+    """F1 in percent."""
+    return 100 * Evaluation.run(ner, documents, upper_bound=False).report().micro.f1
