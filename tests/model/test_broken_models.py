@@ -403,6 +403,34 @@ def test_a_copy_of_a_model_holds_files_only(folder: Path, tmp_path: Path) -> Non
     assert not list(faults(tmp_path / "copy"))
 
 
+def test_a_copy_inside_the_model_is_refused(folder: Path, tmp_path: Path) -> None:
+    """It would be copied into itself until the disk is full."""
+    before = sorted(folder.iterdir())
+    (tmp_path / "link").symlink_to(folder)
+    for place in (folder / "copy", tmp_path / "link" / "copy"):
+        with pytest.raises(ModelError, match="cannot be copied into itself; name a new folder outside of it"):
+            save_copy(hanlattice.load(folder), place)
+        assert sorted(folder.iterdir()) == before
+    beside = folder.with_name(f"{folder.name}-2")
+    assert save_copy(hanlattice.load(folder), beside) == beside
+
+
+def test_a_file_that_cannot_be_copied_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ner = hanlattice.load(folder)
+
+    def copytree(source: Path, target: Path, **options: object) -> None:
+        reason = f"[Errno 28] No space left on device: '{source / CARD}' -> '{target / CARD}'"
+        raise shutil.Error([(str(source / CARD), str(target / CARD), reason)])
+
+    monkeypatch.setattr(shutil, "copytree", copytree)
+    with pytest.raises(DataError) as raised:
+        save_copy(ner, tmp_path / "copy")
+    assert str(raised.value) == f"{folder / CARD}: cannot be copied to {CARD}: No space left on device"
+    assert not list(tmp_path.glob("*copy*"))
+
+
 def test_every_copy_of_a_model_is_made_that_way() -> None:
     package = Path(hanlattice.__file__).parent
     copies = [path for path in package.rglob("*.py") if "copytree" in path.read_text(encoding="utf-8")]

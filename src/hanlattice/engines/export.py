@@ -5,7 +5,6 @@ The graph is compared with the PyTorch modules before the new folder appears.
 
 import json
 import logging
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from hanlattice.encoders.flat import Flat
 from hanlattice.encoders.positions import XLNet
 from hanlattice.engines.graph import CharacterGraph, FlatGraph, StoredTable, can_export
 from hanlattice.engines.onnx import DECODERS, DIGEST, ExportedTagger, feeds
-from hanlattice.errors import DataError, ModelError
+from hanlattice.errors import ModelError
 from hanlattice.evaluation.evaluate import evaluate
 from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.inputs.batch import collate
@@ -100,7 +99,7 @@ def export(
     ner = load_model(folder.path, trust=trust)
     traced = _traced(ner, folder)
     with atomic_folder(output) as draft:
-        _copy(folder.path, draft)
+        copy_files(folder.path, draft, CHECKPOINT)
         _write(traced, draft)
         copy = ModelFolder.open(draft)
         difference = _difference(ner, draft)
@@ -137,20 +136,6 @@ def _refuse_loss(before: float, after: float, most_lost: float) -> None:
             f"with int8 F1 on dev falls from {100 * before:.2f} to {100 * after:.2f}, more than"
             f" {100 * most_lost:.2f}; export without --int8, or allow more with --most-lost; nothing is written"
         )
-
-
-def _copy(folder: Path, draft: Path) -> None:
-    """Copy the files of a model folder, except the checkpoint of a training run.
-
-    Raises:
-        DataError: a file cannot be read, or the disk is full.
-    """
-    try:
-        copy_files(folder, draft, CHECKPOINT)
-    except shutil.Error as error:  # it has a list of all files with their errors
-        source, target, reason = error.args[0][0]
-        reason = reason.partition("] ")[2].partition(": ")[0] or reason  # without the error number and the paths
-        raise DataError(f"cannot be copied to {Path(target).name}: {reason}", source) from None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ def save_copy(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
 
     Raises:
         HanlatticeError: the model was not loaded from a folder.
-        ModelError: ``folder`` exists.
+        DataError: a file cannot be copied.
+        ModelError: ``folder`` exists, or is inside the folder of the model.
     """
     folder = Path(folder)
     if ner.folder is None:

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from hanlattice.config.files import read_toml
-from hanlattice.errors import ConfigError
+from hanlattice.errors import ConfigError, DataError, ModelError
 from hanlattice.model.folder import CARD, CASCADE, CONFIG, EDITS, ENSEMBLE, LEXICON, PACKAGED, VOCABULARY, WEIGHTS
 
 _NAMING = (CASCADE, ENSEMBLE)  # files that name a second model
@@ -19,14 +19,25 @@ def copy_files(folder: Path, target: Path, *without: str) -> None:
     Links to files are followed. Devices, pipes and links to folders are left out, as copying them might never end.
     A second model outside of the folder, which an ensemble or a cascade names, becomes a subfolder of the
     copy, without files that are not part of a model.
+
+    Raises:
+        DataError: a file cannot be read, or the disk is full.
+        ModelError: ``target`` is inside ``folder``, so that copying would never end.
     """
+    if target.resolve().is_relative_to(folder.resolve()):
+        raise ModelError(f"{folder} cannot be copied into itself; name a new folder outside of it")
 
     def left_out(place: str, names: list[str]) -> set[str]:
         paths = {name: Path(place) / name for name in names}
         kept = {name for name, path in paths.items() if path.is_file() or (path.is_dir() and not path.is_symlink())}
         return (paths.keys() - kept) | {*without}
 
-    shutil.copytree(folder, target, dirs_exist_ok=True, ignore=left_out)
+    try:
+        shutil.copytree(folder, target, dirs_exist_ok=True, ignore=left_out)
+    except shutil.Error as error:  # it has a list of all files with their errors
+        source, copy, reason = error.args[0][0]
+        reason = reason.partition("] ")[2].partition(": ")[0] or reason  # without the error number and the paths
+        raise DataError(f"cannot be copied to {Path(copy).name}: {reason}", source) from None
     for name in _NAMING:
         if (second := _second_outside(folder, name)) is not None:
             own = add_second(second, target, name)
