@@ -6,8 +6,8 @@ Its settings are chosen as by ``hanlattice combine ensemble``; see hanlattice/co
 are corpora that neither model was trained on: ``temperature.jsonl`` in the working folder of make_default_model.py,
 a part of ``corpora/aside.jsonl``, and ``$HANLATTICE_DATA/labelled/wild/dev.jsonl``. With ``--convention`` other
 conventions have a weight of their own, chosen in the same way on a corpus of one of them, the dev set of Resume.
-Run it again when one of the two models changes, and scripts/make_cascade.py after it. It reads the corpora some
-thirty times.
+Run it again when one of the two models changes, and scripts/make_cascade.py after it. It reads the corpora
+about sixty times.
 
 With ``--rest``, a held-out corpus that chose nothing (``rest.jsonl`` in that folder), the scores of the ensemble
 replace those in the model card.

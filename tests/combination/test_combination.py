@@ -1,11 +1,12 @@
 """hanlattice combine: an ensemble or a cascade of two models, with settings chosen on corpora."""
 
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,9 +19,12 @@ from hanlattice.combination.held_out import HeldOut, f1
 from hanlattice.engines.cascade import Cascade, CascadeSettings
 from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
 from hanlattice.errors import ConfigError, DataError, EngineError, ModelError
+from hanlattice.evaluation.calibration import Confidences
+from hanlattice.integrations.saving import save_copy
 from hanlattice.kernels import library
 from hanlattice.model import digests
-from hanlattice.model.folder import CARD, CASCADE, DEFAULT, ENSEMBLE, LITE, VOCABULARY, ModelFolder
+from hanlattice.model.folder import CARD, CASCADE, CONFIG, DEFAULT, ENSEMBLE, GRAPH, LITE, VOCABULARY, ModelFolder
+from hanlattice.pipeline import NER
 
 pytestmark = pytest.mark.skipif(not library.levels(), reason="no compiled kernels for this processor")
 
@@ -112,7 +116,8 @@ class TestEnsemble:
             ensemble.make_ensemble([dev] * 2, output, second="lite")
             return
         with pytest.raises(
-            ConfigError, match=r"lite improves the packaged model with no weight.*ensemble 80\.00, FLAT"
+            ConfigError,
+            match=r"no weight of lite raises F1 of the packaged model by more than 0\.1.*ensemble 80\.00, FLAT",
         ):
             ensemble.make_ensemble([dev] * len(gains), output, second="lite")
         assert list(tmp_path.iterdir()) == []
@@ -161,6 +166,39 @@ class TestEnsemble:
         assert chosen.settings.user_word == 0
         assert not [line for line in lines if line.startswith("user words")]
 
+    def test_the_temperature_is_one_if_all_entities_are_correct(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The smallest loss would be that of the lowest temperature, with which nothing is uncertain."""
+        chosen = []
+        for correct in ([True] * 3, [False] * 3, [], [True, True, False]):
+            found = Confidences([0.9, 0.8, 0.7][: len(correct)], correct)
+            monkeypatch.setattr(ensemble, "confidences", lambda ner, documents, found=found: found)
+            trials = ensemble.Trials(hanlattice.load(), None, None, 0, print)  # type: ignore[arg-type]
+            monkeypatch.setattr(ensemble.Trials, "set", lambda *settings: None)
+            chosen.append(trials.temperature([], 1.0))
+        assert chosen[:3] == [1.0] * 3
+        assert chosen[3] != 1.0
+
+    def test_a_linear_tagger_as_the_first_model(self, tmp_path: Path, dev: Path) -> None:
+        linear = tmp_path / "linear"
+        shutil.copytree(LITE, linear)
+        with pytest.raises(
+            EngineError, match=r"linear is a linear tagger; the first model of an ensemble has to be"
+        ):
+            ensemble.make_ensemble([dev], tmp_path / "both", second="lite", model=linear)
+
+    def test_a_cascade_of_the_first_model_stays_and_is_named(
+        self, tmp_path: Path, dev: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        weakened(monkeypatch, [1.0])
+        accurate = flat_alone(tmp_path / "flat")
+        notes = []
+        for model, output in (("default", tmp_path / "one"), (str(accurate), tmp_path / "two")):
+            with pytest.raises(SystemExit):
+                main(["combine", "ensemble", str(dev), str(output), "--second", "lite", "--model", model])
+            notes.append("choose its threshold again" in capsys.readouterr().err)
+        assert notes == [True, False]
+        assert (tmp_path / "one" / CASCADE).is_file()
+
 
 class TestCascade:
     def test_the_new_folder_is_a_cascade_on_its_own(
@@ -194,6 +232,68 @@ class TestCascade:
         )
         assert answers.threshold(lost) == threshold
 
+    def test_no_threshold_is_above_a_certainty_of_one(self) -> None:
+        """The fast model is wrong in a document of which it is entirely certain."""
+        counts = np.array([[0, 2, 2], [2, 2, 2]]), np.array([[2, 2, 2], [2, 2, 2]])
+        assert cascade.Answers("dev", np.array([1 - 1e-9, 0.9]), *counts).threshold(0.0) == 1.0
+        certain = cascade.Answers("dev.bmes", np.array([1.0, 0.9]), *counts)
+        assert certain.threshold(50.0) == 0.0
+        with pytest.raises(ConfigError, match=r"on dev\.bmes the fast model is wrong.*more than 0\.5 points"):
+            certain.threshold(0.5)
+
+    def test_edits_of_the_accurate_model_count_for_both(
+        self, tmp_path: Path, dev: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ner = hanlattice.load()
+        ner.lexicon.add("嘉和苑附近", "ORG")
+        edited = save_copy(ner, tmp_path / "edited")
+        used = []
+        choose = cascade.choose
+
+        def watched(fast: NER, *others: Any) -> cascade.ChosenCascade:
+            used.append(fast)
+            return choose(fast, *others)
+
+        monkeypatch.setattr(cascade, "choose", watched)
+        cascade.make_cascade([dev], tmp_path / "both", second="lite", model=edited)
+        both = hanlattice.load(tmp_path / "both", engine="cascade")
+        cast(Cascade, both.engine).threshold = 0.0
+        assert "嘉和苑附近" in used[0].lexicon
+        assert [d.entities for d in used[0].pipe(TEXTS)] == [d.entities for d in both.pipe(TEXTS)]
+
+    def test_a_model_that_the_kernels_cannot_run_is_refused_first(
+        self, tmp_path: Path, dev: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other = flat_alone(tmp_path / "other")
+        text = (other / CONFIG).read_text(encoding="utf-8")
+        assert 'name = "flat"' in text
+        (other / CONFIG).write_text(
+            re.sub(r'(?ms)^\[encoder\]\nname = "flat".*?\n\n', '[encoder]\nname = "lstm"\n\n', text),
+            encoding="utf-8",
+        )
+        monkeypatch.setattr(cascade, "choose", lambda *arguments: pytest.fail("the corpora were read"))
+        with pytest.raises(EngineError, match="run the encoder 'lstm'"):
+            cascade.make_cascade([dev], tmp_path / "both", second="lite", model=other)
+
+    def test_a_folder_with_the_name_of_a_packaged_model(
+        self, tmp_path: Path, dev: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """``./lite`` is the folder, not the packaged model."""
+        monkeypatch.chdir(tmp_path)
+        shutil.copytree(LITE, "lite")
+        flat_alone(Path("default"))
+        opened: list[Path] = []
+
+        def watched(path: Path, **options: Any) -> NER:
+            opened.append(path)
+            return hanlattice.load(path, **options)
+
+        monkeypatch.setattr(cascade, "load", watched)
+        chosen = cascade.make_cascade([dev], "both", second="./lite", model="./default")
+        assert opened[:2] == [tmp_path / "default", tmp_path / "lite"]
+        assert chosen.settings.second == "cascade-second"
+        assert (tmp_path / "both" / "cascade-second").is_dir()
+
     def test_more_corpora_may_need_a_higher_threshold(self, dev: Path) -> None:
         fast, accurate = hanlattice.load("lite"), hanlattice.load()
         one = HeldOut.read(dev)
@@ -216,7 +316,7 @@ class TestBadInput:
             make([tmp_path / "dev.jsonl"], tmp_path / "both", second="lite")
 
     def test_a_second_model_that_is_no_linear_tagger(self, make, tmp_path: Path, dev: Path) -> None:  # type: ignore[no-untyped-def]
-        with pytest.raises(EngineError, match="is no linear tagger"):
+        with pytest.raises(EngineError, match=rf"^{re.escape(str(tmp_path / 'flat'))} is no linear tagger"):
             make([dev], tmp_path / "both", second=flat_alone(tmp_path / "flat"))
         assert [path.name for path in tmp_path.iterdir()] == ["flat"]
 
@@ -225,9 +325,35 @@ class TestBadInput:
         shutil.copytree(LITE, linear)
         fields = json.loads((linear / VOCABULARY).read_text(encoding="utf-8"))
         (linear / VOCABULARY).write_text(json.dumps({**fields, "convention": "mine"}), encoding="utf-8")
-        with pytest.raises(ModelError, match=r"differ in their default convention \(mine and open\); they cannot"):
+        # The message names the given folders, not the draft, which is removed.
+        message = f"{linear} and {DEFAULT} differ in their default convention (mine and open); they cannot"
+        with pytest.raises(ModelError, match=f"^{re.escape(message)}"):
             make([dev], tmp_path / "both", second=linear)
         assert [path.name for path in tmp_path.iterdir()] == ["linear"]
+
+    def test_a_corpus_with_other_labels(self, make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+        corpus.write([Document("雷军来了。", (Entity("雷军", "NR", 0, 2),))], tmp_path / "dev.jsonl", "jsonl")
+        with pytest.raises(
+            DataError, match=r"dev\.jsonl: its labels, NR, are none of those of the model, EVENT, LOC"
+        ):
+            make([tmp_path / "dev.jsonl"], tmp_path / "both", second="lite")
+        assert [path.name for path in tmp_path.iterdir()] == ["dev.jsonl"]
+
+    def test_one_model_is_both(self, make, tmp_path: Path, dev: Path) -> None:  # type: ignore[no-untyped-def]
+        with pytest.raises(ModelError, match="is both models; name another one"):
+            make([dev], tmp_path / "both", second="lite", model=LITE)
+
+    def test_a_new_folder_inside_the_model(self, make, tmp_path: Path, dev: Path) -> None:  # type: ignore[no-untyped-def]
+        model = flat_alone(tmp_path / "flat")
+        before = sorted(model.iterdir())
+        with pytest.raises(ModelError, match="flat cannot be copied into itself; name a new folder outside of it"):
+            make([dev], model / "both", second="lite", model=model)
+        assert sorted(model.iterdir()) == before
+
+    def test_a_link_to_nothing(self, make, tmp_path: Path, dev: Path) -> None:  # type: ignore[no-untyped-def]
+        (tmp_path / "both").symlink_to("nowhere")
+        with pytest.raises(ModelError, match="exists already; name a new folder"):
+            make([dev], tmp_path / "both", second="lite")
 
 
 @pytest.mark.parametrize("kind", ["ensemble", "cascade"])
@@ -247,6 +373,19 @@ def test_a_model_that_is_an_ensemble_already_gets_a_new_one(
     ensemble.make_ensemble([dev], tmp_path / "one", second=linear)
     ensemble.make_ensemble([dev], tmp_path / "two", second=linear, model=tmp_path / "one")
     cascade.make_cascade([dev], tmp_path / "three", second=linear, model=tmp_path / "two")
+    for folder, titles in (("two", ["Ensemble"]), ("three", ["Ensemble", "Cascade"])):
+        card = (tmp_path / folder / CARD).read_text(encoding="utf-8")
+        assert re.findall(r"^## (Ensemble|Cascade)$", card, re.MULTILINE) == titles
+        assert card.count("The scores above were measured without it.") == len(titles)
     names = sorted(path.name for path in (tmp_path / "three").iterdir() if path.is_dir())
     assert names == ["cascade-second", "ensemble-second"]
     assert len(list(hanlattice.load(tmp_path / "three", engine="cascade").pipe(TEXTS))) == len(TEXTS)
+
+
+def test_the_graph_of_an_exported_model_stays(tmp_path: Path, dev: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights do not change, so it is as right as before."""
+    weakened(monkeypatch, [1.0])
+    model = flat_alone(tmp_path / "flat")
+    (model / GRAPH).write_bytes(b"graph")
+    ensemble.make_ensemble([dev], tmp_path / "both", second="lite", model=model)
+    assert (tmp_path / "both" / GRAPH).read_bytes() == b"graph"

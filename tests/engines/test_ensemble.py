@@ -233,8 +233,8 @@ def test_words_of_the_second_model_follow_from_those_of_flat() -> None:
             known.append(lexicon.copy())
         if step % 20 == 13:
             lexicon.update([f"词{n}号{step}" for n in range(2000)])  # a layer of its own
-        found = second._lexicon_of(lexicon)
-        fresh = SecondModel("lite", folder, loaded)._lexicon_of(lexicon)
+        found = second.lexicon_of(lexicon)
+        fresh = SecondModel("lite", folder, loaded).lexicon_of(lexicon)
         for word in [*words, "词5号13"]:
             ids = found.id(word), fresh.id(word)
             labels = [
@@ -300,11 +300,11 @@ def test_an_edit_while_the_words_are_read_is_made_at_the_next_call(monkeypatch: 
         return found
 
     monkeypatch.setattr(hanlattice.Lexicon, "at", edited_meanwhile)
-    assert "甲乙丙丁" not in second._lexicon_of(live)
-    assert "甲乙丙丁" in second._lexicon_of(live)
+    assert "甲乙丙丁" not in second.lexicon_of(live)
+    assert "甲乙丙丁" in second.lexicon_of(live)
     live.remove("甲乙丙丁")
-    assert "甲乙丙丁" not in second._lexicon_of(live)
-    assert "隆鑫茶舍" in second._lexicon_of(live)
+    assert "甲乙丙丁" not in second.lexicon_of(live)
+    assert "隆鑫茶舍" in second.lexicon_of(live)
 
 
 def test_an_edit_after_many_costs_little() -> None:
@@ -314,15 +314,15 @@ def test_an_edit_after_many_costs_little() -> None:
     second = SecondModel("lite", folder, live)
     live.update([f"词语{n}号" for n in range(100_000)])
     start = time.process_time()
-    assert second._lexicon_of(live).id("词语7号") is not None  # the words are added when the lexicon is read
+    assert second.lexicon_of(live).id("词语7号") is not None  # the words are added when the lexicon is read
     many = time.process_time() - start
     start = time.process_time()
     for n in range(5):
         live.add(f"新词{n}")
-        second._lexicon_of(live)
+        second.lexicon_of(live)
         own = live.copy()
         own.add(f"请求{n}", "PER")
-        assert second._lexicon_of(own).id(f"请求{n}") is not None
+        assert second.lexicon_of(own).id(f"请求{n}") is not None
     assert time.process_time() - start < many / 3
 
 

@@ -34,19 +34,27 @@ SecondOption = Annotated[
 def ensemble(
     corpora: CorporaArgument, second: SecondOption, model: ModelOption = None, quiet: QuietOption = False
 ) -> None:
-    """Add the scores of a linear tagger to those of a FLAT: more accurate, and hardly slower.
+    """Add the scores of a linear tagger to those of a FLAT.
 
-    The two make different errors. A linear tagger helps if it learned from much text, such as raw text that the
-    FLAT annotated: see distill. Both need the same labels, default convention and normalisation. If no weight
-    improves F1 on the corpora, nothing is written. The corpora are read some thirty times.
+    The new model is more accurate and hardly slower, as the two make different errors. A linear tagger helps if it
+    learned from much text, such as raw text that the FLAT annotated: see distill. Both models need the same labels,
+    default convention and normalisation. If F1 on the corpora does not rise, nothing is written. The corpora are
+    read thirty to fifty times.
     """
     from hanlattice.combination.ensemble import make_ensemble
+    from hanlattice.model.folder import CASCADE
 
     dev, output = _dev_and_output(corpora)
     chosen = make_ensemble(dev, output, second=second, model=model_path(model))
     wrote(output, quiet=quiet)
     if not quiet:
         typer.echo("\n".join([*chosen.lines(), f"weight of the linear tagger: {chosen.settings.weight}"]))
+        if (output / CASCADE).is_file():
+            typer.echo(
+                f"note: {CASCADE} in {output} is that of the first model; choose its threshold again with:"
+                f" hanlattice combine cascade --model {output}",
+                err=True,
+            )
 
 
 @app.command()
@@ -57,10 +65,10 @@ def cascade(
     lost: Annotated[float, typer.Option(min=0, max=100, help="Largest loss of F1, in points.")] = 0.5,
     quiet: QuietOption = False,
 ) -> None:
-    """Let a linear tagger answer where it is certain: several times as fast, and nearly as accurate.
+    """Let a linear tagger answer where it is certain.
 
-    The accurate model reads the other texts. Both need the same labels, default convention and normalisation. Use
-    the new model with --engine cascade.
+    The accurate model reads the other texts. The new model is several times as fast and nearly as accurate. Both
+    models need the same labels, default convention and normalisation. Use the new model with --engine cascade.
     """
     from hanlattice.combination.cascade import make_cascade
 

@@ -14,8 +14,9 @@ from hanlattice.combination.held_out import HeldOut
 from hanlattice.document import Document
 from hanlattice.engines.cascade import CascadeSettings, certainties
 from hanlattice.engines.linear.tagger import LinearTagger
-from hanlattice.errors import EngineError
-from hanlattice.model.folder import CASCADE
+from hanlattice.engines.second_model import SecondModel
+from hanlattice.errors import ConfigError, EngineError
+from hanlattice.model.folder import CASCADE, ENSEMBLE
 from hanlattice.pipeline import NER
 from hanlattice.text.windows import windows
 
@@ -60,15 +61,23 @@ def make_cascade(
         lost: the largest loss of F1, in points.
 
     Raises:
-        DataError: a corpus cannot be read, or has no entities.
-        EngineError: the kernels are not compiled, or ``second`` is not a linear tagger.
+        ConfigError: even the highest threshold loses more.
+        DataError: a corpus cannot be read, or has no entities with a label of the models.
+        EngineError: the kernels are not compiled or cannot run ``model``, or ``second`` is not a linear tagger.
         ModelError: a folder is not a model, the models do not fit each other, or ``output`` exists.
     """
     corpora = [HeldOut.read(path) for path in dev]
     with combined(model, second, Path(output), CASCADE) as draft:
-        chosen = choose(load(second), load(draft.path), draft.second, corpora, lost)
+        for one in corpora:
+            one.need_label_of(draft.first.vocabulary.labels)
+        is_ensemble = (draft.first.path / ENSEMBLE).is_file()
+        accurate = load(draft.first.path.resolve(), engine="ensemble" if is_ensemble else "native")
+        fast = load(draft.own.path.resolve())
+        own = SecondModel(draft.source, draft.first, accurate.base)
+        fast.lexicon = own.lexicon_of(accurate.lexicon)  # edits of the accurate model's lexicon reach both
+        chosen = choose(fast, accurate, draft.second, corpora, lost)
         draft.write(chosen.toml(), "Cascade", chosen.lines)
-        load(draft.path, engine="cascade")  # refuses models that do not fit
+        load(draft.path, engine="cascade")  # the new folder can be opened
     return chosen
 
 
@@ -84,6 +93,7 @@ def choose(fast: NER, accurate: NER, second: str, corpora: Sequence[HeldOut], lo
         lost: the largest loss against the accurate model.
 
     Raises:
+        ConfigError: even the highest threshold loses more.
         EngineError: the fast model is not a linear tagger.
     """
     if not isinstance(fast.engine, LinearTagger):
@@ -116,14 +126,24 @@ class Answers:
         return cls(corpus.name, _certainties(fast, texts), *both)
 
     def threshold(self, lost: float) -> float:
-        """The lowest threshold with which, as with all higher ones, at most ``lost`` points of F1 are lost."""
+        """The lowest threshold with which, as with all higher ones, at most ``lost`` points of F1 are lost.
+
+        Raises:
+            ConfigError: even the highest one, 1, loses more.
+        """
         order = np.argsort(-self.certainty)
         gains = np.cumsum((self.fast - self.accurate)[order], 0)  # row k: the fast model answers k + 1 documents
         scores = _f1(*(self.accurate.sum(0) + gains).T)
         n = int(np.argmax(np.append(scores < _f1(*self.accurate.sum(0)) - lost, True)))
         if n == len(order):
             return 0.0
-        return min(float(np.floor(self.certainty[order[n]] * 1e6) + 1) / 1e6, 1.0)  # above that of document n
+        too_low = self.certainty[order[n]]
+        if too_low >= 1:
+            raise ConfigError(
+                f"on {self.name} the fast model is wrong where it is entirely certain, so each threshold loses more"
+                f" than {lost:g} points of F1; allow a larger loss with --lost, or use a better fast model"
+            )
+        return min(float(np.floor(too_low * 1e6) + 1) / 1e6, 1.0)
 
     def described(self, threshold: float) -> str:
         """The share that the fast model answers with a threshold, and the scores."""

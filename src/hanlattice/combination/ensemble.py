@@ -10,11 +10,12 @@ from typing import cast
 from hanlattice import words
 from hanlattice.combination.folder import combined
 from hanlattice.combination.held_out import HeldOut, f1
+from hanlattice.config.linear import linear_settings
 from hanlattice.document import Document
 from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.engines.native.tagger import NativeTagger
-from hanlattice.errors import ConfigError
+from hanlattice.errors import ConfigError, EngineError
 from hanlattice.evaluation.temperature import HIGHEST, LOWEST, PRECISION, confidences, minimum
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import ENSEMBLE, PACKAGED, ModelFolder
@@ -81,20 +82,27 @@ def make_ensemble(
         model: folder of the FLAT; None for the packaged one.
 
     Raises:
-        ConfigError: no weight improves F1 on the corpora.
-        DataError: a corpus cannot be read, or has no entities.
+        ConfigError: F1 on the corpora is not above that of the FLAT.
+        DataError: a corpus cannot be read, or has no entities with a label of the models.
         EngineError: the kernels are not compiled, or ``model`` is not a FLAT with the tags of a linear tagger.
         ModelError: a folder is not a model, the models do not fit each other, or ``output`` exists.
     """
     corpora = [HeldOut.read(path) for path in dev]
     with combined(model, second, Path(output), ENSEMBLE) as draft:
-        chosen = choose(ModelFolder.open(draft.path), draft.second, corpora)
+        if linear_settings(draft.first.config) is not None:
+            raise EngineError(
+                f"{draft.first.path} is a linear tagger; the first model of an ensemble has to be a FLAT"
+            )
+        for one in corpora:
+            one.need_label_of(draft.first.vocabulary.labels)
+        chosen = choose(draft.first, draft.source, corpora)
         if chosen.gain <= 0:
             raise ConfigError(
-                f"{second} improves {model or 'the packaged model'} with no weight, so nothing was written:"
-                f" {' '.join(chosen.lines())} A linear tagger helps if it learned from much text, such as raw text"
-                " that `hanlattice distill` annotates"
+                f"no weight of {second} raises F1 of {model or 'the packaged model'} by more than {TOLERANCE}"
+                f" points, so nothing was written: {' '.join(chosen.lines())} A linear tagger helps if it learned"
+                " from much text, such as raw text that `hanlattice distill` annotates"
             )
+        chosen = replace(chosen, settings=replace(chosen.settings, second=draft.second))
         draft.write(chosen.toml(), "Ensemble", chosen.lines())
     return chosen
 
@@ -113,7 +121,7 @@ def choose(
     kinds. The score of user words is the one, of :data:`OF_USER_WORDS`, with the largest mean F1 when the names of
     each corpus and as many compounds of ordinary words were added without a label; it is 0 if the model finds no
     words, of which compounds could be made. The temperature has the smallest loss, as in
-    :func:`hanlattice.evaluation.temperature.calibrate`.
+    :func:`hanlattice.evaluation.temperature.calibrate`; it is 1 if all or none of the entities found are correct.
 
     Args:
         folder: the FLAT.
@@ -139,7 +147,7 @@ def choose(
         with ner.using(convention=name):
             settings = replace(settings, convention_weight=trials.weight([held_out]))
         chosen_by = f"chosen on {len(held_out.documents):,} documents of {held_out.name}"
-    trials.set(weight, settings.temperature)
+    trials.set(weight, settings.temperature, settings.user_word)
     own = ModelFolder.open(second if second in PACKAGED else folder.path / second)
     models = (ner, folder.read_by(ensemble.first), own.read_by(ensemble.second))
     scores = [tuple(f1(model, one.documents) for model in models) for one in corpora]
@@ -227,10 +235,14 @@ class Trials:
         return max(scores, key=lambda one: scores[one])
 
     def temperature(self, documents: list[Document], weight: float) -> float:
-        """The temperature with the smallest loss."""
+        """The temperature with the smallest loss; 1 if all or none of the entities found are correct."""
 
         def loss(power: float) -> float:
             self.set(weight, 2**power)
             return confidences(self.ner, documents).loss
 
+        self.set(weight)
+        correct = confidences(self.ner, documents).correct
+        if all(correct) or not any(correct):  # the smallest loss is that of an extreme temperature
+            return 1.0
         return round(2 ** minimum(loss, LOWEST, HIGHEST, PRECISION), 3)

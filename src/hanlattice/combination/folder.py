@@ -1,15 +1,18 @@
 """Write the folder of a combination: a copy of its first model, with the second one inside."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hanlattice.errors import ModelError
+from hanlattice.config.linear import linear_settings
+from hanlattice.engines.second_model import refuse_misfit
+from hanlattice.errors import EngineError, ModelError
 from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.model.copies import add_second, copy_files
 from hanlattice.model.digests import CHECKPOINT, record
-from hanlattice.model.folder import CARD, GRAPH, PACKAGED, ModelFolder
+from hanlattice.model.folder import CARD, PACKAGED, ModelFolder
 
 
 @dataclass(frozen=True)
@@ -18,25 +21,38 @@ class Draft:
 
     Attributes:
         path: the folder.
+        first, own: the folders of the two models. Error messages name them, as ``path`` is gone after an error.
         second: the second model, as the file ``name`` has to name it.
         name: the file with the settings of the combination.
     """
 
     path: Path
+    first: ModelFolder
+    own: ModelFolder
     second: str
     name: str
 
+    @property
+    def source(self) -> str:
+        """The second model, as a file ``name`` in the folder of the first one would have to name it."""
+        return self.second if self.second in PACKAGED else str(self.own.path.resolve())
+
     def write(self, settings: str, title: str, scores: Sequence[str]) -> None:
-        """Write the settings, and a section of the model card with the scores."""
+        """Write the settings, and a section of the model card with the scores, which replaces an older one."""
         with atomic_write(self.path / self.name) as stream:
             stream.write(settings)
         card = self.path / CARD
-        before = card.read_text(encoding="utf-8").rstrip() + "\n\n" if card.is_file() else ""
+        start, end = (
+            f"## {title}\n\n`{self.name}` adds a second model.",
+            "The scores above were measured without it.\n",
+        )
+        text = card.read_text(encoding="utf-8") if card.is_file() else ""
+        text = re.sub(rf"{re.escape(start)}.*?{re.escape(end)}\s*", "", text, flags=re.DOTALL).rstrip()
+        before = f"{text}\n\n" if text else ""
         with atomic_write(card) as stream:
-            stream.write(f"{before}## {title}\n\n")
-            stream.write(f"`{self.name}` adds a second model. Its settings were chosen on these corpora:\n\n")
+            stream.write(f"{before}{start} Its settings were chosen on these corpora:\n\n")
             stream.writelines(f"- {line}\n" for line in scores)
-            stream.write("\nScores above were measured before.\n")
+            stream.write(f"\n{end}")
 
 
 @contextmanager
@@ -50,13 +66,21 @@ def combined(model: str | Path | None, second: str | Path, output: Path, name: s
         name: the file that will name the second model.
 
     Raises:
-        ModelError: a folder is not a model, or ``output`` exists.
+        DataError: a file cannot be copied.
+        EngineError: the second model is not a linear tagger.
+        ModelError: a folder is not a model, the models do not fit each other, or ``output`` exists or is inside the
+            first model.
     """
-    if output.exists():
+    if output.exists() or output.is_symlink():
         raise ModelError(f"{output} exists already; name a new folder for the combined model")
     first, own = ModelFolder.open(model), ModelFolder.open(second)
+    if linear_settings(own.config) is None:
+        raise EngineError(f"{own.path} is no linear tagger, which the second model has to be")
+    if own.path.samefile(first.path):
+        raise ModelError(f"{own.path} is both models; name another one with --model or --second")
+    refuse_misfit(own, first)
     with atomic_folder(output) as draft:
-        copy_files(first.path, draft, GRAPH, CHECKPOINT)
+        copy_files(first.path, draft, CHECKPOINT)
         named = str(second) if str(second) in PACKAGED else add_second(own.path, draft, name)
-        yield Draft(draft, named, name)
+        yield Draft(draft, first, own, named, name)
         record(draft)

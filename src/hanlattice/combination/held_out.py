@@ -1,6 +1,6 @@
 """Corpora on which the settings of a combination are chosen, because neither of its models was trained on them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,19 @@ class HeldOut:
         if not any(document.entities for document in documents):
             raise DataError("has no entities to score models by; name a corpus with gold entities", path)
         return cls(Path(path).name, documents)
+
+    def need_label_of(self, labels: Collection[str]) -> None:
+        """Check that an entity has a label that a model can find.
+
+        Raises:
+            DataError: none has one.
+        """
+        own = {entity.label for document in self.documents for entity in document.entities}
+        if own.isdisjoint(labels):
+            raise DataError(
+                f"{self.name}: its labels, {', '.join(sorted(own))}, are none of those of the model,"
+                f" {', '.join(sorted(labels))}; name a corpus with labels of the model"
+            )
 
 
 def f1(ner: NER, documents: Sequence[Document]) -> float:

@@ -72,7 +72,7 @@ class SecondModel:
     def __init__(self, name: str, folder: ModelFolder, lexicon: Lexicon):
         own = ModelFolder.open(name if name in PACKAGED else folder.path / name)
         self.tagger = LinearTagger.open(own)
-        _refuse_misfit(own, folder)
+        refuse_misfit(own, folder)
         self._ner = own.read_by(self.tagger)
         accurate, own_lexicon = lexicon.copy(), self._ner.lexicon.copy()
         # Their words are compared with words that were rewritten already.
@@ -88,9 +88,9 @@ class SecondModel:
             lexicon: the lexicon that the accurate model matches.
             user_labels: the labels of user words that count; all if None.
         """
-        return self._ner.reader.read(texts, self._lexicon_of(lexicon), user_labels)
+        return self._ner.reader.read(texts, self.lexicon_of(lexicon), user_labels)
 
-    def _lexicon_of(self, lexicon: Lexicon) -> Lexicon:
+    def lexicon_of(self, lexicon: Lexicon) -> Lexicon:
         """The lexicon that the second model matches: its own with the user's edits.
 
         Only the edits since the last call are made, or those since the known lexicon that this one is a copy of. A
@@ -155,7 +155,7 @@ class _Followed(NamedTuple):
     is_edited: bool = True
 
 
-def _refuse_misfit(second: ModelFolder, accurate: ModelFolder) -> None:
+def refuse_misfit(second: ModelFolder, accurate: ModelFolder) -> None:
     """Check that two models have the same labels, default convention and normalisation.
 
     Raises:
