@@ -72,10 +72,10 @@ def make_cascade(
             one.need_label_of(draft.first.vocabulary.labels)
         is_ensemble = (draft.first.path / ENSEMBLE).is_file()
         accurate = load(draft.first.path.resolve(), engine="ensemble" if is_ensemble else "native")
-        fast = load(draft.own.path.resolve())
+        fast = load(draft.second.path.resolve())
         own = SecondModel(draft.source, draft.first, accurate.base)
         fast.lexicon = own.lexicon_of(accurate.lexicon)  # edits of the accurate model's lexicon reach both
-        chosen = choose(fast, accurate, draft.second, corpora, lost)
+        chosen = choose(fast, accurate, draft.named, corpora, lost)
         draft.write(chosen.toml(), "Cascade", chosen.lines)
         load(draft.path, engine="cascade")  # the new folder can be opened
     return chosen

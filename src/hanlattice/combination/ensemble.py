@@ -102,7 +102,7 @@ def make_ensemble(
                 f" points, so nothing was written: {' '.join(chosen.lines())} A linear tagger helps if it learned"
                 " from much text, such as raw text that `hanlattice distill` annotates"
             )
-        chosen = replace(chosen, settings=replace(chosen.settings, second=draft.second))
+        chosen = replace(chosen, settings=replace(chosen.settings, second=draft.named))
         draft.write(chosen.toml(), "Ensemble", chosen.lines())
     return chosen
 

@@ -21,21 +21,21 @@ class Draft:
 
     Attributes:
         path: the folder.
-        first, own: the folders of the two models. Error messages name them, as ``path`` is gone after an error.
-        second: the second model, as the file ``name`` has to name it.
+        first, second: the folders of the two models. Error messages name them, as ``path`` is gone after an error.
+        named: the second model, as the file ``name`` has to name it.
         name: the file with the settings of the combination.
     """
 
     path: Path
     first: ModelFolder
-    own: ModelFolder
-    second: str
+    second: ModelFolder
+    named: str
     name: str
 
     @property
     def source(self) -> str:
         """The second model, as a file ``name`` in the folder of the first one would have to name it."""
-        return self.second if self.second in PACKAGED else str(self.own.path.resolve())
+        return self.named if self.named in PACKAGED else str(self.second.path.resolve())
 
     def write(self, settings: str, title: str, scores: Sequence[str]) -> None:
         """Write the settings, and a section of the model card with the scores, which replaces an older one."""
