@@ -17,6 +17,7 @@ import hanlattice
 import tiny
 from hanlattice import corpus
 from hanlattice.cli import app
+from hanlattice.config.linear import CRF, LINEAR, NGRAMS
 from known_settings import PARTS, known_settings
 
 ROOT = Path(__file__).parents[1]
@@ -127,7 +128,9 @@ def test_command_exists(line: str) -> None:
 
 def _setting_exists(dotted: str) -> bool:
     part, _, key = dotted.partition(".")
-    return any(dotted == name for _, name in known_settings()) or (part in PARTS and key in ("name", "d_hidden"))
+    of_linear = {"embedding": NGRAMS, "encoder": LINEAR, "decoder": CRF}
+    is_known = any(dotted == name for _, name in known_settings()) or key in of_linear.get(part, {})
+    return is_known or (part in PARTS and key in ("name", "d_hidden"))
 
 
 def test_programs_named_in_the_pages_exist() -> None:

@@ -12,13 +12,12 @@ import numpy as np
 
 from hanlattice.errors import DataError
 from hanlattice.kernels.forking import renew_after_fork
-from hanlattice.lexicon import compiled
+from hanlattice.lexicon import checks, compiled
 from hanlattice.lexicon.layers import Snapshot
 from hanlattice.lexicon.matches import BatchMatches, Matches
-from hanlattice.lexicon.wordlist import line_of, read_table, read_words
-from hanlattice.lexicon.words import LONGEST, PLAIN, Entry, Traits, Word, WordTable
+from hanlattice.lexicon.wordlist import read_table, read_words
+from hanlattice.lexicon.words import PLAIN, Entry, Traits, Word, WordTable
 from hanlattice.text.code_points import BOUNDARY
-from hanlattice.text.tidy import SYMBOL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,9 +171,9 @@ class Lexicon:
         _refuse_invalid_entries(entries)
         texts = [entry if isinstance(entry, str) else entry[0] for entry in entries]
         traits = [PLAIN if isinstance(entry, str) else (entry[1], entry[2]) for entry in entries]
-        _refuse_invalid_words(texts)
+        checks.refuse_invalid(texts)
         if self.known_labels is not None:
-            _refuse_unknown(texts, traits, self.known_labels, source)
+            checks.refuse_unknown_labels(texts, traits, self.known_labels, source)
         if not self.reads_labels and any(label for label, _ in traits):
             self.reads_labels = True  # one warning is enough
             import logging  # slow to import, and rarely needed
@@ -183,9 +182,9 @@ class Lexicon:
             logging.getLogger(__name__).warning(message)
         rewritten = self._rewritten(texts)
         if self.longest is not None:
-            _refuse_unreadable(texts, rewritten, traits, self.longest, source)
-        _refuse_long_words(rewritten)
-        _warn_of_emoji(texts, rewritten, source)
+            checks.refuse_unreadable(texts, rewritten, traits, self.longest, source)
+        checks.refuse_long(rewritten)
+        checks.warn_of_emoji(texts, rewritten, source)
         edits = dict(zip(rewritten, traits, strict=True))
         edits.pop("", None)  # words of which normalisation leaves nothing
         with self._lock:
@@ -376,87 +375,6 @@ def _refuse_invalid_entries(entries: Sequence[Any]) -> None:
 
 def _is_weight(weight: object) -> bool:
     return isinstance(weight, Real) and not isinstance(weight, bool) and abs(cast(float, weight)) <= LARGEST
-
-
-def _refuse_long_words(texts: list[str]) -> None:
-    """Check the lengths of words.
-
-    Raises:
-        DataError: a word has more than `LONGEST` characters.
-    """
-    longest = max(texts, key=len, default="")
-    if len(longest) > LONGEST:
-        raise DataError(f"a word of the lexicon has {len(longest):,} characters, more than {LONGEST:,}; shorten it")
-
-
-def _refuse_invalid_words(texts: list[str]) -> None:
-    """Check the characters of words.
-
-    Raises:
-        DataError: a word is empty, or has a NUL character, which separates texts.
-    """
-    if "" in texts or BOUNDARY in "".join(texts):
-        problem = "no characters" if "" in texts else "a NUL character"
-        raise DataError(f"a word of the lexicon has {problem}; remove it from the list")
-
-
-def _refuse_unknown(
-    texts: Sequence[str], traits: Sequence[Traits], known: Collection[str], source: str | Path | None
-) -> None:
-    """Check the labels of words.
-
-    Raises:
-        DataError: a label is not in ``known``.
-    """
-    for text, (label, _) in zip(texts, traits, strict=True):
-        if label and label not in known:
-            raise DataError(
-                f"the word {text!r} has the label {label!r}, which the model does not know; it knows"
-                f" {', '.join(sorted(known))}",
-                source,
-                None if source is None else line_of(source, text, label),
-            )
-
-
-def _refuse_unreadable(
-    texts: Sequence[str],
-    rewritten: Sequence[str],
-    traits: Sequence[Traits],
-    longest: int,
-    source: str | Path | None,
-) -> None:
-    """Check the normalised words.
-
-    Raises:
-        DataError: nothing is left of a word, or it is longer than the window of the model.
-    """
-    for text, word, (label, _) in zip(texts, rewritten, traits, strict=True):
-        problem = ""
-        if not word:
-            problem = f"the word {text!r} has only white space or invisible characters; remove it"
-        elif len(word) > longest:
-            problem = (
-                f"the word {text[:20]!r}… has {len(word):,} characters, more than the {longest} that the model"
-                " reads at once (text.window)"
-            )
-        if problem:
-            raise DataError(problem, source, None if source is None else line_of(source, text, label))
-
-
-def _warn_of_emoji(texts: Sequence[str], rewritten: Sequence[str], source: str | Path | None) -> None:
-    """Warn of words that match other texts than their own, because a model reads all emoji as one character.
-
-    No word is in the message: a service logs it, and its log has no text of a request.
-    """
-    if any(SYMBOL in word and SYMBOL not in text for text, word in zip(texts, rewritten, strict=True)):
-        import logging  # slow to import, and rarely needed
-
-        where = "" if source is None else f"{source}: "
-        logging.getLogger(__name__).warning(
-            "%swords with emoji or private-use characters match with any of them, because the model reads them all"
-            " as one character; for a rule with certain ones use force",
-            where,
-        )
 
 
 def _compiled_file(path: str | Path) -> Path:
