@@ -16,6 +16,7 @@ from hanlattice import Document, Entity, corpus
 from hanlattice.cli import main
 from hanlattice.combination import cascade, ensemble
 from hanlattice.combination.held_out import HeldOut, f1
+from hanlattice.corpus.labels import relabelled
 from hanlattice.engines.cascade import Cascade, CascadeSettings
 from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
 from hanlattice.errors import ConfigError, DataError, EngineError, ModelError
@@ -362,6 +363,22 @@ def test_the_corpus_is_missing_on_the_command_line(kind: str, capsys: pytest.Cap
         main(["combine", kind, "both", "--second", "lite"])
     assert left.value.code == 2
     assert "name at least one corpus, and the new folder after it" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("name", [ENSEMBLE, CASCADE])
+def test_labels_of_a_corpus_are_renamed(
+    name: str, tmp_path: Path, dev: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weakened(monkeypatch, [1.0])
+    corpus.write(relabelled(corpus.read(dev), {"PER": "NR", "LOC": "NS"}), tmp_path / "dev.jsonl", "jsonl")
+    chosen = []
+    for path, options in ((dev, ()), (tmp_path / "dev.jsonl", ("--map", "NR=PER,NS=LOC"))):
+        output = tmp_path / path.parent.name
+        with pytest.raises(SystemExit) as left:
+            main(["combine", Path(name).stem, str(path), str(output), "--second", "lite", *options])
+        assert not left.value.code
+        chosen.append((output / name).read_text("utf-8"))
+    assert chosen[0] == chosen[1]
 
 
 def test_a_model_that_is_an_ensemble_already_gets_a_new_one(

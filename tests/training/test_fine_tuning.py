@@ -176,7 +176,9 @@ def test_other_labels_get_a_new_decoder(tmp_path: Path, capsys: pytest.CaptureFi
 
     run = api.train(config, output=tmp_path / "model", watcher=Listening())
     assert any(
-        message.endswith("learns 名 from scratch, as " + str(tiny.trained()) + " does not know them")
+        message.endswith(
+            f"learns 名 from scratch, as {tiny.trained()} does not have them in its convention 'default'"
+        )
         for message in Listening.said
     )
     assert [e.label for e in api.load(run.folder)("李明在北京").entities] == ["名"]

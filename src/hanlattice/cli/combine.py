@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hanlattice.cli.options import ModelOption, QuietOption, model_path, wrote
+from hanlattice.cli.options import MapOption, ModelOption, QuietOption, model_path, renamed_labels, wrote
 
 app = typer.Typer(
     add_completion=False,
@@ -32,7 +32,11 @@ SecondOption = Annotated[
 
 @app.command()
 def ensemble(
-    corpora: CorporaArgument, second: SecondOption, model: ModelOption = None, quiet: QuietOption = False
+    corpora: CorporaArgument,
+    second: SecondOption,
+    model: ModelOption = None,
+    rename: MapOption = "",
+    quiet: QuietOption = False,
 ) -> None:
     """Add the scores of a linear tagger to those of a FLAT.
 
@@ -45,7 +49,8 @@ def ensemble(
     from hanlattice.model.folder import CASCADE
 
     dev, output = _dev_and_output(corpora)
-    chosen = make_ensemble(dev, output, second=second, model=model_path(model))
+    labels = renamed_labels(rename)
+    chosen = make_ensemble(dev, output, second=second, model=model_path(model), labels=labels)
     wrote(output, quiet=quiet)
     if not quiet:
         typer.echo("\n".join([*chosen.lines(), f"weight of the linear tagger: {chosen.settings.weight}"]))
@@ -62,6 +67,7 @@ def cascade(
     corpora: CorporaArgument,
     second: SecondOption,
     model: ModelOption = None,
+    rename: MapOption = "",
     lost: Annotated[float, typer.Option(min=0, max=100, help="Largest loss of F1, in points.")] = 0.5,
     quiet: QuietOption = False,
 ) -> None:
@@ -73,7 +79,8 @@ def cascade(
     from hanlattice.combination.cascade import make_cascade
 
     dev, output = _dev_and_output(corpora)
-    chosen = make_cascade(dev, output, second=second, model=model_path(model), lost=lost)
+    labels = renamed_labels(rename)
+    chosen = make_cascade(dev, output, second=second, model=model_path(model), lost=lost, labels=labels)
     wrote(output, quiet=quiet)
     if not quiet:
         typer.echo("\n".join([*chosen.lines, f"threshold: {chosen.settings.threshold}"]))

@@ -1,8 +1,9 @@
 """Choose the threshold of a cascade on held-out corpora."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 import numpy as np
@@ -50,6 +51,7 @@ def make_cascade(
     second: str | Path,
     model: str | Path | None = None,
     lost: float = 0.5,
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> ChosenCascade:
     """Write a copy of an accurate model that is a cascade with a linear tagger, the fast model.
 
@@ -59,6 +61,7 @@ def make_cascade(
         second: folder of the linear tagger, or ``lite`` for the packaged one.
         model: folder of the accurate model; None for the packaged one.
         lost: the largest loss of F1, in points.
+        labels: new names of labels of the corpora.
 
     Raises:
         ConfigError: even the highest threshold loses more.
@@ -66,7 +69,7 @@ def make_cascade(
         EngineError: the kernels are not compiled or cannot run ``model``, or ``second`` is not a linear tagger.
         ModelError: a folder is not a model, the models do not fit each other, or ``output`` exists.
     """
-    corpora = [HeldOut.read(path) for path in dev]
+    corpora = [HeldOut.read(path, labels) for path in dev]
     with combined(model, second, Path(output), CASCADE) as draft:
         for one in corpora:
             one.need_label_of(draft.first.vocabulary.labels)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import cast
 
 from hanlattice import words
@@ -71,7 +72,12 @@ class ChosenEnsemble:
 
 
 def make_ensemble(
-    dev: Sequence[str | Path], output: str | Path, *, second: str | Path, model: str | Path | None = None
+    dev: Sequence[str | Path],
+    output: str | Path,
+    *,
+    second: str | Path,
+    model: str | Path | None = None,
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> ChosenEnsemble:
     """Write a copy of a FLAT that is an ensemble with a linear tagger.
 
@@ -80,6 +86,7 @@ def make_ensemble(
         output: a new folder.
         second: folder of the linear tagger, or ``lite`` for the packaged one.
         model: folder of the FLAT; None for the packaged one.
+        labels: new names of labels of the corpora.
 
     Raises:
         ConfigError: F1 on the corpora is not above that of the FLAT.
@@ -87,7 +94,7 @@ def make_ensemble(
         EngineError: the kernels are not compiled, or ``model`` is not a FLAT with the tags of a linear tagger.
         ModelError: a folder is not a model, the models do not fit each other, or ``output`` exists.
     """
-    corpora = [HeldOut.read(path) for path in dev]
+    corpora = [HeldOut.read(path, labels) for path in dev]
     with combined(model, second, Path(output), ENSEMBLE) as draft:
         if linear_settings(draft.first.config) is not None:
             raise EngineError(

@@ -1,10 +1,12 @@
 """Corpora on which the settings of a combination are chosen, because neither of its models was trained on them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from hanlattice import corpus
+from hanlattice.corpus.labels import relabelled
 from hanlattice.document import Document
 from hanlattice.errors import DataError
 from hanlattice.evaluation.evaluate import Evaluation
@@ -19,13 +21,17 @@ class HeldOut:
     documents: list[Document]
 
     @classmethod
-    def read(cls, path: str | Path) -> "HeldOut":
+    def read(cls, path: str | Path, labels: Mapping[str, str] = MappingProxyType({})) -> "HeldOut":
         """Read a corpus.
+
+        Args:
+            path: the file.
+            labels: new names of its labels; labels that are not among them keep their names.
 
         Raises:
             DataError: it cannot be read, or it has no entities.
         """
-        documents = list(corpus.read(path))
+        documents = list(relabelled(corpus.read(path), labels))
         if not any(document.entities for document in documents):
             raise DataError("has no entities to score models by; name a corpus with gold entities", path)
         return cls(Path(path).name, documents)
@@ -40,7 +46,7 @@ class HeldOut:
         if own.isdisjoint(labels):
             raise DataError(
                 f"{self.name}: its labels, {', '.join(sorted(own))}, are none of those of the model,"
-                f" {', '.join(sorted(labels))}; name a corpus with labels of the model"
+                f" {', '.join(sorted(labels))}; rename them with --map OLD=NEW"
             )
 
 

@@ -237,7 +237,8 @@ def _start_from(start: str, config: Config, tagger: Tagger, names: Vocabularies,
     if kept != names.seen.labels:
         new = [label for label in names.seen.labels if label not in kept]
         is_known = any(label in given.vocabulary.labels for label in new)
-        reason = "has another decoder or tag scheme" if is_known else "does not know them"
+        unknown = f"does not have them in its convention {given.vocabulary.convention!r}"
+        reason = "has another decoder or tag scheme" if is_known else unknown
         watcher.say(f"starts from {start}; its decoder learns {', '.join(new)} from scratch, as {start} {reason}")
 
 
