@@ -369,6 +369,12 @@ def test_patience_waits_until_the_rows_are_limited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 3])
+def test_rows_are_limited_whatever_the_number_of_epochs(epochs: int, tmp_path: Path) -> None:
+    train_linear(settings(encoder={"rows": 40}, training={"epochs": epochs}), tmp_path / "model")
+    assert 0 < len(LinearTagger.open(ModelFolder.open(tmp_path / "model")).tables.rows) <= 40
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3])
 def test_rows_are_not_limited_before_anything_is_learned(epochs: int, tmp_path: Path) -> None:
     """Before the first epoch all weights are 0, and every row would be removed."""
     runs = [

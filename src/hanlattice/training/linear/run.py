@@ -267,7 +267,7 @@ def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher
     watcher.say(f"{len(learner.rows):,} rows of {learner.rows.shape[1]:,} weights")
     plan(watcher, training.epochs)
     best, start = learner.tables(), time.monotonic()
-    # Not before the first epoch, when all weights are 0.
+    # Not before the first epoch, when all weights are 0. After a single epoch.
     pruned_at = max(training.epochs - PRUNED_BEFORE + 1, 2) if settings.rows else 0
     for epoch in range(1, training.epochs + 1):
         if epoch == pruned_at:
@@ -275,6 +275,8 @@ def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher
             progress = Progress(step=progress.step)  # the tables of earlier epochs are too large
         given, order = data.epoch(settings, draw)
         loss = learner.epoch(given, order, training.learning_rate * (1 - (epoch - 1) / training.epochs))
+        if pruned_at > training.epochs:
+            learner.prune(settings.rows)
         progress.epoch, progress.step = epoch, progress.step + len(order)
         watcher.step(epoch, len(order), len(order), loss)
         row: dict[str, Any] = {"epoch": epoch, "loss": round(loss, 4)}
