@@ -207,4 +207,4 @@ def test_lattices_are_read_in_many_threads() -> None:
         return [document.lattice for document in ner.pipe(texts)] == expected
 
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(read, range(24)))
+        assert all(pool.map(read, range(12)))

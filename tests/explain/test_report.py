@@ -144,9 +144,9 @@ def test_nothing_is_fetched() -> None:
 
 def test_at_most_500_errors_of_each_kind_are_listed() -> None:
     """They come from all parts of the corpus, and the page has the number of all errors."""
-    texts = ["重庆人和药店"] * 50_000
-    gold: list[list[Span]] = [[Span(0, 2, "LOC")]] * 50_000
-    found: list[list[Span]] = [[Span(3, 5, "ORG")]] * 49_999 + [[Span(0, 2, "PER")]]
+    texts = ["重庆人和药店"] * 10_000
+    gold: list[list[Span]] = [[Span(0, 2, "LOC")]] * 10_000
+    found: list[list[Span]] = [[Span(3, 5, "ORG")]] * 9_999 + [[Span(0, 2, "PER")]]
     text = "".join(page(findings(texts, gold, found)))
     assert len(text) < 1_000_000
     rows = Page(text).rows
@@ -158,10 +158,10 @@ def test_at_most_500_errors_of_each_kind_are_listed() -> None:
     lines = [int(line) for line in re.findall(r"corpus\.txt:(\d+)<", text)]
     assert lines == sorted(lines)
     assert lines[0] == 1
-    assert lines[-1] == 50_000
-    assert "99,999 errors" in text
+    assert lines[-1] == 10_000
+    assert "19,999 errors" in text
     assert "1,001 of them are listed: at most 500 of each kind" in text
-    assert "<b>missed</b> 49,999, 500 listed" in text
+    assert "<b>missed</b> 9,999, 500 listed" in text
 
 
 def test_500_errors_of_a_kind_are_all_listed() -> None:

@@ -48,7 +48,9 @@ from hanlattice.model.folder import (
 )
 from hanlattice.model.weights import save_model, save_weights
 from hanlattice.pipeline import NER
+from hanlattice.training import Silent
 from hanlattice.training.fine_tuning import settings_for_fine_tuning
+from hanlattice.training.prepare import prepare
 
 ENGINES = ("native", "torch", "auto")
 TEXT = "李明在北京工作。"
@@ -206,9 +208,10 @@ def test_the_largest_size_that_the_kernels_have_memory_for(beyond: int, is_read:
 def test_models_at_and_beyond_the_largest_size(vectors: int, tmp_path: Path) -> None:
     """The kernels run the largest, and numpy larger ones, without a crash. Both compute the emissions of torch."""
     torch.manual_seed(0)
-    given = tiny.settings(epochs=1)
-    given["encoder"] |= {"d_model": vectors * library.require_kernels().lanes(), "heads": 4}
-    place = hanlattice.train(output=tmp_path / "model", settings=given).folder
+    size = {"d_model": vectors * library.require_kernels().lanes(), "heads": 4}
+    ner = prepare(tiny.config().with_settings({"encoder": size}), "cpu", Silent()).ner
+    place = tmp_path / "model"
+    save_model(place, ner.tagger, ner.vocabulary, ner.lexicon, ner.config)
     if vectors > flat.PARTS:
         with pytest.raises(EngineError, match="the C kernels need heads that divide"):
             hanlattice.load(place, engine="native")
@@ -616,6 +619,7 @@ class TestOwnParts:
             str(tmp_path / "b"),
         ]
         vectors = ["--vectors", str(tiny.folder() / "vectors.safetensors"), "--training.epochs", "1", "--quiet"]
+        vectors += ["--training.least_steps", "0"]
         assert status(*command, *vectors) == 1
         assert "'foreign.evil:Encoder', code from outside this library" in capsys.readouterr().err
         assert status(*command, *vectors, "--trust") == 0
