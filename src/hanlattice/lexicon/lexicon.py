@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from numbers import Real
 from pathlib import Path
 from threading import Lock
@@ -253,9 +255,12 @@ class Lexicon:
         """Every word with its label and weight, in the order of the ids."""
         state = self._snapshot()
         texts = (text for layer in state.layers for text in layer.words)
-        for word, text in enumerate(texts):
-            if state.present is None or state.present[word]:
-                yield Word(text, state.label(word), state.weight(word))
+        present = repeat(True) if state.present is None else state.present.tolist()
+        numbers, weights, labels = state.label_ids.tolist(), state.weights.tolist(), state.labels
+        for text, is_present, number, weight in zip(texts, present, numbers, weights, strict=False):
+            if is_present:
+                label = labels[number] if 0 <= number < len(labels) else None
+                yield Word(text, label, None if math.isnan(weight) else weight)
 
     def word(self, word: int) -> str:
         """The text of a word id, even if the word was removed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from ctypes import CDLL, byref, c_int64
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 MOST_LABELS = 256  # distinct labels that wordlist.c reads; the list of a model has a few dozen
 LONGEST_LINE = 1000  # characters; a file with longer lines is not a word list
 _LONGEST_WEIGHT = 16  # characters of a number of float32
+_UNWRITABLE = re.compile("[\t\n\ud800-\udfff]|^\ufeff")  # separators, surrogates, a byte order mark
 
 
 def read_words(path: str | Path) -> Iterator[Entry]:
@@ -51,18 +53,16 @@ def read_words(path: str | Path) -> Iterator[Entry]:
 
 def fits_a_line(word: Word) -> bool:
     """Whether a line of a word list can hold a word with its label: :func:`read_words` reads the same again."""
-    fields = [word.text] if word.label is None else [word.text, word.label]
-    is_number = word.label is not None and _number(word.label) is not None  # it would be read as a weight
-    is_short = sum(map(len, fields)) + _LONGEST_WEIGHT + len(fields) <= LONGEST_LINE
-    return (
-        is_short
-        and not is_number
-        and not any("\ud800" <= c <= "\udfff" for field in fields for c in field)  # not in UTF-8
-        and all(
-            field == field.strip() and not {"\t", "\n"} & set(field) and not field.startswith("\ufeff")
-            for field in fields
-        )
-    )
+    text, label = word.text, word.label
+    length = len(text) + (0 if label is None else len(label) + 1) + _LONGEST_WEIGHT + 1
+    if length > LONGEST_LINE or not _fits_a_field(text):
+        return False
+    # A number would be read as a weight.
+    return label is None or (_fits_a_field(label) and _number(label) is None)
+
+
+def _fits_a_field(field: str) -> bool:
+    return field == field.strip() and _UNWRITABLE.search(field) is None
 
 
 def line_of(path: str | Path, word: str, label: str | None) -> int | None:

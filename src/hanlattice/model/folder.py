@@ -132,11 +132,12 @@ def save_lexicon(lexicon: Lexicon, path: Path) -> None:
     It is sorted by code points, which shows that no word occurs twice, so its trie can be built later. If a word
     list cannot hold a word, such as one with a tab, the compiled form is written instead.
     """
-    if not all(map(fits_a_line, lexicon.entries())):
+    entries = sorted(lexicon.entries(), key=lambda entry: entry.text)
+    if not all(map(fits_a_line, entries)):
         lexicon.save(path)
         return
     with atomic_write(path) as stream:
-        for entry in sorted(lexicon.entries(), key=lambda entry: entry.text):
+        for entry in entries:
             traits = [entry.label or "", "" if entry.weight is None else str(np.float32(entry.weight))]
             stream.write("\t".join([entry.text, *traits]).rstrip("\t") + "\n")
 
