@@ -196,9 +196,9 @@ traditional script, in full and half width. Embedding tables are int8 with one s
 - Vectors: see `data/VECTORS.md` in the package.
 - Lexicon: {n_words:,} words, {n_labelled:,} of them with a label
   ({kinds}).
-  The words are names that the ensemble found in raw text, names of the annotated sentences, open lists of places
-  and historic persons (see NOTICE), and names that language models wrote from general knowledge
-  (`annotations/names.tsv`).
+  The words are names that the ensemble found in raw text, names of the annotated sentences, persons of the
+  People's Daily of 1998, open lists of places and historic persons (see NOTICE), and names that language models
+  wrote from general knowledge (`annotations/names.tsv`).
 
 Some of these corpora have no licence; they were released for research. Before you use this model commercially,
 check whether your use is permitted. Names in texts of one time and country carry the biases of that time and

@@ -30,10 +30,10 @@ from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LITE, VOCABULARY, WEIGHTS
 from make_default_model import FOR_TEMPERATURE, about_calibration, count_documents
-from training_data import ANNOTATED_NAMES, PAPERS, output_of, with_annotated_names
+from training_data import ANNOTATED_NAMES, NEWS_NAMES, PAPERS, output_of, with_annotated_names
 
 NEEDED = (
-    *("open.jsonl", "annotated.jsonl", "lite.jsonl", "gazetteer.txt", "aside.jsonl", ANNOTATED_NAMES),
+    *("open.jsonl", "annotated.jsonl", "lite.jsonl", "gazetteer.txt", "aside.jsonl", ANNOTATED_NAMES, NEWS_NAMES),
     *("msra.jsonl", "silver_msra.jsonl", "cluener.jsonl", "resume.jsonl", "weibo.jsonl", "silver_weibo.jsonl"),
 )
 LEAST_WEIGHT, LEAST_OF_OTHERS = 6, 9  # of `open` and other conventions; times the scale of weights, at most 127
@@ -56,8 +56,9 @@ It is much faster than the packaged model and finds fewer entities.
 - Documents that share 13 consecutive characters with a dev or test text of any corpus were left out.
 - Lexicon: {n_words:,} words with a label
   ({kinds}):
-  names that the ensemble found in raw text, names of annotated sentences, open lists of places and historic persons
-  (see NOTICE), and names that language models wrote from general knowledge (`annotations/names.tsv`).
+  names that the ensemble found in raw text, names of annotated sentences, persons of the People's Daily of 1998,
+  open lists of places and historic persons (see NOTICE), and names that language models wrote from general
+  knowledge (`annotations/names.tsv`).
 
 Some of these texts have no licence; they were released for research. Before you use this model commercially, check
 whether your use is permitted. Names in texts of one time and country carry the biases of that time and country.

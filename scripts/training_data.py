@@ -12,8 +12,9 @@ HANLATTICE_DATA is a folder with the corpora under ``labelled``, word lists unde
 4. ``lite-first``: a linear tagger that learns from raw text that the teacher annotated, ``by_teacher.jsonl``.
 5. The ensemble of both annotates more raw text, ``by_ensemble.jsonl``.
 6. ``corpora/gazetteer.txt``: the final gazetteer, from the names in these annotations.
-7. ``corpora/annotated_names.txt``: names of annotated sentences, also those that occur once. They join the lexicon
-   when a model is packed (:func:`with_annotated_names`).
+7. ``corpora/annotated_names.txt``: names of annotated sentences, also those that occur once, and
+   ``corpora/news1998_names.txt``: persons of the People's Daily of 1998. They join the lexicon when a model is
+   packed (:func:`with_annotated_names`).
 8. ``corpora/silver.jsonl`` and ``corpora/lite.jsonl``: parts of these annotations, for the packaged models.
 9. ``specialist-weibo`` and so on: FLATs for some other conventions, each trained on its corpus alone. They annotate
    raw text in these conventions, ``corpora/silver_weibo.jsonl`` and so on.
@@ -39,7 +40,7 @@ from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
 from hanlattice.files import atomic_write
 from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
-from hanlattice.model.folder import CARD, ModelFolder
+from hanlattice.model.folder import CARD, LEXICON, ModelFolder, save_lexicon
 from hanlattice.pipeline import NER
 from hanlattice.training import train
 from hanlattice.training.distillation import annotate, raw_sentences
@@ -51,7 +52,7 @@ FIRST_EPOCHS, TEACHER_EPOCHS = 5, 8
 TEACHER_RATE = 2e-3
 LISTS = ("admin_divisions.txt=LOC", "THUOCL_diming.txt=LOC:3", "THUOCL_lishimingren.txt=PER")
 NAMES = ROOT / "annotations" / "names.tsv"
-ANNOTATED_NAMES = "annotated_names.txt"
+ANNOTATED_NAMES, NEWS_NAMES = "annotated_names.txt", "news1998_names.txt"
 LONGEST_NAME = 6  # characters; longer names of annotated sentences seldom occur again, and need much space
 # Characters of each file of raw text that are read.
 BY_FIRST, BY_SECOND, BY_TEACHER, BY_ENSEMBLE = 4_000_000, 10_000_000, 3_000_000, 10_000_000
@@ -189,22 +190,34 @@ def gazetteer(output: Path, model: Path, corpora: Path, characters: int, annotat
     return output
 
 
-def annotated_names(model: Path, corpora: Path, by_ensemble: Path) -> Path:
-    """Collect the names of annotated sentences, and return the new file.
+def annotated_names(model: Path, corpora: Path, by_ensemble: Path) -> None:
+    """Collect the names of annotated sentences, and the persons of the People's Daily.
+
+    Of the People's Daily only persons are taken, which all conventions annotate alike, and no words that the model
+    knows without a label: such as 乐天, which is most often a company.
 
     Args:
         model: its normalisation is used
         corpora: the folder of the corpora
         by_ensemble: raw text that was annotated; words that are hardly ever a name in it are left out
     """
-    output = corpora / ANNOTATED_NAMES
-    if not output.exists():
-        run(
-            *(sys.executable, "scripts/gazetteer.py", "--model", model, "--least", "1"),
-            *("--corpus", corpora / "open.jsonl", corpora / "annotated.jsonl", "--check", by_ensemble),
-            *("--output", output),
-        )
-    return output
+    names, news = corpora / ANNOTATED_NAMES, corpora / NEWS_NAMES
+    if not names.exists():
+        names_of(names, model, [corpora / "open.jsonl", corpora / "annotated.jsonl"], by_ensemble)
+    if not news.exists():
+        every, known = news.with_suffix(".all.txt"), Lexicon.open(model / LEXICON)
+        names_of(every, model, [corpora / "news1998.jsonl"], by_ensemble)
+        found = Lexicon.open(every).entries()
+        save_lexicon(Lexicon(entry for entry in found if entry.label == "PER" and entry.text not in known), news)
+        every.unlink()
+
+
+def names_of(output: Path, model: Path, annotated: Sequence[Path], by_ensemble: Path) -> None:
+    """Write the names of annotated corpora, also those that occur once: see :func:`annotated_names`."""
+    run(
+        *(sys.executable, "scripts/gazetteer.py", "--model", model, "--least", "1"),
+        *("--corpus", *annotated, "--check", by_ensemble, "--output", output),
+    )
 
 
 def with_annotated_names(lexicon: Lexicon, corpora: Path) -> Lexicon:
@@ -215,8 +228,9 @@ def with_annotated_names(lexicon: Lexicon, corpora: Path) -> Lexicon:
     """
     labelled = {entry.text for entry in lexicon.entries() if entry.label}
     more = Lexicon(lexicon.entries())
-    found = Lexicon.open(corpora / ANNOTATED_NAMES).entries()
-    more.update(entry for entry in found if len(entry.text) <= LONGEST_NAME and entry.text not in labelled)
+    for name in (NEWS_NAMES, ANNOTATED_NAMES):
+        found = Lexicon.open(corpora / name).entries()
+        more.update(entry for entry in found if len(entry.text) <= LONGEST_NAME and entry.text not in labelled)
     return more
 
 

@@ -121,7 +121,8 @@ def test_small_weights_of_the_lite_model_are_left_out(
 
     monkeypatch.setattr(make_lite_model, "LEAST_WEIGHT", 50)
     monkeypatch.setattr(make_lite_model, "LEAST_OF_OTHERS", 70)
-    (tmp_path / recipe.ANNOTATED_NAMES).write_text("", "utf-8")
+    for name in (recipe.ANNOTATED_NAMES, recipe.NEWS_NAMES):
+        (tmp_path / name).write_text("", "utf-8")
     folder = make_lite_model.packed(LITE, tmp_path / "lite", tmp_path)
     taggers = [LinearTagger.open(ModelFolder.open(folder))]
     taggers.insert(0, LinearTagger.open(ModelFolder.open(LITE)))
@@ -136,11 +137,32 @@ def test_names_of_annotated_sentences_join_the_lexicon_if_they_have_no_label_in_
 ) -> None:
     names = ("李明\tPER", "云鲜网\tORG", "苹果\tORG", "一二三四五六\tORG", "一二三四五六七\tORG")
     (tmp_path / recipe.ANNOTATED_NAMES).write_text("\n".join(names), "utf-8")
+    of_news = ("王芳\tPER", "云鲜网\tPER", "克尤木·巴吾东\tPER")
+    (tmp_path / recipe.NEWS_NAMES).write_text("\n".join(of_news), "utf-8")
     given = Lexicon([("李明", "WORK", None), "苹果", "我们"])
     found = recipe.with_annotated_names(given, tmp_path)
     labels = {entry.text: entry.label for entry in found.entries()}
-    assert labels == {"李明": "WORK", "苹果": "ORG", "云鲜网": "ORG", "一二三四五六": "ORG", "我们": None}
+    expected = {"李明": "WORK", "苹果": "ORG", "云鲜网": "ORG", "一二三四五六": "ORG", "我们": None, "王芳": "PER"}
+    assert labels == expected
     assert len(given) == 3
+
+
+def test_persons_of_the_news_are_collected_unless_the_model_knows_the_word(
+    recipe: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*command: object) -> None:
+        given = list(map(str, command))
+        names = {"open.jsonl": "李明\tPER", "news1998.jsonl": "王芳\tPER\n乐天\tPER\n新华社\tORG"}
+        Path(given[-1]).write_text(names[Path(given[given.index("--corpus") + 1]).name], "utf-8")
+
+    monkeypatch.setattr(recipe, "run", run)
+    (tmp_path / "lexicon.txt").write_text("乐天\n", "utf-8")
+    recipe.annotated_names(tmp_path, tmp_path, tmp_path / "by_ensemble.jsonl")
+    assert [*Lexicon.open(tmp_path / recipe.ANNOTATED_NAMES)] == ["李明"]
+    assert [*Lexicon.open(tmp_path / recipe.NEWS_NAMES)] == ["王芳"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("annotated_names.txt", "lexicon.txt", "news1998_names.txt")
+    ]
 
 
 def test_specialists_annotate_sentences_with_enough_entities(
