@@ -211,9 +211,8 @@ class LatticeAttention(nn.Module):
         n, width = nodes.n_chars, keys.table.shape[1] // (2 * nodes.n_chars - 1)
         encodings = keys.table[:, first * width : (first + n_queries + n - 1) * width]  # of this block's distances
         scores = q.flatten(1, 2) @ encodings.mT  # [A B*b S*K]
-        row_of_zero = (
-            torch.arange(n_queries, device=q.device) + n - 1
-        )  # a query's row for a key whose head is first
+        # A query's row for a key whose head is the first character.
+        row_of_zero = torch.arange(n_queries, device=q.device) + n - 1
         index = (row_of_zero[:, None] - nodes.head[:, None]) * width + keys.column[:, None]  # [B b L]
         bias = scores.gather(2, index.flatten(0, 1).expand(self.heads, -1, -1)).view(*q.shape[:3], -1)
         sentence, key, column = keys.rare

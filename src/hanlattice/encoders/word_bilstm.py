@@ -73,9 +73,9 @@ class WordBiLSTM(WordEncoder):
         """The vectors of the words of the segmentation, from the matches with the same span."""
         embedded, words = self.words(x, batch.words), batch.words
         same = (segments.head[..., None] == words.head[:, None]) & (segments.tail[..., None] == words.tail[:, None])
-        sentence, word, match = torch.nonzero(
-            same & segments.mask[..., None] & embedded.mask[:, None], as_tuple=True
-        )  # a span has at most one match
+        # A span has at most one match.
+        is_match = same & segments.mask[..., None] & embedded.mask[:, None]
+        sentence, word, match = torch.nonzero(is_match, as_tuple=True)
         vectors = self.unmatched.to(embedded.vectors.dtype).expand(*segments.mask.shape, -1)
         return vectors.index_put((sentence, word), embedded.vectors[sentence, match])
 

@@ -68,8 +68,8 @@ def write(snapshot: Snapshot, path: Path) -> None:
         arrays["label_ids"] = snapshot.label_ids
     if not np.isnan(snapshot.weights).all():
         arrays["weights"] = snapshot.weights
-    sizes = {"longest": layer.trie.longest}
-    header = {"labels": snapshot.labels, **sizes, "arrays": {name: len(array) for name, array in arrays.items()}}
+    lengths = {name: len(array) for name, array in arrays.items()}
+    header = {"labels": snapshot.labels, "longest": layer.trie.longest, "arrays": lengths}
     with atomic_write(path, "wb") as stream:
         stream.write(MAGIC + json.dumps(header, ensure_ascii=False).encode() + b"\n")
         for name, array in arrays.items():

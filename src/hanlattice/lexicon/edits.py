@@ -27,9 +27,8 @@ def save_edits(lexicon: Lexicon, base: Lexicon, path: Path) -> None:
     if edits is not None:
         rows = dict(zip(("added", "removed"), edits, strict=True))
     with atomic_write(path) as stream:
-        json.dump(
-            rows, stream, indent=1
-        )  # in ASCII: words may have unpaired surrogates, which UTF-8 cannot express
+        # In ASCII, because words may have unpaired surrogates, which UTF-8 cannot express.
+        json.dump(rows, stream, indent=1)
         stream.write("\n")
 
 

@@ -1,5 +1,4 @@
-"""Regular entities with values: dates, times, amounts, numbers and addresses, found by a grammar without a
-model."""
+"""Regular entities with values, found by a grammar without a model: dates, times, amounts, numbers, addresses."""
 
 from hanlattice.patterns.grammar import KINDS
 from hanlattice.patterns.search import Pattern, Patterns, Priority, day_of, find, patterns_of

@@ -6,7 +6,7 @@ run of letters, digits or numerals is tried at its start only, so the time is li
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -118,8 +118,8 @@ class Grammar:
 
 
 @cache
-def grammar(labels: Collection[str]) -> Grammar:
-    """The grammar of some kinds, compiled once."""
+def grammar(labels: frozenset[str]) -> Grammar:
+    """The grammar of the kinds with these labels, compiled once."""
     first = sorted(frozenset().union(*(KINDS[label].first for label in labels)))
     parsers = {
         character: tuple(

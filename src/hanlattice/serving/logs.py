@@ -39,9 +39,8 @@ def log_event(event: str, *, level: int = logging.INFO, error: Exception | None 
 def _write(when: float, level: int, event: str, facts: dict[str, Any]) -> None:
     moment = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
     row = {"time": moment, "level": _NAMES[level], "event": event, "pid": os.getpid(), **facts}
-    sys.stderr.write(
-        f"{json.dumps(row, ensure_ascii=False)}\n"
-    )  # one write call, because all workers write to this stream
+    # One call, because all workers write to this stream.
+    sys.stderr.write(f"{json.dumps(row, ensure_ascii=False)}\n")
 
 
 class _Once(logging.Filter):

@@ -16,9 +16,8 @@ def lexicon_folder() -> Path:
 
 
 READY = "ready"  # a worker sends this when it can serve; any other message is an error
-METRICS_FOLDER = (
-    "PROMETHEUS_MULTIPROC_DIR"  # environment variable of prometheus_client: folder of the shared metrics
-)
+# The environment variable in which prometheus_client looks for the folder of the metrics that all workers share.
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

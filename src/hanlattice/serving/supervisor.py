@@ -58,9 +58,8 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         ConfigError: the port is taken, or this machine has no such address.
     """
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
-            0
-        ]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
         raise ConfigError(f"--host {host}: {error.strerror or error}") from None

@@ -98,8 +98,11 @@ _Half = tuple[str, int]
 
 
 def _component(scan: Scan, i: int, rank: int) -> tuple[int, _Range, Unit, _Half | None] | None:
-    """A number with a unit smaller than ``rank``: its end, the number, the unit, and the half of the unit if
-    added."""
+    """A number with a unit smaller than that of ``rank``.
+
+    Returns:
+        Its end, the number, the unit, and half of the unit if it is added, as in 一个半小时.
+    """
     if scan[i] == "半":
         return _half_alone(scan, i) if rank < 0 and scan[i - 1] not in ("一", "多", "大") else None
     number = scan.once(amount if rank < 0 else single, i)
@@ -108,7 +111,7 @@ def _component(scan: Scan, i: int, rank: int) -> tuple[int, _Range, Unit, _Half 
     gap = scan.gap(number.end)
     and_a_half = _AND_A_HALF.at(scan, gap)
     found = and_a_half or _unit(scan, gap, rank)
-    if found is None or _is_other_word(scan, i, number, gap):
+    if found is None or _is_other_word(scan, number, gap):
         return None
     end, unit = found
     if _LARGEST_FIRST.index(unit.code) <= rank:
@@ -147,8 +150,8 @@ def _unit(scan: Scan, i: int, rank: int) -> tuple[int, Unit] | None:
     return None
 
 
-def _is_other_word(scan: Scan, i: int, number: Amount, unit: int) -> bool:
-    """Whether this is a word or a year, such as 三年级 or 2024年."""
+def _is_other_word(scan: Scan, number: Amount, unit: int) -> bool:
+    """Whether a number and the unit at ``unit`` are another word or a year, such as 三年级 or 2024年."""
     if scan.starts(unit, *_OTHER_WORDS) > 0:
         return True
     return scan[unit] == "年" and _ends_with_a_year(scan, number)
