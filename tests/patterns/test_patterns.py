@@ -115,7 +115,7 @@ def test_file(tmp_path: Path) -> None:
     ("old", "new", "problem"),
     [
         ('"DATE"', '"DAY"', "no kind 'DAY'"),
-        ("today = 2024-03-15", 'today = "soon"', "today is no day"),
+        ("today = 2024-03-15", 'today = "soon"', "today is not a day"),
         ('"model"', '"best"', "priority must be"),
         ("<digit>{4}", "<digit>+", "pattern 1: .*no bound"),
         ('label = "FLIGHT"', "", "pattern 1: .*no label"),

@@ -105,21 +105,24 @@ def test_days_as_text(written: str | None, day: date | None) -> None:
 
 @pytest.mark.parametrize("written", ["soon", "2024-3-15", "2024-03-15T"])
 def test_what_is_no_day(written: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{written}' is no day; write 2024-03-15"):
+    with pytest.raises(ConfigError, match=f"'{written}' is not a day; write 2024-03-15"):
         day_of(written)
 
 
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ('kinds = "DATE"', r"kinds is no list of texts"),
-        ("kinds = [1]", r"kinds is no list of texts"),
-        ("today = 2024", r"today is no day; write today = 2024-03-15, without quotes"),
-        ("pattern = 3", r"has a 'pattern' that is no table"),
-        ("pattern = [3]", r"has a 'pattern' that is no table"),
-        ('[pattern]\nlabel = "A"', r"has a 'pattern' that is no table; write \[\[pattern\]\] above each pattern"),
+        ('kinds = "DATE"', r"kinds is not a list of labels"),
+        ("kinds = [1]", r"kinds is not a list of labels"),
+        ("today = 2024", r"today is not a day; write today = 2024-03-15, without quotes"),
+        ("pattern = 3", r"has a 'pattern' that is not a table"),
+        ("pattern = [3]", r"has a 'pattern' that is not a table"),
+        (
+            '[pattern]\nlabel = "A"',
+            r"has a 'pattern' that is not a table; write \[\[pattern\]\] above each pattern",
+        ),
         ('[[pattern]]\nlabel = "A"\npatern = "甲"', r"pattern 1 has the unknown key 'patern'; the keys are label"),
-        ('[[pattern]]\nlabel = "A"\npattern = 3', r"pattern 1 has a value that is no text; put it into quotes"),
+        ('[[pattern]]\nlabel = "A"\npattern = 3', r"pattern 1 has a value that is not text; put it in quotes"),
         (
             '[[pattern]]\nlabel = "A"\npattern = "甲"\n[[pattern]]\nlabel = "A"\npattern = "乙*"',
             r"pattern 2: the pattern '乙\*' has '\*'",

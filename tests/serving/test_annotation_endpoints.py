@@ -54,7 +54,7 @@ def test_label_studio_gets_one_prediction_per_task(service: Served) -> None:
         (
             tasks(SENTENCE, "\ud83d"),
             "tasks[1].data.text",
-            "the text of task 11 holds half a surrogate pair, which is no character; replace it",
+            "the text of task 11 holds half a surrogate pair, which is not a character; replace it",
         ),
         ({**tasks(), "tasks": [{"id": "\ud83d"}]}, "tasks[0].data.text", r"task '\ud83d' has no text"),
     ],

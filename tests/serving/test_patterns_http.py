@@ -38,7 +38,7 @@ def test_requests_choose_patterns(service: Served) -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "problem"),
-    [({"patterns": ["DAY"]}, "there is no kind 'DAY'"), ({"today": "soon"}, "'soon' is no day")],
+    [({"patterns": ["DAY"]}, "there is no kind 'DAY'"), ({"today": "soon"}, "'soon' is not a day")],
 )
 def test_a_wrong_request_names_its_field(service: Served, wrong: dict[str, Any], problem: str) -> None:
     answer = service.client.post("/v1/entities", json={"text": TEXT, **wrong})

@@ -117,11 +117,11 @@ def test_defaults() -> None:
         ({"text": "a\0"}, "holds a NUL character"),
         ({"text": "a", "convention": ""}, "holds a NUL character, or nothing at all"),
         ({"text": "a", "lexicon": "a b"}, schema.NO_ID),
-        ({"text": "\ud800"}, "holds half a surrogate pair, which is no character"),
+        ({"text": "\ud800"}, "holds half a surrogate pair, which is not a character"),
         ({"text": "a", "more": 1}, "there is no such field"),
         (
             {"text": "a", "patterns": True, "today": "soon"},
-            "'soon' is no day; write 2024-03-15 or 2024-03-15T10:20",
+            "'soon' is not a day; write 2024-03-15 or 2024-03-15T10:20",
         ),
     ],
 )

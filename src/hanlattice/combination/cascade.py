@@ -100,7 +100,7 @@ def choose(fast: NER, accurate: NER, second: str, corpora: Sequence[HeldOut], lo
         EngineError: the fast model is not a linear tagger.
     """
     if not isinstance(fast.engine, LinearTagger):
-        raise EngineError(f"{second} is no linear tagger, which the fast model of a cascade has to be")
+        raise EngineError(f"{second} is not a linear tagger, but the fast model of a cascade has to be one")
     answers = [Answers.of(one, fast, accurate) for one in corpora]
     threshold = max(one.threshold(lost) for one in answers)
     return ChosenCascade(CascadeSettings(second, threshold), lost, [one.described(threshold) for one in answers])

@@ -75,7 +75,7 @@ def combined(model: str | Path | None, second: str | Path, output: Path, name: s
         raise ModelError(f"{output} exists already; name a new folder for the combined model")
     first, own = ModelFolder.open(model), ModelFolder.open(second)
     if linear_settings(own.config) is None:
-        raise EngineError(f"{own.path} is no linear tagger, which the second model has to be")
+        raise EngineError(f"{own.path} is not a linear tagger, but the second model has to be one")
     if own.path.samefile(first.path):
         raise ModelError(f"{own.path} is both models; name another one with --model or --second")
     refuse_misfit(own, first)

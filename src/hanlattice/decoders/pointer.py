@@ -123,7 +123,7 @@ class SoftmaxPointer(Decoder):
     def loss(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
         """Half the sum of both cross-entropies, the mean over sentences.
 
-        Entities that share a start or an end with another label are no targets: see :meth:`compatible`.
+        Entities that share a start or an end with another label are not targets: see :meth:`compatible`.
         """
         start, hidden = self._split(scores)
         start_classes, end_classes = self._classes(gold, mask)

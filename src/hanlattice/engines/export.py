@@ -85,7 +85,7 @@ def export(
         trust: whether parts of other packages that the folder names may be imported.
 
     Raises:
-        ModelError: the folder is no model or cannot be exported, ``output`` exists, or int8 loses too much F1.
+        ModelError: the folder is not a model or cannot be exported, ``output`` exists, or int8 loses too much F1.
         DataError: a file cannot be copied or written.
     """
     _need_packages()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hanlattice.inputs.encoded import Sentences
     from hanlattice.lexicon.layers import Snapshot
 
-_LARGEST = 1 << 53  # of the integers that a float holds exactly; a larger one is no setting
+_LARGEST = 1 << 53  # of the integers that a float holds exactly; a larger one is not converted
 
 
 def read_settings(folder: ModelFolder, name: str, known: Collection[str]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class SecondModel:
         """The lexicon that the second model matches: its own with the user's edits.
 
         Only the edits since the last call are made, or those since the known lexicon that this one is a copy of. A
-        lexicon that is no edited copy of the accurate model's is matched as it is.
+        lexicon that is not an edited copy of the accurate model's is matched as it is.
         """
         state, known = lexicon.state, self._followed.get(lexicon)
         if known is None or known.state is not state:

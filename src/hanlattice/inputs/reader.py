@@ -216,7 +216,7 @@ class Reader:
     def _has_dictionary(self, state: Snapshot, user_labels: Collection[str] | None) -> bool:
         """Whether more than `MOST_USER_WORDS` words without a label that counts are not in the model's lexicon.
 
-        If the lexicon is no edited copy of the model's, all of its words count.
+        If the lexicon is not an edited copy of the model's, all of its words count.
         """
         if self._base is None or state.id_count <= MOST_USER_WORDS:
             return False

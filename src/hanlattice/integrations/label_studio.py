@@ -64,7 +64,7 @@ class Project:
         try:
             text.encode()
         except UnicodeEncodeError:
-            problem = "holds half a surrogate pair, which is no character; replace it, for example by U+FFFD"
+            problem = "holds half a surrogate pair, which is not a character; replace it, for example by U+FFFD"
             raise DataError(f"the text of task {task.get('id')!r} {problem}") from None
         return text
 
@@ -103,7 +103,7 @@ def _parsed(config: str) -> ElementTree.Element:
         raise DataError("the labelling configuration defines XML entities, which are not read; leave them out")
     try:
         return ElementTree.fromstring(config)
-    except (ElementTree.ParseError, UnicodeError) as error:  # half a surrogate pair is no character
+    except (ElementTree.ParseError, UnicodeError) as error:  # half a surrogate pair is not a character
         raise DataError(f"the labelling configuration is not XML: {error}") from None
 
 

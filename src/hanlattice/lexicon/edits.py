@@ -15,7 +15,7 @@ from hanlattice.lexicon.words import Word
 
 
 def save_edits(lexicon: Lexicon, base: Lexicon, path: Path) -> None:
-    """Write the difference between a lexicon and its base, or all words if it is no edited copy of the base.
+    """Write the difference between a lexicon and its base, or all words if it is not an edited copy of the base.
 
     If there is no difference, there will be no file.
     """

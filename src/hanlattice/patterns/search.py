@@ -114,7 +114,7 @@ class Patterns:
             raise DataError(f"has the unknown key {min(unknown)!r}; the keys are {', '.join(sorted(known))}", path)
         rows = settings.pop("pattern", [])
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise DataError("has a 'pattern' that is no table; write [[pattern]] above each pattern", path)
+            raise DataError("has a 'pattern' that is not a table; write [[pattern]] above each pattern", path)
         own = tuple(_pattern(row, number, path) for number, row in enumerate(rows, 1))
         try:
             return cls(own=own, **_checked(settings))
@@ -201,7 +201,7 @@ def day_of(written: str | None) -> date | None:
     try:
         return datetime.fromisoformat(written) if len(written) > len("2024-03-15") else date.fromisoformat(written)
     except ValueError:
-        raise ConfigError(f"{written!r} is no day; write 2024-03-15 or 2024-03-15T10:20") from None
+        raise ConfigError(f"{written!r} is not a day; write 2024-03-15 or 2024-03-15T10:20") from None
 
 
 def _pattern(row: Mapping[str, Any], number: int, path: str | Path) -> Pattern:
@@ -211,7 +211,7 @@ def _pattern(row: Mapping[str, Any], number: int, path: str | Path) -> Pattern:
             f"pattern {number} has the unknown key {min(unknown)!r}; the keys are label, pattern, regex", path
         )
     if not all(isinstance(value, str) for value in row.values()):
-        raise DataError(f"pattern {number} has a value that is no text; put it into quotes", path)
+        raise DataError(f"pattern {number} has a value that is not text; put it in quotes", path)
     try:
         return Pattern(**{"label": "", **row})
     except ConfigError as error:
@@ -223,10 +223,10 @@ def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
     if "kinds" in checked:
         kinds = checked["kinds"]
         if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-            raise ConfigError('kinds is no list of texts; write kinds = ["DATE", "MONEY"]')
+            raise ConfigError('kinds is not a list of labels; write kinds = ["DATE", "MONEY"]')
         checked["kinds"] = tuple(kinds)
     if "today" in checked and not isinstance(checked["today"], date):
-        raise ConfigError("today is no day; write today = 2024-03-15, without quotes")
+        raise ConfigError("today is not a day; write today = 2024-03-15, without quotes")
     return checked
 
 

@@ -101,7 +101,7 @@ _NO_RELATIVE = ("今日头条", "明日之星", "后天性", "前天性")
 _NO_WEEKDAY = frozenset("鸣福围方大年代次个岁")
 _NO_YEAR = ("级", "来", "前", "后", "以", "之", "内", "间", "历史", "多", "余", "龄", "期", "轻")
 _NO_DAY = frozenset("线楼门房院馆厅桌车床位台机井坑令文室店厂桥港")
-# Before a number with 号 that is no day: the street, house or part of a house, as in 中山路15、16号, or 第. The
+# Before a number with 号 that is not a day: the street, house or part of a house, as in 中山路15、16号, or 第. The
 # characters after (?<! are those of other words, such as 铁路, 知道 and 法院.
 _ADDRESS = re.compile(
     "(?:(?<![公铁线道])路|(?<![知报轨渠通隧频])道|(?<![法医学务察影剧])院|(?<![景地])区|(?<![公儿校])园"
@@ -138,7 +138,7 @@ def day_at(scan: Scan, i: int) -> Dated | None:
 
 
 def _numeric(scan: Scan, i: int) -> Dated | None:
-    """2024-03-05, 2024/3/5 or 2024.3.5. Digits that are no day of the calendar are no date."""
+    """2024-03-05, 2024/3/5 or 2024.3.5. Digits that are not a day of the calendar are not a date."""
     match = _NUMERIC.match(scan.text, i) if scan[i] in DIGITS else None
     if match is None or (scan[i - 1] == match[2] and scan[i - 2] in DIGITS):
         return None
@@ -281,7 +281,7 @@ def _named_year(scan: Scan, i: int) -> _Year | None:
 
 
 def _counted_year(scan: Scan, i: int, number: Integer) -> _Year | None:
-    """2024年, 二〇二四年, and 98年 or 08年 where it is no duration."""
+    """2024年, 二〇二四年, and 98年 or 08年 where it is not a duration."""
     end = scan.gap(number.end)
     if scan[end] != "年" or scan[i - 1] == "第" or scan[end + 1] in ("级", "代"):
         return None
@@ -380,7 +380,7 @@ def _day_alone(scan: Scan, i: int) -> Dated | None:
 
 
 def _day_of_month(scan: Scan, i: int) -> Dated | None:
-    """15日 or 十五号 that is no word such as 十五日游 or 二号楼."""
+    """15日 or 十五号 that is not part of a word such as 十五日游 or 二号楼."""
     found = _day(scan, i)
     if found is None or scan[found[0]] in ("内", "游", *_NO_DAY):
         return None

@@ -336,7 +336,7 @@ def _problem(error: Any) -> str:
     if kind == "string_pattern_mismatch":
         return NO_ID
     if kind == "string_unicode":
-        return "holds half a surrogate pair, which is no character"
+        return "holds half a surrogate pair, which is not a character"
     if kind == "extra_forbidden":
         return "there is no such field"
     if kind in ("model_attributes_type", "model_type"):

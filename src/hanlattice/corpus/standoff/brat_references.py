@@ -69,7 +69,7 @@ def report_targets(others: Sequence[Record], names: Sequence[str], source: Sourc
     """Report references of other annotations to nothing, or to an identifier of several annotations.
 
     Args:
-        others: the annotations that are no entities.
+        others: the annotations that are not entities.
         names: the identifiers of the entities.
     """
     known = Counter([*names, *(identifier_of(annotation) for _, annotation in others)])

@@ -68,7 +68,7 @@ class LinearTagger:
         """
         settings = linear_settings(folder.config)
         if settings is None:
-            raise EngineError(f"{folder.path} is no linear tagger; use another engine")
+            raise EngineError(f"{folder.path} is not a linear tagger; use another engine")
         require_kernels()  # before the files are read
         file = folder.path / WEIGHTS
         opened = _identity(file)

@@ -1,7 +1,7 @@
 """QUANTITY: a number with a unit of measure: 3.5公里, 120平方米, 25℃, 500 kg, 3到5米, 三斤二两.
 
 The value is a decimal and the symbol of the unit: ``3.5 km``, ``25 °C``, ``3..5 m``. Units without a symbol in
-common use keep their name: ``5 斤``, ``3 亩``. Counted things (3个, 5人) are no quantities.
+common use keep their name: ``5 斤``, ``3 亩``. Counted things (3个, 5人) are not quantities.
 """
 
 from decimal import Decimal

@@ -117,7 +117,7 @@ def _kinds_of_names(
 def _ordinary(
     sentences: Sentences, gold: GoldSpans, sentence: Int[np.ndarray, "K"], draw: np.random.Generator
 ) -> tuple[Int[np.ndarray, "P"], Int[np.ndarray, "P"], Int[np.ndarray, "P"]]:
-    """Words that are no names, at most one for each entry of ``sentence``: their sentences, starts and ends.
+    """Words that are not names, at most one for each entry of ``sentence``: their sentences, starts and ends.
 
     Half of them are matched words. The others are compounds: a matched word with the next one, or with the
     character before or after it.
