@@ -224,18 +224,18 @@ class TestCascade:
     @pytest.mark.parametrize(("lost", "threshold"), [(0.0, 0.700001), (16.0, 0.700001), (17.0, 0.500001), (100, 0)])
     def test_the_lowest_threshold_that_loses_so_little(self, lost: float, threshold: float) -> None:
         """F1 is 100 if the fast model answers one document, 83.3 if it answers two, and 50 if all three."""
-        right, wrong = [2, 2, 2], [0, 2, 2]
+        right, wrong = [2, 2, 2], [2, 2, 0]
         answers = cascade.Answers(
             "dev",
             np.array([0.9, 0.7, 0.5]),
-            np.array([right, [1, 2, 2], wrong]),
+            np.array([right, [2, 2, 1], wrong]),
             np.array([right, right, right]),
         )
         assert answers.threshold(lost) == threshold
 
     def test_no_threshold_is_above_a_certainty_of_one(self) -> None:
         """The fast model is wrong in a document of which it is entirely certain."""
-        counts = np.array([[0, 2, 2], [2, 2, 2]]), np.array([[2, 2, 2], [2, 2, 2]])
+        counts = np.array([[2, 2, 0], [2, 2, 2]]), np.array([[2, 2, 2], [2, 2, 2]])
         assert cascade.Answers("dev", np.array([1 - 1e-9, 0.9]), *counts).threshold(0.0) == 1.0
         certain = cascade.Answers("dev.bmes", np.array([1.0, 0.9]), *counts)
         assert certain.threshold(50.0) == 0.0

@@ -79,7 +79,7 @@ EQUIVALENT: dict[str, str] = {
     " -> (tag not in new and tag in kept) #0": "known tags are tried again, and are still known",
     "evaluation/significance.py:: 2 -> 3 #0": "the samples that are drawn at once, which changes memory only",
     "evaluation/significance.py:: 22 -> 23 #0": "the samples that are drawn at once, which changes memory only",
-    "evaluation/significance.py:_f1: 1 -> 2 #1": "of a single span, gold or predicted, none is correct: F1 is 0",
+    "evaluation/significance.py:micro_f1: 1 -> 2 #1": "a single span, gold or predicted, is not correct: F1 is 0",
     "tuning/space.py:_checked: (domain.low + domain.high) / 2 + 0.25"
     " -> ((domain.low + domain.high) / 2 - 0.25) #0": "another number between the two that is not whole",
     "decoders/enumeration.py:: 1 -> 2 #0": _BLOCK,

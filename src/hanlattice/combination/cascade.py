@@ -12,11 +12,11 @@ from jaxtyping import Float, Int
 from hanlattice.api import load
 from hanlattice.combination.folder import combined
 from hanlattice.combination.held_out import HeldOut
-from hanlattice.document import Document
 from hanlattice.engines.cascade import CascadeSettings, certainties
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.engines.second_model import SecondModel
 from hanlattice.errors import ConfigError, EngineError
+from hanlattice.evaluation.significance import counts, micro_f1
 from hanlattice.model.folder import CASCADE, ENSEMBLE
 from hanlattice.pipeline import NER
 from hanlattice.text.windows import windows
@@ -113,7 +113,7 @@ class Answers:
     Attributes:
         name: the corpus.
         certainty: for each document, the certainty of the fast model in the window in which it is lowest.
-        fast, accurate: for each document, the numbers of correct, predicted and gold entities.
+        fast, accurate: for each document, the numbers of gold, predicted and correct entities.
     """
 
     name: str
@@ -125,7 +125,8 @@ class Answers:
     def of(cls, corpus: HeldOut, fast: NER, accurate: NER) -> "Answers":
         """The answers for a corpus."""
         texts = [document.text for document in corpus.documents]
-        both = (_counts(corpus.documents, list(ner.pipe(texts))) for ner in (fast, accurate))
+        gold = [document.spans for document in corpus.documents]
+        both = (counts(gold, (found.spans for found in ner.pipe(texts))) for ner in (fast, accurate))
         return cls(corpus.name, _certainties(fast, texts), *both)
 
     def threshold(self, lost: float) -> float:
@@ -136,8 +137,8 @@ class Answers:
         """
         order = np.argsort(-self.certainty)
         gains = np.cumsum((self.fast - self.accurate)[order], 0)  # row k: the fast model answers k + 1 documents
-        scores = _f1(*(self.accurate.sum(0) + gains).T)
-        n = int(np.argmax(np.append(scores < _f1(*self.accurate.sum(0)) - lost, True)))
+        scores = 100 * micro_f1(self.accurate.sum(0) + gains)
+        n = int(np.argmax(np.append(scores < 100 * micro_f1(self.accurate.sum(0)) - lost, True)))
         if n == len(order):
             return 0.0
         too_low = self.certainty[order[n]]
@@ -152,7 +153,7 @@ class Answers:
         """The share that the fast model answers with a threshold, and the scores."""
         is_fast = self.certainty >= threshold
         mixed = np.where(is_fast[:, None], self.fast, self.accurate)
-        scores = [_f1(*x.sum(0)) for x in (mixed, self.accurate, self.fast)]
+        scores = [100 * micro_f1(x.sum(0)) for x in (mixed, self.accurate, self.fast)]
         return (
             f"On {len(mixed):,} documents of {self.name} the fast model answers {np.mean(is_fast):.1%}."
             f" F1: cascade {scores[0]:.2f}, accurate model {scores[1]:.2f}, fast model {scores[2]:.2f}."
@@ -168,14 +169,3 @@ def _certainties(ner: NER, texts: list[str]) -> np.ndarray:
         sentences = ner.reader.read([plain.text[w.start : w.end] for w in cut], ner.lexicon, ner.labels)
         found.append(min(certainties(engine, sentences)[1], default=1.0))
     return np.array(found)
-
-
-def _counts(gold: list[Document], predicted: list[Document]) -> np.ndarray:
-    """Of each document, the numbers of correct, predicted and gold entities."""
-    rows = [(set(g.spans), set(p.spans)) for g, p in zip(gold, predicted, strict=True)]
-    return np.array([(len(g & p), len(p), len(g)) for g, p in rows])
-
-
-def _f1(correct: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """F1 in percent."""
-    return 200 * correct / np.maximum(predicted + gold, 1)

@@ -84,6 +84,12 @@ def counts(gold: Sentences, predicted: Sentences) -> Counts:
     return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
+def micro_f1(sums: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """F1 in [0, 1] from sums of :func:`counts`, ``[... 3]``; 0 if there are no spans."""
+    gold, predicted, correct = np.moveaxis(sums, -1, 0)
+    return np.asarray(2 * correct / np.maximum(gold + predicted, 1))
+
+
 def compare_runs(a: Sequence[Counts], b: Sequence[Counts], *, samples: int = SAMPLES, seed: int = 0) -> Comparison:
     """Test two systems by a hierarchical bootstrap over runs (seeds) and sentences of micro F1.
 
@@ -112,7 +118,7 @@ def compare_runs(a: Sequence[Counts], b: Sequence[Counts], *, samples: int = SAM
     low, high = np.percentile(differences, [2.5, 97.5])
     tail = min((differences <= 0).sum(), (differences >= 0).sum())
     p = min(1.0, 2 * (int(tail) + 1) / (samples + 1))
-    f1_a, f1_b = (float(_f1(np.sum([run.sum(0) for run in runs], axis=0))) for runs in (a, b))
+    f1_a, f1_b = (float(micro_f1(np.sum([run.sum(0) for run in runs], axis=0))) for runs in (a, b))
     several = len(a) > 1 or len(b) > 1
     test = f"hierarchical bootstrap over runs ({len(a)} and {len(b)}) and sentences" if several else SENTENCES_ONLY
     return Comparison(f1_a, f1_b, float(low), float(high), p, samples, test)
@@ -129,7 +135,7 @@ def _sampled_differences(
         n = min(step, samples - done)
         sums = rng.multinomial(n_sentences, times / n_sentences, size=n) @ columns
         runs = sums.reshape(n, len(a) + len(b), 3)
-        f1_a, f1_b = (_f1(_drawn_runs(part, rng)) for part in (runs[:, : len(a)], runs[:, len(a) :]))
+        f1_a, f1_b = (micro_f1(_drawn_runs(part, rng)) for part in (runs[:, : len(a)], runs[:, len(a) :]))
         yield f1_b - f1_a
 
 
@@ -140,12 +146,6 @@ def _drawn_runs(runs: "np.ndarray[Any, Any]", rng: np.random.Generator) -> "np.n
         return runs[:, 0]
     weights = rng.multinomial(n - 1, np.full(n, 1 / n), size=len(runs))
     return np.einsum("sr,src->sc", weights, runs)
-
-
-def _f1(sums: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """F1 from ``[... 3]``: gold, predicted and correct spans; 0 if there are no spans."""
-    gold, predicted, correct = np.moveaxis(sums, -1, 0)
-    return np.asarray(2 * correct / np.maximum(gold + predicted, 1))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
