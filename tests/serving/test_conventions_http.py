@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -11,6 +12,9 @@ import tiny
 from hanlattice import api
 from hanlattice.drawing.colours import colour_of
 from hanlattice.pipeline import NER
+from hanlattice.serving.handlers import RequestHandler
+from hanlattice.serving.lexicons import Lexicons
+from hanlattice.serving.schema import Edits, EntitiesRequest, LabelledWord
 from served import SENTENCE, Served, serving
 
 TEXTS = [document.text for document in tiny.documents()]
@@ -112,6 +116,19 @@ def test_a_word_with_a_label_of_another_convention_counts_as_unlabelled(service:
         plain = service.entities(text, convention=convention, lexicon=["东门"])
         labelled = service.entities(text, convention=convention, lexicon=[{"text": "东门", "label": other}])
         assert labelled == plain
+
+
+@pytest.mark.parametrize("extends", [True, False])
+def test_a_label_that_the_model_ignores_is_logged(
+    extends: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also in a lexicon that takes the place of the model's own."""
+    ner = tiny.ner()
+    ner.lexicon.reads_labels = False
+    handler = RequestHandler(ner, Lexicons(tmp_path, 5))
+    edits = Edits(words=[LabelledWord(text="东门", label="PER")], extends=extends)
+    handler(handler.options_of(EntitiesRequest(text=SENTENCE, lexicon=edits)), [SENTENCE])
+    assert "the model ignores labels of words" in caplog.text
 
 
 def test_the_model_lists_conventions_labels_and_colours(service: Served) -> None:

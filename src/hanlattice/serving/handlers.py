@@ -176,8 +176,7 @@ class RequestHandler:
 
     def _built(self, edits: LexiconEdits) -> Lexicon:
         own = self._ner.lexicon
-        lexicon = own.copy() if edits.extends else Lexicon(rewrite=own.rewrite)
-        lexicon.known_labels, lexicon.longest = own.known_labels, own.longest
+        lexicon = own.copy() if edits.extends else own.emptied()
         for word in edits.remove:
             lexicon.remove(word)
         lexicon.update(edits.words)

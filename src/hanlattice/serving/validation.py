@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hanlattice.errors import DataError, UnknownConvention
-from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.serving.errors import field_error
 from hanlattice.serving.schema import Edits, LabelledWord, ReadRequest
@@ -56,9 +55,7 @@ class RequestValidator:
             if isinstance(word, LabelledWord) and word.label is not None and word.label not in known:
                 problem = f"the model has no label {word.label!r}; it has {', '.join(sorted(known))}"
                 raise field_error(f"{field}[{i}].label", problem)
-        own = self.ner.lexicon
-        trial = Lexicon(rewrite=own.rewrite)
-        trial.longest = own.longest
+        trial = self.ner.lexicon.emptied()
         texts = [word if isinstance(word, str) else word.text for word in words]
         with suppress(DataError):
             trial.update(texts)
