@@ -18,9 +18,9 @@ from hanlattice.training.window import AnnotatedWindow
 
 Draw = np.random.Generator
 
-JOINED_LENGTH = 120  # most characters of two texts that are joined, and of a list
-LISTED = 0.06  # windows with noise that become a list of names
-IN_A_LIST = 8  # most names of a list
+JOINED_LENGTH = 120  # maximum number of characters of two joined texts, and of a list
+LISTED = 0.06  # share of the windows with noise that become a list of names
+IN_A_LIST = 8  # maximum number of names in a list
 SEPARATORS = (" ", " ", "\n", "、", ",", "/")
 
 
@@ -64,11 +64,16 @@ def renamed(window: AnnotatedWindow, name: Callable[[Span], str | None]) -> Anno
     inside = inner_positions(window)
     characters = list(window.text)
     for span in window.spans:
-        overlaps = any(o != span and o.start < span.end and span.start < o.end for o in window.spans)
-        if overlaps or span.gaps or inside[span.start] or inside[span.end] or (new := name(span)) is None:
+        is_apart = not (span.gaps or inside[span.start] or inside[span.end] or _overlaps(window, span))
+        if not is_apart or (new := name(span)) is None:
             continue
         characters[span.start : span.end] = [new, *[""] * (span.end - span.start - 1)]
     return rewritten(window, characters)
+
+
+def _overlaps(window: AnnotatedWindow, span: Span) -> bool:
+    """Whether another span of the window overlaps one of its spans."""
+    return any(other != span and other.start < span.end and span.start < other.end for other in window.spans)
 
 
 def named(window: AnnotatedWindow) -> list[bool]:
@@ -247,7 +252,7 @@ def _names_apart(window: AnnotatedWindow) -> list[tuple[str, str]]:
     return [
         (window.text[span.start : span.end], span.label)
         for span in window.spans
-        if not span.gaps and not any(o != span and o.start < span.end and span.start < o.end for o in window.spans)
+        if not span.gaps and not _overlaps(window, span)
     ]
 
 

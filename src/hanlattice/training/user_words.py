@@ -15,13 +15,13 @@ from hanlattice.inputs.encoded import Encoded
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.spans import Span
 
-CHOSEN = 0.7  # names that become user words
+CHOSEN = 0.7  # share of the names that become user words
 UNLABELLED, LABELLED, MISLABELLED = 0.6, 0.36, 0.005  # shares of these names; the others get wrong boundaries
-ORDINARY = 0.15  # sentences in which one ordinary word or compound becomes a user word
-FORGOTTEN = 0.85  # names that lose their vector
-LARGE = 0.2  # sentences with a large user dictionary, mostly of ordinary words
+ORDINARY = 0.15  # share of the sentences in which one ordinary word or compound becomes a user word
+FORGOTTEN = 0.85  # share of these names that lose their vector
+LARGE = 0.2  # share of the sentences with a large user dictionary, mostly of ordinary words
 COMPOUNDS = 0.06  # compounds in a large dictionary, per character of the sentence
-IN_LARGE = 0.3  # names in a large dictionary
+IN_LARGE = 0.3  # share of the names that are in a large dictionary
 LONGEST = 24  # characters of a user word
 
 
@@ -93,6 +93,7 @@ class UserWords:
         return start, min(end + 1, len(sentence))
 
     def _simulated(self, span: Span, n: int, draw: np.random.Generator) -> tuple[int, int, int]:
+        """Start, end and kind of the user word for a name in a sentence of ``n`` characters."""
         how = draw.random()
         start, end = span.start, span.end
         if how < UNLABELLED:
