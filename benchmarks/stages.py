@@ -4,7 +4,7 @@
 
 Uses the native engine. The figures are CPU time in microseconds per character, summed over all threads, and the
 share in the total in percent. Each figure is the lowest of several passes. The total is measured in passes of its
-own, because to measure the stages takes time too.
+own, because measuring the stages takes time too.
 """
 
 import argparse

@@ -12,6 +12,7 @@ from hanlattice.errors import HanlatticeError
 
 
 def main() -> None:
+    """Serve requests until the parent process closes the pipe or an error is reported."""
     requests = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as responses:
         os.dup2(2, 1)  # output that a library prints must not mix with the responses

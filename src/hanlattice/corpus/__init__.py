@@ -153,6 +153,11 @@ def _encodable(document: Document) -> Document:
 def write(documents: Iterable[Document], path: str | Path, format: str) -> None:  # noqa: A002
     """Write a file, a folder (brat) or standard output (``-``): completely, or not at all on any error.
 
+    Args:
+        documents: the documents, which are read one at a time.
+        path: file or folder, or ``-``.
+        format: a name of :func:`writable`.
+
     Raises:
         DataError: the file cannot be written.
         HanlatticeError: the format cannot be written, or cannot hold a document (see `hanlattice.corpus.losses`).

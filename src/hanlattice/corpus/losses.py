@@ -40,8 +40,8 @@ class Carries(NamedTuple):
     Args:
         features: names in `FEATURES`.
         columns: columns of ``meta``; ``None`` means all columns.
-        clashing: the columns of a document that the format cannot hold all the same, because a reader would take
-            them for something else.
+        clashing: the columns of a document that the format cannot hold although they are in ``columns``, because
+            a reader would take them for something else.
     """
 
     features: frozenset[str]

@@ -60,7 +60,11 @@ class CascadeSettings:
 
 
 class CascadeSentences(Sentences):
-    """Sentences as the fast model reads them. A slice of them is as the accurate model reads them."""
+    """Sentences as the fast model reads them. Indexing and slicing read them with the accurate model.
+
+    So the accurate model reads only what is needed: the windows in which the fast model is not certain, and the
+    texts whose lattice is shown, which is that of the accurate model.
+    """
 
     __slots__ = ("reread",)
 

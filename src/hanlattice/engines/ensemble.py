@@ -131,7 +131,8 @@ class _Pool:
 
     Args:
         rules, scores: the tags of FLAT, and the scores of their transitions.
-        second: the linear tagger of the convention.
+        second: the linear tagger of the convention; it is softened so that the scores which it adds are multiplied
+            by ``weight / temperature``.
         weight, temperature: see :class:`EnsembleSettings`.
 
     Raises:
@@ -166,7 +167,7 @@ class _Pool:
     def favour(
         self, emissions: Float[np.ndarray, "N W"], start: Int[np.ndarray, K], end: Int[np.ndarray, K], by: float
     ) -> None:
-        """Increase the score of entities from the characters ``start`` to ``end``, exclusive, of whatever label."""
+        """Increase the score of entities from the characters ``start`` to ``end``, exclusive, with any label."""
         half = np.float32(by / 2) * self._by
         emissions[start[:, None], self._begins] += half
         emissions[end[:, None] - 1, self._ends] += half
@@ -226,7 +227,7 @@ class Ensemble:
         return convention in self.second.conventions
 
     def _pool_of(self, convention: str) -> _Pool:
-        """The sums in a convention; their tables are made when it is needed first."""
+        """The sums in a convention; their tables are built at the first use."""
         pool = self._pools.get(convention)
         if pool is None:
             tags, second = self.first.tags[convention], self.second.of(convention)

@@ -128,7 +128,11 @@ class ExportedTagger:
     def emissions(
         self, sentences: Sequence[Encoded], convention: str = ""
     ) -> tuple[Float[np.ndarray, "B N Y"], Int[np.ndarray, "B"]]:
-        """Scores of tags, padded to the longest sentence, and the number of characters of each sentence."""
+        """Scores of tags, padded to the longest sentence, and the number of characters of each sentence.
+
+        Raises:
+            ModelError: the graph cannot be run, or its output has another shape or type, or is not finite.
+        """
         given = feeds(sentences, self._conventions.index(convention))
         found = self._run({name: given[name] for name in self._inputs})
         most = max(len(rules.names) for rules, _ in self._tags.values())

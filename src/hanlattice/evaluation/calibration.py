@@ -48,6 +48,11 @@ def calibration_error(confidences: Sequence[float], correct: Sequence[bool], bin
     the mean confidence and the share of correct predictions is taken. The error is the mean of these distances,
     weighted by the number of predictions in the bin (Naeini et al. 2015,
     https://doi.org/10.1609/aaai.v29i1.9602). It is 0 if there are no predictions.
+
+    Args:
+        confidences: the confidence of each prediction, in [0, 1].
+        correct: whether each prediction is correct.
+        bins: number of bins.
     """
     p, outcomes = np.asarray(confidences, float), np.asarray(correct, float)
     bin_of = np.minimum((p * bins).astype(int), bins - 1)

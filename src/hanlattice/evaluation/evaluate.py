@@ -49,11 +49,14 @@ class Evaluation:
         """Predict the entities of the texts of all documents.
 
         Args:
+            ner: the model.
+            documents: annotated documents.
             gold: the gold spans of each document, if they are not those of ``documents``.
             upper_bound: find the gold spans that neither the model nor its patterns can predict; takes about as
                 long as predicting.
             keep_lattices: keep what the lattice and the words of each predicted document are computed from, which
                 takes memory.
+            batch_size: number of texts that the model reads at once.
             progress: wraps the stream of predicted documents, for instance in a progress bar.
         """
         texts = [document.text for document in documents]
@@ -96,6 +99,8 @@ def evaluate(ner: NER, documents: Sequence[Document], *, partial: bool = False, 
     """Precision, recall and F1 of a model on annotated documents, over spans of their texts as given.
 
     Args:
+        ner: the model.
+        documents: annotated documents.
         partial: as in :func:`hanlattice.evaluation.scores.evaluate_spans`.
         upper_bound: include the upper bound on recall if it is below 1; takes about as long as predicting.
     """

@@ -214,7 +214,13 @@ def _trials(ner: NER) -> Iterator[Callable[[float], object]]:
 
 
 def minimum(loss: Callable[[float], float], low: float, high: float, precision: float) -> float:
-    """The place of the minimum of a unimodal function, by golden-section search (Kiefer 1953)."""
+    """The argument at which a unimodal function is smallest, by golden-section search (Kiefer 1953).
+
+    Args:
+        loss: the function.
+        low, high: the range of arguments.
+        precision: the search ends when the range is at most this wide.
+    """
     share = (sqrt(5) - 1) / 2
     a, b = high - share * (high - low), low + share * (high - low)
     at_a, at_b = loss(a), loss(b)

@@ -100,7 +100,12 @@ class Lexicon:
 
     @classmethod
     def open(cls, path: str | Path) -> Lexicon:
-        """A lexicon from a compiled file, a folder with one, or a word list."""
+        """A lexicon from a compiled file, a folder with one, or a word list.
+
+        Raises:
+            ModelError: the compiled file has another version, or is broken.
+            DataError: the file cannot be read, or a line of the word list cannot be a word.
+        """
         file = _compiled_file(path)
         return cls.load(file) if compiled.is_compiled(file) else cls.from_files(file)
 
@@ -108,6 +113,9 @@ class Lexicon:
         """Write the compiled form to a file, or into an existing folder.
 
         Removed words are left out; after removals the other words keep their order but not their ids.
+
+        Raises:
+            DataError: the file cannot be written.
         """
         state = self._snapshot()
         if len(state.layers) > 1 or state.present is not None:
@@ -153,12 +161,12 @@ class Lexicon:
     ) -> None:
         """Add the words of a file or of an iterable. On an error no word is added.
 
+        A warning is logged if the model would match words with emoji also where the text has other emoji.
+
         Args:
             words: the path of a word list or of a compiled lexicon, words with their labels, or words and tuples of
                 a word, a label and a weight. If a word occurs several times, the last entry wins.
             source: the file that the entries come from, for messages.
-
-        A warning is logged if the model reads words with emoji as if they had any others.
 
         Raises:
             DataError: the file cannot be read; an entry is not a valid word with label and weight; a label is not
@@ -226,7 +234,11 @@ class Lexicon:
         return self._snapshot().match(text, min_length)
 
     def match_batch(self, texts: Sequence[str], min_length: int = 1) -> BatchMatches:
-        """``match`` for many texts, much faster than separate calls. The limit applies to all texts together."""
+        """``match`` for many texts, much faster than separate calls.
+
+        Raises:
+            DataError: all texts together have more matches than :meth:`match` allows.
+        """
         return self._snapshot().match_batch(texts, min_length)
 
     def match_codes(self, codes: UInt32, starts: Int64, min_length: int = 1) -> BatchMatches:

@@ -88,8 +88,8 @@ class Trie:
     def of_text(cls, codes: UInt32, offsets: Int64, text: UInt32) -> Trie:
         """A trie of those words that may occur in a text, with the same ids.
 
-        It finds the same matches in this text as the trie of all words. To choose the words takes a few nanoseconds
-        for each word, much less than to build the trie of all.
+        It finds the same matches in this text as the trie of all words. Choosing the words takes a few nanoseconds
+        per word, much less than building the trie of all.
         """
         ids = _chosen(codes, offsets, text)
         lengths = offsets[ids + 1] - offsets[ids]

@@ -77,8 +77,8 @@ def create_app(settings: Settings) -> ASGIApp:
     """The application with its model loaded, for other ASGI servers.
 
     Raises:
-        ModelError: the model cannot be loaded.
-        ConfigError: the folder of stored lexicons cannot be used, or the model does not have the convention.
+        ConfigError: the folder of stored lexicons cannot be used.
+        HanlatticeError: see :func:`load_model`.
     """
     return Service(settings, load_model(settings)).asgi
 
@@ -88,6 +88,7 @@ def load_model(settings: Settings) -> NER:
 
     Raises:
         ModelError: it cannot be loaded.
+        DataError: a word list cannot be read, or has a word with a label that the model does not know.
         HanlatticeError: a text is forced to be a label that the model does not have.
         UnknownConvention: the model does not have the convention.
     """

@@ -33,6 +33,9 @@ class Settings:
         words: files whose words are added to the lexicon of the model.
         force, block, threshold: for requests that name none; a text and its label, and a text and the labels that
             it never has, None for all.
+        host, port: address of the service; port 0 for any free one.
+        root_path: path under which a proxy offers the service, such as ``/ner``; empty for none.
+        workers: number of worker processes.
         lexicons: folder of the stored lexicons.
         token: clients must send it as ``Authorization: Bearer …``; None for no authentication.
         threads: threads per worker; 0 divides the cores among the workers.

@@ -33,6 +33,7 @@ def serve(settings: Settings) -> None:
         ConfigError: a package of the extra ``serve`` is not installed, or the address cannot be used.
         ModelError: the model cannot be loaded.
         UnknownConvention: the model does not have this convention.
+        HanlatticeError: no worker can start.
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:

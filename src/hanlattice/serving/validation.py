@@ -41,6 +41,11 @@ class RequestValidator:
     def check_words(self, lexicon: Edits | Sequence[str | LabelledWord] | None, field: str = "") -> None:
         """Check that the model can read all words.
 
+        Args:
+            lexicon: the words or edits of a request. The id of a stored lexicon is not checked, as its words were
+                checked when it was stored.
+            field: the field of the request that has the words, for messages.
+
         Raises:
             RequestError: a word has a label that is in no convention and not in the gazetteer, is longer than the
                 window of the model, or has no visible character.

@@ -57,7 +57,7 @@ def load_corpora(config: Config) -> Corpora:
     misses.
 
     Raises:
-        ConfigError: no training corpus is named.
+        ConfigError: the settings name no file for train or a further corpus, or two corpora have the same name.
         DataError: a corpus is empty or cannot be read, or a training corpus has no entity.
     """
     data, settings = config.data, further_corpora(config)

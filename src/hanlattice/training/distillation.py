@@ -74,7 +74,7 @@ def raw_sentences(paths: Sequence[Path], characters: int, is_held_out: IsHeldOut
 
     Args:
         paths: text files, plain or compressed with xz, with one paragraph or sentence per line.
-        characters: about so many characters of each file are read.
+        characters: about how many characters of each file are read.
         is_held_out: whether a sentence is left out.
 
     Raises:

@@ -37,10 +37,19 @@ REPORT_EVERY = 20  # steps
 
 
 class Loop:
-    """Trains ``tagger`` on ``tasks``, the first of which is the model's own.
+    """The training of a tagger.
 
-    ``learner`` is everything that has weights to train: the tagger, and the heads of auxiliary tasks. ``progress``
-    counts epochs and steps. The processes of a ``group`` train the same model together.
+    Args:
+        tagger: the tagger.
+        tasks: what it learns; the first task is the model's own.
+        variation: draws the examples of each epoch.
+        config: the settings.
+        watcher: receives progress events.
+        group: the processes that train the same model together.
+
+    Attributes:
+        learner: everything that has weights to train: the tagger, and the heads of auxiliary tasks.
+        progress: counts epochs and steps.
 
     Raises:
         ConfigError: the optimiser cannot train this tagger, the tagger does not support a technique of the

@@ -38,7 +38,7 @@ from hanlattice.training.window import AnnotatedWindow
 from hanlattice.training.word_composition import fit_compositions
 from hanlattice.vectors import VectorSet
 
-# Of defects, contradictions and unreachable entities, so many are shown; all are counted.
+# Maximum number of defects, contradictions and unreachable entities that are shown; all are counted.
 N_EXAMPLES = 3
 
 

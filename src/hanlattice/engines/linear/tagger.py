@@ -34,7 +34,7 @@ class LinearTagger:
         vocabulary: of the model.
         convention: the convention of the tables; empty for the default one.
         temperature: see :meth:`soften`.
-        others: for each other convention, what opens its tagger when it is needed first.
+        others: for each other convention, a function that opens its tagger, called at the first use.
 
     Raises:
         EngineError: the kernels are not compiled, or do not support this processor.
@@ -182,7 +182,7 @@ class LinearTagger:
 def _identity(path: Path) -> tuple[int, int] | None:
     """What changes if other contents are written to a file; None if there is no file.
 
-    A copy that has the time of its original is equal: to save a spaCy pipeline replaces its folder by such a copy.
+    A copy that has the time of its original is equal: saving a spaCy pipeline replaces its folder by such a copy.
     """
     try:
         found = path.stat()
