@@ -47,7 +47,7 @@ class TestErrors:
             ("a.csv", b"text,\xff\n", "the header is not UTF-8; the first row has to name the columns"),
             ("a.parquet", b"PAR1 but no more", "not a valid Parquet file"),
             ("a.xyz", b"", "--from"),
-            ("a.txt.gz", b"no gzip", "cannot be unpacked"),
+            ("a.txt.gz", b"no gzip", "cannot be decompressed"),
         ],
     )
     def test_inputs(self, name: str, content: bytes, message: str, tmp_path: Path) -> None:

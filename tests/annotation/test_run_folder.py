@@ -235,7 +235,7 @@ def test_without_pyarrow_there_is_no_parquet(tmp_path: Path, monkeypatch: pytest
     for name, output in (("a.txt", "out.parquet"), ("a.parquet", "out.jsonl")):
         with pytest.raises(ConfigError, match="Parquet needs pyarrow"):
             annotate([str(tmp_path / name)], tmp_path / output, Job(), lambda chunks, job: ())
-    with pytest.raises(ConfigError, match=r"unpacking \.zst needs pyarrow"):
+    with pytest.raises(ConfigError, match=r"decompressing \.zst needs pyarrow"):
         annotate(
             [str(tmp_path / "a.txt.zst")],
             tmp_path / "x.jsonl",
@@ -266,9 +266,9 @@ def test_folders_are_no_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.bz2", "a.txt.xz"])
-def test_files_that_cannot_be_unpacked(name: str, tmp_path: Path) -> None:
+def test_files_that_cannot_be_decompressed(name: str, tmp_path: Path) -> None:
     for content in (b"no archive at all", gzip.compress(b"a" * 99)[:-9] if name.endswith("gz") else b"x"):
-        with pytest.raises(DataError, match=r"cannot be (unpacked|read)"):
+        with pytest.raises(DataError, match=r"cannot be (decompressed|read)"):
             list(JsonLines().chunks(source(tmp_path / name, content), Limits(1)))
 
 

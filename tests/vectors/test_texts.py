@@ -67,14 +67,14 @@ def test_progress_is_told_every_thousand_lines_and_after_each_file(tmp_path: Pat
     ("name", "data", "message"),
     [
         ("t.txt", "好\n坏".encode("gb18030"), "t.txt:1: byte 0xba at position 1 is not UTF-8"),
-        ("t.xz", lzma.compress("好\n".encode() * 9999)[:-20], "t.xz: cannot be unpacked"),
+        ("t.xz", lzma.compress("好\n".encode() * 9999)[:-20], "t.xz: cannot be decompressed"),
         (
             "t.gz",
             gzip.compress(random.Random(1).randbytes(999).hex().encode())[:-99],
-            "t.gz: cannot be unpacked",
+            "t.gz: cannot be decompressed",
         ),
-        ("t.xz", b"plain", "t.xz: cannot be unpacked"),
-        ("t.gz", b"plain", "t.gz: cannot be unpacked"),
+        ("t.xz", b"plain", "t.xz: cannot be decompressed"),
+        ("t.gz", b"plain", "t.gz: cannot be decompressed"),
         ("t.txt", None, "t.txt: cannot be read"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The input files: find the files of paths, folders and globs, and open them, also packed ones."""
+"""The input files: find the files of paths, folders and globs, and open them, also compressed ones."""
 
 import bz2
 import gzip
@@ -84,7 +84,7 @@ def find_inputs(names: Iterable[str], format_name: str | None, output: Path) -> 
     if not found:
         endings = ", ".join(FORMATS_BY_SUFFIX)
         raise DataError(
-            f"no file to annotate in {' '.join(names)}; names have to end with {endings}, also packed (.gz …)"
+            f"no file to annotate in {' '.join(names)}; names have to end with {endings}, also compressed (.gz …)"
         )
     return list(found.values())
 
@@ -128,10 +128,10 @@ def _input(path: Path, format_name: str) -> Input:
 
 @contextmanager
 def opened(source: Input) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The unpacked bytes of a file, and the file itself, whose position shows how much of it has been read.
+    """The decompressed bytes of a file, and the file itself, whose position shows how much of it has been read.
 
     Raises:
-        DataError: the file cannot be read or unpacked, or is UTF-16.
+        DataError: the file cannot be read or decompressed, or is UTF-16.
     """
     try:
         with ExitStack() as stack:
@@ -141,7 +141,7 @@ def opened(source: Input) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
                 raise DataError("is UTF-16; convert it: iconv -f UTF-16 -t UTF-8", source.path)
             yield stream, file
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"cannot be unpacked: {error}; download or pack it again", source.path) from None
+        raise DataError(f"cannot be decompressed: {error}; download or compress it again", source.path) from None
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", source.path) from None
 
@@ -153,7 +153,7 @@ def _unpacked(file: io.BufferedReader, source: Input) -> io.BufferedReader:
     if source.path.suffix == ".zst":
         if find_spec("pyarrow") is None:
             raise ConfigError(
-                f"{source.path}: unpacking .zst needs pyarrow; install it: pip install 'hanlattice[bulk]'"
+                f"{source.path}: decompressing .zst needs pyarrow; install it: pip install 'hanlattice[bulk]'"
             )
         import pyarrow
 

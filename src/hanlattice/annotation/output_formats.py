@@ -34,7 +34,7 @@ class OutputFormat(ABC):
 
 
 class JsonLinesOutput(OutputFormat):
-    """JSON lines, also packed by gzip. Such files are joined by concatenation."""
+    """JSON lines, also compressed by gzip. Such files are joined by concatenation."""
 
     def __init__(self, suffix: str):
         self.suffix = suffix

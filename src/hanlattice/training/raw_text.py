@@ -11,10 +11,10 @@ from hanlattice.files import read_lines
 def raw_lines(path: str | Path) -> Iterator[str]:
     r"""The lines of a UTF-8 text without their ends; they end as in :func:`hanlattice.files.read_lines`.
 
-    A file with the suffix ``.xz`` is unpacked on the way.
+    A file with the suffix ``.xz`` is decompressed on the way.
 
     Raises:
-        DataError: the file cannot be read or unpacked, or is not text; the message names the line.
+        DataError: the file cannot be read or decompressed, or is not text; the message names the line.
     """
     if Path(path).suffix != ".xz":
         yield from read_lines(path)
@@ -30,6 +30,6 @@ def raw_lines(path: str | Path) -> Iterator[str]:
         byte = error.object[error.start]
         raise DataError(f"byte {byte:#04x} at position {error.start + 1} is not UTF-8", path, number) from None
     except (lzma.LZMAError, EOFError) as error:
-        raise DataError(f"cannot be unpacked after line {number}: {error}; pack it again", path) from None
+        raise DataError(f"cannot be decompressed after line {number}: {error}; compress it again", path) from None
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None

@@ -64,7 +64,7 @@ def training_lines(
         progress: receives the share that has been read, 0 to 1.
 
     Raises:
-        DataError: a file cannot be read or unpacked, or is not UTF-8.
+        DataError: a file cannot be read or decompressed, or is not UTF-8.
     """
     seen = set()
     for line in _lines(paths, progress):
@@ -118,7 +118,7 @@ def _decoded(path: str | Path) -> Iterator[tuple[str, int]]:
         ) from None
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DataError(
-            f"cannot be unpacked after line {number}: {error}; download or pack it again", path
+            f"cannot be decompressed after line {number}: {error}; download or compress it again", path
         ) from None
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None

@@ -48,7 +48,7 @@ def train_vectors(
     segmentation over the lexicon, where the probability of a word is its number of occurrences as a substring, per
     character of text. Without a lexicon there are no word vectors. Words of one character get no word vector.
 
-    Temporary files take about three times the size of the unpacked texts, in the folder that TMPDIR names.
+    Temporary files take about three times the size of the decompressed texts, in the folder that TMPDIR names.
 
     Args:
         paths: text files with one paragraph per line: plain, ``.xz`` or ``.gz``.

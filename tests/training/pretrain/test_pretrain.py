@@ -127,7 +127,7 @@ class TestText:
         ids = load_ids(tmp_path / "ids", "held_out")
         assert int((ids == BOUNDARY).sum()) == len(kept) + 1
 
-    def test_xz_is_unpacked(self, tmp_path: Path) -> None:
+    def test_xz_is_decompressed(self, tmp_path: Path) -> None:
         plain, packed = tmp_path / "a.txt", tmp_path / "b.xz"
         plain.write_text("李明\n北京\n", encoding="utf-8")
         packed.write_bytes(lzma.compress("李明\r\n北京".encode()))
@@ -143,7 +143,7 @@ class TestText:
             ("a.txt", b"", "holds no text to learn from"),
             ("a.txt", b"\n \n", "holds no text to learn from"),
             ("a.txt", bytes(range(256)) * 4, "not text|UTF-8"),
-            ("a.xz", b"plain", "cannot be unpacked after line 0"),
+            ("a.xz", b"plain", "cannot be decompressed after line 0"),
             ("a.xz", lzma.compress("李明".encode("gb18030")), "is not UTF-8"),
             ("a.xz", lzma.compress(bytes(100)), "is binary"),
         ],

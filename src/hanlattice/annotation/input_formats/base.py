@@ -85,7 +85,7 @@ class InputFormat(ABC):
 def chunks_of_lines(source: Input, limits: Limits) -> Iterator[Chunk]:
     """Chunks of raw lines; ``None`` for lines that are too long.
 
-    The size limit counts unpacked bytes. The size of a chunk counts bytes of the file, which may be compressed.
+    The size limit counts decompressed bytes. The size of a chunk counts bytes of the file, which may be compressed.
     """
     with opened(source) as (stream, file):
         number, first, size, before = 0, 1, 0, 0  # before: position in the file at the end of the last chunk
