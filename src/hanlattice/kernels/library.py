@@ -15,7 +15,7 @@ from hanlattice.kernels.compiling import LEVELS, library
 from hanlattice.kernels.structs import STRUCTS
 
 if TYPE_CHECKING:
-    from jaxtyping import Shaped
+    from jaxtyping import Shaped, UInt8
 
 MISSING = (
     "the C kernels are not compiled, or not for this processor (x86 with AVX2, 64-bit ARM); install a C compiler,"
@@ -23,7 +23,7 @@ MISSING = (
 )
 NO_INT8 = "this processor has no int8 instructions (AVX2, AVX-512 VNNI or ARM dotprod)"
 
-
+CACHE_LINE = 64  # bytes
 _NOTHING = c_char * 0
 """An object without memory of its own: at the buffer of an array, it has the array's address."""
 
@@ -140,6 +140,18 @@ def require_kernels() -> CDLL:
     if found is None:
         raise EngineError(MISSING)
     return found
+
+
+def aligned_memory(size: int, *, zeros: bool = False) -> UInt8[np.ndarray, S]:
+    """``size`` bytes that start at a cache line, so that no vector or row lies across more lines than it has to.
+
+    Args:
+        size: number of bytes.
+        zeros: whether they are zeros; otherwise their contents are undefined.
+    """
+    memory = (np.zeros if zeros else np.empty)(size + CACHE_LINE, np.uint8)
+    first = -memory.ctypes.data % CACHE_LINE
+    return memory[first : first + size]
 
 
 @overload

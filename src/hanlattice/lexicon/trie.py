@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hanlattice.kernels.library import kernels, pointer, pointers
+from hanlattice.kernels.library import aligned_memory, kernels, pointer, pointers
 from hanlattice.kernels.structs import MATCHES, TRIE
 from hanlattice.lexicon.matches import Matches, joined, too_many
 
@@ -122,7 +122,7 @@ class Trie:
         """
         library = kernels()
         lengths = np.diff(offsets)
-        cells = _lines_of_zeros(slots)
+        cells = aligned_memory(16 * slots, zeros=True).view(np.uint64).reshape(slots, 2)
         if library is not None:
             first = np.full(int(codes[offsets[:-1]].max(initial=0)) + 2, -1, np.int32)
             codes, offsets = np.ascontiguousarray(codes), np.ascontiguousarray(offsets, np.int64)
@@ -337,14 +337,6 @@ def in_order(pieces: Sequence[MatchesOfLength], low: int) -> Matches:
     order = np.argsort(starts.astype(np.uint16), kind="stable")
     starts = starts[order].astype(np.int32) + np.int32(low)
     return Matches(starts, starts + lengths[order].astype(np.int32), words[order])
-
-
-def _lines_of_zeros(slots: int) -> UInt64:
-    """``[slots 2]`` zeros that start at a cache line."""
-    size = 16 * slots
-    memory = np.zeros(size + 16 * LINE, np.uint8)
-    start = -memory.ctypes.data % (16 * LINE)
-    return memory[start : start + size].view(np.uint64).reshape(slots, 2)
 
 
 def _key(states: Int64, characters: UInt32) -> UInt64:

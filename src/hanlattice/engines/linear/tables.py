@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hanlattice.errors import ModelError
-from hanlattice.kernels.library import pointer, require_kernels
+from hanlattice.kernels.library import aligned_memory, pointer, require_kernels
 from hanlattice.kernels.structs import LINEAR_MODEL
 from hanlattice.text.code_points import code_points
 from hanlattice.text.tidy import is_blank
@@ -33,7 +33,6 @@ LARGEST = 1 << 15  # the largest score of a transition, and the limit of its neg
 MOST_CHARS = 0xF000  # character ids that fit into a key
 LONGEST_GRAM, WIDEST = 4, 3  # the longest n-gram and the widest window that keys and masks have space for
 N_TYPE_FEATURES = (1 << 15) + (1 << 9)  # of five and of three neighbouring characters
-CACHE_LINE = 64  # bytes
 HASH = np.dtype([("key", np.uint64), ("row", np.uint32), ("mask", np.uint32)])
 
 
@@ -162,7 +161,7 @@ def restored(weights: Weights, n_labels: int, convention: str = "") -> Tables:
         raise ModelError(f"the weights of the linear tagger are broken ({prefix}keys are not sorted)")
     if int(np.bitwise_count(masks).sum()) != n_rows or n_rows >= 2**31:
         raise ModelError(f"the weights of the linear tagger are broken ({prefix}masks do not fit {prefix}columns)")
-    rows = _aligned(n_rows, GROUPS * lanes)
+    rows = aligned_memory(n_rows * GROUPS * lanes).view(np.int8).reshape(n_rows, GROUPS * lanes)
     columns, kept = (np.ascontiguousarray(found[name]) for name in ("columns", "weights"))
     n = require_kernels().linear_rows(pointer(columns), columns.size, pointer(kept), len(kept), pointer(rows))
     if n != len(kept):
@@ -199,13 +198,6 @@ def _arrays(weights: Weights, prefix: str, lanes: int) -> dict[str, Any]:
             raise ModelError(f"the weights of the linear tagger are broken ({prefix}{name} {problem})")
         found[name] = array
     return found
-
-
-def _aligned(n_rows: int, n_columns: int) -> Int[np.ndarray, "R C"]:
-    """An array whose rows do not lie in more cache lines than they have to. Its contents are undefined."""
-    memory = np.empty(n_rows * n_columns + CACHE_LINE, np.int8)
-    start = -memory.ctypes.data % CACHE_LINE
-    return memory[start : start + n_rows * n_columns].reshape(n_rows, n_columns)
 
 
 def _limited(found: Mapping[str, Int[np.ndarray, "*S"]], lanes: int, n_labels: int) -> Transitions:

@@ -6,11 +6,11 @@ from ctypes import CDLL, Structure
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int8, Int32, Shaped, UInt8
+from jaxtyping import Float, Int8, Int32, Shaped
 
 from hanlattice.engines.folding import Affine, Matrix, Weights, refuse_infinite
 from hanlattice.errors import EngineError
-from hanlattice.kernels.library import NO_INT8, pointer
+from hanlattice.kernels.library import NO_INT8, aligned_memory, pointer
 from hanlattice.kernels.structs import LINEAR, TABLE
 from hanlattice.model.folder import SCALE
 
@@ -53,7 +53,7 @@ class Scratch(threading.local):
 
     def reserve(self, size: int) -> None:
         """Have ``size`` bytes, not initialised."""
-        self._memory = _aligned_memory(size)
+        self._memory = aligned_memory(size)
         self.address, self.size = pointer(self._memory), size
 
 
@@ -98,17 +98,10 @@ class Layers:
 
 
 def aligned(array: Shaped[np.ndarray, "*S"]) -> Shaped[np.ndarray, "*S"]:
-    """A contiguous copy that starts at a cache line, so that no vector lies across two of them."""
-    out = _aligned_memory(array.nbytes).view(array.dtype).reshape(array.shape)
+    """A contiguous copy that starts at a cache line."""
+    out = aligned_memory(array.nbytes).view(array.dtype).reshape(array.shape)
     out[...] = array
     return out
-
-
-def _aligned_memory(size: int) -> UInt8[np.ndarray, "S"]:
-    line = 64
-    memory = np.empty(size + line, np.uint8)
-    first = -memory.ctypes.data % line
-    return memory[first : first + size]
 
 
 def quantised(weight: Matrix, most: int = 127) -> tuple[Int8[np.ndarray, "Out In"], Float[np.ndarray, "Out"]]:
