@@ -38,7 +38,7 @@ def left_out(held_out: Path | None, aside: Iterable[Path] = ()) -> IsHeldOut:
 
 
 class HeldOut:
-    """Whether a text is held out, or shares text with ``aside.jsonl``, which chooses the packaged models."""
+    """Whether a text is held out, or shares text with ``aside.jsonl``, on which the packaged models are chosen."""
 
     def __init__(self) -> None:
         data, corpora = Path(os.environ["HANLATTICE_DATA"]), Path(os.environ["OPEN_CORPORA"])

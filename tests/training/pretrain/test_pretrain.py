@@ -326,7 +326,7 @@ class TestRun:
         body, known = open_body(folder)
         assert body.shape == chosen.shape
         assert "李" in known.names
-        assert "nats a masked character" in (folder / "README.md").read_text(encoding="utf-8")
+        assert "nats per masked character" in (folder / "README.md").read_text(encoding="utf-8")
 
     @pytest.mark.parametrize("mask", ["words", "spans"])
     @pytest.mark.parametrize("precision", PRECISIONS)

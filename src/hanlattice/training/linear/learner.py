@@ -125,9 +125,9 @@ class LinearLearner:
         return loss / max(len(order), 1)
 
     def prune(self, most_rows: int) -> None:
-        """Remove all but ``most_rows`` rows: those whose largest weight is the smallest; 0 removes none.
+        """Keep the ``most_rows`` rows with the largest absolute weights, or all if it is 0.
 
-        Rows of zeros are removed in any case. The prefixes of an n-gram that stays stay too, perhaps without rows.
+        Rows of zeros are always removed. The prefixes of an n-gram that is kept are kept too, perhaps without rows.
         """
         key, bit, row = self._list()
         size = np.abs(self.rows[row]).max(1)

@@ -44,8 +44,8 @@ NOISE_OF_CONVENTIONS = 3  # times data.noise; the corpus of a further convention
 def train_linear(config: Config, output: str | Path, *, watcher: Watcher | None = None) -> Run:
     """Train a linear tagger and leave the weights of the epoch with the best dev F1 in the folder ``output``.
 
-    It takes minutes and cannot be resumed: the folder is written at the end. Of ``config.training`` it uses epochs,
-    learning rate, patience and seed.
+    It takes minutes and cannot be resumed: the folder is written at the end. Of ``config.training`` it uses
+    ``epochs``, ``learning_rate``, ``patience``, ``evaluate_from`` and ``seed``.
 
     Raises:
         ConfigError: a setting does not fit, or the folder already holds a run.
@@ -107,10 +107,16 @@ def _refuse_used(output: Path) -> None:
 class _Data:
     """What the tagger of a convention learns from, and what it is scored on.
 
-    The first ``n_own`` sentences are those of ``data.train``, or of the corpus of another convention. Of the
-    sentences of each auxiliary corpus, ``shares`` has the first one, the last one, and the share that is used in an
-    epoch. ``vocabulary`` has the labels of the convention as those of the default one. ``others`` has the sentences
-    of other conventions. These have no ``dev``.
+    Attributes:
+        config: the settings of the run.
+        corpus: the sentences with their tags.
+        gold: their gold spans.
+        n_own: the first so many sentences are those of ``data.train``, or of the corpus of another convention.
+        shares: for each auxiliary corpus the half-open range of its sentences, and the share used in an epoch.
+        vocabulary: has the labels of the convention as those of the default one.
+        lexicon: the words.
+        dev: the documents that choose the epoch; empty for other conventions than the default one.
+        others: the windows of each other convention; empty if this is one of them.
     """
 
     config: Config
@@ -146,8 +152,8 @@ class _Data:
             shares.append((first, first + sum(bool(w.text) for w in found), config.auxiliary[name].share))
             first = shares[-1][1]
         watcher.say(
-            f"{len(corpora.train):,} documents, {sum(len(w.spans) for w in own):,} entities of {len(labels)} types;"
-            f" {sum(len(d) for d in corpora.further.values()):,} further documents; dev {len(corpora.dev):,}, test"
+            f"{len(corpora.train):,} documents, {sum(len(w.spans) for w in own):,} entities of {len(labels)}"
+            f" labels; {sum(len(d) for d in corpora.further.values()):,} further documents; dev {len(corpora.dev):,}, test"
             f" {len(corpora.test):,}; {n_cut:,} entities cross the border of a window and are not trained on;"
             f" {n_gaps:,} are discontinuous and are not trained on; {len(lexicon):,} words in the lexicon"
         )
@@ -267,7 +273,7 @@ def _fit(config: Config, settings: LinearSettings, data: _Data, watcher: Watcher
     watcher.say(f"{len(learner.rows):,} rows of {learner.rows.shape[1]:,} weights")
     plan(watcher, training.epochs)
     best, start = learner.tables(), time.monotonic()
-    # Not before the first epoch, when all weights are 0. After a single epoch.
+    # Never before the first epoch, when all weights are 0: with a single epoch, rows are removed after it.
     pruned_at = max(training.epochs - PRUNED_BEFORE + 1, 2) if settings.rows else 0
     for epoch in range(1, training.epochs + 1):
         if epoch == pruned_at:

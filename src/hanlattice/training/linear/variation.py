@@ -26,8 +26,8 @@ from hanlattice.training.user_words import (
 )
 
 LEFT_OUT = -1  # the kind of words that the kernels skip
-# Sentences with an ordinary user word. They are more than for other taggers, as features of a linear tagger do not
-# show how many user words a sentence has, by which others recognise a large dictionary.
+# Share of the sentences with an ordinary user word. It is larger than for other taggers, which recognise a large
+# dictionary by the number of user words in a sentence. The features of a linear tagger do not show this number.
 ORDINARY = 0.35
 
 

@@ -22,7 +22,7 @@ def card(settings: Settings, summary: Summary, state: State, held_out: float | N
     """
     shape = settings.shape
     names = ", ".join(Path(text).name for text in settings.texts)
-    loss = "not measured" if held_out is None else f"{held_out:.4f} nats a masked character"
+    loss = "not measured" if held_out is None else f"{held_out:.4f} nats per masked character"
     left_out = Path(settings.held_out).name if settings.held_out else "no file of held-out texts"
     characters = state.step * settings.batch * shape.window
     return f"""# A character Transformer for hanlattice

@@ -88,7 +88,7 @@ def prepare(
         folder.mkdir(parents=True, exist_ok=True)
         counts = _write_codes(texts, is_held_out, folder, summary, watcher, stop)
         if not summary.lines:
-            raise DataError("holds no text to learn from; name files with a paragraph a line", texts[0])
+            raise DataError("holds no text to learn from; name files with one paragraph per line", texts[0])
         characters = characters or most_frequent(counts, size)
         summary.unknown = int(counts[:END].sum() - counts[code_points(characters.names)].sum())
         digests = [_write_ids(folder, part, characters) for part in PARTS]
