@@ -475,7 +475,9 @@ class TestTraining:
 
     def test_labels_are_renamed(self, tmp_path: Path) -> None:
         given = config(tmp_path, conventions={"names": {"labels": {"place": "LOC", "nothing": "X"}}})
-        assert prepare(given, "cpu", Silent()).ner.vocabulary.conventions["names"] == ("LOC", "name")
+        memory = Memory()
+        assert prepare(given, "cpu", memory).ner.vocabulary.conventions["names"] == ("LOC", "name")
+        assert "conventions.names.labels renames nothing, which its corpus does not have" in memory.said
 
     def test_of_two_corpora_that_contradict_each_other_the_first_counts(self, tmp_path: Path) -> None:
         given = config(tmp_path)

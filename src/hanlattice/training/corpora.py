@@ -19,6 +19,7 @@ from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser
 
 SHARED_LENGTH = 20  # characters that two texts must share to count as leaked
+N_EXAMPLES = 3  # contradictions and defects that are shown; all are counted
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Corpora:
         defects: those of all corpora that were skipped.
         contradictions: documents left out because an earlier one of their convention has the same text with other
             entities.
-        absent_labels: labels that ``data.labels`` renames but train, dev and test do not have.
+        absent_labels: labels that a setting renames but its corpora do not have, by the name of the setting.
     """
 
     train: list[Document]
@@ -45,7 +46,7 @@ class Corpora:
     n_nested: int = 0
     defects: list[Defect] = field(default_factory=list)
     contradictions: list[Document] = field(default_factory=list)
-    absent_labels: list[str] = field(default_factory=list)
+    absent_labels: dict[str, list[str]] = field(default_factory=dict)
 
 
 def load_corpora(config: Config) -> Corpora:
@@ -64,12 +65,10 @@ def load_corpora(config: Config) -> Corpora:
     _check_names(config, settings)
     defects: list[Defect] = []
     read_as_is = partial(_read, config=config, defects=defects)
-    seen: set[str] = set()
+    renaming = _Renaming()
 
     def read(path: str) -> list[Document]:
-        documents = read_as_is(path)
-        seen.update(entity.label for document in documents for entity in document.entities)
-        return list(relabelled(documents, data.labels))
+        return renaming("data.labels", data.labels, read_as_is(path))
 
     banned = _shared(document for path in data.exclude for document in read_as_is(path))
     train, n_leaked = _without(banned, read(data.train[0]))
@@ -83,11 +82,12 @@ def load_corpora(config: Config) -> Corpora:
     for path in data.train[1:]:
         kept, n_shared = _without(banned, read(path))
         found.train, found.n_leaked = [*found.train, *kept], found.n_leaked + n_shared
-    found.absent_labels = [label for label in data.labels if label not in seen]
     for name, kind in settings.items():
+        table = _table(name, config)
         for path in kind.corpus:
-            kept, n_shared = _without(banned, list(relabelled(read_as_is(path), kind.labels)))
+            kept, n_shared = _without(banned, renaming(f"{table}.labels", kind.labels, read_as_is(path)))
             found.further[name], found.n_leaked = [*found.further[name], *kept], found.n_leaked + n_shared
+    found.absent_labels = {name: labels for name, labels in renaming.absent.items() if labels}
     if data.outermost:
         _keep_outermost(found)
     _leave_out_contradictions(found, config, settings)
@@ -109,6 +109,26 @@ def further_corpora(config: Config) -> dict[str, AuxiliaryConfig]:
     return {**config.conventions, **config.auxiliary}
 
 
+def _table(name: str, config: Config) -> str:
+    """The table of the settings that names a further corpus, such as ``conventions.msra``."""
+    return f"{'conventions' if name in config.conventions else 'auxiliary'}.{name}"
+
+
+class _Renaming:
+    """Renames labels of documents.
+
+    ``absent`` has the labels that no document had so far, by the name of the setting that renames them.
+    """
+
+    def __init__(self) -> None:
+        self.absent: dict[str, list[str]] = {}
+
+    def __call__(self, setting: str, labels: Mapping[str, str], documents: list[Document]) -> list[Document]:
+        seen = {entity.label for document in documents for entity in document.entities}
+        self.absent[setting] = [label for label in self.absent.get(setting, labels) if label not in seen]
+        return list(relabelled(documents, labels))
+
+
 def _check_names(config: Config, settings: Mapping[str, AuxiliaryConfig]) -> None:
     """
     Raises:
@@ -118,8 +138,7 @@ def _check_names(config: Config, settings: Mapping[str, AuxiliaryConfig]) -> Non
         raise ConfigError("no training corpus: give --train FILE, or data.train in the settings")
     for name, kind in settings.items():
         if not kind.corpus:
-            table = "conventions" if name in config.conventions else "auxiliary"
-            raise ConfigError(f"{table}.{name}.corpus is empty: name a file, or remove {name!r}")
+            raise ConfigError(f"{_table(name, config)}.corpus is empty: name a file, or remove {name!r}")
 
 
 def _check_entities(found: Corpora, config: Config, settings: Mapping[str, AuxiliaryConfig]) -> None:
@@ -231,6 +250,36 @@ def refuse_overlaps(documents: Iterable[Document]) -> None:
                     document.meta["@file"],
                     document.meta.get("@line"),
                 )
+
+
+def left_out(found: Corpora) -> str:
+    """The numbers of everything that was left out of the corpora, each after a semicolon."""
+    numbers = (
+        (found.n_leaked, "documents left out that dev or an excluded corpus shares"),
+        (found.n_nested, "nested entities left out"),
+        (len(found.defects), "defects skipped"),
+        (
+            len(found.contradictions),
+            "texts left out that an earlier file of their convention annotates differently",
+        ),
+    )
+    return "".join(f"; {n:,} {what}" for n, what in numbers if n)
+
+
+def examples_left_out(found: Corpora) -> Iterator[str]:
+    """Messages for the first documents and defects that were left out."""
+    for document in found.contradictions[:N_EXAMPLES]:
+        where = f"{document.meta['@file']}:{document.meta.get('@line', '?')}"
+        yield f"left out: {where}: an earlier file has this text with other entities: {document.text[:30]}"
+    for defect in found.defects[:N_EXAMPLES]:
+        yield f"skipped: {defect.where}: {defect.message}"
+
+
+def absent_labels(found: Corpora) -> Iterator[str]:
+    """A message for each setting that renames labels that its corpora do not have."""
+    for setting, labels in found.absent_labels.items():
+        corpora = "train, dev and test do" if setting == "data.labels" else "its corpus does"
+        yield f"{setting} renames {', '.join(labels)}, which {corpora} not have"
 
 
 def unknown_labels(found: Corpora, labels: Collection[str]) -> Iterator[str]:

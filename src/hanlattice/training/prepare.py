@@ -23,7 +23,16 @@ from hanlattice.pipeline import BATCH, NER
 from hanlattice.tagger import Head, Tagger
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.augmentation import Variation, one_draw
-from hanlattice.training.corpora import Corpora, further_corpora, load_corpora, refuse_overlaps, unknown_labels
+from hanlattice.training.corpora import (
+    Corpora,
+    absent_labels,
+    examples_left_out,
+    further_corpora,
+    left_out,
+    load_corpora,
+    refuse_overlaps,
+    unknown_labels,
+)
 from hanlattice.training.distributed import ALONE, Group
 from hanlattice.training.examples import Example, annotated_windows, examples, labels_of
 from hanlattice.training.fine_tuning import copy_weights, model_folder
@@ -38,8 +47,7 @@ from hanlattice.training.window import AnnotatedWindow
 from hanlattice.training.word_composition import fit_compositions
 from hanlattice.vectors import VectorSet
 
-# Maximum number of defects, contradictions and unreachable entities that are shown; all are counted.
-N_EXAMPLES = 3
+N_EXAMPLES = 3  # maximum number of unreachable entities that are shown; all are counted
 
 
 @dataclass
@@ -270,11 +278,8 @@ def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task],
     own = tasks[0].examples
     n_lost = _n_unreachable(ner.tagger, own)
     watcher.say(_summary(corpora, len(ner.labels), own, windows.n_cut, n_lost))
-    for document in corpora.contradictions[:N_EXAMPLES]:
-        where = f"{document.meta['@file']}:{document.meta.get('@line', '?')}"
-        watcher.say(f"left out: {where}: an earlier file has this text with other entities: {document.text[:30]}")
-    for defect in corpora.defects[:N_EXAMPLES]:
-        watcher.say(f"skipped: {defect.where}: {defect.message}")
+    for message in examples_left_out(corpora):
+        watcher.say(message)
     if n_lost:
         lost = unreachable(ner, [d.text for d in corpora.train], [d.spans for d in corpora.train])
         for entity in islice(described(corpora.train, lost), N_EXAMPLES):
@@ -283,12 +288,8 @@ def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task],
         f"{len(ner.lexicon):,} words in the lexicon; {len(ner.vocabulary.words):,} of those in the corpora have a"
         f" vector; {sum(p.numel() for p in ner.tagger.parameters()):,} parameters while training"
     )
-    for message in unknown_labels(corpora, ner.labels):
+    for message in chain(unknown_labels(corpora, ner.labels), absent_labels(corpora)):
         watcher.say(message)
-    if corpora.absent_labels:
-        watcher.say(
-            f"data.labels renames {', '.join(corpora.absent_labels)}, which train, dev and test do not have"
-        )
     for name, task in zip(windows.further, tasks[1:], strict=True):
         watcher.say(
             f"also {len(corpora.further[name]):,} documents of {name!r} in {len(task.examples):,} windows,"
@@ -298,22 +299,15 @@ def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task],
 
 def _summary(corpora: Corpora, n_labels: int, own: Sequence[Example], n_cut: int, n_lost: int) -> str:
     """Sizes of the corpora, and the number of everything that is not used."""
-    left_out = (
-        (corpora.n_leaked, "documents left out that dev or an excluded corpus shares"),
-        (corpora.n_nested, "nested entities left out"),
-        (len(corpora.defects), "defects skipped"),
-        (
-            len(corpora.contradictions),
-            "texts left out that an earlier file of their convention annotates differently",
-        ),
+    unused = (
         (n_cut, "entities cross the border of a window and are not trained on"),
         (n_lost, "entities that this tagger can never find"),
     )
     return (
         f"{len(corpora.train):,} documents in {len(own):,} windows,"
         f" {sum(len(e.spans) for e in own):,} entities of {n_labels} labels;"
-        f" dev {len(corpora.dev):,}, test {len(corpora.test):,}"
-        + "".join(f"; {n:,} {what}" for n, what in left_out if n)
+        f" dev {len(corpora.dev):,}, test {len(corpora.test):,}{left_out(corpora)}"
+        + "".join(f"; {n:,} {what}" for n, what in unused if n)
     )
 
 

@@ -107,6 +107,31 @@ def test_the_lexicon_is_live_and_rules_apply(tmp_path: Path) -> None:
         assert ner(text).entities == ()
 
 
+class Said(Silent):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.lines.append(message)
+
+
+def test_what_is_left_out_of_the_corpora_is_reported(tmp_path: Path) -> None:
+    first = tiny.documents()[0]
+    nested = Document("他在北京大学", (Entity("北京", "LOC", 2, 4), Entity("北京大学", "ORG", 2, 6)))
+    corpus.write([replace(first, entities=()), nested], tmp_path / "more.jsonl", "jsonl")
+    data = settings().data
+    given = {"train": [*data.train, str(tmp_path / "more.jsonl")], "outermost": True, "labels": {"PRE": "PER"}}
+    said = Said()
+    train_linear(
+        settings(data={**given, "dev": data.dev}, training={"epochs": 1}), tmp_path / "model", watcher=said
+    )
+    summary = said.lines[0]
+    assert "; 1 nested entities left out" in summary
+    assert "; 1 texts left out that an earlier file of their convention annotates differently" in summary
+    assert f"left out: {tmp_path / 'more.jsonl'}:1: an earlier file has this text" in "\n".join(said.lines)
+    assert "data.labels renames PRE, which train, dev and test do not have" in said.lines
+
+
 def test_two_runs_are_equal_and_another_seed_differs(trained: Path, tmp_path: Path) -> None:
     weights = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):

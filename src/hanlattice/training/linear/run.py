@@ -27,7 +27,15 @@ from hanlattice.pipeline import NER
 from hanlattice.spans import to_tags
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.card import card
-from hanlattice.training.corpora import Corpora, load_corpora, refuse_overlaps, unknown_labels
+from hanlattice.training.corpora import (
+    Corpora,
+    absent_labels,
+    examples_left_out,
+    left_out,
+    load_corpora,
+    refuse_overlaps,
+    unknown_labels,
+)
 from hanlattice.training.examples import annotated_windows, labels_of
 from hanlattice.training.linear.learner import Corpus, LinearLearner
 from hanlattice.training.linear.variation import GoldSpans, kinds_without_label, varied, with_user_words
@@ -155,9 +163,10 @@ class _Data:
             f"{len(corpora.train):,} documents, {sum(len(w.spans) for w in own):,} entities of {len(labels)}"
             f" labels; {sum(len(d) for d in corpora.further.values()):,} further documents; dev {len(corpora.dev):,}, test"
             f" {len(corpora.test):,}; {n_cut:,} entities cross the border of a window and are not trained on;"
-            f" {n_gaps:,} are discontinuous and are not trained on; {len(lexicon):,} words in the lexicon"
+            f" {n_gaps:,} are discontinuous and are not trained on{left_out(corpora)};"
+            f" {len(lexicon):,} words in the lexicon"
         )
-        for message in unknown_labels(corpora, labels):
+        for message in chain(examples_left_out(corpora), unknown_labels(corpora, labels), absent_labels(corpora)):
             watcher.say(message)
         examples = _examples(windows, config, vocabulary, lexicon)
         return cls(config, *examples, n_own, shares, vocabulary, lexicon, corpora.dev, others)
