@@ -87,6 +87,24 @@ def test_uncertain_sentences_are_left_out(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the teacher finds no entity in the raw text"):
         annotate([teacher], ["今天很好"], tmp_path / "none.jsonl")
     assert not (tmp_path / "none.jsonl").exists()
+    with pytest.raises(DataError, match=r"2 sentences have one with a score below 0\.95; lower --min-score"):
+        annotate([teacher], texts, tmp_path / "none.jsonl", min_score=0.95)
+    two = [teacher, Teacher()]
+    with pytest.raises(DataError, match=r"more than 0 entities of 2 sentences; raise --max-contested"):
+        annotate(two, texts, tmp_path / "none.jsonl", max_contested=0)
+    assert not (tmp_path / "none.jsonl").exists()
+
+
+def test_a_label_that_the_student_cannot_learn_ends_annotation_at_once(tmp_path: Path) -> None:
+    corpus.write([Document("李明工作", (Entity("李明", "name", 0, 2),))] * 40, tmp_path / "train.jsonl", "jsonl")
+    data = {"train": [str(tmp_path / "train.jsonl")], "dev": str(tmp_path / "train.jsonl")}
+    renaming = {"teacher": {"labels": {"PER": "name"}}}
+    is_learnt = distillation.labels_of_student(Config().with_settings({"data": data, "auxiliary": renaming}))
+    teacher, file = Teacher(李明=("PER", 0.9), 北京=("LOC", 0.8)), tmp_path / "out.jsonl"
+    annotate([teacher], ["李明工作"], file, is_learnt=is_learnt)
+    with pytest.raises(ConfigError, match=r"finds LOC '北京', .*--auxiliary\.teacher\.labels\.LOC NEW"):
+        annotate([teacher], ["李明在北京"], tmp_path / "none.jsonl", is_learnt=is_learnt)
+    assert not (tmp_path / "none.jsonl").exists()
 
 
 def test_one_teacher_keeps_nested_entities(tmp_path: Path) -> None:
@@ -171,6 +189,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--paper", "flat/weibo"], "already holds a run"),
         (["--output", "{new}", "--decoder.name", "biaffine"], "decoder"),
         (["--output", "{new}", "--paper", "flat/weibo", "--encoder.name", "flatter"], "flatter"),
+        (["--output", "{new}", "--train", "none.jsonl"], "none.jsonl: cannot be read"),
     ],
 )
 def test_settings_are_checked_before_teachers_are_opened(

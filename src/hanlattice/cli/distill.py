@@ -93,12 +93,14 @@ def distill(
         typer.echo(f"note: the sentences in {file} are used as they are", err=True)
     else:
         is_held_out = load_held_out(held_out) if held_out else None
+        is_learnt = distillation.labels_of_student(settings)
         found = distillation.annotate(
             [load(name, convention=convention or "", trust=trust) for name in teacher],
             distillation.raw_sentences(texts, characters, is_held_out),
             file,
             min_score=min_score,
             max_contested=max_contested,
+            is_learnt=is_learnt,
         )
         if not quiet:
             typer.echo(

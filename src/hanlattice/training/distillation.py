@@ -5,8 +5,8 @@ The student is any model that can be trained (Hinton et al. 2015 with hard label
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from hanlattice.errors import ConfigError, DataError
 from hanlattice.pipeline import NER
 from hanlattice.spans import Span
 from hanlattice.text.windows import sentences
+from hanlattice.training.corpora import load_corpora
 from hanlattice.training.held_out import IsHeldOut
 from hanlattice.training.raw_text import raw_lines
 
@@ -126,6 +127,7 @@ def annotate(
     *,
     min_score: float = 0.0,
     max_contested: int = 1,
+    is_learnt: Callable[[str], bool] | None = None,
 ) -> Annotated:
     """Write texts with the teachers' entities to a JSONL file, which appears when it is complete.
 
@@ -135,15 +137,14 @@ def annotate(
         output: the new file.
         min_score: texts with an entity whose score is below this value are left out, from 0 to 1.
         max_contested: texts with more entities that some teachers predict but not all are left out.
+        is_learnt: whether the student can learn a label; see :func:`labels_of_student`.
 
     Raises:
-        ConfigError: the labels of the teachers differ.
-        DataError: no text is left.
+        ConfigError: the labels of the teachers differ, or a text that is kept has a label that the student cannot
+            learn.
+        DataError: no entity is left.
     """
-    for teacher in teachers[1:]:
-        if teacher.labels != teachers[0].labels:
-            first, other = (", ".join(ner.labels) for ner in (teachers[0], teacher))
-            raise ConfigError(f"the teachers must have the same labels, but one has {first} and one has {other}")
+    _refuse_different_teachers(teachers)
     found = Annotated()
 
     def kept() -> Iterator[Document]:
@@ -157,6 +158,7 @@ def annotate(
                 elif any((entity.score or 0.0) < min_score for entity in document.entities):
                     found.n_uncertain += 1
                 else:
+                    _refuse_other_labels(document, is_learnt)
                     found.n_sentences += 1
                     found.n_characters += len(document.text)
                     found.n_entities += len(document.entities)
@@ -165,8 +167,69 @@ def annotate(
     corpus.write(kept(), output, "jsonl")
     if not found.n_entities:
         output.unlink()
-        raise DataError("the teacher finds no entity in the raw text; name other texts, or more of them", output)
+        raise DataError(_why_empty(found, min_score, max_contested))
     return found
+
+
+def _refuse_different_teachers(teachers: Sequence[NER]) -> None:
+    """
+    Raises:
+        ConfigError: their labels differ.
+    """
+    for teacher in teachers[1:]:
+        if teacher.labels != teachers[0].labels:
+            first, other = (", ".join(ner.labels) for ner in (teachers[0], teacher))
+            raise ConfigError(f"the teachers must have the same labels, but one has {first} and one has {other}")
+
+
+def _refuse_other_labels(document: Document, is_learnt: Callable[[str], bool] | None) -> None:
+    """
+    Raises:
+        ConfigError: an entity has a label that the student cannot learn.
+    """
+    for entity in document.entities:
+        if is_learnt is not None and not is_learnt(entity.label):
+            raise ConfigError(
+                f"the teacher finds {entity.label} {entity.text!r}, and the training corpora of the student have no"
+                f" {entity.label}; rename it with --auxiliary.{NAME}.labels.{entity.label} NEW, or name corpora"
+                " that have it"
+            )
+
+
+def _why_empty(found: Annotated, min_score: float, max_contested: int) -> str:
+    """Why no entity is left, and what to change."""
+    if found.n_uncertain:
+        return (
+            f"no entity is left: {found.n_uncertain:,} sentences have one with a score below {min_score:g}; lower"
+            " --min-score"
+        )
+    if found.n_contested:
+        return (
+            f"no entity is left: the teachers disagree on more than {max_contested} entities of"
+            f" {found.n_contested:,} sentences; raise --max-contested, or name other teachers"
+        )
+    return "the teacher finds no entity in the raw text; name other texts, or more of them"
+
+
+def labels_of_student(config: Config) -> Callable[[str], bool]:
+    """Read the corpora of a student, before its teachers annotate anything.
+
+    Args:
+        config: the settings of the student.
+
+    Returns:
+        whether the student can learn a label of the teachers: train has this label, or the one that
+        ``auxiliary.teacher.labels`` renames it to.
+
+    Raises:
+        ConfigError: no training corpus is named.
+        DataError: a corpus cannot be read, or has no entity.
+    """
+    others = {name: settings for name, settings in config.auxiliary.items() if name != NAME}
+    train = load_corpora(replace(config, auxiliary=others)).train
+    known = {entity.label for document in train for entity in document.entities}
+    renamed = config.auxiliary[NAME].labels if NAME in config.auxiliary else {}
+    return lambda label: renamed.get(label, label) in known
 
 
 def with_annotated(config: Config, annotated: Path) -> Config:

@@ -520,7 +520,7 @@ def test_auxiliary_corpora_of_the_same_convention_are_learnt(tmp_path: Path) -> 
     train_linear(settings(auxiliary=more), tmp_path / "model")
     assert [e.text for e in hanlattice.load(tmp_path / "model")(text).entities] == ["铁岭"]
     corpus.write([Document(text, (Entity("铁岭", "GPE", 1, 3),))] * 4, tmp_path / "more.jsonl", "jsonl")
-    with pytest.raises(ConfigError, match=r"labels GPE, which data[.]train lacks"):
+    with pytest.raises(DataError, match=r"more[.]jsonl: has GPE, which data[.]train lacks; rename them with"):
         train_linear(settings(auxiliary=more), tmp_path / "other")
 
 

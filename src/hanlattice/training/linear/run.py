@@ -16,7 +16,7 @@ from hanlattice.document import Document
 from hanlattice.engines.linear.folder import save_linear
 from hanlattice.engines.linear.tables import MOST_CHARS, Tables, columns_of_tags, lanes_of
 from hanlattice.engines.linear.tagger import LinearTagger
-from hanlattice.errors import ConfigError
+from hanlattice.errors import ConfigError, DataError
 from hanlattice.evaluation.evaluate import evaluate
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary, merged
@@ -57,7 +57,8 @@ def train_linear(config: Config, output: str | Path, *, watcher: Watcher | None 
 
     Raises:
         ConfigError: a setting does not fit, or the folder already holds a run.
-        DataError: a corpus or lexicon cannot be read, or entities of a training corpus overlap.
+        DataError: a corpus or lexicon cannot be read, entities of a training corpus overlap, or an auxiliary corpus
+            has labels that train does not have.
         EngineError: the kernels are not compiled.
     """
     output, watcher = Path(output), watcher or Silent()
@@ -151,8 +152,7 @@ class _Data:
         noise = min(1.0, NOISE_OF_CONVENTIONS * config.data.noise)
         others = {name: _with_noise(further.pop(name), config, noise) for name in config.conventions}
         windows, labels = list(chain(own, *further.values())), labels_of(own)
-        if unknown := sorted(set(labels_of(windows)) - set(labels)):
-            raise ConfigError(f"auxiliary corpora have the labels {', '.join(unknown)}, which data.train lacks")
+        _refuse_other_labels(further, labels, config)
         vocabulary = _vocabulary(config, windows, labels, others, lexicon)
         shares, first = [], sum(bool(w.text) for w in own)
         n_own = first
@@ -205,6 +205,20 @@ class _Data:
         if share := self.config.data.user_words:
             sentences = with_user_words(sentences, self.gold, self.vocabulary, share, draw)
         return Corpus(sentences, self.corpus.tags), draw.permutation(np.concatenate(chosen))
+
+
+def _refuse_other_labels(
+    further: Mapping[str, Sequence[AnnotatedWindow]], labels: Sequence[str], config: Config
+) -> None:
+    """Check the labels of auxiliary corpora.
+
+    Raises:
+        DataError: one has labels that train does not have.
+    """
+    for name, windows in further.items():
+        if unknown := sorted(set(labels_of(windows)) - set(labels)):
+            reason = f"has {', '.join(unknown)}, which data.train lacks; rename them with auxiliary.{name}.labels"
+            raise DataError(reason, config.auxiliary[name].corpus[0])
 
 
 def _lexicon(config: Config, normaliser: Normaliser) -> Lexicon:
