@@ -16,6 +16,7 @@ from hanlattice import Document, Entity, corpus
 from hanlattice.cli import main
 from hanlattice.combination import cascade, ensemble
 from hanlattice.combination.held_out import HeldOut, f1
+from hanlattice.config.files import load_config, save_config
 from hanlattice.corpus.labels import relabelled
 from hanlattice.engines.cascade import Cascade, CascadeSettings
 from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
@@ -328,9 +329,20 @@ class TestBadInput:
         (linear / VOCABULARY).write_text(json.dumps({**fields, "convention": "mine"}), encoding="utf-8")
         # The message names the given folders, not the draft, which is removed.
         message = f"{linear} and {DEFAULT} differ in their default convention (mine and open); they cannot"
-        with pytest.raises(ModelError, match=f"^{re.escape(message)}"):
+        ways = f"train {linear} with --data.convention open, or {DEFAULT} with --data.convention mine"
+        with pytest.raises(ModelError, match=f"^{re.escape(message)} be combined: {re.escape(ways)}$"):
             make([dev], tmp_path / "both", second=linear)
         assert [path.name for path in tmp_path.iterdir()] == ["linear"]
+
+    def test_models_with_other_normalisations(self, make, tmp_path: Path, dev: Path) -> None:  # type: ignore[no-untyped-def]
+        linear = tmp_path / "linear"
+        shutil.copytree(LITE, linear)
+        settings = load_config(linear / CONFIG).with_settings({"text": {"tidy": False}})
+        (linear / CONFIG).unlink()
+        save_config(settings, linear / CONFIG)
+        ways = f"train {linear} with --text.tidy true, or {DEFAULT} with --text.tidy false"
+        with pytest.raises(ModelError, match=rf"differ in their text\.tidy .* be combined: {re.escape(ways)}$"):
+            make([dev], tmp_path / "both", second=linear)
 
     def test_a_corpus_with_other_labels(self, make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         corpus.write([Document("雷军来了。", (Entity("雷军", "NR", 0, 2),))], tmp_path / "dev.jsonl", "jsonl")

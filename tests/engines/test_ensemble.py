@@ -542,7 +542,9 @@ def test_models_that_do_not_fit(tmp_path: Path) -> None:
         hanlattice.load(folder, engine="ensemble")
     conventions = {**fields["conventions"], "msra": ["GPE"]}
     vocabulary.write_text(json.dumps({**fields, "conventions": conventions}), encoding="utf-8")
-    with pytest.raises(ModelError, match="differ in their labels of convention msra; they cannot"):
+    with pytest.raises(
+        ModelError, match=r"differ in their labels of convention msra \(GPE and LOC, ORG, PER\); they cannot"
+    ):
         hanlattice.load(folder, engine="ensemble")
     write(tmp_path / "second", 'second = "lite"\nweight = 0.4\ntemperature = 1.0\n')
     with pytest.raises(EngineError, match="has no FLAT"):

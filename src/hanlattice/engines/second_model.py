@@ -16,11 +16,13 @@ from hanlattice.lexicon.words import Word
 from hanlattice.model.folder import PACKAGED, ModelFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
 
     from hanlattice.inputs.encoded import Sentences
     from hanlattice.lexicon.layers import Snapshot
 
+NORMALISATION = ("nfkc", "lower", "digits", "simplify", "tidy")  # settings of text that both models share
 _LARGEST = 1 << 53  # of the integers that a float holds exactly; a larger one is not converted
 
 
@@ -169,20 +171,35 @@ def refuse_misfit(second: ModelFolder, accurate: ModelFolder) -> None:
             f"labels of convention {name}": (set(own[name]), set(others[name]))
             for name in sorted(own.keys() & others.keys())
         },
-        "normalisation": tuple(
-            (
-                f.config.text.nfkc,
-                f.config.text.lower,
-                f.config.text.digits,
-                f.config.text.simplify,
-                f.config.text.tidy,
-            )
-            for f in (second, accurate)
-        ),
+        **{
+            f"text.{name}": (getattr(second.config.text, name), getattr(accurate.config.text, name))
+            for name in NORMALISATION
+        },
     }
     for name, (one, other) in pairs.items():
         if one != other:
-            values = f" ({one} and {other})" if isinstance(one, str) else ""
             raise ModelError(
-                f"{second.path} and {accurate.path} differ in their {name}{values}; they cannot be combined"
+                f"{second.path} and {accurate.path} differ in their {name}{_values(one, other)}; they cannot be"
+                f" combined{_remedy(name, {second.path: other, accurate.path: one})}"
             )
+
+
+def _values(one: object, other: object) -> str:
+    """What two models have, in brackets; of labels those that only one of them has."""
+    if isinstance(one, set) and isinstance(other, set):
+        one, other = (", ".join(sorted(labels)) or "none" for labels in (one - other, other - one))
+    return f" ({_written(one)} and {_written(other)})"
+
+
+def _remedy(name: str, wanted: Mapping[Path, object]) -> str:
+    """How to train one of two models so that they have the same value of a setting; nothing for labels."""
+    setting = {"default convention": "data.convention"}.get(name, name)
+    if "labels" in name:
+        return ""
+    ways = (f"{path} with --{setting} {_written(value)}" for path, value in wanted.items())
+    return f": train {', or '.join(ways)}"
+
+
+def _written(value: object) -> str:
+    """A value as the command line takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
