@@ -17,6 +17,7 @@ from hanlattice.document import Document, Entity
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.kernels import library
+from hanlattice.model.digests import CHECKPOINT
 from hanlattice.pipeline import NER
 from hanlattice.training import distillation
 from hanlattice.training.held_out import load_held_out
@@ -208,3 +209,31 @@ def test_settings_are_checked_before_teachers_are_opened(
     error = capsys.readouterr().err
     assert message in error
     assert str(tmp_path / "none") not in error
+
+
+@needs_kernels
+def test_a_stopped_command_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    place, out = tiny.folder(), tmp_path / "student"
+    (tmp_path / "raw.txt").write_text("他在北京工作。", encoding="utf-8")
+    command = ["distill", str(tmp_path / "raw.txt"), "--train", str(place / "corpus.bmes"), "--output", str(out)]
+
+    def error() -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        assert ended.value.code == 130
+        return capsys.readouterr().err
+
+    monkeypatch.setattr(distillation, "annotate", stop)
+    monkeypatch.setattr(hanlattice.api, "run_training", stop)
+    assert "stopped before all sentences were annotated, so nothing was written; start again" in error()
+    annotated = tmp_path / "student.teacher.jsonl"
+    annotated.write_text("")
+    assert f"stopped; the same command uses the sentences in {annotated} again" in error()
+    out.mkdir()
+    (out / CHECKPOINT).write_text("")
+    assert "add --resume to the same command" in error()

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hanlattice.cli import Interrupted
 from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_corpora, without_unset
 from hanlattice.cli.options import ConventionOption, QuietOption, TestOption, TrainOption, TrustOption
 
@@ -89,26 +90,39 @@ def distill(
     }
     settings = distillation.with_annotated(base.with_settings(without_unset(named)), file)
     check_training(settings, output, resume=resume)
-    if file.exists():
-        typer.echo(f"note: the sentences in {file} are used as they are", err=True)
-    else:
-        is_held_out = load_held_out(held_out) if held_out else None
-        is_learnt = distillation.labels_of_student(settings)
-        found = distillation.annotate(
-            [load(name, convention=convention or "", trust=trust) for name in teacher],
-            distillation.raw_sentences(texts, characters, is_held_out),
-            file,
-            min_score=min_score,
-            max_contested=max_contested,
-            is_learnt=is_learnt,
-        )
-        if not quiet:
-            typer.echo(
-                f"{found.n_sentences:,} sentences with {found.n_characters:,} characters and {found.n_entities:,}"
-                f" entities; left out: {found.n_uncertain:,} with an uncertain entity,"
-                f" {found.n_contested:,} on which the teachers disagree",
-                err=True,
+    try:
+        if file.exists():
+            typer.echo(f"note: the sentences in {file} are used as they are", err=True)
+        else:
+            is_held_out = load_held_out(held_out) if held_out else None
+            is_learnt = distillation.labels_of_student(settings)
+            found = distillation.annotate(
+                [load(name, convention=convention or "", trust=trust) for name in teacher],
+                distillation.raw_sentences(texts, characters, is_held_out),
+                file,
+                min_score=min_score,
+                max_contested=max_contested,
+                is_learnt=is_learnt,
             )
-    with progress(settings, quiet) as watcher:
-        run = run_training(settings, output, resume=resume, watcher=watcher)
+            if not quiet:
+                typer.echo(
+                    f"{found.n_sentences:,} sentences with {found.n_characters:,} characters and"
+                    f" {found.n_entities:,} entities; left out: {found.n_uncertain:,} with an uncertain entity,"
+                    f" {found.n_contested:,} on which the teachers disagree",
+                    err=True,
+                )
+        with progress(settings, quiet) as watcher:
+            run = run_training(settings, output, resume=resume, watcher=watcher)
+    except KeyboardInterrupt:
+        raise Interrupted(_how_to_continue(file, output)) from None
     print_scores(run, quiet)
+
+
+def _how_to_continue(file: Path, output: Path) -> str:
+    from hanlattice.model.digests import CHECKPOINT
+
+    if not file.exists():
+        return "stopped before all sentences were annotated, so nothing was written; start again"
+    if (output / CHECKPOINT).exists():
+        return "stopped; to resume from the last finished epoch, add --resume to the same command"
+    return f"stopped; the same command uses the sentences in {file} again"

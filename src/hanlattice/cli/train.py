@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
+LINEAR_STOPPED = "stopped; a linear tagger cannot be resumed, and nothing was written: start again"
+
 
 @app.command(cls=DottedOptionsCommand)
 def train(
@@ -90,7 +92,8 @@ def train(
         with progress(settings, quiet) as watcher:
             run = run_training(settings, output, resume=resume, watcher=watcher)
     except KeyboardInterrupt:
-        raise Interrupted(_how_to_resume(output)) from None
+        is_linear = linear_settings(settings) is not None
+        raise Interrupted(LINEAR_STOPPED if is_linear else _how_to_resume(output)) from None
     if linear_settings(settings) is not None:
         print_scores(run, quiet)
         return

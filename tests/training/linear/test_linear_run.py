@@ -534,6 +534,20 @@ def test_a_model_whose_settings_would_be_refused_in_training_is_loaded(trained: 
     assert hanlattice.load(folder)(text) == hanlattice.load(trained)(text)
 
 
+def test_a_stopped_command_does_not_promise_to_resume(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "run_training", mock.Mock(side_effect=KeyboardInterrupt))
+    corpus_file = str(tiny.folder() / "corpus.bmes")
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "--paper", "linear/msra", "--train", corpus_file, "--output", str(tmp_path / "model")])
+    assert ended.value.code == 130
+    assert (
+        "stopped; a linear tagger cannot be resumed, and nothing was written: start again"
+        in capsys.readouterr().err
+    )
+
+
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tiny.folder()
     arguments = ["--train", place / "corpus.bmes", "--dev", place / "corpus.bmes", "--test", place / "corpus.bmes"]
