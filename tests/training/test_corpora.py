@@ -111,6 +111,13 @@ def test_labels_of_dev_and_test_that_train_lacks_are_named_and_counted(tmp_path:
     assert len(list(unknown_labels(found, []))) == 2
 
 
+def test_a_dev_set_without_entities_is_reported(tmp_path: Path) -> None:
+    empty = write(tmp_path / "empty", Document("今天很好", ()))
+    found = load_corpora(Config().with_settings({"data": {"train": [write(tmp_path / "one", ONE)], "dev": empty}}))
+    (message,) = unknown_labels(found, ["PER"])
+    assert message == "dev has no entities, so the best epoch cannot be chosen: name another corpus with --dev"
+
+
 def test_entities_that_become_equal_count_once(tmp_path: Path) -> None:
     """A place that is annotated with two labels, which are then mapped to one."""
     twice = Document("他在北京", (Entity("北京", "GPE", 2, 4), Entity("北京", "LOC", 2, 4)))

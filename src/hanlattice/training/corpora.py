@@ -283,7 +283,9 @@ def absent_labels(found: Corpora) -> Iterator[str]:
 
 
 def unknown_labels(found: Corpora, labels: Collection[str]) -> Iterator[str]:
-    """A message for dev and for test if it has entities with labels that ``train`` lacks."""
+    """A message for dev and for test if it has entities with labels that ``train`` lacks, or dev has no entity."""
+    if not any(document.entities for document in found.dev):
+        yield "dev has no entities, so the best epoch cannot be chosen: name another corpus with --dev"
     for name, documents in (("dev", found.dev), ("test", found.test)):
         counts = Counter(e.label for document in documents for e in document.entities if e.label not in labels)
         if counts:
