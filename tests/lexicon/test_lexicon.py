@@ -232,10 +232,30 @@ def test_word_lists(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         Word("重庆", None, 7.0),
     ]
     assert "2 blank lines skipped" in caplog.text
+    assert "read as one word" not in caplog.text
     assert list(Lexicon.open(path)) == list(lexicon)
     lexicon = Lexicon(["一"])
     lexicon.update(path)
     assert len(lexicon) == 6
+
+
+@pytest.mark.parametrize(
+    "lines", [["贝壳找房,ORG", "渝中区,LOC"], ["贝壳找房 ORG"], ["贝壳找房 3 nt", "", "渝中区 12 ns"]]
+)
+def test_columns_that_no_tab_separates_are_a_warning(
+    lines: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert lines[0] in Lexicon.from_files(path)
+    assert f"{path}: each line is read as one word, such as {lines[0]!r}; separate words" in caplog.text
+    caplog.clear()
+    Lexicon().update(path)
+    assert "each line is read as one word" in caplog.text
+    caplog.clear()
+    path.write_text("\n".join([*lines, "重庆"]), encoding="utf-8")
+    Lexicon.from_files(path)
+    assert caplog.text.count("each line") == 0
 
 
 odd_lines = st.text("一二三A\t\u3000 \r\x85\u20287.", max_size=6)

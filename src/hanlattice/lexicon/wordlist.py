@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MOST_LABELS = 256  # distinct labels that wordlist.c reads; the list of a model has a few dozen
 LONGEST_LINE = 1000  # characters; a file with longer lines is not a word list
 _LONGEST_WEIGHT = 16  # characters of a number of float32
+# A word in Chinese characters, and a label or a frequency after another separator than a tab.
+_OTHER_COLUMNS = re.compile(r"^[^ ,，;|]*[\u4e00-\u9fff][ ,，;|]+([A-Za-z][\w.-]*|[0-9.]+([ ,，;|]+[a-z]*)?)$")
 _UNWRITABLE = re.compile("[\t\n\ud800-\udfff]|^\ufeff")  # separators, surrogates, a byte order mark
 
 
@@ -35,6 +37,7 @@ def read_words(path: str | Path) -> Iterator[Entry]:
         DataError: the file cannot be read or is not UTF-8, or a line is too long or is not a valid word.
     """
     number = blank = 0
+    example, has_other_columns = "", True
     for lines in read_blocks(path):
         _refuse_invalid_lines(lines, path, number)
         for line in lines:
@@ -42,9 +45,20 @@ def read_words(path: str | Path) -> Iterator[Entry]:
             if not (text := line.strip()):
                 blank += 1
             elif "\t" in line:
+                has_other_columns = False
                 yield _entry(line, path, number)
             else:
+                has_other_columns = has_other_columns and _OTHER_COLUMNS.search(text) is not None
+                example = example or text
                 yield text
+    if example and has_other_columns:
+        import logging
+
+        logging.getLogger(__name__).warning(
+            "%s: each line is read as one word, such as %.60r; separate words, labels and weights by tabs",
+            path,
+            example,
+        )
     if blank:
         import logging  # slow to import, and rarely needed
 
@@ -97,8 +111,8 @@ class Listed(NamedTuple):
 def read_table(path: str | Path) -> Listed | None:
     r"""A word list that has only lines ``word`` and ``word\tlabel``, read much faster than word by word.
 
-    It returns None if the file has anything else: an error, a weight, a blank line or space around a field. It does
-    not detect words that occur twice.
+    It returns None if the file has anything else: an error, a weight, a blank line, space around a field, or
+    columns that are not separated by tabs in its first line. It does not detect words that occur twice.
     """
     if str(path) == STDIN or not Path(path).is_file():  # a pipe can be read only once
         return None
@@ -106,6 +120,8 @@ def read_table(path: str | Path) -> Listed | None:
         raw = Path(path).read_bytes()
     except OSError:
         return None
+    if _OTHER_COLUMNS.search(raw.partition(b"\n")[0].decode("utf-8", "ignore").strip()):
+        return None  # `read_words` warns if all lines are like the first
     library = kernels()
     return _read_by_numpy(raw) if library is None else _read_by_kernel(library, raw)
 
