@@ -94,19 +94,19 @@ def count_occurrences(words: Iterable[str], batches: Iterable[list[str]]) -> Cou
     return counts
 
 
-def is_no_name(entities: int, occurrences: int) -> bool:
+def is_rarely_a_name(entities: int, occurrences: int) -> bool:
     """Whether a string is in the texts often, and hardly ever as an entity."""
     return occurrences >= MIN_NAMED_OCCURRENCES and entities < MIN_NAMED_SHARE * occurrences
 
 
 def without_ordinary_words(labels: Mapping[str, str], ner: NER, paths: Sequence[Path]) -> dict[str, str]:
-    """The labels of words without those that the corpora contradict (:func:`is_no_name`)."""
+    """The labels of words without those that the corpora contradict (:func:`is_rarely_a_name`)."""
     found = defaultdict[str, Counter[str]](Counter)
     occurrences = count_occurrences(labels, [count_annotated(ner, paths, found)])
     return {
         word: label
         for word, label in labels.items()
-        if not is_no_name(found[word].total() if word in found else 0, occurrences[word])
+        if not is_rarely_a_name(found[word].total() if word in found else 0, occurrences[word])
     }
 
 
@@ -134,7 +134,7 @@ def label_of(
             return label
     if word in names and occurrences[word]:
         total = found[word].total() if word in found else 0
-        return "" if is_no_name(total, occurrences[word]) else names[word]
+        return "" if is_rarely_a_name(total, occurrences[word]) else names[word]
     if word not in listed:
         return ""
     as_listed = found[word][listed[word]] if word in found else 0
@@ -143,14 +143,42 @@ def label_of(
     return "" if contradicted else listed[word]
 
 
-def main() -> None:
+def listed_words(ner: NER, lists: Iterable[str]) -> dict[str, str]:
+    """The labels of the words of typed lists, which ``--list`` names."""
+    listed: dict[str, str] = {}
+    for given in lists:
+        path, _, rest = given.partition("=")
+        label, _, least = rest.partition(":")
+        words = (ner.normaliser(word.text).text for word in Lexicon.open(path).entries())
+        listed.update((word, label) for word in words if len(word) >= int(least or 2))
+    return listed
+
+
+def named(ner: NER, paths: Iterable[Path]) -> dict[str, str]:
+    """The labels of the names in lexicon files; words without a label are left out."""
+    words = (word for path in paths for word in Lexicon.open(path).entries())
+    return {ner.normaliser(word.text).text: word.label for word in words if word.label}
+
+
+def candidates_of(found: LabelCounts, known: Iterable[str], least: int) -> list[str]:
+    """The strings that are an entity ``least`` times or more, and the known ones; all have the length of a name."""
+    frequent = (word for word, counts in found.items() if counts.total() >= least)
+    return [word for word in dict.fromkeys([*frequent, *known]) if len(word) in NAME_LENGTHS]
+
+
+def arguments() -> argparse.Namespace:
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", nargs="*", type=Path)
     parser.add_argument("--model", required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--corpus", nargs="*", type=Path, default=[])
     parser.add_argument(
-        "--check", nargs="*", type=Path, default=[], help="corpora that contradict words which are often no names"
+        "--check",
+        nargs="*",
+        type=Path,
+        default=[],
+        help="corpora in which words that are rarely names lose their labels",
     )
     parser.add_argument(
         "--list", nargs="*", default=[], help="FILE=LABEL, or FILE=LABEL:N for words with at least N characters"
@@ -162,12 +190,15 @@ def main() -> None:
         "--characters", type=int, default=5_000_000, help="how many characters of each file the model reads"
     )
     parser.add_argument(
-        "--least", type=int, default=LEAST, help="how often a name is annotated or predicted at least"
+        "--least", type=int, default=LEAST, help="least number of times that a name is annotated or predicted"
     )
     parser.add_argument("--held-out", type=Path, help="Python file with a class HeldOut")
     parser.add_argument("--aside", nargs="*", type=Path, default=[], help="corpora for evaluation")
-    a = parser.parse_args()
+    return parser.parse_args()
 
+
+def main() -> None:
+    a = arguments()
     ner = hanlattice.load(a.model, engine="native", threads=1, int8=supports_int8())
     found = defaultdict[str, Counter[str]](Counter)
     text_batches: list[list[str]] = []
@@ -178,20 +209,8 @@ def main() -> None:
             text_batches.append([n.text for n in ner.normaliser.all(batch)])
         print(f"{path.name}: {sum(c.total() for c in found.values()):,} entities so far", flush=True)
     text_batches.append(count_annotated(ner, a.corpus, found))
-    listed: dict[str, str] = {}
-    for given in a.list:
-        path, _, rest = given.partition("=")
-        label, _, least = rest.partition(":")
-        words = (ner.normaliser(word.text).text for word in Lexicon.open(path).entries())
-        listed.update((word, label) for word in words if len(word) >= int(least or 2))
-    names = {
-        ner.normaliser(word.text).text: word.label
-        for path in a.names
-        for word in Lexicon.open(path).entries()
-        if word.label
-    }
-    candidates = [w for w, counts in found.items() if counts.total() >= a.least and len(w) in NAME_LENGTHS]
-    candidates = list(dict.fromkeys([*candidates, *(w for w in [*listed, *names] if len(w) in NAME_LENGTHS)]))
+    listed, names = listed_words(ner, a.list), named(ner, a.names)
+    candidates = candidates_of(found, [*listed, *names], a.least)
     occurrences = count_occurrences(candidates, text_batches)
     labels = {
         word: label for word in candidates if (label := label_of(word, found, occurrences, listed, names, a.least))

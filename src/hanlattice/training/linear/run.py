@@ -161,8 +161,9 @@ class _Data:
             first = shares[-1][1]
         watcher.say(
             f"{len(corpora.train):,} documents, {sum(len(w.spans) for w in own):,} entities of {len(labels)}"
-            f" labels; {sum(len(d) for d in corpora.further.values()):,} further documents; dev {len(corpora.dev):,}, test"
-            f" {len(corpora.test):,}; {n_cut:,} entities cross the border of a window and are not trained on;"
+            f" labels; {sum(len(d) for d in corpora.further.values()):,} further documents;"
+            f" dev {len(corpora.dev):,}, test {len(corpora.test):,};"
+            f" {n_cut:,} entities cross the border of a window and are not trained on;"
             f" {n_gaps:,} are discontinuous and are not trained on{left_out(corpora)};"
             f" {len(lexicon):,} words in the lexicon"
         )
