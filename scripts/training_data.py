@@ -204,7 +204,9 @@ def annotated_names(model: Path, corpora: Path, by_ensemble: Path) -> None:
     names, news = corpora / ANNOTATED_NAMES, corpora / NEWS_NAMES
     if not names.exists():
         names_of(names, model, [corpora / "open.jsonl", corpora / "annotated.jsonl"], by_ensemble)
-    if not news.exists():
+    if not news.exists() and not (corpora / "news1998.jsonl").exists():  # it was left out
+        save_lexicon(Lexicon(), news)
+    elif not news.exists():
         every, known = news.with_suffix(".all.txt"), Lexicon.open(model / LEXICON)
         names_of(every, model, [corpora / "news1998.jsonl"], by_ensemble)
         found = Lexicon.open(every).entries()

@@ -158,10 +158,14 @@ def test_persons_of_the_news_are_collected_unless_the_model_knows_the_word(
     monkeypatch.setattr(recipe, "run", run)
     (tmp_path / "lexicon.txt").write_text("乐天\n", "utf-8")
     recipe.annotated_names(tmp_path, tmp_path, tmp_path / "by_ensemble.jsonl")
+    assert [*Lexicon.open(tmp_path / recipe.NEWS_NAMES)] == []  # without the corpus
+    (tmp_path / recipe.NEWS_NAMES).unlink()
+    (tmp_path / "news1998.jsonl").touch()
+    recipe.annotated_names(tmp_path, tmp_path, tmp_path / "by_ensemble.jsonl")
     assert [*Lexicon.open(tmp_path / recipe.ANNOTATED_NAMES)] == ["李明"]
     assert [*Lexicon.open(tmp_path / recipe.NEWS_NAMES)] == ["王芳"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("annotated_names.txt", "lexicon.txt", "news1998_names.txt")
+        *("annotated_names.txt", "lexicon.txt", "news1998.jsonl", "news1998_names.txt")
     ]
 
 

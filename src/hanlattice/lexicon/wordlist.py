@@ -18,6 +18,8 @@ from hanlattice.lexicon.words import Entry, Word, WordTable
 from hanlattice.text.code_points import code_points, text_of
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from hanlattice.lexicon.matches import Int32
 
 MOST_LABELS = 256  # distinct labels that wordlist.c reads; the list of a model has a few dozen
@@ -52,17 +54,16 @@ def read_words(path: str | Path) -> Iterator[Entry]:
                 example = example or text
                 yield text
     if example and has_other_columns:
-        import logging
-
-        logging.getLogger(__name__).warning(
-            "%s: each line is read as one word, such as %.60r; separate words, labels and weights by tabs",
-            path,
-            example,
-        )
+        advice = "separate words, labels and weights by tabs"
+        _logger().warning("%s: each line is read as one word, such as %.60r; %s", path, example, advice)
     if blank:
-        import logging  # slow to import, and rarely needed
+        _logger().info("%s: %d blank lines skipped", path, blank)
 
-        logging.getLogger(__name__).info("%s: %d blank lines skipped", path, blank)
+
+def _logger() -> Logger:
+    import logging  # slow to import, and rarely needed
+
+    return logging.getLogger(__name__)
 
 
 def fits_a_line(word: Word) -> bool:
