@@ -19,6 +19,7 @@ from mutation.run import (
     check_sound,
     chosen,
     generated,
+    passed,
     stages_for,
     summary,
     table,
@@ -49,6 +50,16 @@ def test_a_fault_is_undecided_if_the_time_is_over() -> None:
     outcome = tried(fault, timeout=0.01)
     assert outcome.decided
     assert (outcome.noticed or "").endswith(": no end")
+
+
+@pytest.mark.parametrize(
+    ("of_chosen", "missed", "spare", "passes"),
+    [(False, 0, 0, True), (False, 1, 0, False), (False, 1, 1, True), (False, 2, 1, False), (True, 1, 1, False)],
+)
+def test_one_generated_fault_may_be_spared(of_chosen: bool, missed: int, spare: int, passes: bool) -> None:
+    fault = replace(chosen()[0], chosen=of_chosen)
+    outcomes = [Outcome(fault, "test_a", 1.0), *[Outcome(fault, None, 1.0)] * missed]
+    assert passed([*outcomes, Outcome(fault, None, 1.0, decided=False)], spare) is passes
 
 
 def test_what_tests_started_ends_with_them(tmp_path: Path) -> None:
