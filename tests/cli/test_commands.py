@@ -478,7 +478,7 @@ class TestTrain:
                     process.send_signal(signal.SIGINT)
                     break
             assert stderr.read().splitlines()[-1] == (
-                f"error: stopped; to resume from the last finished epoch: hanlattice train --output {out} --resume"
+                f"error: stopped; to resume: hanlattice train --output {out} --resume"
             )
             assert process.wait(20) == 130
             assert stdout.read() == ""

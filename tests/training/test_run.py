@@ -30,8 +30,9 @@ from hanlattice.model.folder import LOG
 from hanlattice.model.weights import load_weights, save_weights
 from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser
-from hanlattice.training import Silent
+from hanlattice.training import Silent, saving
 from hanlattice.training.augmentation import Variation
+from hanlattice.training.checkpoint import save_checkpoint
 from hanlattice.training.corpora import load_corpora
 from hanlattice.training.examples import examples
 from hanlattice.training.noise import without_punctuation
@@ -77,7 +78,7 @@ import os, sys, tiny
 from hanlattice import api
 from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser
-from hanlattice.training import Silent
+from hanlattice.training import Silent, saving
 
 class Killer(Silent):
     def epoch(self, row):
@@ -89,22 +90,25 @@ class Killer(Silent):
 
 output, when, settings, tiny.folder = sys.argv[1], sys.argv[2], eval(sys.argv[3]), lambda: place
 from pathlib import Path
-place = Path(sys.argv[4])
+place, saving.SAVE_EVERY = Path(sys.argv[4]), float(sys.argv[5])
 api.train(tiny.config(**settings), output=output, watcher=Killer())
 """
 
 
 @pytest.mark.parametrize(
-    ("when", "settings"),
+    ("when", "save_every", "first", "settings"),
     [
-        ("epoch", {"epochs": 4, "average": 0.9}),
-        ("step", {"epochs": 4, "optimiser": "sgd", "learning_rate": 0.05, "clip_value": 1.0}),
+        ("epoch", 0, 3, {"epochs": 4, "average": 0.9}),
+        ("epoch", 1000, 2, {"epochs": 4, "average": 0.9}),  # only the first epoch has a checkpoint
+        ("step", 0, 3, {"epochs": 4, "optimiser": "sgd", "learning_rate": 0.05, "clip_value": 1.0}),
     ],
-    ids=["adamw with an average, after an epoch", "sgd, within an epoch"],
+    ids=["adamw with an average, after an epoch", "some epochs after the checkpoint", "sgd, within an epoch"],
 )
-def test_a_killed_run_resumes_to_the_same_weights(tmp_path: Path, when: str, settings: dict[str, Any]) -> None:
+def test_a_killed_run_resumes_to_the_same_weights(
+    tmp_path: Path, when: str, save_every: int, first: int, settings: dict[str, Any]
+) -> None:
     api.train(tiny.config(**settings), output=tmp_path / "whole")
-    arguments = [str(tmp_path / "killed"), when, repr(settings), str(tiny.folder())]
+    arguments = [str(tmp_path / "killed"), when, repr(settings), str(tiny.folder()), str(save_every)]
     paths = os.pathsep.join([str(Path(tiny.__file__).parent), *sys.path])
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, *arguments], env={**os.environ, "PYTHONPATH": paths}, check=False
@@ -113,12 +117,32 @@ def test_a_killed_run_resumes_to_the_same_weights(tmp_path: Path, when: str, set
     assert (tmp_path / "killed" / CHECKPOINT).exists()
     memory = Memory()
     api.train(tiny.config(**settings), output=tmp_path / "killed", resume=True, watcher=memory)
-    assert [row["epoch"] for row in memory.rows] == [3, 4]
+    assert [row["epoch"] for row in memory.rows] == [*range(first, 5)]
     assert (tmp_path / "killed" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
     assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "whole")
     files = {file.name for file in (tmp_path / "killed").iterdir()}
     model = {"config.toml", WEIGHTS, "vocabulary.json", "lexicon.txt", "README.md", LOG}
     assert files == {*model, INPUTS, RECORD, CHECKPOINT}
+
+
+@pytest.mark.parametrize(("save_every", "saved"), [(0.0, [1, 2, 3, 4]), (1000.0, [1, 4])])
+def test_files_are_written_at_most_every_few_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save_every: float, saved: list[int]
+) -> None:
+    """The best weights are kept until they are written: those of a run without a pause are the same."""
+    written: list[int] = []
+
+    def watched(*arguments: Any) -> None:
+        written.append(arguments[-1].epoch)
+        save_checkpoint(*arguments)
+
+    monkeypatch.setattr(saving, "save_checkpoint", watched)
+    monkeypatch.setattr(saving, "SAVE_EVERY", save_every)
+    run = api.train(tiny.config(epochs=4), output=tmp_path / "run")
+    assert written == saved
+    whole = api.train(tiny.config(epochs=4), output=tmp_path / "whole")
+    assert (run.folder / WEIGHTS).read_bytes() == (whole.folder / WEIGHTS).read_bytes()
+    assert run.progress.best_epoch == whole.progress.best_epoch
 
 
 def test_ctrl_c_leaves_a_checkpoint_that_resumes(tmp_path: Path) -> None:

@@ -124,5 +124,5 @@ def _how_to_continue(file: Path, output: Path) -> str:
     if not file.exists():
         return "stopped before all sentences were annotated, so nothing was written; start again"
     if (output / CHECKPOINT).exists():
-        return "stopped; to resume from the last finished epoch, add --resume to the same command"
+        return "stopped; to resume, add --resume to the same command"
     return f"stopped; the same command uses the sentences in {file} again"

@@ -130,7 +130,7 @@ def _how_to_resume(output: Path) -> str:
 
     if not (output / CHECKPOINT).exists():
         return "stopped before the end of the first epoch, so there is nothing to resume; start again"
-    return f"stopped; to resume from the last finished epoch: hanlattice train --output {output} --resume"
+    return f"stopped; to resume: hanlattice train --output {output} --resume"
 
 
 def print_scores(run: "Run", quiet: bool) -> None:

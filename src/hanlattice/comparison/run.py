@@ -58,7 +58,7 @@ def compare(
     """Train each system with each seed, and compare their scores, sizes and speeds.
 
     The folder of a run is ``output/<system>/<seed>``. Finished runs are not repeated. A run that was stopped, even
-    by a crash, resumes after its last complete epoch. If a run fails, the others continue.
+    by a crash, resumes after the epoch of its last checkpoint. If a run fails, the others continue.
 
     Args:
         jobs: parallel runs; with more than one, each run is a process with one thread.

@@ -139,10 +139,13 @@ def further_rows(part: nn.Module) -> dict[str, Tensor]:
 
 
 def state_with_all_rows(part: nn.Module) -> dict[str, Tensor]:
-    """The ``state_dict`` to save: the rows of every table, trained or not."""
+    """The ``state_dict`` to save, copied to the CPU: the rows of every table, trained or not."""
     further = further_rows(part)
     state = part.state_dict()
-    return {name: torch.cat([w.cpu(), further[name]]) if name in further else w for name, w in state.items()}
+    return {
+        name: torch.cat([w.cpu(), further[name]]) if name in further else w.to("cpu", copy=True)
+        for name, w in state.items()
+    }
 
 
 @contextmanager

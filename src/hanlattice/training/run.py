@@ -20,13 +20,14 @@ from hanlattice.model.digests import CHECKPOINT, forget, record
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS, save_lexicon
 from hanlattice.training.bfloat16 import warn_of_slow_bfloat16
 from hanlattice.training.card import card
-from hanlattice.training.checkpoint import load_checkpoint, save_checkpoint
+from hanlattice.training.checkpoint import load_checkpoint
 from hanlattice.training.device import check_precision, device_of
 from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.log import Log
 from hanlattice.training.prepare import Prepared, prepare
 from hanlattice.training.progress import Progress, Run
 from hanlattice.training.resume import INPUTS, check_output, write_inputs
+from hanlattice.training.saving import Saving
 from hanlattice.training.selection import Selection, criterion
 from hanlattice.training.tasks import n_steps, total_steps
 from hanlattice.training.watcher import Silent, Watcher, plan
@@ -37,11 +38,11 @@ LOCK = ".lock"  # of a run, while it is trained
 def train(config: Config, output: str | Path, *, resume: bool = False, watcher: Watcher | None = None) -> Run:
     """Train a model and leave the weights of the epoch with the best dev F1 in the folder ``output``.
 
-    With ``resume`` a run that was stopped, even by a crash, continues after its last complete epoch and reaches the
-    result that it would have had. A finished run is extended by more epochs; from then on its learning rate is that
-    of the longer run. ``output`` also holds ``checkpoint.safetensors``, which only resumption needs, and
-    ``log.jsonl``, one line per epoch. Several processes that ``torchrun`` started train one model together; the
-    first of them evaluates and writes.
+    With ``resume`` a run that was stopped, even by a crash, continues after the epoch of its last checkpoint and
+    reaches the result that it would have had. A checkpoint is written after an epoch, at most every ten seconds. A
+    finished run is extended by more epochs; from then on its learning rate is that of the longer run. ``output``
+    also holds ``checkpoint.safetensors``, which only resumption needs, and ``log.jsonl``, one line per epoch.
+    Several processes that ``torchrun`` started train one model together; the first of them evaluates and writes.
 
     Raises:
         ConfigError: a setting does not fit, the folder already holds a run and ``resume`` is not set, or settings
@@ -160,6 +161,7 @@ def _fit(
     selection = Selection(
         ner, prepared.dev, output / WEIGHTS, loop.average, read_unpunctuated=config.data.unpunctuated > 0
     )
+    saving = Saving(output, loop, selection)
     for loss in loop.epochs():
         progress = loop.progress
         row: dict[str, Any] = {
@@ -170,8 +172,13 @@ def _fit(
         if progress.epoch >= min(training.evaluate_from, training.epochs):
             row |= selection.after_epoch(progress)
         log.write(row, loss)
-        save_checkpoint(output / CHECKPOINT, loop.learner, loop.optimisers, loop.average, progress)
-        watcher.epoch(row)
+        saving.after_epoch()
+        try:
+            watcher.epoch(row)
+        except BaseException:  # a watcher that stops the run; no epoch is lost between two epochs
+            saving.now()
+            raise
+    saving.now()
     if loop.progress.best_f1 == 0:
         watcher.say("dev F1 was 0 in every epoch, so the last one is kept: do the labels of dev occur in train?")
     return loop.progress

@@ -1,8 +1,10 @@
 """Which epoch's weights are kept: those with the best F1 on dev."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from torch import Tensor
 
 from hanlattice.document import Document
 from hanlattice.embeddings.initial_weights import state_with_all_rows
@@ -21,9 +23,9 @@ def criterion(*, read_unpunctuated: bool) -> str:
 
 @dataclass
 class Selection:
-    """Scores the model ``ner`` on ``dev`` after an epoch, and writes its weights to ``path`` if they are the best.
+    """Scores the model ``ner`` on ``dev`` after an epoch, and keeps its weights for ``path`` if they are the best.
 
-    With an ``average`` the averaged weights are scored and written. With ``read_unpunctuated`` dev is also read
+    With an ``average`` the averaged weights are scored and kept. With ``read_unpunctuated`` dev is also read
     without punctuation, and the mean of both F1 decides.
     """
 
@@ -32,6 +34,7 @@ class Selection:
     path: Path
     average: MovingAverage | None = None
     read_unpunctuated: bool = False
+    _best: dict[str, Tensor] = field(default_factory=dict, init=False)  # not written yet
 
     def after_epoch(self, progress: Progress) -> dict[str, float]:
         """The dev scores in percent, and the best epoch so far, which ``progress`` also gets."""
@@ -48,7 +51,13 @@ class Selection:
             progress.improved = progress.epoch
         if f1 >= progress.best_f1:  # of equal epochs the last one, which was trained longest
             progress.best_f1, progress.best_epoch = f1, progress.epoch
-            save_weights(state_with_all_rows(tagger), self.path)
+            self._best = state_with_all_rows(tagger)
         if self.average is not None:
             self.average.swap(tagger)
         return {name: round(100 * value, 2) for name, value in scores.items()} | {"best_epoch": progress.best_epoch}
+
+    def write(self) -> None:
+        """Write the best weights, unless they are written already."""
+        if self._best:
+            save_weights(self._best, self.path)
+            self._best = {}
