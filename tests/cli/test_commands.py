@@ -19,6 +19,7 @@ import pytest
 import tiny
 from hanlattice import __version__, api, corpus
 from hanlattice.cli import COMMANDS, main
+from hanlattice.cli.options import check_writable
 from hanlattice.cli.predict import _write_conll
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ModelError
@@ -522,6 +523,50 @@ class TestTrain:
         )
         one_error(run("train", "--output", tmp_path / "run"), "no training corpus: give --train FILE")
         one_error(run("train", *world, "--output", file_of(tmp_path / "file", "")), "file is a file; name a folder")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "--train", "no.bmes", "--output", "file/new"),
+        ("train", "--paper", "linear/msra", "--train", "no.bmes", "--output", "file/new"),
+        ("distill", "no.txt", "--teacher", "no", "--output", "file/new/run"),
+        ("pretrain", "no.txt", "--output", "file/new"),
+        ("calibrate", "no.bmes", "file/new"),
+        ("combine", "ensemble", "gold.bmes", "file/new", "--second", "lite"),
+        ("export", "default", "file/new"),
+        ("tune", "--train", "no.bmes", "--search", "training.epochs=1..2", "--output", "file/new"),
+    ],
+    ids=" ".join,
+)
+def test_a_folder_in_a_file_is_refused_before_the_work(
+    arguments: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file_of(tmp_path / "file", "")
+    file_of(tmp_path / "gold.bmes", "李\tS-PER\n")
+    one_error(run(*arguments), r"^error: file is a file; name a folder for the \w+")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("evaluate", "no.bmes", "--errors", "no/page.html"),
+        ("select", "file", "--model", "no", "--output", "no/page.html"),
+        ("vectors", "train", "no.txt", "--output", "no/page.html"),
+    ],
+    ids=" ".join,
+)
+def test_a_file_without_a_folder_is_refused_before_the_work(
+    arguments: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file_of(tmp_path / "file", "")
+    one_error(run(*arguments), r"^error: no/page\.html: cannot be written: its folder does not exist")
+
+
+def test_a_device_needs_no_folder_that_can_be_written() -> None:
+    check_writable(Path("/dev/null"))
 
 
 class TestEvaluate:

@@ -1,5 +1,6 @@
 """Options that several commands share, and the function that loads a model by them."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.errors import ConfigError
+from hanlattice.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Patterns
@@ -271,6 +272,22 @@ def following(
     rules = {"force": forced(force) or None, "block": blocked(block) or None}
     with ner.using(**rules, threshold=threshold, patterns=patterns):  # type: ignore[arg-type]
         yield ner
+
+
+def check_writable(file: Path) -> None:
+    """Check before long work that a file can be written afterwards.
+
+    Raises:
+        DataError: it cannot.
+    """
+    if file.is_dir():
+        raise DataError("is a folder; name a file in it", file)
+    if file.exists() and not file.is_file():
+        return  # a device or a pipe, which is written directly
+    if not file.parent.is_dir():
+        raise DataError("cannot be written: its folder does not exist; make it first", file)
+    if not os.access(file.parent, os.W_OK):
+        raise DataError("cannot be written: no permission for its folder", file)
 
 
 def wrote(what: object, *, quiet: bool = False) -> None:
