@@ -565,6 +565,36 @@ def test_a_file_without_a_folder_is_refused_before_the_work(
     one_error(run(*arguments), r"^error: no/page\.html: cannot be written: its folder does not exist")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "李明", "words.txt", "--output", "words.txt", "--model", "no"),
+        ("predict", "words.txt", "--output", "link.txt", "--model", "no"),
+        ("select", "words.txt", "--output", "./words.txt", "--model", "no"),
+        ("lexicon", "build", "words.txt", "--output", "words.txt"),
+        ("vectors", "train", "words.txt", "--output", "words.txt"),
+        ("vectors", "convert", "--chars", "words.txt", "--output", "words.txt"),
+    ],
+    ids=" ".join,
+)
+def test_an_output_does_not_replace_an_input(
+    arguments: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file_of(tmp_path / "words.txt", "北京\tLOC\n")
+    (tmp_path / "link.txt").symlink_to("words.txt")
+    one_error(run(*arguments), "is also an input, which would be lost; name another output")
+    assert (tmp_path / "words.txt").read_text("utf-8") == "北京\tLOC\n"
+
+
+def test_words_are_added_to_a_compiled_lexicon_in_its_place(run: Run, tmp_path: Path) -> None:
+    words, compiled = file_of(tmp_path / "words.txt", "北京\n"), tmp_path / "words.lexicon"
+    assert run("lexicon", "build", words, "--output", compiled).code == 0
+    more = file_of(tmp_path / "more.txt", "上海\n")
+    assert run("lexicon", "build", compiled, more, "--output", compiled).code == 0
+    assert len(Lexicon.open(compiled)) == 2
+
+
 def test_a_device_needs_no_folder_that_can_be_written() -> None:
     check_writable(Path("/dev/null"))
 

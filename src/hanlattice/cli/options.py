@@ -1,7 +1,7 @@
 """Options that several commands share, and the function that loads a model by them."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -272,6 +272,16 @@ def following(
     rules = {"force": forced(force) or None, "block": blocked(block) or None}
     with ner.using(**rules, threshold=threshold, patterns=patterns):  # type: ignore[arg-type]
         yield ner
+
+
+def refuse_own_input(output: Path, inputs: Iterable[str | Path]) -> None:
+    """Check that an output does not replace a file that the command reads.
+
+    Raises:
+        DataError: it does.
+    """
+    if output.is_file() and any(Path(path).is_file() and output.samefile(path) for path in inputs):
+        raise DataError("is also an input, which would be lost; name another output", output)
 
 
 def check_writable(file: Path) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from hanlattice.cli.options import check_writable
+from hanlattice.cli.options import check_writable, refuse_own_input
 from hanlattice.errors import ConfigError
 from hanlattice.lexicon import Lexicon
 from hanlattice.vectors import Vectors, VectorSet, train_vectors
@@ -75,9 +75,9 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
 ) -> None:
     """Train character, bigram and word vectors on plain text with word2vec."""
-    check_writable(output)
-    if compact:
-        check_writable(compact)
+    for file in filter(None, (output, compact)):
+        check_writable(file)
+        refuse_own_input(file, [*texts, *(lexicon or []), *(exclude or [])])
     with _bars(quiet) as progress:
         vectors = train_vectors(
             texts,
@@ -116,6 +116,7 @@ def convert(
     if not given:
         raise ConfigError("nothing to convert; give --chars, --bigrams or --words, or several of these")
     check_writable(output)
+    refuse_own_input(output, given.values())
     vectors = {kind: Vectors.from_text(file) for kind, file in given.items()}
     dimension = next(iter(vectors.values())).dimension
     empty = Vectors((), np.zeros((0, dimension), np.float32))
