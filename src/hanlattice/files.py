@@ -282,6 +282,21 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
         raise DataError(f"cannot be written: {error.strerror or error}", path) from error
 
 
+def refuse_file(folder: Path, what: str) -> None:
+    """Check before long work that a folder is there or can be made: nothing on its path is a file.
+
+    Args:
+        folder: the folder.
+        what: what the folder is for, for the error message.
+
+    Raises:
+        ConfigError: the folder, or one above it, is a file.
+    """
+    first = next((path for path in (folder, *folder.parents) if path.exists()), None)
+    if first is not None and not first.is_dir():
+        raise ConfigError(f"{first} is a file; name a folder for {what}")
+
+
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """A temporary folder, renamed to ``path`` (which must not exist) at the end; on an error it is removed.

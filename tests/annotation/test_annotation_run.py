@@ -99,6 +99,15 @@ class TestErrors:
         with pytest.raises(ModelError, match="no such folder"):
             run(self._text(tmp_path), tmp_path / "out.jsonl", model=str(tmp_path / "nothing"))
 
+    @pytest.mark.parametrize("name", ["out.jsonl", "folder"])
+    def test_a_run_that_failed_at_once_can_be_corrected(self, name: str, tmp_path: Path) -> None:
+        text = self._text(tmp_path)
+        wrongs: tuple[Any, ...] = ({"force": (("李明", "CITY"),)}, {"block": (("李明", "CITY"),)})
+        for wrong in wrongs:
+            with pytest.raises(HanlatticeError, match="CITY"):
+                run(text, tmp_path / name, **wrong)
+        assert run(text, tmp_path / name, threshold=0.5).rows > 0
+
     def test_outputs(self, tmp_path: Path) -> None:
         text = self._text(tmp_path)
         run(text, tmp_path / "folder")

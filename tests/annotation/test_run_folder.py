@@ -69,8 +69,10 @@ def test_a_folder_of_parts_stays(tmp_path: Path) -> None:
 def test_which_folders_a_run_takes(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run", None, Job())
     (tmp_path / "run").mkdir()
-    with folder.open(MANIFEST):
+    with folder.open({"a": 2}):  # a run that failed before its first part
         pass
+    with folder.open(MANIFEST):
+        folder.write(part(0, "a"))
     with folder.open({"b": [2], "a": 1}):
         pass
     for other, named in (({"a": 2, "b": [2]}, "other a;"), ({"a": 1, "b": [3], "c": 1}, "other b, c;")):

@@ -19,6 +19,7 @@ import pytest
 import tiny
 from hanlattice import __version__, api, corpus
 from hanlattice.cli import COMMANDS, main
+from hanlattice.cli.options import check_writable
 from hanlattice.cli.predict import _write_conll
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ModelError
@@ -522,6 +523,80 @@ class TestTrain:
         )
         one_error(run("train", "--output", tmp_path / "run"), "no training corpus: give --train FILE")
         one_error(run("train", *world, "--output", file_of(tmp_path / "file", "")), "file is a file; name a folder")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "--train", "no.bmes", "--output", "file/new"),
+        ("train", "--paper", "linear/msra", "--train", "no.bmes", "--output", "file/new"),
+        ("distill", "no.txt", "--teacher", "no", "--output", "file/new/run"),
+        ("pretrain", "no.txt", "--output", "file/new"),
+        ("calibrate", "no.bmes", "file/new"),
+        ("combine", "ensemble", "gold.bmes", "file/new", "--second", "lite"),
+        ("export", "default", "file/new"),
+        ("tune", "--train", "no.bmes", "--search", "training.epochs=1..2", "--output", "file/new"),
+    ],
+    ids=" ".join,
+)
+def test_a_folder_in_a_file_is_refused_before_the_work(
+    arguments: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file_of(tmp_path / "file", "")
+    file_of(tmp_path / "gold.bmes", "李\tS-PER\n")
+    one_error(run(*arguments), r"^error: file is a file; name a folder for the \w+")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("evaluate", "no.bmes", "--errors", "no/page.html"),
+        ("select", "file", "--model", "no", "--output", "no/page.html"),
+        ("vectors", "train", "no.txt", "--output", "no/page.html"),
+    ],
+    ids=" ".join,
+)
+def test_a_file_without_a_folder_is_refused_before_the_work(
+    arguments: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file_of(tmp_path / "file", "")
+    one_error(run(*arguments), r"^error: no/page\.html: cannot be written: its folder does not exist")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "李明", "words.txt", "--output", "words.txt", "--model", "no"),
+        ("predict", "words.txt", "--output", "link.txt", "--model", "no"),
+        ("select", "words.txt", "--output", "./words.txt", "--model", "no"),
+        ("lexicon", "build", "words.txt", "--output", "words.txt"),
+        ("vectors", "train", "words.txt", "--output", "words.txt"),
+        ("vectors", "convert", "--chars", "words.txt", "--output", "words.txt"),
+    ],
+    ids=" ".join,
+)
+def test_an_output_does_not_replace_an_input(
+    arguments: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file_of(tmp_path / "words.txt", "北京\tLOC\n")
+    (tmp_path / "link.txt").symlink_to("words.txt")
+    one_error(run(*arguments), "is also an input, which would be lost; name another output")
+    assert (tmp_path / "words.txt").read_text("utf-8") == "北京\tLOC\n"
+
+
+def test_words_are_added_to_a_compiled_lexicon_in_its_place(run: Run, tmp_path: Path) -> None:
+    words, compiled = file_of(tmp_path / "words.txt", "北京\n"), tmp_path / "words.lexicon"
+    assert run("lexicon", "build", words, "--output", compiled).code == 0
+    more = file_of(tmp_path / "more.txt", "上海\n")
+    assert run("lexicon", "build", compiled, more, "--output", compiled).code == 0
+    assert len(Lexicon.open(compiled)) == 2
+
+
+def test_a_device_needs_no_folder_that_can_be_written() -> None:
+    check_writable(Path("/dev/null"))
 
 
 class TestEvaluate:

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,10 +99,20 @@ def test_rules_that_cannot_be_read_are_wrong_usage(arguments: tuple[str, str], r
     assert f"{arguments[0]}: write TEXT" in err
 
 
-def test_a_label_that_the_model_lacks_is_one_line(run: Callable[..., Result]) -> None:
-    code, out, err = run("predict", TEXT, "--force", "北京=CITY")
+@pytest.mark.parametrize("rule", ["force", "block"])
+def test_a_label_that_the_model_lacks_is_one_line(rule: str, run: Callable[..., Result]) -> None:
+    code, out, err = run("predict", TEXT, f"--{rule}", "北京=CITY")
     assert (code, out) == (1, "")
-    assert err.startswith("error: force: '北京' has the label 'CITY'")
+    assert err.startswith(f"error: {rule}: '北京' has the label 'CITY'")
+
+
+def test_a_warning_is_one_line(run: Callable[..., Result]) -> None:
+    shown = warnings.showwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, _, err = run("predict", TEXT, "--engine", "numpy", "--int8")
+    assert (code, err) == (0, "warning: the numpy engine has no int8 products: the model runs in float32\n")
+    assert warnings.showwarning is shown
 
 
 def test_evaluate_takes_the_model_by_option_and_by_position(gold: Path, run: Callable[..., Result]) -> None:

@@ -1,6 +1,7 @@
 """HTML pages: they are well-formed, and they show the text with its entities."""
 
 import re
+import time
 from html.parser import HTMLParser
 
 import pytest
@@ -110,3 +111,13 @@ def test_a_paragraph_is_followed_by_its_picture_and_the_page_by_its_appendix() -
 def test_a_document_becomes_a_page() -> None:
     html = Document("重庆人", (Entity("重庆", "LOC", 0, 2, 0.5),)).to_html()
     assert html == "".join(page([paragraph("重庆人", (0, 2, "LOC"))]))
+
+
+def test_time_grows_with_the_number_of_entities_and_not_with_its_square() -> None:
+    def seconds(n: int) -> float:
+        marks = [Mark(2 * i, 2 * i + 2, "LOC", "重庆") for i in range(n)]
+        start = time.perf_counter()
+        assert sum(map(len, page([Paragraph("重庆" * n, marks)]))) > n
+        return time.perf_counter() - start
+
+    assert seconds(40_000) < 8 * seconds(10_000) + 1

@@ -532,7 +532,7 @@ def test_models_that_do_not_fit(tmp_path: Path) -> None:
     config = load_config(folder / CONFIG)
     (folder / CONFIG).unlink()
     save_config(config.with_settings({"decoder": {"scheme": "BIOES"}}), folder / CONFIG)
-    with pytest.raises(EngineError, match="the tag scheme BMES"):
+    with pytest.raises(EngineError, match=r"the tag scheme BMES .* train it with --decoder.scheme BMES"):
         hanlattice.load(folder, engine="ensemble")
     vocabulary = tmp_path / "second" / VOCABULARY
     fields = json.loads(vocabulary.read_text(encoding="utf-8"))

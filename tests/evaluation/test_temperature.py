@@ -13,6 +13,7 @@ import tiny
 from hanlattice import corpus
 from hanlattice.cli import main
 from hanlattice.config.files import load_config, read_toml
+from hanlattice.corpus.labels import relabelled
 from hanlattice.decoders.tagging import Softmax
 from hanlattice.document import Document
 from hanlattice.errors import DataError, ModelError
@@ -113,6 +114,18 @@ def test_a_temperature_that_is_not_better_than_none_is_not_taken() -> None:
     better_than_any = Confidences([1.0], [True])
     assert _fitted(ner, documents, better_than_any) == 1.0
     assert _fitted(ner, documents, confidences(ner, documents)) != 1.0
+
+
+def test_labels_of_the_corpus_are_renamed(dev: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    renamed = tmp_path / "renamed.jsonl"
+    corpus.write(relabelled(corpus.read(dev), {"PER": "NR", "LOC": "NS"}), renamed, "jsonl")
+    printed = []
+    for file, options in ((dev, []), (renamed, ["--map", "NR=PER,NS=LOC"])):
+        with pytest.raises(SystemExit) as left:
+            main(["calibrate", str(file), str(tmp_path / file.stem), "--model", str(tiny.trained()), *options])
+        assert not left.value.code
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
 
 
 def test_the_command(dev: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,9 @@ def test_none() -> None:
     assert [e.label for e in find(TEXT)] == ["DATE", "MONEY"]
     with pytest.raises(ConfigError, match="there is no kind 'DAY'; the kinds are DATE, TIME"):
         patterns_of("DATE,DAY")
+    wrong: Any = 3
+    with pytest.raises(ConfigError, match=r"^patterns must be True, 'all', kinds such as .* not 3$"):
+        patterns_of(wrong)
 
 
 def test_labels_are_those_of_kinds_and_patterns() -> None:

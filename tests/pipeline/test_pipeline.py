@@ -12,6 +12,7 @@ import tiny
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Lexicon
+from hanlattice.patterns import Pattern, Patterns
 from hanlattice.pipeline import LOOK_AHEAD, NER
 
 SENTENCE = "李明在北京工作。"
@@ -217,6 +218,43 @@ class TestUsing:
     def test_block_of_another_label_blocks_nothing(self, ner: NER) -> None:
         with ner.using(block={"北京": "ORG"}):
             assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
+
+    def test_the_lattice_of_a_long_text_takes_less_time_than_reading_it(self, ner: NER) -> None:
+        began = time.perf_counter()
+        document = ner("李明在北京工作。" * 10_000)
+        middle = time.perf_counter()
+        lattice = document.lattice
+        assert time.perf_counter() - middle < middle - began + 1
+        assert lattice is not None
+        assert len(lattice.words) >= 10_000
+
+    @pytest.mark.parametrize("labels", ["CITY", ["LOC", "CITY"], {"CITY"}])
+    def test_block_refuses_a_label_that_no_entity_has(self, ner: NER, labels: str | list[str] | set[str]) -> None:
+        expected = (
+            "block: '北京' has the label 'CITY', which no entity has;"
+            " in convention 'default' entities have LOC, ORG, PER"
+        )
+        with pytest.raises(HanlatticeError, match=f"^{expected}$"), ner.using(block={"北京": labels}):
+            pass
+
+    def test_block_takes_the_labels_of_patterns(self, ner: NER) -> None:
+        own = Patterns(own=(Pattern("ROOM", regex="[0-9]+室"),))
+        with ner.using(block={"305室": "ROOM", "3月5日": ["DATE", "LOC"]}, patterns=own):
+            assert spans(ner("3月5日在305室")) == []
+            with ner.using(block={"305室": "ROOM"}):
+                assert spans(ner("3月5日在305室")) == [("3月5日", "DATE")]
+        with ner.using(block={"3月5日": "DATE"}), ner.using(patterns=True):
+            assert spans(ner("3月5日")) == []
+
+    @pytest.mark.parametrize("block", [{1: None}, {"北京": 3}, {"北京": [3]}])
+    def test_block_of_another_type_is_refused(self, ner: NER, block: Any) -> None:
+        with pytest.raises(HanlatticeError, match=r"^block must map texts to labels"), ner.using(block=block):
+            pass
+
+    def test_a_forced_text_is_a_string(self, ner: NER) -> None:
+        rules: Any = {1: "ORG"}
+        with pytest.raises(HanlatticeError, match=r"^force must map texts"), ner.using(force=rules):
+            pass
 
     def test_lexicon(self, ner: NER) -> None:
         with ner.using(lexicon=Lexicon(["在北京"])):

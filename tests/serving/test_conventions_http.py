@@ -97,6 +97,15 @@ def test_a_forced_label_is_one_of_the_convention(service: Served) -> None:
     assert refusal(service, force={"工作": "name"})[0] == "force.工作"
 
 
+def test_a_blocked_label_is_one_of_any_convention_or_pattern(service: Served) -> None:
+    for label in ("PER", "name", "DATE", ["PER", "MONEY"], None):
+        service.entities(SENTENCE, block={"李明": label})
+    for wrong in ("CITY", ["PER", "CITY"]):
+        field, problem = refusal(service, block={"李明": wrong})
+        assert field == "block.李明"
+        assert problem == "no entity has the label 'CITY'; in convention 'open' entities have LOC, ORG, PER"
+
+
 def test_a_label_of_a_word_is_known_or_refused(service: Served, ner: NER) -> None:
     words = ["东门", {"text": "西门", "label": "DRUG"}]
     problem = "the model has no label 'DRUG'; it has LOC, ORG, PER, name, place"

@@ -212,6 +212,42 @@ def test_settings_are_checked_before_teachers_are_opened(
 
 
 @needs_kernels
+@pytest.mark.parametrize("options", [[], ["--train"], ["--data.train"], ["--config"], ["--quiet"]])
+def test_corpora_that_no_one_named_are_reported(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = str(tiny.folder() / "corpus.bmes")
+    preset = tmp_path / "preset.toml"
+    parts = '[embedding]\nname = "ngrams"\n[encoder]\nname = "linear"'
+    preset.write_text(f'[data]\ntrain = "{corpus}"\n{parts}', encoding="utf-8")
+    monkeypatch.setattr("hanlattice.cli.distill.preset", lambda name: preset)
+    values = {"--config": str(preset), "--quiet": ""}
+    given = [part for option in options for part in (option, values.get(option, corpus)) if part]
+    output = ["--output", str(tmp_path / "new"), "--teacher", str(tmp_path / "none")]
+    with pytest.raises(SystemExit):
+        main(["distill", str(tmp_path / "raw.txt"), *given, *output])
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    expected = f"note: the student also learns from {corpus} of linear/msra; name others with --train"
+    assert notes == ([] if options else [expected])
+
+
+@needs_kernels
+def test_labels_of_the_corpora_are_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Config] = []
+
+    def stop(settings: Config, *_: Any, **__: Any) -> None:
+        found.append(settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hanlattice.api, "check_training", stop)
+    options = ["--train", "a.bmes", "--map", "NR=PER,NS=LOC", "--output", str(tmp_path / "new")]
+    with pytest.raises(SystemExit):
+        main(["distill", str(tmp_path / "raw.txt"), *options])
+    assert dict(found[0].data.labels) == {"NR": "PER", "NS": "LOC"}
+    assert found[0].auxiliary["teacher"].labels == {}
+
+
+@needs_kernels
 def test_a_stopped_command_says_how_to_go_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

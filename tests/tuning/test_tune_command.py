@@ -45,6 +45,13 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
     return run
 
 
+def test_labels_of_the_corpora_are_renamed(call: Call, tmp_path: Path) -> None:
+    file, folder = saved(tmp_path, "base", tiny.config()), tmp_path / "search"
+    options = ("--output", folder, "--trials", 1, "--training.epochs", 1, *SEARCH[:1], "--map", "PER=人")
+    assert call(file, *options).code == 0
+    assert load_config(folder / "best.toml").data.labels == {"PER": "人"}
+
+
 def test_table_markdown_and_json_have_the_same_values(call: Call, tmp_path: Path) -> None:
     """Of five proposals, some have three heads, which do not divide the width of 20, and fail."""
     file, folder = saved(tmp_path, "base", tiny.config()), tmp_path / "search"

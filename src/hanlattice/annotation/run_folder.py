@@ -93,6 +93,10 @@ class RunFolder:
         """Whether a folder without a manifest is not that of a run that was killed at its start or its end."""
         return any(path.name != "_run" for path in self.folder.iterdir())
 
+    def _has_results(self) -> bool:
+        """Whether a part of the run is there. A run that failed before, as its options were wrong, has none."""
+        return bool(self._joined.exists() or self._markers() or any(self.folder.glob("part-*")))
+
     @property
     def _manifest(self) -> Path:
         return self.folder / "_run" / "manifest.json"
@@ -118,7 +122,7 @@ class RunFolder:
             raise ConfigError(f"{self.folder} holds other files; name another output")
         (self.folder / "_run").mkdir(parents=True, exist_ok=True)
         with locked(self.folder / "_run" / "lock", self.folder):
-            if self._manifest.exists():
+            if self._manifest.exists() and self._has_results():
                 self._compare(manifest)
             else:
                 with atomic_write(self._manifest) as stream:

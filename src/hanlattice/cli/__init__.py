@@ -6,6 +6,7 @@ Exit status: 0 success, 1 failure, 2 wrong usage, 130 stopped by Ctrl-C.
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -128,7 +129,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        app(arguments, prog_name="hanlattice")
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            app(arguments, prog_name="hanlattice")
     except SystemExit as error:  # typer turns Ctrl-C into this, without a message
         if error.code == 130:
             _print_error("interrupted")
@@ -185,6 +188,11 @@ def _message(error: Exception) -> str:
         case _:
             message = f"unexpected {type(error).__name__}: {error}; --debug prints the traceback"
     return " ".join(message.split("\n"))
+
+
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """One line; by default, Python also prints its own file and the line of code that warns."""
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
 def _print_error(message: str) -> None:

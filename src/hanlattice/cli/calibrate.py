@@ -8,10 +8,12 @@ import typer
 from hanlattice.cli.options import (
     PACKAGED,
     ConventionOption,
+    MapOption,
     ModelOption,
     QuietOption,
     TrustOption,
     model_path,
+    renamed_labels,
     with_model,
     wrote,
 )
@@ -28,6 +30,7 @@ def calibrate(
     ],
     model: ModelOption = None,
     convention: ConventionOption = None,
+    rename: MapOption = "",
     trust: TrustOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -41,13 +44,13 @@ def calibrate(
     from hanlattice.model.folder import ModelFolder
 
     model, (dev, output) = with_model(arguments, model, "DEV", "OUTPUT")
-    model = model or PACKAGED
+    model, labels = model or PACKAGED, renamed_labels(rename)
     folder = ModelFolder.open(model_path(model))
     if linear_settings(folder.config) is None:
         need_torch("calibration")
     from hanlattice.evaluation.temperature import calibrate as write
 
-    done = write(folder.path, dev, Path(output), convention=convention or "", trust=trust)
+    done = write(folder.path, dev, Path(output), convention=convention or "", labels=labels, trust=trust)
     wrote(output, quiet=quiet)
     if quiet:
         return

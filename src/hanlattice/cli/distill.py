@@ -7,7 +7,15 @@ import typer
 
 from hanlattice.cli import Interrupted
 from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_corpora, without_unset
-from hanlattice.cli.options import ConventionOption, QuietOption, TestOption, TrainOption, TrustOption
+from hanlattice.cli.options import (
+    ConventionOption,
+    MapOption,
+    QuietOption,
+    TestOption,
+    TrainOption,
+    TrustOption,
+    renamed_labels,
+)
 
 app = typer.Typer(add_completion=False)
 
@@ -34,6 +42,7 @@ def distill(
     corpora: TrainOption = None,
     dev: Annotated[str | None, typer.Option(help="Corpus on which the best epoch is chosen.")] = None,
     test: TestOption = None,
+    rename: MapOption = "",
     lexicon: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE", help="Word list or compiled lexicon of the student; may be repeated."),
@@ -85,11 +94,14 @@ def distill(
         base = without_corpora(base)
     base = overridden(base, ctx.meta["settings"])
     named: dict[str, dict[str, Any]] = {
-        "data": {"train": corpora, "dev": dev, "test": test},
+        "data": {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None},
         "lexicon": {"files": lexicon},
     }
     settings = distillation.with_annotated(base.with_settings(without_unset(named)), file)
     check_training(settings, output, resume=resume)
+    if not (quiet or config or corpora or "data.train" in ctx.meta["settings"]):
+        files = ", ".join(settings.data.train)
+        typer.echo(f"note: the student also learns from {files} of {paper}; name others with --train", err=True)
     try:
         if file.exists():
             typer.echo(f"note: the sentences in {file} are used as they are", err=True)

@@ -31,6 +31,7 @@ from hanlattice.cli.options import (
     ThresholdOption,
     TodayOption,
     TrustOption,
+    check_writable,
     chosen_patterns,
     following,
     load_model,
@@ -155,6 +156,8 @@ def evaluate(
         raise ConfigError("--compare-convention needs --compare MODEL")
     if errors is not None and errors.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{errors}: name a page, such as report.html", param_hint="--errors")
+    if errors is not None:
+        check_writable(errors)
     documents = _documents(file, from_, scheme, strict, names)
     gold = [document.spans for document in documents]
     models = [(model, convention)] if compare is None else [(model, convention), (compare, compare_convention)]

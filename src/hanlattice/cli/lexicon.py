@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.cli.options import QuietOption
+from hanlattice.cli.options import QuietOption, refuse_own_input
 
 if TYPE_CHECKING:
     from hanlattice.lexicon import Lexicon
@@ -27,6 +27,9 @@ def build(
     quiet: QuietOption = False,
 ) -> None:
     """Compile word lists into one file that opens immediately. The last entry of a word counts."""
+    from hanlattice.lexicon.compiled import is_compiled
+
+    refuse_own_input(output, (file for file in lists if file.is_file() and not is_compiled(file)))
     lexicon = _opened(lists)
     lexicon.save(output)
     if not quiet:

@@ -1,6 +1,7 @@
 """Options that several commands share, and the function that loads a model by them."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.errors import ConfigError
+from hanlattice.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Patterns
@@ -271,6 +272,32 @@ def following(
     rules = {"force": forced(force) or None, "block": blocked(block) or None}
     with ner.using(**rules, threshold=threshold, patterns=patterns):  # type: ignore[arg-type]
         yield ner
+
+
+def refuse_own_input(output: Path, inputs: Iterable[str | Path]) -> None:
+    """Check that an output does not replace a file that the command reads.
+
+    Raises:
+        DataError: it does.
+    """
+    if output.is_file() and any(Path(path).is_file() and output.samefile(path) for path in inputs):
+        raise DataError("is also an input, which would be lost; name another output", output)
+
+
+def check_writable(file: Path) -> None:
+    """Check before long work that a file can be written afterwards.
+
+    Raises:
+        DataError: it cannot.
+    """
+    if file.is_dir():
+        raise DataError("is a folder; name a file in it", file)
+    if file.exists() and not file.is_file():
+        return  # a device or a pipe, which is written directly
+    if not file.parent.is_dir():
+        raise DataError("cannot be written: its folder does not exist; make it first", file)
+    if not os.access(file.parent, os.W_OK):
+        raise DataError("cannot be written: no permission for its folder", file)
 
 
 def wrote(what: object, *, quiet: bool = False) -> None:

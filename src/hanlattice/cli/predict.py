@@ -37,6 +37,7 @@ from hanlattice.cli.options import (
     following,
     forced,
     load_model,
+    refuse_own_input,
     wrote,
 )
 from hanlattice.errors import DataError, HanlatticeError
@@ -98,6 +99,8 @@ def predict(
         raise typer.BadParameter("brat output is a folder of files: name a new one with --output FOLDER")
     regular = chosen_patterns(patterns, today)
     forced(force), blocked(block)  # reports wrong usage before anything is read
+    if output != "-":
+        refuse_own_input(Path(output), (name for name in inputs if name != "-" and _is_source(name)))
     sources = _sources(inputs, whole)
     known = list(islice(sources, 1))  # reports a missing file before the model is loaded
     ner = load_model(

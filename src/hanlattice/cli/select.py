@@ -13,7 +13,9 @@ from hanlattice.cli.options import (
     ModelOption,
     QuietOption,
     TrustOption,
+    check_writable,
     load_model,
+    refuse_own_input,
 )
 
 
@@ -42,6 +44,8 @@ def select(
     for path in pool:
         if not path.exists():
             raise DataError("no such file", path)
+    check_writable(output)
+    refuse_own_input(output, pool)
     ner = load_model(model, lexicon or [], convention=convention, trust=trust)
     chosen = select(ner, read_pool(pool), n, batch_size=batch_size)
     rows = [replace(s.document, meta={**s.document.meta, "uncertainty": round(s.uncertainty, 6)}) for s in chosen]

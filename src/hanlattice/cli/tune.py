@@ -13,7 +13,7 @@ import typer
 from hanlattice.cli import Interrupted
 from hanlattice.cli.compare import Format, print_markdown, seeds_of
 from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_unset
-from hanlattice.cli.options import QuietOption, TrainOption, TrustOption, wrote
+from hanlattice.cli.options import MapOption, QuietOption, TrainOption, TrustOption, renamed_labels, wrote
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import ConfigError, HanlatticeError
 
@@ -82,6 +82,7 @@ def tune(
     test: Annotated[
         str | None, typer.Option(help="Corpus that best.toml names; a search does not read it.")
     ] = None,
+    rename: MapOption = "",
     lexicon: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="Word list or compiled lexicon; may be repeated.")
     ] = None,
@@ -105,7 +106,7 @@ def tune(
     from hanlattice.tuning import tune as run_search
 
     named: dict[str, dict[str, Any]] = {
-        "data": {"train": corpora, "dev": dev, "test": test},
+        "data": {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None},
         "lexicon": {"files": lexicon},
         "vectors": {"path": vectors},
     }

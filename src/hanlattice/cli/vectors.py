@@ -1,6 +1,5 @@
 """``hanlattice vectors``: train vectors on plain text, convert word2vec files, inspect a file of vectors."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from hanlattice.errors import ConfigError, DataError
+from hanlattice.cli.options import check_writable, refuse_own_input
+from hanlattice.errors import ConfigError
 from hanlattice.lexicon import Lexicon
 from hanlattice.vectors import Vectors, VectorSet, train_vectors
 from hanlattice.vectors.storage import KINDS, Precision
@@ -75,8 +75,9 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
 ) -> None:
     """Train character, bigram and word vectors on plain text with word2vec."""
-    for file in (output, compact):
-        _check_writable(file)
+    for file in filter(None, (output, compact)):
+        check_writable(file)
+        refuse_own_input(file, [*texts, *(lexicon or []), *(exclude or [])])
     with _bars(quiet) as progress:
         vectors = train_vectors(
             texts,
@@ -114,7 +115,8 @@ def convert(
     given = {kind: file for kind, file in files.items() if file}
     if not given:
         raise ConfigError("nothing to convert; give --chars, --bigrams or --words, or several of these")
-    _check_writable(output)
+    check_writable(output)
+    refuse_own_input(output, given.values())
     vectors = {kind: Vectors.from_text(file) for kind, file in given.items()}
     dimension = next(iter(vectors.values())).dimension
     empty = Vectors((), np.zeros((0, dimension), np.float32))
@@ -141,22 +143,6 @@ def _lexicon(files: Sequence[Path]) -> Lexicon | None:
     for other in others:
         lexicon.update(other.entries())
     return lexicon
-
-
-def _check_writable(file: Path | None) -> None:
-    """Check before hours of training that a file can be written afterwards.
-
-    Raises:
-        DataError: it cannot.
-    """
-    if file is None:
-        return
-    if file.is_dir():
-        raise DataError("is a folder; name a file in it", file)
-    if not file.parent.is_dir():
-        raise DataError("cannot be written: its folder does not exist; make it first", file)
-    if not os.access(file.parent, os.W_OK):
-        raise DataError("cannot be written: no permission for its folder", file)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from hanlattice.config.linear import linear_settings
 from hanlattice.engines.second_model import refuse_misfit
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.files import atomic_folder, atomic_write
-from hanlattice.model.copies import add_second, copy_files
+from hanlattice.model.copies import add_second, check_new, copy_files
 from hanlattice.model.digests import CHECKPOINT, record
 from hanlattice.model.folder import CARD, PACKAGED, ModelFolder
 
@@ -71,8 +71,7 @@ def combined(model: str | Path | None, second: str | Path, output: Path, name: s
         ModelError: a folder is not a model, the models do not fit each other, or ``output`` exists or is inside the
             first model.
     """
-    if output.exists() or output.is_symlink():
-        raise ModelError(f"{output} exists already; name a new folder for the combined model")
+    check_new(output, "the combined model")
     first, own = ModelFolder.open(model), ModelFolder.open(second)
     if linear_settings(own.config) is None:
         raise EngineError(f"{own.path} is not a linear tagger, but the second model has to be one")

@@ -106,7 +106,7 @@ def _marked(text: str, marks: Sequence[Mark]) -> str:
         while first < len(ordered) and ordered[first].end <= start:
             first += 1
         over = []
-        for mark in ordered[first:]:
+        for mark in map(ordered.__getitem__, range(first, len(ordered))):  # a slice would be a copy
             if mark.start > start:
                 break
             if any(first_of_part <= start < end_of_part for first_of_part, end_of_part in mark.parts):

@@ -142,7 +142,10 @@ class _Pool:
 
     def __init__(self, rules: TagRules, scores: TagScores, second: LinearTagger, weight: float, temperature: float):
         if rules.scheme != "BMES" or rules.names[0] != "O":
-            raise EngineError("an ensemble needs the tag scheme BMES without additional tags; use engine='native'")
+            raise EngineError(
+                "the first model of an ensemble needs the tag scheme BMES without additional tags; train it with"
+                " --decoder.scheme BMES --decoder.extra_tags 0"
+            )
         second.soften(temperature / weight)
         self._second, self._by = second, np.float32(1 / temperature)
         lanes = second.tables.rows.shape[1] // GROUPS

@@ -33,7 +33,7 @@ from hanlattice.evaluation.evaluate import evaluate
 from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.inputs.batch import collate
 from hanlattice.inputs.encoded import Sentences
-from hanlattice.model.copies import copy_files
+from hanlattice.model.copies import check_new, copy_files
 from hanlattice.model.digests import CHECKPOINT, digest, record
 from hanlattice.model.folder import GRAPH, SCALE, WEIGHTS, ModelFolder
 from hanlattice.model.weights import load_model
@@ -90,8 +90,7 @@ def export(
     """
     _need_packages()
     folder, output = ModelFolder.open(model), Path(output)
-    if output.exists():
-        raise ModelError(f"{output} exists already; name a new folder for the exported model")
+    check_new(output, "the exported model")
     if linear_settings(folder.config) is not None:
         raise ModelError(f"{folder.path} is a linear tagger, which runs without torch as it is; do not export it")
     if int8 and not dev:

@@ -7,20 +7,22 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from hanlattice import corpus
 from hanlattice.config.files import save_config
 from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
+from hanlattice.corpus.labels import relabelled
 from hanlattice.document import Document
 from hanlattice.engines.ensemble import Ensemble
 from hanlattice.engines.native.tagger import NativeTagger
-from hanlattice.errors import DataError, ModelError
+from hanlattice.errors import DataError
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.evaluate import Evaluation
 from hanlattice.files import atomic_folder, atomic_write
-from hanlattice.model.copies import copy_files
+from hanlattice.model.copies import check_new, copy_files
 from hanlattice.model.digests import CHECKPOINT, record
 from hanlattice.model.folder import CARD, CONFIG, ENSEMBLE, GRAPH, WEIGHTS, ModelFolder
 from hanlattice.pipeline import NER
@@ -53,7 +55,13 @@ class Calibrated:
 
 
 def calibrate(
-    model: str | Path | None, dev: str | Path, output: str | Path, *, convention: str = "", trust: bool = False
+    model: str | Path | None,
+    dev: str | Path,
+    output: str | Path,
+    *,
+    convention: str = "",
+    labels: Mapping[str, str] = MappingProxyType({}),
+    trust: bool = False,
 ) -> Calibrated:
     """Write a copy of a model with confidences calibrated on a corpus.
 
@@ -72,6 +80,7 @@ def calibrate(
         output: a new folder.
         convention: annotation convention of ``dev``, and the only one whose confidences change; the model's default
             convention if empty. The conventions that both models of an ensemble have share one temperature.
+        labels: new names of labels of ``dev``.
         trust: as in :func:`hanlattice.load`.
 
     Raises:
@@ -81,22 +90,15 @@ def calibrate(
         UnknownConvention: the model does not have this convention.
     """
     folder, output = ModelFolder.open(model), Path(output)
-    if output.exists():
-        raise ModelError(f"{output} exists already; name a new folder for the calibrated model")
-    documents = list(corpus.read(dev))
-    is_linear = linear_settings(folder.config) is not None
+    check_new(output, "the calibrated model")
+    documents = list(relabelled(corpus.read(dev), labels))
     ner = _opened(folder, convention, trust)
     before = confidences(ner, documents)
     _need_right_and_wrong(before, dev)
     temperature = _fitted(ner, documents, before)
     with atomic_folder(output) as draft:
         copy_files(folder.path, draft, GRAPH, CHECKPOINT)
-        if isinstance(ner.engine, Ensemble):
-            _soften_ensemble(draft / ENSEMBLE, ner.engine.temperature * temperature)
-        else:
-            soften = _softened_settings if is_linear else _soften
-            settings = soften(ner, temperature, draft)
-            save_config(_with_decoder_settings(folder.config, ner.head, settings), draft / CONFIG)
+        _write_softened(ner, temperature, folder.config, draft)
         after = confidences(_opened(ModelFolder.open(draft), convention, trust), documents)
         done = Calibrated(output, temperature, before, after, (folder.path / GRAPH).is_file())
         _add_to_card(draft / CARD, done, f"{Path(dev).name}{convention and f' by convention {convention}'}")
@@ -120,6 +122,16 @@ def _opened(folder: ModelFolder, convention: str, trust: bool) -> NER:
     from hanlattice.model.weights import load_model
 
     return load_model(folder.path, convention=convention, trust=trust)
+
+
+def _write_softened(ner: NER, temperature: float, config: Config, draft: Path) -> None:
+    """Change the files of a copy of a model so that its scores are divided by a temperature."""
+    if isinstance(ner.engine, Ensemble):
+        _soften_ensemble(draft / ENSEMBLE, ner.engine.temperature * temperature)
+        return
+    soften = _soften if linear_settings(config) is None else _softened_settings
+    settings = soften(ner, temperature, draft)
+    save_config(_with_decoder_settings(config, ner.head, settings), draft / CONFIG)
 
 
 def _soften_ensemble(path: Path, temperature: float) -> None:
@@ -175,7 +187,7 @@ def _need_right_and_wrong(found: Confidences, dev: str | Path) -> None:
         what = f"all {len(found.correct):,} predicted entities are" if n_correct else "no predicted entity is"
         raise DataError(
             f"{what} correct here, so there is nothing to fit a temperature to; name a larger corpus with the"
-            " model's labels that the model was not trained on",
+            " model's labels (rename others with --map OLD=NEW) that the model was not trained on",
             dev,
         )
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from hanlattice.errors import HanlatticeError, ModelError
+from hanlattice.errors import HanlatticeError
 from hanlattice.files import atomic_folder
 from hanlattice.lexicon.edits import save_edits
 from hanlattice.model import digests
-from hanlattice.model.copies import copy_files
+from hanlattice.model.copies import check_new, copy_files
 from hanlattice.model.folder import EDITS
 from hanlattice.pipeline import NER
 
@@ -29,8 +29,7 @@ def save_copy(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
         raise HanlatticeError(
             "this NER was not loaded from a folder; save its tagger with hanlattice.model.save_model"
         )
-    if folder.exists():
-        raise ModelError(f"{folder} exists already; name a new folder for the model")
+    check_new(folder, "the model")
     with atomic_folder(folder) as draft:
         copy_files(ner.folder, draft, digests.CHECKPOINT)
         save_edits(ner.lexicon, ner.base, draft / EDITS)

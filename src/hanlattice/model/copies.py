@@ -6,11 +6,28 @@ from pathlib import Path
 
 from hanlattice.config.files import read_toml
 from hanlattice.errors import ConfigError, DataError, ModelError
+from hanlattice.files import refuse_file
 from hanlattice.model.folder import CARD, CASCADE, CONFIG, EDITS, ENSEMBLE, LEXICON, PACKAGED, VOCABULARY, WEIGHTS
 
 _NAMING = (CASCADE, ENSEMBLE)  # files that name a second model
 # Only these files of a second model are copied: its folder is named by the model, and could be any other.
 _OF_SECOND = (CARD, CONFIG, EDITS, LEXICON, VOCABULARY, WEIGHTS)
+
+
+def check_new(folder: Path, what: str) -> None:
+    """Check before long work that a new folder can be made.
+
+    Args:
+        folder: the new folder.
+        what: what it is for, for the error message.
+
+    Raises:
+        ConfigError: a folder above it is a file.
+        ModelError: it exists.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise ModelError(f"{folder} exists already; name a new folder for {what}")
+    refuse_file(folder, what)
 
 
 def copy_files(folder: Path, target: Path, *without: str) -> None:

@@ -175,7 +175,7 @@ def patterns_of(given: "Patterns | bool | str | Path | Iterable[str] | None") ->
             path of a TOML file; or patterns. None and False give None.
 
     Raises:
-        ConfigError: there is no such kind.
+        ConfigError: there is no such kind, or it is none of these forms.
         DataError: the file cannot be read, or has a wrong entry.
     """
     if given is None or isinstance(given, bool):
@@ -187,6 +187,10 @@ def patterns_of(given: "Patterns | bool | str | Path | Iterable[str] | None") ->
     if isinstance(given, str):
         given = [] if given == "all" else [name.strip() for name in given.split(",")]
         return Patterns(tuple(given)) if given else Patterns()
+    if not isinstance(given, Iterable):
+        raise ConfigError(
+            f"patterns must be True, 'all', kinds such as ['DATE', 'MONEY'] or a TOML file, not {given!r}"
+        )
     return Patterns(tuple(given))
 
 

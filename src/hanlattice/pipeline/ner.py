@@ -19,7 +19,13 @@ from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline.engine import BATCH, Engine, WindowReader
 from hanlattice.pipeline.entities import entities_of_texts, with_patterns
-from hanlattice.pipeline.overrides import Overrides, patterns_or_none, refuse_unknown_labels, refuse_wrong_types
+from hanlattice.pipeline.overrides import (
+    Overrides,
+    patterns_or_none,
+    refuse_unknown_blocked,
+    refuse_unknown_labels,
+    refuse_wrong_types,
+)
 from hanlattice.pipeline.reading import Reading
 from hanlattice.rules import Blocked, Forced
 from hanlattice.text.edges import Edges
@@ -125,6 +131,10 @@ class NER:
     def conventions(self) -> tuple[str, ...]:
         """The annotation conventions of the model, its default first."""
         return (self.vocabulary.convention, *self.vocabulary.conventions)
+
+    @property
+    def _labels_by_convention(self) -> dict[str, tuple[str, ...]]:
+        return {name: self.vocabulary.labels_of(name) for name in self.conventions}
 
     @property
     def active_convention(self) -> str:
@@ -252,8 +262,8 @@ class NER:
         Raises:
             ConfigError: the model does not have the convention, or there is no such kind of pattern.
             DataError: the file of patterns cannot be read.
-            HanlatticeError: the convention does not have a label of ``force``, of this block or an outer one; or an
-                option has a wrong type or is out of range.
+            HanlatticeError: the convention does not have a label of ``force``, of this block or an outer one; no
+                convention or pattern has a label of ``block``; or an option has a wrong type or is out of range.
         """
         refuse_wrong_types(lexicon, force, block, threshold)
         active, outer = convention or self.active_convention, self._overrides.get()
@@ -261,12 +271,11 @@ class NER:
         refuse_unknown_labels(forces or {}, self.vocabulary.labels_of(active), active)
         forced = None if force is None else Forced(force, self._plain)
         blocked = None if block is None else Blocked(block, self._plain)
-        regular: Patterns | Literal[False] | None = (
-            None if patterns is None else patterns_or_none(patterns) or False
-        )
+        regular = patterns_or_none(patterns)
+        refuse_unknown_blocked(block or {}, self._labels_by_convention, regular or self.active_patterns, active)
         given: dict[str, Any] = {
             "lexicon": lexicon, "force": forced, "block": blocked, "threshold": threshold,
-            "convention": convention or None, "patterns": regular,
+            "convention": convention or None, "patterns": None if patterns is None else regular or False,
         }  # fmt: skip
         token = self._overrides.set(replace(outer, **{k: v for k, v in given.items() if v is not None}))
         try:

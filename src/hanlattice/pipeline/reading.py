@@ -102,7 +102,7 @@ def _lattice(text: str, plain: Normalised, ws: Sequence[Window], sentences: Sent
             matched[window.start + start, window.start + end] = None
     spans = sorted(matched)
     words = tuple(plain.text[start:end] for start, end in spans)
-    ids = [lexicon.id(word) for word in words]
-    labels = tuple(None if i is None else lexicon.label(i) for i in ids)
+    ids = lexicon.ids(words).tolist()  # one search for all words, which is much faster than one for each
+    labels = tuple(None if i < 0 else lexicon.label(i) for i in ids)
     starts, ends = zip(*(plain.original(*span) for span in spans), strict=True) if spans else ((), ())
     return Lattice(text, starts, ends, words, labels)

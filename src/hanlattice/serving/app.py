@@ -89,7 +89,7 @@ def load_model(settings: Settings) -> NER:
     Raises:
         ModelError: it cannot be loaded.
         DataError: a word list cannot be read, or has a word with a label that the model does not know.
-        HanlatticeError: a text is forced to be a label that the model does not have.
+        HanlatticeError: a text is forced or blocked with a label that the model does not have.
         UnknownConvention: the model does not have the convention.
     """
     added = [(path, Lexicon.open(path)) for path in settings.words]  # reports a broken file at once
@@ -106,7 +106,9 @@ def load_model(settings: Settings) -> NER:
     for path, words in added:
         if len(words):
             ner.lexicon.update(words.entries(), source=path)
-    with ner.using(force=dict(settings.force)):  # reports a label that the model does not have
+    with ner.using(
+        force=dict(settings.force), block=dict(settings.block)
+    ):  # reports a label that the model does not have
         return ner
 
 

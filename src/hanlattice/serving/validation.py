@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hanlattice.errors import DataError, UnknownConvention
 from hanlattice.pipeline import NER
+from hanlattice.pipeline.overrides import unknown_blocked
 from hanlattice.serving.errors import field_error
 from hanlattice.serving.schema import Edits, LabelledWord, ReadRequest
 
@@ -25,7 +26,8 @@ class RequestValidator:
         """The annotation convention of the response.
 
         Raises:
-            RequestError: the model does not have it, or it lacks a label that the request forces.
+            RequestError: the model does not have it, or it lacks a label that the request forces; or no entity has
+                a label that the request blocks.
         """
         name = request.convention or self.ner.convention
         try:
@@ -36,6 +38,10 @@ class RequestValidator:
             if label not in labels:
                 problem = f"convention {name!r} has no label {label!r}; it has {', '.join(labels)}"
                 raise field_error(f"force.{text}", problem)
+        if unknown := unknown_blocked(request.block or {}, self.conventions, self.ner.patterns):
+            text, label = unknown
+            problem = f"no entity has the label {label!r}; in convention {name!r} entities have {', '.join(labels)}"
+            raise field_error(f"block.{text}", problem)
         return name
 
     def check_words(self, lexicon: Edits | Sequence[str | LabelledWord] | None, field: str = "") -> None:

@@ -12,7 +12,7 @@ import tomli_w
 from hanlattice.config.files import load_config, to_dict
 from hanlattice.config.settings import Config, TrainingConfig
 from hanlattice.errors import ConfigError
-from hanlattice.files import atomic_write
+from hanlattice.files import atomic_write, refuse_file
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest
 from hanlattice.model.folder import CARD, CONFIG
 from hanlattice.training.checkpoint import read_progress
@@ -30,11 +30,10 @@ def check_output(output: Path, config: Config, resume: bool) -> None:
     """Check the folder of a run before anything is read.
 
     Raises:
-        ConfigError: the folder already holds a run and ``resume`` is not set, or the run in it cannot be resumed
-            with these settings.
+        ConfigError: the folder is a file or in one, or already holds a run and ``resume`` is not set, or the run in
+            it cannot be resumed with these settings.
     """
-    if output.exists() and not output.is_dir():
-        raise ConfigError(f"{output} is a file; name a folder for the run")
+    refuse_file(output, "the run")
     if not (output / CONFIG).exists():
         return
     if not resume:

@@ -22,7 +22,7 @@ from hanlattice.comparison.trial import RESULT, Trial, difference
 from hanlattice.config.files import read_toml, save_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, HanlatticeError
-from hanlattice.files import atomic_write
+from hanlattice.files import atomic_write, refuse_file
 from hanlattice.model.folder import CONFIG, LOG
 from hanlattice.model.log import read_log
 from hanlattice.tuning.space import Space, Value, read_space, with_values
@@ -98,10 +98,9 @@ class StudyFolder:
         """The definition of the search in the folder; None if there is no search.
 
         Raises:
-            ConfigError: the definition cannot be read.
+            ConfigError: the definition cannot be read, or the folder is a file or in one.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise ConfigError(f"{self.path} is a file; name a folder for the search")
+        refuse_file(self.path, "the search")
         if not self.definition.exists():
             return None
         saved = read_toml(self.definition)

@@ -18,6 +18,7 @@ from hanlattice.engines.linear.tables import MOST_CHARS, Tables, columns_of_tags
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.evaluation.evaluate import evaluate
+from hanlattice.files import refuse_file
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary, merged
 from hanlattice.kernels.library import require_kernels
@@ -104,10 +105,9 @@ def _refuse_used(output: Path) -> None:
     """Check the folder of a run.
 
     Raises:
-        ConfigError: it is a file, or holds a model.
+        ConfigError: it is a file or in one, or holds a model.
     """
-    if output.exists() and not output.is_dir():
-        raise ConfigError(f"{output} is a file; name a folder for the run")
+    refuse_file(output, "the run")
     if (output / CONFIG).exists():
         raise ConfigError(f"{output} already holds a run; name another folder")
 

@@ -12,7 +12,7 @@ import torch
 from hanlattice.embeddings.body import Body, multiply_in_bfloat16
 from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
-from hanlattice.files import atomic_write
+from hanlattice.files import atomic_write, refuse_file
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.lexicon import Lexicon
 from hanlattice.training.bfloat16 import warn_of_slow_bfloat16
@@ -91,8 +91,7 @@ def export(run: str | Path, output: str | Path) -> int:
 
 
 def _check_output(output: Path, resume: bool) -> None:
-    if output.exists() and not output.is_dir():
-        raise ConfigError(f"{output} is a file; name a folder for the run")
+    refuse_file(output, "the run")
     if resume and not (output / CONFIG).exists():
         raise ConfigError(f"{output}: holds no run to resume; start one without --resume")
     if not resume and (output / CONFIG).exists():
