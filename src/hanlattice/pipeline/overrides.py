@@ -1,6 +1,6 @@
 """Options of a ``with`` block, which change what a model reads and which entities it returns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -52,12 +52,21 @@ def refuse_wrong_types(lexicon: object, force: object, block: object, threshold:
     """
     if not (lexicon is None or isinstance(lexicon, Lexicon)):
         raise HanlatticeError(f"lexicon must be a hanlattice.Lexicon, not a {type(lexicon).__name__}")
-    if not (force is None or (isinstance(force, Mapping) and all(isinstance(x, str) for x in force.values()))):
+    if not (force is None or (isinstance(force, Mapping) and _are_texts([*force, *force.values()]))):
         raise HanlatticeError("force must map texts to labels, such as {'鹅厂': 'ORG'}")
-    if not (block is None or isinstance(block, Mapping)):
+    if not (block is None or (isinstance(block, Mapping) and _are_texts(block) and _are_blocked(block.values()))):
         raise HanlatticeError("block must map texts to labels, or to None for all, such as {'大连': None}")
     if not (threshold is None or (isinstance(threshold, int | float) and 0 <= threshold <= 1)):
         raise HanlatticeError(f"threshold must be a number from 0 to 1, not {threshold!r}")
+
+
+def _are_texts(given: Iterable[object]) -> bool:
+    return all(isinstance(each, str) for each in given)
+
+
+def _are_blocked(given: Iterable[object]) -> bool:
+    """Whether each value of ``block`` is a label, several labels, or None."""
+    return all(each is None or (isinstance(each, Collection) and _are_texts(each)) for each in given)
 
 
 def refuse_unknown_labels(force: Mapping[str, str], labels: Sequence[str], convention: str) -> None:
