@@ -35,6 +35,7 @@ from hanlattice.cli.options import (
     following,
     load_model,
     model_path,
+    opened_lexicons,
     renamed_labels,
     with_model,
     wrote,
@@ -161,7 +162,13 @@ def evaluate(
     gold, seen = [document.spans for document in documents], _seen(train or [])
     models = [(model, convention)] if compare is None else [(model, convention), (compare, compare_convention)]
     load = partial_function(
-        load_model, lexicons=lexicon or [], engine=engine, int8=int8, device=device, threads=threads, trust=trust
+        load_model,
+        lexicons=opened_lexicons(lexicon or []),
+        engine=engine,
+        int8=int8,
+        device=device,
+        threads=threads,
+        trust=trust,
     )
     ners = [_loaded(load, name, other or convention, gold, regular) for name, other in models]
     evaluations = []

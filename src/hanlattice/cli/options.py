@@ -1,6 +1,6 @@
 """Options that several commands share, and the function that loads a model by them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +11,7 @@ import typer
 from hanlattice.errors import ConfigError
 
 if TYPE_CHECKING:
+    from hanlattice.lexicon import Lexicon
     from hanlattice.patterns import Patterns
     from hanlattice.pipeline import NER
 
@@ -167,9 +168,20 @@ def one_model(argument: str | None, model: str | None) -> str:
     return model or argument or PACKAGED
 
 
+def opened_lexicons(paths: Sequence[Path]) -> "dict[Path, Lexicon]":
+    """The words of ``--lexicon``, for all models that a command loads: a pipe can be read only once.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    from hanlattice.lexicon import Lexicon
+
+    return {path: Lexicon.open(path) for path in paths}
+
+
 def load_model(
     model: str | None,
-    lexicons: Sequence[Path],
+    lexicons: "Sequence[Path] | Mapping[Path, Lexicon]",
     *,
     convention: str | None = None,
     engine: str = "auto",
@@ -185,9 +197,8 @@ def load_model(
         ModelError: the model cannot be loaded.
         UnknownConvention: the model does not have this convention.
     """
-    from hanlattice.lexicon import Lexicon
-
-    added = {path: Lexicon.open(path) for path in lexicons}  # reports a broken file before the model is loaded
+    # Before the model is loaded, because a file may be broken.
+    added = lexicons if isinstance(lexicons, Mapping) else opened_lexicons(lexicons)
     from hanlattice.api import load
     from hanlattice.kernels.allocator import return_freed_memory
 
