@@ -98,7 +98,10 @@ class TestWithoutKernels:
         opened = api.open_model()
         assert opened.engine == "numpy"
         assert opened.reason == "the first that runs this model, after ensemble, native and onnx"
-        assert "is not exported for ONNX Runtime; run: hanlattice export default FOLDER" in opened.passed_over[2][1]
+        assert (
+            "is not exported for ONNX Runtime; run: hanlattice export FOLDER --model default"
+            in opened.passed_over[2][1]
+        )
 
     def test_without_onnxruntime_numpy_runs_an_exported_model(
         self, exported: Path, monkeypatch: pytest.MonkeyPatch

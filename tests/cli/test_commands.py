@@ -628,6 +628,16 @@ class TestEvaluate:
             run("evaluate", "default", gold, "--lexicon", tmp_path / "none.txt"), r"none\.txt: cannot be read"
         )
 
+    def test_both_models_get_the_words_of_a_pipe(self, run: Run, tmp_path: Path) -> None:
+        """Such as of ``--lexicon <(...)``, which can be read only once."""
+        gold = file_of(tmp_path / "gold.jsonl", '{"text": "好时光发布了新车", "entities": [[0, 3, "ORG"]]}\n')
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "w", encoding="utf-8") as stream:
+            stream.write("好时光\tORG\n")
+        done = run("evaluate", gold, "--compare", "default", "--lexicon", f"/dev/fd/{reading}")
+        os.close(reading)
+        assert "F1 100.00 → 100.00" in done.out
+
     def test_thresholds_trade_recall_for_precision(self, run: Run, gold: Path) -> None:
         documents = [tiny.ner()(d.text) for d in tiny.documents()]
         scores = sorted(score for d in documents for score in tiny.scores(d))

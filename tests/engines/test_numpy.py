@@ -59,7 +59,7 @@ def test_the_packaged_model_needs_numpy_only(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     document = hanlattice.load(engine="numpy")("雷军在北京发布小米14")
     assert [(e.text, e.label) for e in document.entities][:2] == [("雷军", "PER"), ("北京", "LOC")]
-    with pytest.raises(EngineError, match=r"hanlattice export default FOLDER .with: pip install") as error:
+    with pytest.raises(EngineError, match=r"hanlattice export FOLDER --model default .with: pip install") as error:
         hanlattice.load(engine="onnx")
     assert "\n" not in str(error.value)
 

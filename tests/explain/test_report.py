@@ -226,6 +226,16 @@ class TestEvaluate:
         assert code == 2
         assert "report.pdf: name a page, such as report.html" in err
 
+    def test_the_training_corpus_is_read_before_the_models(
+        self, capsys: pytest.CaptureFixture[str], file: Path
+    ) -> None:
+        arguments = (file, "--compare", "no-model", "--train", file.with_name("no.jsonl"))
+        code, _, err = self.call(capsys, *arguments, "--errors", file.with_name("report.html"))
+        assert code == 1
+        assert "no.jsonl: cannot be read" in err
+        code, _, err = self.call(capsys, *arguments)
+        assert (code, err) == (1, "error: --train needs --errors PAGE\n")
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:

@@ -1,6 +1,7 @@
 """What an edited lexicon knows of its beginning, what a copy takes along, and the lines that errors name."""
 
 import logging
+import os
 import pickle
 from pathlib import Path
 
@@ -112,6 +113,17 @@ def test_the_line_that_gives_a_word_its_label(content: str, line: int | None, tm
         lexicon.update(entries)
     assert (caught.value.file, caught.value.line) == (None, None)
     assert "the word '二' has the label 'Y', which the model does not know; it knows X" in str(caught.value)
+
+
+def test_a_word_list_in_a_pipe_is_read_from_its_start() -> None:
+    """Such as in ``--lexicon <(...)`` of a shell. A pipe can be read only once."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w", encoding="utf-8") as stream:
+        stream.write("北京\n上海\tLOC\n")
+    try:
+        assert list(Lexicon.open(f"/dev/fd/{reading}").entries()) == [Word("北京"), Word("上海", "LOC")]
+    finally:
+        os.close(reading)
 
 
 def test_a_list_that_is_gone_has_no_line(tmp_path: Path) -> None:

@@ -158,6 +158,17 @@ def test_the_lattice_holds_every_word_on_the_offsets_of_the_text(ner: NER) -> No
     assert len(ner("今").lattice or ()) == 0
 
 
+def test_the_lattice_has_the_labels_that_were_read(ner: NER) -> None:
+    """It is computed when it is needed; edits of the lexicon since the text was read do not change it."""
+    words = ner.lexicon.copy()
+    with ner.using(lexicon=words):
+        words.add("大桥", label="LOC")
+        read = ner("大桥")
+        words.add("大桥", label="PER")
+        assert list(tiny.lattice(read)) == [(0, 2, "大桥", "LOC")]
+        assert list(tiny.lattice(ner("大桥"))) == [(0, 2, "大桥", "PER")]
+
+
 def test_words_longer_than_two_windows_meet_once(ner: NER) -> None:
     """Windows overlap, and a word in the overlap is one word of the lattice."""
     text = "李明在北京工作" * 30

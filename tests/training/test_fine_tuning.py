@@ -209,6 +209,17 @@ def test_scores_of_tags_are_copied_within_a_scheme_only() -> None:
     assert torch.equal(same.emission.weight[1:3], given.emission.weight[1:3])
 
 
+@pytest.mark.parametrize("decoder", [{"name": "global_pointer"}, {"name": "softmax"}, {"scheme": "BIO"}])
+def test_another_decoder_for_the_same_labels_is_new(tmp_path: Path, decoder: dict[str, str]) -> None:
+    config = going_on(tmp_path, epochs=1, least_steps=0)
+    labels = api.load(tiny.trained()).labels
+    every = [d for d in tiny.documents() if {e.label for e in d.entities} <= {*labels}]
+    corpus.write(every, tmp_path / "every.jsonl", "jsonl")
+    files = {"train": str(tmp_path / "every.jsonl"), "dev": str(tmp_path / "every.jsonl")}
+    run = api.train(config.with_settings({"decoder": decoder, "data": files}), output=tmp_path / "model")
+    assert set(api.load(run.folder).labels) == {*labels}
+
+
 def test_a_model_of_another_size_is_refused(tmp_path: Path) -> None:
     config = going_on(tmp_path).with_settings({"encoder": {"d_model": 24}})
     with pytest.raises(ConfigError, match=r"training.start: 'encoder\.\S+' has the shape .* use its settings"):

@@ -35,6 +35,24 @@ def test_the_lexicon_of_a_packaged_model_with_its_labels() -> None:
     assert any(word.label for word in lexicon.entries())
 
 
+@pytest.mark.parametrize("others", [[], ["more.txt"]])
+def test_the_words_of_lists_are_normalised_as_texts_are(tmp_path: Path, others: list[str]) -> None:
+    (tmp_path / "words.txt").write_text("ＡＢＣ公司\n臺灣大學\n", encoding="utf-8")
+    (tmp_path / "more.txt").write_text("臺灣大學\n", encoding="utf-8")
+    files = [str(tmp_path / name) for name in ("words.txt", *others)]
+    config = Config().with_settings(
+        {"lexicon": {"files": files, "vector_words": False}, "text": {"simplify": True}}
+    )
+    lexicon = load_lexicon(config, default_vectors(), Normaliser.of(config.text))
+    assert list(lexicon) == ["ABC公司", "台湾大学"]
+    assert "ＡＢＣ公司" in lexicon
+
+
+def test_a_single_compiled_lexicon_is_used_as_it_is(tmp_path: Path) -> None:
+    Lexicon(["ＡＢＣ公司"]).save(tmp_path / "words.lexicon")
+    assert list(loaded(str(tmp_path / "words.lexicon"))) == ["ＡＢＣ公司"]
+
+
 def test_the_lexicon_of_a_folder_with_its_edits(tmp_path: Path) -> None:
     ner = saved(tmp_path / "model")
     before = set(loaded(str(tmp_path / "model")))

@@ -36,6 +36,7 @@ from hanlattice.cli.options import (
     following,
     load_model,
     model_path,
+    opened_lexicons,
     renamed_labels,
     with_model,
     wrote,
@@ -154,15 +155,23 @@ def evaluate(
     names, steps, regular = renamed_labels(rename), _steps(thresholds), chosen_patterns(patterns, today)
     if compare is None and compare_convention is not None:
         raise ConfigError("--compare-convention needs --compare MODEL")
+    if errors is None and train:
+        raise ConfigError("--train needs --errors PAGE")
     if errors is not None and errors.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{errors}: name a page, such as report.html", param_hint="--errors")
     if errors is not None:
         check_writable(errors)
     documents = _documents(file, from_, scheme, strict, names)
-    gold = [document.spans for document in documents]
+    gold, seen = [document.spans for document in documents], _seen(train or [])
     models = [(model, convention)] if compare is None else [(model, convention), (compare, compare_convention)]
     load = partial_function(
-        load_model, lexicons=lexicon or [], engine=engine, int8=int8, device=device, threads=threads, trust=trust
+        load_model,
+        lexicons=opened_lexicons(lexicon or []),
+        engine=engine,
+        int8=int8,
+        device=device,
+        threads=threads,
+        trust=trust,
     )
     ners = [_loaded(load, name, other or convention, gold, regular) for name, other in models]
     evaluations = []
@@ -189,7 +198,7 @@ def evaluate(
             model=model,
             mode=mode,
             threshold=threshold,
-            train=train or [],
+            seen=seen,
         )
         wrote(errors, quiet=quiet)
     _print(results, _comparison(gold, evaluations, threshold), mode, format)
@@ -210,6 +219,16 @@ def _documents(
     if not documents:
         raise DataError("holds no document", file)
     return [replace(document, meta={"@file": file, **document.meta}) for document in documents]
+
+
+def _seen(train: Sequence[str]) -> Mapping[str, int] | None:
+    """How often each text is an entity of the training corpora; None without them."""
+    if not train:
+        return None
+    from hanlattice import corpus
+    from hanlattice.explain.analysis import entity_counts
+
+    return entity_counts(document for name in train for document in corpus.read(name))
 
 
 def _steps(text: str) -> list[float]:
@@ -339,11 +358,10 @@ def _write_page(
     model: str,
     mode: str,
     threshold: float,
-    train: Sequence[str],
+    seen: Mapping[str, int] | None,
 ) -> None:
     """Write the page of scores and errors of one model."""
-    from hanlattice import corpus
-    from hanlattice.explain.analysis import entity_counts, learning_curve
+    from hanlattice.explain.analysis import learning_curve
     from hanlattice.explain.report import Findings, page
     from hanlattice.files import atomic_write
     from hanlattice.model.folder import DEFAULT
@@ -359,7 +377,7 @@ def _write_page(
         words=[
             () if lattice is None else list(zip(lattice.starts, lattice.ends, strict=True)) for lattice in lattices
         ],
-        seen=entity_counts(document for name in train for document in corpus.read(name)) if train else None,
+        seen=seen,
         epochs=learning_curve(model_path(model) or DEFAULT),
     )
     with atomic_write(path) as stream:

@@ -1,7 +1,7 @@
 """Options that several commands share, and the function that loads a model by them."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +12,7 @@ import typer
 from hanlattice.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from hanlattice.lexicon import Lexicon
     from hanlattice.patterns import Patterns
     from hanlattice.pipeline import NER
 
@@ -168,9 +169,20 @@ def one_model(argument: str | None, model: str | None) -> str:
     return model or argument or PACKAGED
 
 
+def opened_lexicons(paths: Sequence[Path]) -> "dict[Path, Lexicon]":
+    """The words of ``--lexicon``, for all models that a command loads: a pipe can be read only once.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    from hanlattice.lexicon import Lexicon
+
+    return {path: Lexicon.open(path) for path in paths}
+
+
 def load_model(
     model: str | None,
-    lexicons: Sequence[Path],
+    lexicons: "Sequence[Path] | Mapping[Path, Lexicon]",
     *,
     convention: str | None = None,
     engine: str = "auto",
@@ -186,9 +198,8 @@ def load_model(
         ModelError: the model cannot be loaded.
         UnknownConvention: the model does not have this convention.
     """
-    from hanlattice.lexicon import Lexicon
-
-    added = {path: Lexicon.open(path) for path in lexicons}  # reports a broken file before the model is loaded
+    # Before the model is loaded, because a file may be broken.
+    added = lexicons if isinstance(lexicons, Mapping) else opened_lexicons(lexicons)
     from hanlattice.api import load
     from hanlattice.kernels.allocator import return_freed_memory
 

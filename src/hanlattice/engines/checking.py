@@ -65,7 +65,7 @@ class FlatModel(NamedTuple):
 
     @classmethod
     def of(cls, folder: ModelFolder, model: CheckedModel) -> "FlatModel":
-        """A checked model.
+        """The FLAT of a checked model.
 
         Raises:
             EngineError: the model needs another engine.

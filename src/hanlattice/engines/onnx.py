@@ -61,7 +61,7 @@ class ExportedTagger:
         if not (folder.path / GRAPH).is_file():
             named = "default" if folder.path == DEFAULT else folder.path
             raise EngineError(
-                f"{folder.path} is not exported for ONNX Runtime; run: hanlattice export {named} FOLDER"
+                f"{folder.path} is not exported for ONNX Runtime; run: hanlattice export FOLDER --model {named}"
                 " (with: pip install 'hanlattice[export]')"
             )
         weights = folder.weights()  # first, so that the error for broken weights does not blame the graph

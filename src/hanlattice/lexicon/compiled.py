@@ -42,13 +42,23 @@ DTYPES = {
 }
 
 
+def file_at(path: str | Path) -> Path:
+    """The file of a compiled lexicon: the path itself, or the file in a folder."""
+    path = Path(path)
+    return path / FILE_NAME if path.is_dir() else path
+
+
 def is_compiled(path: Path) -> bool:
-    """Whether the file starts like a compiled lexicon of any version.
+    """Whether there is a file that starts like a compiled lexicon of any version.
+
+    A pipe is not looked into, because it can be read only once.
 
     Raises:
         DataError: the file cannot be read.
     """
     try:
+        if not path.is_file():
+            return False
         with open(path, "rb") as stream:
             return stream.read(len(FAMILY)) == FAMILY
     except OSError as error:

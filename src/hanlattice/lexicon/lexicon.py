@@ -95,7 +95,7 @@ class Lexicon:
             DataError: the file cannot be read.
         """
         lexicon = cls()
-        lexicon._state = compiled.read(_compiled_file(path))
+        lexicon._state = compiled.read(compiled.file_at(path))
         return lexicon
 
     @classmethod
@@ -106,7 +106,7 @@ class Lexicon:
             ModelError: the compiled file has another version, or is broken.
             DataError: the file cannot be read, or a line of the word list cannot be a word.
         """
-        file = _compiled_file(path)
+        file = compiled.file_at(path)
         return cls.load(file) if compiled.is_compiled(file) else cls.from_files(file)
 
     def save(self, path: str | Path) -> None:
@@ -120,7 +120,7 @@ class Lexicon:
         state = self._snapshot()
         if len(state.layers) > 1 or state.present is not None:
             state = Lexicon(self.entries())._state
-        compiled.write(state, _compiled_file(path))
+        compiled.write(state, compiled.file_at(path))
 
     def copy(self) -> Lexicon:
         """A lexicon with the same words and ids, which shares their memory; edits of one leave the other alone."""
@@ -173,9 +173,9 @@ class Lexicon:
                 known; or a word is longer than ``longest``.
         """
         if isinstance(words, str | Path):
-            file = _compiled_file(words)
-            is_compiled = file.is_file() and compiled.is_compiled(file)  # a pipe can be read only once
-            self.update(Lexicon.load(file).entries() if is_compiled else read_words(file), source=words)
+            file = compiled.file_at(words)
+            found = Lexicon.load(file).entries() if compiled.is_compiled(file) else read_words(file)
+            self.update(found, source=words)
             return
         entries = [(w, label, None) for w, label in words.items()] if isinstance(words, Mapping) else list(words)
         _refuse_invalid_entries(entries)
@@ -392,8 +392,3 @@ def _refuse_invalid_entries(entries: Sequence[Any]) -> None:
 
 def _is_weight(weight: object) -> bool:
     return isinstance(weight, Real) and not isinstance(weight, bool) and abs(cast(float, weight)) <= LARGEST
-
-
-def _compiled_file(path: str | Path) -> Path:
-    path = Path(path)
-    return path / compiled.FILE_NAME if path.is_dir() else path

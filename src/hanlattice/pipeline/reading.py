@@ -2,14 +2,18 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from hanlattice.config.settings import TextConfig
 from hanlattice.document import Lattice, Word
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.lexicon import Lexicon
+from hanlattice.lexicon.words import WordTable
 from hanlattice.text.normalise import Normalised, Normaliser
 from hanlattice.text.windows import Window, windows_of_texts
+
+if TYPE_CHECKING:
+    from hanlattice.lexicon.layers import Snapshot
 
 ReadWords = Callable[[Sequence[str]], list[tuple[Word, ...]]]
 """The words of each of several texts."""
@@ -22,7 +26,7 @@ class Reading:
         texts: the texts as given.
         normaliser: the normaliser of the model.
         settings: the sizes of its windows.
-        lexicon: the lexicon that is matched.
+        lexicon: the lexicon that is matched; later edits do not change the lattices.
         read_words: finds the words of texts.
         batch_size: texts whose words are found together.
 
@@ -32,7 +36,7 @@ class Reading:
         sentences: the windows as ids; the pipeline sets it after it has read them.
     """
 
-    __slots__ = ("_batch_size", "_read_words", "_words", "lexicon", "normalised", "sentences", "texts", "windows")
+    __slots__ = ("_batch_size", "_read_words", "_state", "_words", "normalised", "sentences", "texts", "windows")
 
     def __init__(
         self,
@@ -43,7 +47,7 @@ class Reading:
         read_words: ReadWords,
         batch_size: int,
     ):
-        self.texts, self.lexicon = texts, lexicon
+        self.texts, self._state = texts, lexicon.state
         self.normalised = normaliser.all(texts)
         self.windows = windows_of_texts(self.normalised.texts, settings.window, settings.overlap)
         self.sentences: Sentences
@@ -58,7 +62,7 @@ class Reading:
         """The words that were matched in a text."""
         first, end = self.windows.first[index : index + 2]
         sentences, windows = self.sentences[first:end], self.windows.of(index)
-        return _lattice(self.texts[index], self.normalised[index], windows, sentences, self.lexicon)
+        return _lattice(self.texts[index], self.normalised[index], windows, sentences, self._state)
 
     def words(self, index: int) -> tuple[Word, ...]:
         """The words of a text.
@@ -94,7 +98,9 @@ class _Words:
         return self._found[i]
 
 
-def _lattice(text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, lexicon: Lexicon) -> Lattice:
+def _lattice(
+    text: str, plain: Normalised, ws: Sequence[Window], sentences: Sentences, state: "Snapshot"
+) -> Lattice:
     """The words that were matched in the windows of a text, with offsets in the text as given."""
     matched: dict[tuple[int, int], None] = {}
     for window, sentence in zip(ws, sentences, strict=True):
@@ -102,7 +108,7 @@ def _lattice(text: str, plain: Normalised, ws: Sequence[Window], sentences: Sent
             matched[window.start + start, window.start + end] = None
     spans = sorted(matched)
     words = tuple(plain.text[start:end] for start, end in spans)
-    ids = lexicon.ids(words).tolist()  # one search for all words, which is much faster than one for each
-    labels = tuple(None if i < 0 else lexicon.label(i) for i in ids)
+    ids = state.ids(WordTable.of(words)).tolist()
+    labels = tuple(None if i < 0 else state.label(i) for i in ids)  # -1 for a word that was just added
     starts, ends = zip(*(plain.original(*span) for span in spans), strict=True) if spans else ((), ())
     return Lattice(text, starts, ends, words, labels)

@@ -1,11 +1,11 @@
 """Fine-tuning: training starts from the weights of another model, as far as the two agree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hanlattice.build import own_parts
 from hanlattice.config.files import load_resolved, located
@@ -96,10 +96,11 @@ def copy_weights(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> tuple[st
     """Copy the weights of ``start`` into ``tagger``.
 
     The row of a character, bigram or word is copied from the row of the same name. Names that ``start`` does not
-    have keep their rows. If all entity labels are the same, the decoder's weights are copied too. If only some are,
-    and both decoders are CRFs or both are softmax decoders with the same tag scheme, the scores of tags with the
-    same name are copied. In all other cases the decoder keeps its initial weights. The head of another annotation
-    convention is copied if both models have the convention with the same labels and a head of the same kind.
+    have keep their rows. If all entity labels and the kind of decoder are the same, the decoder's weights are
+    copied too. If only some labels are, or the settings of the decoders differ, and both are CRFs or both are
+    softmax decoders with the same tag scheme, the scores of tags with the same name are copied. In all other cases
+    the decoder keeps its initial weights. The head of another annotation convention is copied if both models have
+    the convention with the same labels and a head of the same kind.
 
     Args:
         start: the trained model.
@@ -145,17 +146,20 @@ def _convention_of(weight: str) -> str | None:
 
 def _shared_heads(start: NER, tagger: Tagger, vocabulary: Vocabulary) -> set[str]:
     """The conventions whose heads can be copied; the default convention is the empty string."""
-    shared = {""} if start.vocabulary.labels == vocabulary.labels else set()
+    shared = set()
+    if start.vocabulary.labels == vocabulary.labels and _are_alike(start.tagger.decoder, tagger.decoder):
+        shared.add("")
     for name, head in tagger.conventions.items():
-        if start.vocabulary.conventions.get(name) == vocabulary.conventions[name]:
-            given = start.tagger.conventions[name].state_dict()
-            if _shapes(given) == _shapes(head.state_dict()):
-                shared.add(name)
+        has_labels = start.vocabulary.conventions.get(name) == vocabulary.conventions[name]
+        if has_labels and _are_alike(start.tagger.conventions[name], head):
+            shared.add(name)
     return shared
 
 
-def _shapes(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
-    return {name: weight.shape for name, weight in weights.items()}
+def _are_alike(one: nn.Module, other: nn.Module) -> bool:
+    """Whether two modules have weights with the same names and shapes."""
+    first, second = ({name: w.shape for name, w in module.state_dict().items()} for module in (one, other))
+    return first == second
 
 
 def _copy_tags(given: Decoder, decoder: Decoder) -> tuple[str, ...]:

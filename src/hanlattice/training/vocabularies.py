@@ -13,6 +13,7 @@ from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
 from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of, merged
 from hanlattice.lexicon import BatchMatches, Lexicon
+from hanlattice.lexicon.compiled import file_at, is_compiled
 from hanlattice.lexicon.edits import edited
 from hanlattice.model.folder import CONFIG, EDITS, LEXICON, PACKAGED, located_model
 from hanlattice.text.normalise import Normaliser
@@ -43,6 +44,10 @@ def _listed(name: str) -> Lexicon:
     return edited(Lexicon.open(path), edits) if path.name == LEXICON and edits.is_file() else Lexicon.open(path)
 
 
+def _is_compiled(name: str) -> bool:
+    return "=" not in name and is_compiled(file_at(lexicon_file(name)))
+
+
 def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> Lexicon:
     """The words of the vectors and of the word lists in the settings, normalised as texts are.
 
@@ -56,7 +61,7 @@ def load_lexicon(config: Config, vectors: VectorSet, normaliser: Normaliser) -> 
     settings = config.lexicon
     if not settings.files and not settings.vector_words:
         raise ConfigError("no lexicon: name lexicon.files, or set lexicon.vector_words = true")
-    if len(settings.files) == 1 and not settings.vector_words and "=" not in settings.files[0]:
+    if len(settings.files) == 1 and not settings.vector_words and _is_compiled(settings.files[0]):
         return _listed(settings.files[0])
     lexicon = Lexicon(vectors.words.names if settings.vector_words else (), normaliser.words)
     for name in settings.files:
