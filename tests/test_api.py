@@ -120,6 +120,15 @@ def test_engines_of_the_cpu_refuse_another_device(engine: EngineName) -> None:
         hanlattice.load(engine=engine, device="cuda:1")
 
 
+@pytest.mark.parametrize("threads", [-1, 1.5, "2"])
+def test_threads_are_a_number_from_0_on(threads: Any) -> None:
+    with pytest.raises(
+        ConfigError, match=f"threads must be a whole number, .*, not {threads!r}"
+    ):
+        hanlattice.load("lite", threads=threads)
+    assert hanlattice.load("lite", threads=1)("雷军在北京。").entities
+
+
 def test_numbers_that_only_torch_can_read_are_left_to_torch(tmp_path: Path) -> None:
     folder = shutil.copytree(tiny.two_conventions(), tmp_path / "model")
     weights = load_file(folder / WEIGHTS)

@@ -86,8 +86,8 @@ def load(
             of kinds, a TOML file or :class:`hanlattice.patterns.Patterns`.
 
     Raises:
-        ConfigError: there is no such engine, convention or kind, ``device`` is not the name of a device, or the
-            engine does not run on it.
+        ConfigError: there is no such engine, convention or kind, ``device`` is not the name of a device, the engine
+            does not run on it, or ``threads`` is not a number from 0 on.
         DataError: the file of patterns cannot be read.
         ModelError: the folder is missing, broken, or not a model of this library; it names parts of other packages
             and is not trusted; or torch cannot use the device.
@@ -125,6 +125,8 @@ def open_model(
         raise ConfigError(
             f"engine {engine!r} runs on the CPU only, not on {device!r}; use engine='torch', or leave out device"
         )
+    if not isinstance(threads, int) or threads < 0:
+        raise ConfigError(f"threads must be a whole number, or 0 for one per core, not {threads!r}")
     folder = ModelFolder.open(model_folder)
     openers: dict[EngineName, Callable[[], NER]] = {
         "native": lambda: folder.read_by(_open_native(folder, threads, int8), convention),

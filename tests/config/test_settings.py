@@ -34,6 +34,7 @@ ROOT = Path(__file__).parents[2]
             {"conventions": {"1998": {}}},
             r"conventions\.1998: a name has ASCII letters, digits, - and _, a letter first$",
         ),
+        ({"data": {"convention": " "}}, r"data\.convention must be a name, such as 'default'; it is empty$"),
         ({"conventions": {"a": {"same_convention": True}}}, r"same_convention is a setting of auxiliary corpora"),
         ({"text": {"window": 64}}, r"text\.overlap \(64\) must be below text\.window \(64\)$"),
     ],

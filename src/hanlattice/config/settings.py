@@ -113,6 +113,11 @@ class DataConfig(_Ranged):
     from_epoch: int = ranged(1, at_least(1))
     convention: str = DEFAULT_CONVENTION
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.convention.strip():
+            raise ConfigError("data.convention must be a name, such as 'default'; it is empty")
+
 
 @dataclass(frozen=True)
 class LexiconConfig(_Ranged):
