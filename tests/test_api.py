@@ -122,9 +122,7 @@ def test_engines_of_the_cpu_refuse_another_device(engine: EngineName) -> None:
 
 @pytest.mark.parametrize("threads", [-1, 1.5, "2"])
 def test_threads_are_a_number_from_0_on(threads: Any) -> None:
-    with pytest.raises(
-        ConfigError, match=f"threads must be a whole number, .*, not {threads!r}"
-    ):
+    with pytest.raises(ConfigError, match=f"threads must be a whole number, .*, not {threads!r}"):
         hanlattice.load("lite", threads=threads)
     assert hanlattice.load("lite", threads=1)("雷军在北京。").entities
 
