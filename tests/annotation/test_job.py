@@ -1,6 +1,7 @@
 """The settings of a run decide its result: each of them is part of its identity and reaches the model."""
 
 import json
+import os
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 from hanlattice import api
 from hanlattice.annotation import Chunk, Job
 from hanlattice.annotation.annotator import Annotator
-from hanlattice.errors import ModelError, UnknownConvention
+from hanlattice.errors import DataError, ModelError, UnknownConvention
+from hanlattice.lexicon import Lexicon
 from hanlattice.patterns import Patterns
 
 LITE = "lite"
@@ -50,6 +52,15 @@ def test_files_are_known_by_their_content(tmp_path: Path) -> None:
     assert a != Job(model=LITE).identity() != Job().identity()
     with pytest.raises(ModelError):
         Job(model=str(tmp_path / "none")).identity()
+
+
+def test_a_lexicon_is_a_file_that_every_worker_can_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="every worker reads the word list; write it to a file"):
+        Job(model=LITE, lexicons=(str(tmp_path / "pipe"),)).identity()
+    Lexicon(["一"]).save(tmp_path)
+    in_folder, file = (Job(model=LITE, lexicons=(str(p),)) for p in (tmp_path, tmp_path / "lexicon.bin"))
+    assert in_folder.identity() == file.identity()
 
 
 def test_the_default_convention_is_named() -> None:

@@ -85,6 +85,18 @@ def test_which_folders_a_run_takes(tmp_path: Path) -> None:
         pass
 
 
+def test_an_output_in_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for output in (tmp_path / "file" / "out.jsonl", tmp_path / "file" / "out"):
+        folder = RunFolder.of(output, Job())
+        with (
+            pytest.raises(DataError, match=r"cannot be written: .*; name another output") as caught,
+            folder.open({}),
+        ):
+            pass
+        assert caught.value.file == output
+
+
 def test_a_folder_without_parts_is_removed(tmp_path: Path) -> None:
     folder = RunFolder.of(tmp_path / "out.jsonl", Job())
     with folder.open(MANIFEST):

@@ -571,6 +571,7 @@ def test_a_file_without_a_folder_is_refused_before_the_work(
         ("predict", "李明", "words.txt", "--output", "words.txt", "--model", "no"),
         ("predict", "words.txt", "--output", "link.txt", "--model", "no"),
         ("select", "words.txt", "--output", "./words.txt", "--model", "no"),
+        ("convert", "words.txt", "link.txt", "--to", "bio"),
         ("lexicon", "build", "words.txt", "--output", "words.txt"),
         ("vectors", "train", "words.txt", "--output", "words.txt"),
         ("vectors", "convert", "--chars", "words.txt", "--output", "words.txt"),

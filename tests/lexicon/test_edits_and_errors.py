@@ -126,6 +126,14 @@ def test_a_word_list_in_a_pipe_is_read_from_its_start() -> None:
         os.close(reading)
 
 
+def test_a_folder_has_a_compiled_lexicon(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"is a folder without lexicon\.bin; name a word list") as caught:
+        Lexicon.open(tmp_path)
+    assert caught.value.file == tmp_path
+    Lexicon(["一二"]).save(tmp_path)
+    assert list(Lexicon.open(tmp_path)) == ["一二"]
+
+
 def test_a_list_that_is_gone_has_no_line(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     assert line_of(path, "二", "Y") is None

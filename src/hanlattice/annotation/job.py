@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from hanlattice.api import EngineName
+from hanlattice.errors import DataError
+from hanlattice.lexicon.compiled import file_at
 from hanlattice.model.digests import digest
 from hanlattice.model.folder import ModelFolder
 from hanlattice.patterns import Patterns
@@ -55,6 +57,7 @@ class Job:
 
         Raises:
             ModelError: there is no such model, or a file cannot be read.
+            DataError: a lexicon is a pipe, which can be read only once.
             UnknownConvention: the model was not trained on the convention.
         """
         opened = ModelFolder.open(self.model)
@@ -64,7 +67,7 @@ class Job:
         return {
             "output": self.output,
             "model": {path.relative_to(folder).as_posix(): digest(path) for path in files},
-            "lexicon": [digest(Path(path)) for path in self.lexicons],
+            "lexicon": [digest(_file_of(path)) for path in self.lexicons],
             "threshold": self.threshold,
             "column": self.column,
             "into": self.into,
@@ -78,3 +81,11 @@ class Job:
             "force": [list(pair) for pair in self.force],
             "block": [list(pair) for pair in self.block],
         }
+
+
+def _file_of(lexicon: str) -> Path:
+    """The file of a lexicon, which every worker reads again."""
+    file = file_at(lexicon)
+    if file.exists() and not file.is_file():
+        raise DataError("is a pipe or a device, but every worker reads the word list; write it to a file", lexicon)
+    return file

@@ -23,7 +23,7 @@ from hanlattice.annotation.chunk import Part
 from hanlattice.annotation.input_formats.base import as_json
 from hanlattice.annotation.job import Job
 from hanlattice.annotation.output_formats import OUTPUT_FORMATS
-from hanlattice.errors import ConfigError
+from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import atomic_write, locked
 
 if TYPE_CHECKING:
@@ -115,12 +115,17 @@ class RunFolder:
 
         Raises:
             ConfigError: the folder belongs to another run, or another process works on it.
+            DataError: the folder cannot be made.
         """
         if self.folder.exists() and not self.folder.is_dir():
             raise ConfigError(f"{self.folder} is a file; name another output")
         if self.folder.is_dir() and not self._manifest.exists() and self._has_other_files():
             raise ConfigError(f"{self.folder} holds other files; name another output")
-        (self.folder / "_run").mkdir(parents=True, exist_ok=True)
+        try:
+            (self.folder / "_run").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"cannot be written: {error.strerror or error}; name another output"
+            raise DataError(reason, self.file or self.folder) from None
         with locked(self.folder / "_run" / "lock", self.folder):
             if self._manifest.exists() and self._has_results():
                 self._compare(manifest)

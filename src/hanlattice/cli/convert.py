@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.cli.options import EndsOption, SchemeOption, UnitsOption, wrote
+from hanlattice.cli.options import EndsOption, SchemeOption, UnitsOption, refuse_own_input, wrote
 from hanlattice.errors import HanlatticeError
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def convert(
     from hanlattice import corpus
 
     format = to or _format_of(target)  # noqa: A001
+    refuse_own_input(Path(target), [source])
     losses = _Losses(source, drop)
     documents = corpus.read(
         source, from_, scheme=scheme, strict=strict, ends=ends, units=units, on_defect=losses.take

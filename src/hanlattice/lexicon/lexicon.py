@@ -104,9 +104,11 @@ class Lexicon:
 
         Raises:
             ModelError: the compiled file has another version, or is broken.
-            DataError: the file cannot be read, or a line of the word list cannot be a word.
+            DataError: the file cannot be read, a folder has none, or a line of the word list cannot be a word.
         """
         file = compiled.file_at(path)
+        if Path(path).is_dir() and not file.exists():
+            raise DataError(f"is a folder without {file.name}; name a word list or a compiled lexicon", path)
         return cls.load(file) if compiled.is_compiled(file) else cls.from_files(file)
 
     def save(self, path: str | Path) -> None:
