@@ -62,6 +62,7 @@ def test_blocked(ner: hanlattice.NER) -> None:
         ({"force": ["鹅厂"]}, "force must map texts to labels"),
         ({"force": {"鹅厂": None}}, "force must map texts to labels"),
         ({"force": {1: "ORG"}}, "force must map texts to labels"),
+        ({"force": {"鹅厂": "ORG", "": "PER"}}, "^force has a text without characters; remove it$"),
         ({"block": {"大连"}}, "block must map texts to labels"),
         ({"block": {1: None}}, "block must map texts to labels"),
         ({"block": {"大连": 5}}, "block must map texts to labels"),

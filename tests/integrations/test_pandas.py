@@ -43,3 +43,8 @@ def test_wrong_columns_are_one_line(ner: hanlattice.NER) -> None:
     with pytest.raises(DataError, match="there is a column 'text' already"):
         hl.annotate(frame, ner, entities="text")
     assert hl.annotate(frame.iloc[:0], ner)["entities"].tolist() == []
+    twice = pd.DataFrame([["雷军", "北京"], ["央视", "直播"]], columns=["text", "text"])
+    with pytest.raises(DataError, match="there are 2 columns 'text'"):
+        hl.annotate(twice, ner)
+    with pytest.raises(DataError, match="there is no column '0'; there are 0"):
+        hl.annotate(pd.DataFrame([["雷军"]]), ner, text="0")  # a frame without a header has numbers as names

@@ -138,6 +138,14 @@ def test_earlier_entities(overwrite: bool, label: str) -> None:
     assert "北京" in [e.text for e in doc.ents]
 
 
+def test_no_group_of_spans() -> None:
+    nlp = spacy.blank("zh")
+    nlp.add_pipe("hanlattice", config={"spans_key": None})
+    doc = nlp("雷军在北京")
+    assert [e.text for e in doc.ents] == ["雷军", "北京"]
+    assert len(doc.spans) == 0
+
+
 def test_wrong_settings_are_one_line() -> None:
     nlp = spacy.blank("zh")
     for settings, message in (

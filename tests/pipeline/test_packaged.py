@@ -67,7 +67,7 @@ def test_patterns_chosen_when_loading() -> None:
 
 def test_wrong_arguments_are_one_line(ner: hanlattice.NER) -> None:
     wrong: Any
-    for wrong in ("text", 3, None):
+    for wrong in ("text", b"text", 3, None):
         with pytest.raises(HanlatticeError, match="texts must be an iterable of str, such as a list, not"):
             ner.pipe(wrong)
     with pytest.raises(

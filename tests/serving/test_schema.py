@@ -130,6 +130,11 @@ def test_problems(body: dict[str, Any], problem: str) -> None:
     assert found == problem
 
 
+def test_a_field_with_several_types_has_its_own_name() -> None:
+    for wrong, name in (({"block": {"词": 3}}, "block.词"), ({"patterns": 3}, "patterns")):
+        assert {field for field, _ in problems(schema.EntitiesRequest, {**TEXT, **wrong})} == {name}
+
+
 def test_few_errors_of_a_long_body_are_reported() -> None:
     assert len(problems(schema.EntitiesRequest, {"texts": [1] * 1000})) == 1
     assert len(problems(schema.EntitiesRequest, {**TEXT, "lexicon": [1] * 1000})) == 1

@@ -209,6 +209,18 @@ def test_piled_up_marks_do_not_take_forever() -> None:
     assert time.process_time() - began < 2
 
 
+def test_piled_up_marks_in_another_order_do_not_take_forever() -> None:
+    n = 50_000
+    began = time.process_time()
+    assert Normaliser()("b" + "\u0301\u0327" * n).text == "b" + "\u0327" * n + "\u0301" * n
+    assert time.process_time() - began < 2
+
+
+@given(st.text(st.sampled_from("e\u0301\u0323\u0327\u0344\u0f71\u0f72\u0f73\u0fb7\u3099か가\u11a8ﾞ"), min_size=33))
+def test_a_long_pile_of_marks_is_normalised_like_a_short_one(text: str) -> None:
+    assert Normaliser()(text).text == unicodedata.normalize("NFKC", text)
+
+
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [

@@ -33,9 +33,11 @@ def require_column(columns: Iterable[str], column: str, into: str) -> None:
     """Check the names of the columns to read and to write.
 
     Raises:
-        DataError: the first does not exist, or the second does.
+        DataError: the first does not exist or several have its name, or the second exists.
     """
     columns = list(columns)
+    if columns.count(column) > 1:
+        raise DataError(f"there are {columns.count(column)} columns {column!r}; give each a name of its own")
     if column not in columns:
         raise DataError(f"there is no column {column!r}; there are {', '.join(map(repr, columns))}")
     if into in columns:

@@ -15,10 +15,10 @@ def annotate(
     A missing cell has no entities. ``annotate(...).explode("entities")`` has a row for each entity.
 
     Raises:
-        DataError: the column ``text`` is missing or has a cell that is not a text, or the column ``entities``
-            exists.
+        DataError: the column ``text`` is missing, occurs several times or has a cell that is not a text, or the
+            column ``entities`` exists.
     """
-    require_column(map(str, frame.columns), text, entities)
+    require_column(frame.columns, text, entities)
     found = documents_of(frame[text], ner, column=text, batch_size=batch_size)
     return frame.assign(**{entities: pd.Series(list(map(rows_of, found)), index=frame.index, dtype=object)})
 

@@ -55,7 +55,7 @@ def create(
     threads: int,
     threshold: float,
     alignment_mode: str,
-    spans_key: str,
+    spans_key: str | None,
     overwrite_ents: bool,
 ) -> "HanlatticeComponent":
     """The component from the settings of a pipeline; see :class:`HanlatticeComponent`."""

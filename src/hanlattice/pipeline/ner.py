@@ -210,7 +210,7 @@ class NER:
         """
         if not isinstance(batch_size, int) or batch_size < 1:
             raise HanlatticeError(f"batch_size must be at least 1, not {batch_size!r}")
-        if isinstance(texts, str) or not isinstance(texts, Iterable):
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
             raise HanlatticeError(f"texts must be an iterable of str, such as a list, not {_shown(texts)}")
         if not as_tuples:
             return self._stream(texts, batch_size, self._overrides.get())

@@ -45,7 +45,7 @@ def patterns_or_none(wanted: "Patterns | bool | str | Path | Iterable[str] | Non
 
 
 def refuse_wrong_types(lexicon: object, force: object, block: object, threshold: object) -> None:
-    """Check the types of options, and the range of the threshold.
+    """Check the types of options, the range of the threshold, and that no forced text is empty.
 
     Raises:
         HanlatticeError: one is wrong.
@@ -54,6 +54,8 @@ def refuse_wrong_types(lexicon: object, force: object, block: object, threshold:
         raise HanlatticeError(f"lexicon must be a hanlattice.Lexicon, not a {type(lexicon).__name__}")
     if not (force is None or _are_rules(force, lambda label: isinstance(label, str))):
         raise HanlatticeError("force must map texts to labels, such as {'鹅厂': 'ORG'}")
+    if isinstance(force, Mapping) and "" in force:
+        raise HanlatticeError("force has a text without characters; remove it")
     if not (block is None or _are_rules(block, _is_blockable)):
         raise HanlatticeError("block must map texts to labels, or to None for all, such as {'大连': None}")
     if not (threshold is None or (isinstance(threshold, int | float) and 0 <= threshold <= 1)):

@@ -130,7 +130,7 @@ class Service:
         self._validator = RequestValidator(ner)
         self.metrics = Metrics({label for labels in self._validator.conventions.values() for label in labels})
         self.app = self._application()
-        routes = FastRoutes(self.app, "/v1/entities", "/v1/explain")
+        routes = FastRoutes(self.app, "/v1/entities", "/v1/explain", root_path=settings.root_path)
         self.asgi: ASGIApp = AccessLog(RequestLimits(routes, settings), self.metrics)
 
     @asynccontextmanager
@@ -158,7 +158,6 @@ class Service:
             version=__version__,
             description="Chinese named entity recognition on word lattices.",
             openapi_url=None,  # a route below serves a description that includes the limits
-            root_path=self._settings.root_path,
             lifespan=self._lifespan,
             exception_handlers={
                 RequestError: _on_request_error,

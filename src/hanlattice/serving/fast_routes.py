@@ -19,16 +19,20 @@ class FastRoutes:
 
     FastAPI's own handling of a request takes longer than the model needs for a short text in a batch. FastAPI still
     has these routes, for the OpenAPI description and for requests with other methods.
+
+    ``root_path`` is the path under which a proxy offers the service; routes are found with and without it.
     """
 
-    def __init__(self, app: FastAPI, *paths: str):
+    def __init__(self, app: FastAPI, *paths: str, root_path: str = ""):
         self._app: ASGIApp = app
-        self._root_path = app.root_path
+        self._root_path = root_path
         self._routes: Mapping[str, APIRoute] = {
             route.path: route for route in app.routes if isinstance(route, APIRoute) and route.path in paths
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._root_path:
+            scope["root_path"] = self._root_path
         is_post = scope["type"] == "http" and scope["method"] == "POST"
         route = self._routes.get(scope["path"].removeprefix(self._root_path)) if is_post else None
         if route is None:

@@ -309,6 +309,10 @@ class ErrorResponse(BaseModel):
     request_id: str
 
 
+# Steps of pydantic's paths that are no fields: places of parameters, and names of alternatives.
+_ALTERNATIVES = frozenset(("", "[key]", "body", "path", "bool", "constrained-str"))
+
+
 def field_errors(errors: Iterable[Any]) -> list[FieldError]:
     """Pydantic's errors, without the values that the client sent."""
     return [FieldError(field=_path(error["loc"]), problem=_problem(error)) for error in errors]
@@ -320,7 +324,7 @@ def _path(place: Iterable[str | int]) -> str:
     for step in place:
         if isinstance(step, int):
             path += f"[{step}]"
-        elif step not in ("", "[key]", "body", "path", "bool") and not step.startswith(("<", "list[")):
+        elif step not in _ALTERNATIVES and not step.startswith(("<", "list[")):
             path += f".{step}" if path else step
     return path or "body"
 

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -323,7 +323,18 @@ def _joins(character: str) -> bool:
 
 def _nfkc(text: str, nfkc: bool) -> str:
     """NFKC of a text, or the text itself if ``nfkc`` is not set."""
-    return unicodedata.normalize("NFKC", text) if nfkc else text
+    if not nfkc:
+        return text
+    return unicodedata.normalize("NFKC", text if len(text) <= _SHORT else _with_sorted_marks(text))
+
+
+def _with_sorted_marks(text: str) -> str:
+    """The text with each run of marks in canonical order, which does not change its NFKC.
+
+    ``unicodedata`` sorts marks itself, but in quadratic time.
+    """
+    runs = groupby(text, lambda character: unicodedata.combining(character) > 0)
+    return "".join(character for _, run in runs for character in sorted(run, key=unicodedata.combining))
 
 
 def _hard_ranges(joins: NDArray[np.bool_], target: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
