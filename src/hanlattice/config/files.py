@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -154,6 +155,11 @@ def dotted_settings(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tup
             yield from dotted_settings(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def shown(value: Any) -> str:
+    """A setting as an error shows it; None is a setting that is not given."""
+    return "the default" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def parsed_value(text: str) -> Any:
