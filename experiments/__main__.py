@@ -84,9 +84,9 @@ def tables(a: argparse.Namespace) -> str:
         return "nothing is trained\n" if a.estimate else experiment.report(setup, say)
     arms = experiment.arms(setup)
     estimate = estimated(arms, setup, say)
-    say(str(estimate))
     if a.estimate:
         return f"{estimate}\n"
+    say(str(estimate))
     with _progress(a.quiet) as watcher:
         results = run(arms, setup, jobs=a.jobs, watcher=watcher)
     return _described(setup, experiment) + experiment.report(setup, arms, results)

@@ -45,6 +45,8 @@ def test_commands_train_and_predict(runs: ModuleType, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "hanlattice", *arguments]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stderr
+        if arguments[0] == "train":
+            assert "to use the model: hanlattice predict --model model --trust TEXT" in done.stderr
     document = json.loads(done.stdout)
     assert document["text"] == "李明在北京工作。"
     assert {entity["label"] for entity in document["entities"]} <= {"PER", "LOC", "ORG"}

@@ -324,6 +324,8 @@ def test_experiment_is_estimated_trained_and_resumed(
     command = ["random_vectors", *options(setup, *small)]
     main([*command, "--estimate"])
     assert re.match(r"4 runs to train, about \d+\.\d\d hours of processor time$", capsys.readouterr().out)
+    main([text for text in [*command, "--estimate"] if text != "--quiet"])
+    assert "to train" not in capsys.readouterr().err  # it is printed once, not twice on a terminal
     assert not list(setup.output.rglob("result.json"))
 
     main(command)

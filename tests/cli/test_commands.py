@@ -21,6 +21,7 @@ from hanlattice import __version__, api, corpus
 from hanlattice.cli import COMMANDS, main
 from hanlattice.cli.options import check_writable
 from hanlattice.cli.predict import _write_conll
+from hanlattice.config.files import load_config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ModelError
 from hanlattice.evaluation.scores import evaluate_spans
@@ -450,12 +451,14 @@ class TestTrain:
     def test_a_preset_with_another_corpus_than_its_own(
         self, run: Run, world: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Its dev, test and excluded corpora are not read."""
+        """Its dev, test and excluded corpora are not read, and the labels of that corpus are not renamed."""
         monkeypatch.delenv("HANLATTICE_DATA", raising=False)
         options = ("--paper", "linear/msra", "--training.epochs", 3, "--training.precision", "float32")
         corpora = world[:8]  # without the settings of FLAT
         done = run("train", *corpora, *options, "--output", tmp_path / "run")
         assert (done.code, "test (best" in done.out) == (0, False), done.err
+        assert "data.labels renames" not in done.err
+        assert load_config(tmp_path / "run" / "config.toml").data.labels == {}
         tested = run("train", *corpora, *options, "--data.test", world[1], "--output", tmp_path / "tested")
         assert "test (best" in tested.out, tested.err
         no_corpus = run("train", "--paper", "linear/msra", "--output", tmp_path / "r")

@@ -13,9 +13,9 @@ from hanlattice.embeddings.characters import Characters
 from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders.identity import Identity
-from hanlattice.tagger import Tagger
+from hanlattice.tagger import Head, Tagger
 from hanlattice.training import Silent
-from hanlattice.training.optimiser import MovingAverage, clip_gradients, optimisers, set_learning_rate
+from hanlattice.training.optimiser import MovingAverage, clip_gradients, initialise, optimisers, set_learning_rate
 from hanlattice.training.prepare import prepare
 
 PLAIN, CRF_SCORE, TABLE = "decoder.emission.weight", "decoder.transitions", "embedding.chars.weight"
@@ -117,6 +117,19 @@ def test_gradients_are_clipped(settings: dict[str, Any], expected: tuple[float, 
     sparse.grad = torch.sparse_coo_tensor(rows, values, (2, 1), check_invariants=True)
     clip_gradients([dense, sparse], TrainingConfig(**settings))
     assert_close((float(dense.grad[0]), float(sparse.grad.to_dense()[1])), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["msra", "label_studio", "timetable"])
+def test_the_name_of_a_convention_does_not_decide_its_initial_weights(name: str) -> None:
+    """Names of parameters do: tables and the vectors of labels, for example, keep their initial weights."""
+    decoder = CRF(4, ("PER",))
+    tagger = Tagger(
+        Characters(Table(torch.ones(3, 4))), Identity(4), CRF(4, ("PER",)), conventions={name: Head(4, decoder)}
+    )
+    before = decoder.emission.weight.clone()
+    initialise(tagger, "xavier")
+    assert not torch.equal(decoder.emission.weight, before)
+    assert not decoder.transitions.any()
 
 
 class TestMovingAverage:

@@ -67,8 +67,8 @@ class TestChangedSettings:
                 [r"batch_size \(3, not 6\)", r"training\.seed \(9, not 1\)"],
             ),
             ({"encoder": {"heads": 4}}, [r"encoder\.heads \(4, not 2\)"]),
-            ({"text": {"lower": True}}, [r"text\.lower \(True, not False\)"]),
-            ({"encoder": {"layers": 1}}, [r"encoder\.layers \(1, not None\)"]),
+            ({"text": {"lower": True}}, [r"text\.lower \(true, not false\)"]),
+            ({"encoder": {"layers": 1}}, [r"encoder\.layers \(1, not the default\)"]),
         ],
     )
     def test_changed_settings_are_refused_by_name_and_nothing_is_written(
@@ -119,6 +119,9 @@ class TestChangedSettings:
             main([*command, "--seed", "9"])
         assert left.value.code == 1
         assert "cannot be resumed with other settings: training.seed (9, not 1)" in capsys.readouterr().err
+        with pytest.raises(SystemExit):
+            main([*command, "--embedding.unknown_rate", "0.2"])
+        assert "settings: embedding.unknown_rate (0.2, not the default)" in capsys.readouterr().err
         with pytest.raises(SystemExit) as left:
             main([*command, "--quiet"])
         assert not left.value.code

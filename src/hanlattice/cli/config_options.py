@@ -47,8 +47,8 @@ def preset(name: str) -> Path:
 
 
 def without_corpora(config: "Config") -> "Config":
-    """The settings of a preset for another training corpus than its own, whose dev and test sets do not fit."""
-    return config.with_settings({"data": {"dev": "", "test": "", "exclude": []}})
+    """The settings of a preset for another training corpus than its own, whose dev, test and labels do not fit."""
+    return config.with_settings({"data": {"dev": "", "test": "", "exclude": [], "labels": {}}})
 
 
 def without_unset(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -127,7 +127,7 @@ def distill(
             run = run_training(settings, output, resume=resume, watcher=watcher)
     except KeyboardInterrupt:
         raise Interrupted(_how_to_continue(file, output)) from None
-    print_scores(run, quiet)
+    print_scores(run, settings, quiet)
 
 
 def _how_to_continue(file: Path, output: Path) -> str:

@@ -95,12 +95,12 @@ def train(
         is_linear = linear_settings(settings) is not None
         raise Interrupted(LINEAR_STOPPED if is_linear else _how_to_resume(output)) from None
     if linear_settings(settings) is not None:
-        print_scores(run, quiet)
+        print_scores(run, settings, quiet)
         return
     from hanlattice.training.distributed import exit_process, is_first_process
 
     if is_first_process():
-        print_scores(run, quiet)
+        print_scores(run, settings, quiet)
     exit_process()
 
 
@@ -133,9 +133,21 @@ def _how_to_resume(output: Path) -> str:
     return f"stopped; to resume: hanlattice train --output {output} --resume"
 
 
-def print_scores(run: "Run", quiet: bool) -> None:
+def print_scores(run: "Run", settings: "Config", quiet: bool) -> None:
     for name, report in (("dev", run.dev), ("test", run.test)):
         if report is not None:
             typer.echo(f"{name} (best epoch {run.progress.best_epoch} by {run.criterion})\n{report}\n")
     if not quiet:
-        typer.echo(f"to use the model: hanlattice predict --model {run.folder} TEXT", err=True)
+        trust = _trust_option(settings)
+        typer.echo(f"to use the model: hanlattice predict --model {run.folder}{trust} TEXT", err=True)
+
+
+def _trust_option(settings: "Config") -> str:
+    """The option without which a model with parts of the user's own is not loaded."""
+    from hanlattice.config.linear import linear_settings
+
+    if linear_settings(settings) is not None:  # it has no such parts, and torch may be missing
+        return ""
+    from hanlattice.build import own_parts
+
+    return " --trust" if own_parts(settings) else ""

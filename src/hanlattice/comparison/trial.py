@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hanlattice import __version__
-from hanlattice.config.files import dotted_settings, load_config, to_dict
+from hanlattice.config.files import dotted_settings, load_config, shown, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.embeddings.table import Table
 from hanlattice.errors import ConfigError, DataError
@@ -163,14 +163,10 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     """The first setting that is different, such as ``encoder.heads = 4, not 8``; None if there is none."""
     before, now = (dict(dotted_settings(nested)) for nested in (old, new))
     for name in sorted(before.keys() | now.keys()):
-        values = [_show(settings.get(name)) for settings in (before, now)]
+        values = [shown(settings.get(name)) for settings in (before, now)]
         if values[0] != values[1]:
             return f"{name} = {values[0]}, not {values[1]}"
     return None
-
-
-def _show(value: Any) -> str:
-    return "the default" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _total(sentences: "np.ndarray[Any, Any]") -> Score:

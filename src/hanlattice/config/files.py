@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -20,6 +21,11 @@ SOURCES = {
     "ONTONOTES4": "a folder with train, dev and test.char.bmes, made from LDC2011T03 (by licence of the LDC)",
     "PEOPLE_DAILY": "a folder with train, dev and test.txt, made from 199801.txt as the settings file says",
     "WORD_VECTORS": "a file of vectors of characters and words in the text format of word2vec, such as Tencent's",
+    "OPEN_CORPORA": "the folder of corpora that scripts/make_default_model.py of the repository prepares",
+    "OPEN_START": "the folder of the model from which this training starts, as the settings file says",
+    "OPEN_BODY": "the folder of a pretrained body, such as 'pretrained' in the repository",
+    "WORD_LABELS": "a file that scripts/label_words.py of the repository writes, as the settings file says",
+    "WORD_TAGS": "a file that scripts/tag_words.py of the repository writes, as the settings file says",
     "BERT": "the folder of a Chinese BERT in the Hugging Face format, such as a download of bert-base-chinese",
 }
 
@@ -149,6 +155,11 @@ def dotted_settings(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tup
             yield from dotted_settings(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def shown(value: Any) -> str:
+    """A setting as an error shows it; None is a setting that is not given."""
+    return "the default" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def parsed_value(text: str) -> Any:

@@ -32,9 +32,8 @@ logger = logging.getLogger(__name__)
 
 DILATIONS = (1, 2, 3)
 HALO = sum(DILATIONS)  # a cell's scores depend on the cells up to this distance
-DISTANCES = (
-    19  # rows of the distance embedding: 0, and nine buckets in each direction: 1, 2-3, 4-7, …, 256 and more
-)
+# Rows of the distance embedding: 0, and nine buckets in each direction: 1, 2-3, 4-7, …, 256 and more.
+DISTANCES = 19
 REGIONS = 2  # rows of the region embedding: above the diagonal; on and below it
 # Elements of a block in training (512 MB in float32) and in inference (128 MB).
 TRAINING_BLOCK, INFERENCE_BLOCK = 1 << 27, 1 << 25

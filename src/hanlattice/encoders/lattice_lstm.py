@@ -98,9 +98,8 @@ class LatticeLSTM(Encoder):
         both = self.directions
         dtype = both[0].char_input.weight.dtype
         lattice = Lattice.of(batch.mask, words.mask, batch.words.head, batch.words.tail, dtype)
-        with torch.autocast(
-            x.device.type, enabled=False
-        ):  # rounding errors of a recurrence in half precision add up
+        # Rounding errors of a recurrence in half precision add up.
+        with torch.autocast(x.device.type, enabled=False):
             h = LatticeRecurrence.apply(  # type: ignore[no-untyped-call]
                 _of_inputs(x, [d.char_input for d in both]),
                 _of_inputs(words.vectors, [d.word_input for d in both]),

@@ -1,5 +1,6 @@
 """Optimisers, learning-rate schedules, gradient clipping and averaging, for dense and sparse gradients."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import cos, pi
@@ -18,6 +19,9 @@ from hanlattice.embeddings.table import Table
 from hanlattice.encoders.base import Encoder
 from hanlattice.errors import ConfigError
 from hanlattice.tagger import Tagger
+
+# What users name inside the name of a parameter: a convention, or a part of a stack.
+CHOSEN_NAME = re.compile(r"(?<=\bconventions\.)[^.]+|(?<=\bparts\.)[^.]+")
 
 
 def optimisers(learner: nn.Module, config: TrainingConfig) -> list[Optimizer]:
@@ -177,7 +181,8 @@ def initialise(part: nn.Module, how: str) -> None:
     own |= {id(p) for m in decoders for name, p in m.named_parameters() if name in m.own_initialisation}
     kept = ("table", "transitions", "distances", "length", "label", "language_model")  # in names of parameters
     for name, parameter in part.named_parameters():
-        if parameter.dim() > 1 and id(parameter) not in own and not any(word in name for word in kept):
+        general = CHOSEN_NAME.sub("", name)
+        if parameter.dim() > 1 and id(parameter) not in own and not any(word in general for word in kept):
             nn.init.xavier_uniform_(parameter)
 
 

@@ -3,13 +3,12 @@
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from hanlattice.config.files import load_config, to_dict
+from hanlattice.config.files import dotted_settings, load_config, shown, to_dict
 from hanlattice.config.settings import Config, TrainingConfig
 from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write, refuse_file
@@ -57,7 +56,7 @@ def _refuse_changes(output: Path, config: Config) -> None:
     keys = [key for key in sorted(before | now) if key not in CHANGEABLE]
     changed = [key for key in keys if before.get(key) != now.get(key)]
     if changed:
-        named = ", ".join(f"{key} ({now.get(key)!r}, not {before.get(key)!r})" for key in changed)
+        named = ", ".join(f"{key} ({shown(now.get(key))}, not {shown(before.get(key))})" for key in changed)
         raise ConfigError(
             f"{output}: a run cannot be resumed with other settings: {named}; train into another folder"
         )
@@ -116,12 +115,4 @@ def _refuse_nothing_to_do(output: Path, config: TrainingConfig) -> None:
 
 def _written(config: Config) -> dict[str, Any]:
     """The settings by dotted names, as they are written to a file."""
-    return dict(_flat(tomllib.loads(tomli_w.dumps(to_dict(config)))))
-
-
-def _flat(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in nested.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+    return dict(dotted_settings(tomllib.loads(tomli_w.dumps(to_dict(config)))))
