@@ -5,7 +5,7 @@ was given it applies whatever is beside it: the normal form of a blank depends o
 emoji is compared only as given, because all emoji have the same normal form.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -23,14 +23,14 @@ class Forced:
 
     Args:
         labels: the label of each text.
-        plain: gives the normal form of a text.
+        plain: gives the normal forms of texts.
 
     Attributes:
         labels: as given.
     """
 
-    def __init__(self, labels: Mapping[str, str], plain: Callable[[str], str]):
-        forms = ((plain(text), label) for text, label in labels.items())
+    def __init__(self, labels: Mapping[str, str], plain: Callable[[Sequence[str]], Sequence[str]]):
+        forms = zip(plain(list(labels)), labels.values(), strict=True)
         self.labels = labels
         self._given = Lexicon((text, label, None) for text, label in labels.items())
         self._plain = Lexicon((form, label, None) for form, label in forms if form and SYMBOL not in form)
@@ -64,11 +64,11 @@ class Blocked:
 
     Args:
         labels: the labels of each text; see :data:`Block`.
-        plain: gives the normal form of a text.
+        plain: gives the normal forms of texts.
     """
 
-    def __init__(self, labels: Block, plain: Callable[[str], str]):
-        forms = ((plain(text), found) for text, found in labels.items())
+    def __init__(self, labels: Block, plain: Callable[[Sequence[str]], Sequence[str]]):
+        forms = zip(plain(list(labels)), labels.values(), strict=True)
         self._given, self._plain = labels, {form: found for form, found in forms if SYMBOL not in form}
 
     def blocks(self, given: str, plain: str, label: str) -> bool:

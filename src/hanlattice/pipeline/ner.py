@@ -283,9 +283,9 @@ class NER:
         finally:
             self._overrides.reset(token)
 
-    def _plain(self, text: str) -> str:
-        """The normalised text."""
-        return self.normaliser(text).text
+    def _plain(self, texts: Sequence[str]) -> Sequence[str]:
+        """The normalised texts."""
+        return self.normaliser.all(texts).texts
 
     def _predict(self, texts: Sequence[str], overrides: Overrides, batch_size: int) -> list[Document]:
         for text in texts:
