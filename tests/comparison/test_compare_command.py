@@ -11,9 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
+import tiny
 from compared import ENVIRONMENT, Finished, saved, systems, wait_until
 from hanlattice.cli import main
+from hanlattice.config.files import load_config
 from hanlattice.model.digests import CHECKPOINT
+from hanlattice.model.folder import CONFIG
 
 
 class Printed(NamedTuple):
@@ -67,6 +70,19 @@ class TestCommand:
         lines = found.err.splitlines()
         assert [line.split(":")[0] for line in lines] == ["slow seed 3", "quick/wide seed 3"]
         assert all("best epoch 1 of 1" in line for line in lines)
+
+    def test_settings_of_the_package_with_another_corpus_than_its_own(
+        self, call: Callable[..., Printed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its dev and test are not read, and the labels of its corpora are not renamed."""
+        monkeypatch.delenv("HANLATTICE_DATA", raising=False)
+        options = ("--seeds", 1, "--no-speed", "--training.epochs", 1, "--encoder.d_hidden", 8)
+        corpus, vectors = tiny.folder() / "corpus.bmes", tiny.folder() / "vectors.safetensors"
+        given = ("--train", corpus, "--vectors", vectors, "--test", corpus)
+        found = call("bilstm/msra", *given, *options, "--output", tmp_path)
+        assert found.code == 0, found.err
+        used = load_config(tmp_path / "bilstm" / "msra" / "1" / CONFIG).data
+        assert (used.dev, used.test, dict(used.labels)) == ("", str(corpus), {})
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -52,6 +52,19 @@ def test_labels_of_the_corpora_are_renamed(call: Call, tmp_path: Path) -> None:
     assert load_config(folder / "best.toml").data.labels == {"PER": "人"}
 
 
+def test_settings_of_the_package_with_another_corpus_than_its_own(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The labels of its corpora are not renamed, and its test is not that of the search."""
+    monkeypatch.delenv("HANLATTICE_DATA", raising=False)
+    corpus, vectors = tiny.folder() / "corpus.bmes", tiny.folder() / "vectors.safetensors"
+    options = ("--train", corpus, "--vectors", vectors, "--training.epochs", 1, "--encoder.d_hidden", 8)
+    found = call("bilstm/msra", *options, "--trials", 1, *SEARCH[:1], "--output", tmp_path / "search")
+    assert found.code == 0, found.err
+    best = load_config(tmp_path / "search" / "best.toml").data
+    assert (best.train, best.test, dict(best.labels)) == ((str(corpus),), "", {})
+
+
 def test_table_markdown_and_json_have_the_same_values(call: Call, tmp_path: Path) -> None:
     """Of five proposals, some have three heads, which do not divide the width of 20, and fail."""
     file, folder = saved(tmp_path, "base", tiny.config()), tmp_path / "search"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_corpora, without_unset
 from hanlattice.cli.options import QuietOption, TestOption, TrainOption
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import ConfigError, HanlatticeError
@@ -105,21 +105,25 @@ def compare(
 
 
 def _systems(names: Sequence[str], dotted: Mapping[str, str], overrides: Mapping[str, Any]) -> "dict[str, Config]":
-    from hanlattice.config.files import load_config
+    from hanlattice.config.files import load_config, overridden
 
     systems: dict[str, Config] = {}
     for argument in names:
-        name, path = _named(argument)
+        name, path, is_preset = _named(argument)
         if name in systems:
             raise ConfigError(f"two systems have the name {name!r}; rename one of them, as in other={path}")
-        systems[name] = load_config(path, dotted).with_settings(overrides)
+        config = load_config(path)
+        if is_preset and overrides.get("data", {}).get("train"):
+            config = without_corpora(config)
+        systems[name] = overridden(config, dotted).with_settings(overrides)
     return systems
 
 
-def _named(argument: str) -> tuple[str, Path]:
-    """The name of a system in the table, and its settings file."""
+def _named(argument: str) -> tuple[str, Path, bool]:
+    """The name of a system in the table, its settings file, and whether this file is one of the package."""
     name, equals, place = argument.rpartition("=")
-    if Path(place).is_file():
+    is_file = Path(place).is_file()
+    if is_file:
         path = Path(place)
         chosen = name if equals else path.stem
     else:
@@ -129,7 +133,7 @@ def _named(argument: str) -> tuple[str, Path]:
         raise ConfigError(
             f"{chosen!r} cannot name a system; write NAME=FILE, where NAME is also a valid folder name"
         )
-    return chosen, path
+    return chosen, path, not is_file
 
 
 def seeds_of(text: str) -> list[int]:

@@ -12,7 +12,7 @@ import typer
 
 from hanlattice.cli import Interrupted
 from hanlattice.cli.compare import Format, print_markdown, seeds_of
-from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_corpora, without_unset
 from hanlattice.cli.options import MapOption, QuietOption, TrainOption, TrustOption, renamed_labels, wrote
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import ConfigError, HanlatticeError
@@ -167,6 +167,8 @@ def _settings(
     words = named.get("lexicon", {}).get("files", [])
     if name is not None or (start is None and saved is None):
         config = load_config(_file(name))
+        if name is not None and not Path(name).is_file() and named.get("data", {}).get("train"):
+            config = without_corpora(config)
     elif saved is not None:
         config = saved.config
         if words and start is not None:  # the search has the lexicon of the start model too

@@ -8,6 +8,8 @@ from typing import Any
 
 import tomli_w
 
+from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS
+from hanlattice.build.settings import choose, parameters_of
 from hanlattice.config.files import dotted_settings, load_config, shown, to_dict
 from hanlattice.config.settings import Config, TrainingConfig
 from hanlattice.errors import ConfigError
@@ -54,12 +56,27 @@ def _refuse_changes(output: Path, config: Config) -> None:
     """
     before, now = _written(load_config(output / CONFIG)), _written(config)
     keys = [key for key in sorted(before | now) if key not in CHANGEABLE]
-    changed = [key for key in keys if before.get(key) != now.get(key)]
+    same = _defaults(config)  # a setting that is given, with the value of its default, changes nothing
+    changed = [key for key in keys if before.get(key, same.get(key)) != now.get(key, same.get(key))]
     if changed:
         named = ", ".join(f"{key} ({shown(now.get(key))}, not {shown(before.get(key))})" for key in changed)
         raise ConfigError(
             f"{output}: a run cannot be resumed with other settings: {named}; train into another folder"
         )
+
+
+def _defaults(config: Config) -> dict[str, Any]:
+    """The defaults of the settings of embedding, encoder and decoder, by dotted names."""
+    parts = (
+        ("embedding", config.embedding, EMBEDDINGS),
+        ("encoder", config.encoder, ENCODERS),
+        ("decoder", config.decoder, DECODERS),
+    )
+    return {
+        f"{where}.{name}": parameter.default
+        for where, part, builders in parts
+        for name, parameter in parameters_of(choose(where, part, builders)[0]).items()
+    }
 
 
 def write_inputs(output: Path, config: Config) -> None:
