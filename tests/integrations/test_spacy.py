@@ -1,5 +1,6 @@
 """The spaCy component, with spaCy."""
 
+import shutil
 import warnings
 from pathlib import Path
 
@@ -7,8 +8,10 @@ import pytest
 
 import hanlattice
 from hanlattice.errors import ConfigError, ModelError
+from hanlattice.integrations.saving import save_copy
 
 spacy = pytest.importorskip("spacy", reason="spacy is not installed (scripts/integrations)")
+import srsly  # noqa: E402
 from spacy.language import Language  # noqa: E402
 from spacy.tokens import Doc, Span  # noqa: E402
 
@@ -67,8 +70,6 @@ def test_survives_the_disk_with_its_lexicon(tmp_path: Path) -> None:
 
 
 def test_a_model_in_a_folder_is_copied(tmp_path: Path) -> None:
-    from hanlattice.integrations.saving import save_copy
-
     own = save_copy(hanlattice.load(), tmp_path / "own")
     nlp = spacy.blank("zh")
     nlp.add_pipe("hanlattice", config={"model": str(own)})
@@ -85,6 +86,33 @@ def test_a_model_in_a_folder_is_copied(tmp_path: Path) -> None:
         "hanlattice.json",
         "model",
     ]
+
+
+@pytest.mark.parametrize("packaged", [True, False])
+def test_survives_bytes_with_its_lexicon(tmp_path: Path, packaged: bool) -> None:
+    model = None if packaged else str(save_copy(hanlattice.load(), tmp_path / "model"))
+    nlp = spacy.blank("zh")
+    component = nlp.add_pipe("hanlattice", config={"model": model, "threshold": 0.2})
+    component.ner.lexicon.add("阿巴卡星", label="LOC")
+    content, component_content = nlp.to_bytes(), component.to_bytes()
+    if model:
+        shutil.rmtree(model)
+    again = spacy.blank("zh")
+    again.add_pipe("hanlattice")
+    loaded = again.from_bytes(content).get_pipe("hanlattice")
+    assert loaded.settings == component.settings
+    assert entities(again(TEXT)) == EXPECTED
+    assert [(e.text, e.label_) for e in again("他去了阿巴卡星。").ents] == [("阿巴卡星", "LOC")]
+    assert loaded.to_bytes() == component_content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"abc", b"\x80", srsly.msgpack_dumps([1]), srsly.msgpack_dumps({"hanlattice.json": b"{}", "../a": b"x"})],
+)
+def test_other_bytes_are_one_line(nlp: Language, content: bytes) -> None:
+    with pytest.raises(ModelError, match="these bytes are not from to_bytes of this component"):
+        nlp.get_pipe("hanlattice").from_bytes(content)
 
 
 def test_a_model_that_is_gone_is_one_line(tmp_path: Path) -> None:

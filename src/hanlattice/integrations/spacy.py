@@ -6,14 +6,17 @@ warning.
 """
 
 import json
+import shutil
 import warnings
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, Literal, get_args
 
 import numpy as np
+import srsly
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
@@ -221,6 +224,37 @@ class HanlatticeComponent:
             elif (path / EDITS).exists():
                 self.ner.lexicon = edited(self.ner.lexicon, path / EDITS)
         return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """The files that :meth:`to_disk` writes, in one value."""
+        with TemporaryDirectory() as folder:
+            self.to_disk(folder)
+            files = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+            content = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+        found: bytes = srsly.msgpack_dumps(content)
+        return found
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "HanlatticeComponent":
+        """Read what :meth:`to_bytes` returned. The files are in a temporary folder until the component is gone.
+
+        Raises:
+            ModelError: these bytes are not from :meth:`to_bytes`, or from another version of the packaged model.
+        """
+        root = Path(mkdtemp(prefix="hanlattice-")).resolve()
+        weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)  # the model is read from there until then
+        try:
+            files = srsly.msgpack_loads(data)
+            if SETTINGS not in files:
+                raise ValueError(f"there is no {SETTINGS}")
+            for name, content in files.items():
+                path = (root / name).resolve()
+                if not path.is_relative_to(root):
+                    raise ValueError(f"{name!r} is outside the folder")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ModelError(f"these bytes are not from to_bytes of this component ({error})") from None
+        return self.from_disk(root)
 
     def _check_packaged(self, digest: str, path: Path) -> None:
         if digests.digest(DEFAULT / WEIGHTS) != digest:
