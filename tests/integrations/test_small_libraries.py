@@ -3,7 +3,9 @@
 With the libraries themselves they are tested in the other files of this folder; see scripts/integrations.
 """
 
+import gc
 import importlib
+import pickle
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -307,6 +309,13 @@ def filter_spans(spans: list[Span]) -> list[Span]:
     return kept
 
 
+def unpickled(data: bytes) -> Any:
+    try:
+        return pickle.loads(data)
+    except (EOFError, pickle.UnpicklingError) as error:
+        raise ValueError(error) from None
+
+
 @pytest.fixture
 def spacy(monkeypatch: pytest.MonkeyPatch) -> Any:
     def factory(name: str, **options: Any) -> Any:
@@ -318,6 +327,7 @@ def spacy(monkeypatch: pytest.MonkeyPatch) -> Any:
         module("spacy.language", Language=SimpleNamespace(factory=factory)),
         module("spacy.tokens", Doc=Doc, Span=Span),
         module("spacy.util", filter_spans=filter_spans),
+        module("srsly", msgpack_dumps=pickle.dumps, msgpack_loads=unpickled),
     ]
     return imported("spacy", libraries, monkeypatch)
 
@@ -420,6 +430,24 @@ def test_a_component_on_the_disk(spacy: Any, ner: hanlattice.NER, tmp_path: Path
         (tmp_path / "a" / "b" / "hanlattice.json").write_text(content)
         with pytest.raises(ModelError, match=r"hanlattice\.json: missing or broken .*; save the pipeline again"):
             again.from_disk(tmp_path / "a" / "b")
+
+
+@pytest.mark.parametrize("packaged", [True, False])
+def test_a_component_in_bytes(spacy: Any, ner: hanlattice.NER, packaged: bool) -> None:
+    component = spacy.HanlatticeComponent({"model": None if packaged else str(ner.folder), "threshold": 0.2})
+    component.ner.lexicon.add("阿巴卡星")
+    content = component.to_bytes()
+    again = spacy.HanlatticeComponent({}).from_bytes(content)
+    assert again.settings == component.settings
+    assert "阿巴卡星" in again.ner.lexicon
+    assert again.to_bytes() == content
+    folder = again.ner.folder
+    del again
+    gc.collect()
+    assert folder.exists() == packaged, "the temporary folder goes with the component"
+    for other in (b"", b"abc", pickle.dumps({}), pickle.dumps({"hanlattice.json": b"", "../a": b""})):
+        with pytest.raises(ModelError, match="these bytes are not from to_bytes of this component"):
+            component.from_bytes(other)
 
 
 def test_the_packaged_model_is_named_and_not_copied(spacy: Any, tmp_path: Path) -> None:
