@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_corpora, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, without_unset
 from hanlattice.cli.options import QuietOption, TestOption, TrainOption
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import ConfigError, HanlatticeError
@@ -105,35 +105,31 @@ def compare(
 
 
 def _systems(names: Sequence[str], dotted: Mapping[str, str], overrides: Mapping[str, Any]) -> "dict[str, Config]":
-    from hanlattice.config.files import load_config, overridden
+    from hanlattice.config.files import overridden
 
     systems: dict[str, Config] = {}
     for argument in names:
-        name, path, is_preset = _named(argument)
+        name, config = _named(argument, overrides.get("data", {}).get("train"))
         if name in systems:
-            raise ConfigError(f"two systems have the name {name!r}; rename one of them, as in other={path}")
-        config = load_config(path)
-        if is_preset and overrides.get("data", {}).get("train"):
-            config = without_corpora(config)
+            place = argument.rpartition("=")[2]
+            raise ConfigError(f"two systems have the name {name!r}; rename one of them, as in other={place}")
         systems[name] = overridden(config, dotted).with_settings(overrides)
     return systems
 
 
-def _named(argument: str) -> tuple[str, Path, bool]:
-    """The name of a system in the table, its settings file, and whether this file is one of the package."""
+def _named(argument: str, corpora: Sequence[str] | None) -> "tuple[str, Config]":
+    """The name of a system in the table, and its settings, from a file or from the package."""
+    from hanlattice.config.files import load_config
+
     name, equals, place = argument.rpartition("=")
     is_file = Path(place).is_file()
-    if is_file:
-        path = Path(place)
-        chosen = name if equals else path.stem
-    else:
-        path = preset(place)
-        chosen = name if equals else place.removesuffix(".toml")
+    config = load_config(Path(place)) if is_file else load_preset(place, corpora)
+    chosen = name if equals else Path(place).stem if is_file else place.removesuffix(".toml")
     if not chosen or any(part in ("", ".", "..") for part in chosen.split("/")):
         raise ConfigError(
             f"{chosen!r} cannot name a system; write NAME=FILE, where NAME is also a valid folder name"
         )
-    return chosen, path, not is_file
+    return chosen, config
 
 
 def seeds_of(text: str) -> list[int]:

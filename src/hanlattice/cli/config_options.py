@@ -46,9 +46,22 @@ def preset(name: str) -> Path:
     raise ConfigError(f"the package has no settings {name!r}; it has {', '.join(near) or 'none'}{others}")
 
 
-def without_corpora(config: "Config") -> "Config":
-    """The settings of a preset for another training corpus than its own, whose dev, test and labels do not fit."""
-    return config.with_settings({"data": {"dev": "", "test": "", "exclude": [], "labels": {}}})
+def load_preset(name: str, corpora: Sequence[str | Path] | None) -> "Config":
+    """The settings of the package with this name, such as ``flat/weibo``.
+
+    Args:
+        corpora: files that the command line gives for training. With any, the settings have no dev, test or labels,
+            because those of the preset belong to its own corpus.
+
+    Raises:
+        ConfigError: there are no such settings.
+    """
+    from hanlattice.config.files import load_config
+
+    config = load_config(preset(name))
+    if corpora:
+        return config.with_settings({"data": {"dev": "", "test": "", "exclude": [], "labels": {}}})
+    return config
 
 
 def without_unset(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

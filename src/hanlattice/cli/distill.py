@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_corpora, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, without_unset
 from hanlattice.cli.options import (
     ConventionOption,
     MapOption,
@@ -89,9 +89,7 @@ def distill(
     from hanlattice.training.held_out import load_held_out
 
     file = annotated or output.with_name(f"{output.name}.teacher.jsonl")
-    base = load_config(config or preset(paper))
-    if config is None and corpora:
-        base = without_corpora(base)
+    base = load_preset(paper, corpora) if config is None else load_config(config)
     base = overridden(base, ctx.meta["settings"])
     named: dict[str, dict[str, Any]] = {
         "data": {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None},

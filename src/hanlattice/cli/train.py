@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_corpora, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, without_unset
 from hanlattice.cli.options import MapOption, QuietOption, TestOption, TrainOption, TrustOption, renamed_labels
 
 if TYPE_CHECKING:
@@ -67,17 +67,17 @@ def train(
     from hanlattice.config.files import load_config, overridden
     from hanlattice.config.linear import linear_settings
 
-    file = _settings_file(config, paper, output if resume else None)
-    if start is not None and file is None:
+    if config is not None and paper is not None:
+        raise typer.BadParameter("give a settings file or --paper, not both")
+    file = config or (_settings_of_run(output) if resume and paper is None else None)
+    if start is not None and file is None and paper is None:
         need_torch("fine-tuning")
         from hanlattice.training.fine_tuning import settings_for_fine_tuning
 
         base = overridden(settings_for_fine_tuning(start, trust=trust), ctx.meta["settings"])
         lexicon = [*base.lexicon.files, *(lexicon or [])]
     else:
-        base = load_config(file)
-        if paper is not None and corpora:
-            base = without_corpora(base)
+        base = load_config(file) if paper is None else load_preset(paper, corpora)
         base = overridden(base, ctx.meta["settings"])
         if resume and start is not None:  # the run has the lexicon of the start model too
             lexicon = None if lexicon == [*base.lexicon.files[-len(lexicon or ()) :]] else lexicon
@@ -104,17 +104,11 @@ def train(
     exit_process()
 
 
-def _settings_file(config: Path | None, paper: str | None, resumed: Path | None) -> Path | None:
-    """The settings file that the command line names; by default that of the resumed run."""
+def _settings_of_run(output: Path) -> Path | None:
+    """The settings file of the run in this folder, if there is one."""
     from hanlattice.model.folder import CONFIG
 
-    if config is not None and paper is not None:
-        raise typer.BadParameter("give a settings file or --paper, not both")
-    if paper is not None:
-        return preset(paper)
-    if config is None and resumed is not None and (resumed / CONFIG).is_file():
-        return resumed / CONFIG
-    return config
+    return output / CONFIG if (output / CONFIG).is_file() else None
 
 
 def progress(config: "Config", quiet: bool) -> "AbstractContextManager[Watcher]":

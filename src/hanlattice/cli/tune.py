@@ -12,7 +12,7 @@ import typer
 
 from hanlattice.cli import Interrupted
 from hanlattice.cli.compare import Format, print_markdown, seeds_of
-from hanlattice.cli.config_options import DottedOptionsCommand, preset, without_corpora, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, without_unset
 from hanlattice.cli.options import MapOption, QuietOption, TrainOption, TrustOption, renamed_labels, wrote
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import ConfigError, HanlatticeError
@@ -166,9 +166,10 @@ def _settings(
     saved = None if resumed is None else StudyFolder(resumed).load()
     words = named.get("lexicon", {}).get("files", [])
     if name is not None or (start is None and saved is None):
-        config = load_config(_file(name))
-        if name is not None and not Path(name).is_file() and named.get("data", {}).get("train"):
-            config = without_corpora(config)
+        if name is None or Path(name).is_file():
+            config = load_config(name)
+        else:
+            config = load_preset(name, named.get("data", {}).get("train"))
     elif saved is not None:
         config = saved.config
         if words and start is not None:  # the search has the lexicon of the start model too
@@ -188,10 +189,6 @@ def _how_to_resume(output: Path, limits: Mapping[str, float | None]) -> str:
     """The command that resumes a stopped search with the same limits."""
     given = [part for name, value in limits.items() if value is not None for part in (name, str(value))]
     return f"stopped; to resume: {shlex.join(['hanlattice', 'tune', '--output', str(output), '--resume', *given])}"
-
-
-def _file(name: str | None) -> Path | None:
-    return None if name is None else Path(name) if Path(name).is_file() else preset(name)
 
 
 def _refuse_searched(search: Sequence[str], dotted: Mapping[str, str], named: Mapping[str, Any]) -> None:
