@@ -4,7 +4,7 @@
     python scripts/slow_tests.py durations.txt [--limit 3]
 
 A file is slow if its tests together take longer than the limit, in seconds. The time of a fixture is counted for
-the file whose test sets it up. Each line of the list is a prefix of test ids. Lines of single tests, with ``::``, are
+the file whose test sets it up. Each line of the list is a prefix of test ids. Lines of single tests (with ::) are
 added by hand and kept: their time does not count for their file.
 """
 

@@ -66,6 +66,14 @@ def test_a_task_without_text_is_one_line(data: object) -> None:
         Project.read(CONFIG, ["PER"]).text_of({"id": 7, "data": data})
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"), [(3, "a task without an id has no text"), ("\ud83d", "of a task without")]
+)
+def test_a_task_without_an_id(text: object, problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        Project.read(CONFIG, ["PER"]).text_of({"data": {"content": text}})
+
+
 def test_the_text_of_a_task() -> None:
     task = {"id": 7, "data": {"text": "x", "content": "李明"}}
     assert Project.read(CONFIG, ["PER"]).text_of(task) == "李明"

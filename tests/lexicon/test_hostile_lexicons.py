@@ -362,6 +362,11 @@ class TestEntries:
         lexicon.remove("一二")
         assert list(lexicon.entries()) == [Word("三四", "A", 2.0)]
 
+    def test_words_that_are_neither_a_path_nor_entries(self) -> None:
+        words: Any = 5
+        with pytest.raises(DataError, match="a path, a mapping or entries, not 5"):
+            Lexicon().update(words)
+
     @pytest.mark.parametrize("weight", [0, -3, 2.5, np.float32(2), np.int64(3), Fraction(1, 2), 3.4e38, None])
     def test_weights_that_are_numbers(self, weight: Any) -> None:
         lexicon = Lexicon([Word("一二", None, weight)])

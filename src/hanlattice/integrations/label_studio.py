@@ -57,15 +57,16 @@ class Project:
         Raises:
             DataError: the task has none, or one that is not Unicode; the message has its id.
         """
-        data = task.get("data")
+        data, identity = task.get("data"), task.get("id")
+        name = "a task without an id" if identity is None else f"task {identity!r}"
         text = data.get(self.field) if isinstance(data, Mapping) else None
         if not isinstance(text, str):
-            raise DataError(f"task {task.get('id')!r} has no text: its data needs the field {self.field!r}")
+            raise DataError(f"{name} has no text: its data needs the field {self.field!r}")
         try:
             text.encode()
         except UnicodeEncodeError:
             problem = "holds half a surrogate pair, which is not a character; replace it, for example by U+FFFD"
-            raise DataError(f"the text of task {task.get('id')!r} {problem}") from None
+            raise DataError(f"the text of {name} {problem}") from None
         return text
 
     def prediction(self, entities: Iterable[Mapping[str, Any]], version: str) -> dict[str, Any]:

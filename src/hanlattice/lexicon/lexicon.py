@@ -179,6 +179,8 @@ class Lexicon:
             found = Lexicon.load(file).entries() if compiled.is_compiled(file) else read_words(file)
             self.update(found, source=words)
             return
+        if not isinstance(words, Iterable):
+            raise DataError(f"the words of a lexicon are a path, a mapping or entries, not {words!r:.60}")
         entries = [(w, label, None) for w, label in words.items()] if isinstance(words, Mapping) else list(words)
         _refuse_invalid_entries(entries)
         texts = [entry if isinstance(entry, str) else entry[0] for entry in entries]
