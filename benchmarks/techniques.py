@@ -73,6 +73,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="parallel runs")
     parser.add_argument("--speed", action="store_true", help="also measure the cost of each technique")
     a = parser.parse_args()
+    if "HANLATTICE_DATA" not in os.environ:
+        sys.exit("error: set HANLATTICE_DATA to the folder of the corpora")
     options = [f"--seeds={a.seeds}", f"--jobs={a.jobs}", "--speed" if a.speed else "--no-speed", "--format=md"]
     status = 0
     try:
@@ -93,6 +95,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if "HANLATTICE_DATA" not in os.environ:
-        sys.exit("error: set HANLATTICE_DATA to the folder of the corpora")
     main()

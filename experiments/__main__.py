@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from experiments.arms import Setup
-from experiments.catalogue import EXPERIMENTS, Measured, Trained
+from experiments.catalogue import EXPERIMENTS, OPTIONS, Measured, Trained
 from experiments.running import estimated, folder_of_tables, run
 from hanlattice.cli.progress import ComparisonBars, ComparisonLines, watched
 from hanlattice.comparison import Silent, Watcher
@@ -52,8 +52,19 @@ def setup_of(a: argparse.Namespace) -> Setup:
         raise HanlatticeError("give both --train and --test, or neither")
     if bad := [text for text in a.set if "=" not in text]:
         raise HanlatticeError(f"--set {bad[0]}: write SETTING=VALUE, such as encoder.layers=2")
-    if not all(seed.isdecimal() for seed in a.seeds.split(",")):
+    if a.corpus and files:
+        raise HanlatticeError("give either --corpus or files, not both")
+    seeds = a.seeds.split(",")
+    if not all(seed.isdecimal() for seed in seeds):
         raise HanlatticeError(f"--seeds {a.seeds}: write whole numbers, such as 1,2")
+    if len({*map(int, seeds)}) < len(seeds):
+        raise HanlatticeError(f"--seeds {a.seeds}: a number occurs twice; name each seed once")
+    unused = [
+        name for name in sorted(OPTIONS - experiment.options) if getattr(a, name) != parser().get_default(name)
+    ]
+    if unused:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
+        raise HanlatticeError(f"the experiment {a.name} does not use {options}; leave it out")
     return Setup(
         output=a.output,
         corpus=a.corpus or experiment.corpus,
@@ -61,7 +72,7 @@ def setup_of(a: argparse.Namespace) -> Setup:
         sentences=experiment.sentences if a.sentences is None else a.sentences,
         test_sentences=a.test_sentences,
         epochs=a.epochs,
-        seeds=tuple(map(int, a.seeds.split(","))),
+        seeds=tuple(map(int, seeds)),
         systems=tuple(filter(None, a.systems.split(","))),
         words=a.words,
         settings=dict(pair.split("=", 1) for pair in a.set),

@@ -1,12 +1,14 @@
 """The corpora of experiments: read by name, sampled, changed, and written where the runs read them.
 
 Corpora are read from ``$HANLATTICE_DATA/labelled``. All parts are written as JSON Lines into the folder of an
-experiment, so that a run depends on nothing else. A file that exists is not written again.
+experiment, so that a run depends on nothing else. A file that exists must have the same content.
 """
 
+import filecmp
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -103,7 +105,7 @@ def _read(path: str, labels: Mapping[str, str]) -> list[Document]:
     read = relabelled(corpus.read(located(path), on_defect=skipped.append), labels)
     documents = [Document(document.text, document.entities, id=document.id) for document in read]
     if not documents:
-        raise DataError("has no document", path)
+        raise DataError("has no document; name a corpus with text", path)
     return documents
 
 
@@ -132,12 +134,26 @@ def limited_test(parts: Parts, sentences: int) -> Parts:
     return replace(parts, test=_shuffled(parts.test)[:sentences]) if sentences else parts
 
 
-def written(documents: Sequence[Document], path: Path) -> str:
-    """The path of a file of these documents, which is written if it does not exist."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        corpus.write(documents, path, "jsonl")
+def kept(path: Path, write: Callable[[Path], object]) -> str:
+    """The path of an input that an experiment makes; it is written once, and stays the same from then on.
+
+    Raises:
+        ConfigError: the file exists, and ``write`` writes something else.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        write(made)
+        if not path.exists():
+            made.replace(path)
+        elif not filecmp.cmp(made, path, shallow=False):
+            raise ConfigError(f"{path} was made from other files or settings; name another --output")
     return str(path)
+
+
+def written(documents: Sequence[Document], path: Path) -> str:
+    """The path of a file of these documents; see :func:`kept`."""
+    return kept(path, lambda made: corpus.write(documents, made, "jsonl"))
 
 
 def with_missing(documents: Sequence[Document], share: float) -> list[Document]:

@@ -11,6 +11,7 @@ from experiments.tables import markdown
 from hanlattice.cli.config_options import preset
 from hanlattice.config.files import load_config, overridden
 from hanlattice.document import Document
+from hanlattice.errors import DataError
 from hanlattice.lexicon import Lexicon
 from hanlattice.text.normalise import Normaliser
 
@@ -33,6 +34,8 @@ def report(setup: Setup) -> str:
     tables = [f"Words: {sizes}.\n"]
     for name in ["files"] if setup.files else setup.corpus.split(","):
         parts = read_source(name, setup.files)
+        if not any(document.entities for document in _all(parts)):
+            raise DataError(f"{name}: no document has an entity; name an annotated corpus")
         rows = covered(_all(parts), [lexicons[size] for size in SIZES], normaliser)
         head = ["label", "entities", *SIZES, "boundaries"]
         tables.append(f"**{name}**\n\n" + markdown(head, rows))

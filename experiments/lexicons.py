@@ -1,16 +1,16 @@
 """Lexicons of several sizes: half of the words that have a vector, all of them, and twice as many."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from experiments.arms import Setup
-from experiments.corpora import SEED
+from experiments.corpora import SEED, kept
 from hanlattice.config.files import located
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
-from hanlattice.files import atomic_write
 from hanlattice.lexicon import Lexicon
 from hanlattice.training.vocabularies import load_vectors
 
@@ -26,14 +26,11 @@ def word_lists(setup: Setup, config: Config) -> dict[str, str]:
     Raises:
         ConfigError: ``setup.words`` has too few further words.
     """
-    paths = {size: setup.output / "lexicons" / f"{size}.txt" for size in SIZES}
-    if not all(path.exists() for path in paths.values()):
-        full = sorted(set(load_vectors(config).words.names))
-        further = _drawn(Lexicon.open(located(setup.words)), full, setup.words)
-        half = np.random.default_rng(SEED).permutation(len(full))[: len(full) // 2]
-        for size, words in zip(SIZES, ([full[i] for i in half], full, [*full, *further]), strict=True):
-            _write(words, paths[size])
-    return {size: str(path) for size, path in paths.items()}
+    full = sorted(set(load_vectors(config).words.names))
+    further = _drawn(Lexicon.open(located(setup.words)), full, setup.words)
+    half = np.random.default_rng(SEED).permutation(len(full))[: len(full) // 2]
+    lists = zip(SIZES, ([full[i] for i in half], full, [*full, *further]), strict=True)
+    return {size: kept(setup.output / "lexicons" / f"{size}.txt", partial(_write, words)) for size, words in lists}
 
 
 def _drawn(more: Iterable[str], full: Sequence[str], path: str) -> list[str]:
@@ -48,6 +45,4 @@ def _drawn(more: Iterable[str], full: Sequence[str], path: str) -> list[str]:
 
 
 def _write(words: Iterable[str], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as stream:
-        stream.writelines(f"{word}\n" for word in words)
+    path.write_text("".join(f"{word}\n" for word in words), "utf-8")

@@ -4,9 +4,9 @@ from experiments.arms import Arm, Setup, against
 from experiments.corpora import with_nested_share, written
 from experiments.running import Results
 from experiments.tables import differences, grid, mean_recall, per_cell
+from hanlattice.errors import ConfigError
 
 SHARES = (0, 10, 20, 40)  # percent
-SENTENCES = 2000  # of train if the user gives no number; test has a quarter, dev an eighth
 ROWS = ("crf", "multilabel", "cascade_pointer", "biaffine", "global_pointer", "enumeration")
 BASELINE = "crf"
 
@@ -14,9 +14,14 @@ BASELINE = "crf"
 def arms(setup: Setup) -> list[Arm]:
     """Rows are decoders, columns the percentage of entities that overlap another one, in train, dev and test.
 
-    The baseline is the CRF of the same column, which learns and finds outermost entities only.
+    The baseline is the CRF of the same column, which learns and finds outermost entities only. Test has a quarter
+    as many sentences as train, and dev an eighth.
+
+    Raises:
+        ConfigError: train is not sampled.
     """
-    n = setup.sentences or SENTENCES
+    if not (n := setup.sentences):
+        raise ConfigError("--sentences 0: this experiment samples its sentences; give a number, such as 2000")
     sizes = {"train": n, "dev": max(1, n // 8), "test": max(1, n // 4)}
     made = []
     for share in SHARES:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from experiments.arms import Arm, Setup, against
-from experiments.corpora import SEED
+from experiments.corpora import SEED, kept
 from experiments.running import Results
 from experiments.tables import differences, grid
 from hanlattice.training.vocabularies import load_vectors
@@ -24,16 +24,13 @@ def random_like(vectors: VectorSet) -> VectorSet:
 
 def arms(setup: Setup) -> list[Arm]:
     """Rows are systems, columns vectors; the lexicon, which is made of the names, is the same."""
-    path = setup.output / "vectors" / "random.safetensors"
     made = []
     for system in setup.systems or SYSTEMS:
         config = setup.config(system)
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            random_like(load_vectors(config)).save(path)
+        path = kept(setup.output / "vectors" / "random.safetensors", random_like(load_vectors(config)).save)
         made += [
             Arm(system, "pretrained", config),
-            Arm(system, "random", config.with_settings({"vectors": {"path": str(path)}})),
+            Arm(system, "random", config.with_settings({"vectors": {"path": path}})),
         ]
     return against(made, lambda arm: (arm.row, "random"))
 

@@ -1,6 +1,7 @@
 """F1 over the length of sentences, of two systems, as a table and a figure."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -19,8 +20,10 @@ def arms(setup: Setup) -> list[Arm]:
     """One arm for each of the two systems.
 
     Raises:
-        ConfigError: there are not exactly two systems.
+        ConfigError: there are not exactly two systems, or matplotlib is not installed.
     """
+    if find_spec("matplotlib") is None:
+        raise ConfigError("the figure needs matplotlib; install it with: pip install 'hanlattice[plot]'")
     systems = setup.systems or SYSTEMS
     if len(systems) != 2:
         raise ConfigError(f"the figure has two systems, not {len(systems)}; name two with --systems")

@@ -9,6 +9,7 @@ from experiments.corpora import SEED, divided, n_characters, written
 from experiments.running import Results, restricted, test_lengths
 from experiments.tables import differences, grid
 from hanlattice.document import Document
+from hanlattice.errors import DataError
 
 EPOCHS = {"training": {"epochs": 30}}  # for all rows, whatever their settings files have
 ADAMW = {"training": {"optimiser": "adamw", "warmup": 0.05, "average": 0.998, "learning_rate": 1e-3}}
@@ -31,8 +32,15 @@ def arms(setup: Setup) -> list[Arm]:
     """Columns: train has short sentences only, or sentences of any length with as many characters.
 
     Dev has short sentences in both columns. The baseline of each row is training on any length.
+
+    Raises:
+        DataError: test has no long sentence.
     """
     limit = longest(setup.all_parts.train)
+    if all(len(document.text) <= limit for document in setup.parts.test):
+        raise DataError(
+            f"no test sentence has more than {limit} characters, the median of train; name another test"
+        )
     short, _ = divided(setup.all_parts.train, lambda d: len(d.text) <= limit)
     short = short[: setup.sentences or None]
     dev, _ = divided(setup.parts.dev, lambda d: len(d.text) <= limit)

@@ -177,7 +177,7 @@ class TestArms:
         for name, experiment in EXPERIMENTS.items():
             if isinstance(experiment, Measured):
                 continue
-            made = experiment.arms(replace(setup, output=setup.output / name))
+            made = experiment.arms(replace(setup, output=setup.output / name, sentences=experiment.sentences))
             assert len({arm.name for arm in made}) == len(made) > 1
             assert any(arm.baselines for arm in made), name
             for arm in made:
@@ -314,7 +314,7 @@ def options(setup: Setup, *further: str) -> list[str]:
     """The command line of a setup."""
     files = [text for part, path in setup.files.items() for text in (f"--{part}", path)]
     settings = [text for key, value in setup.settings.items() for text in ("--set", f"{key}={value}")]
-    return ["--output", str(setup.output), *files, *settings, "--words", setup.words, "--quiet", *further]
+    return ["--output", str(setup.output), *files, *settings, "--quiet", *further]
 
 
 def test_experiment_is_estimated_trained_and_resumed(
@@ -374,7 +374,7 @@ def test_reports_of_parts_of_test(setup: Setup) -> None:
 
 
 def test_coverage_command(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["coverage", *options(setup)])
+    main(["coverage", *options(setup), "--words", setup.words])
     printed = capsys.readouterr().out
     full = len(set(tiny.vectors().words.names))
     assert f"half {full // 2}, full {full}, double {2 * full}" in printed
@@ -400,12 +400,48 @@ def test_speed_of_batches(setup: Setup) -> None:
         (["--train", "x.jsonl"], "give both --train and --test"),
         (["--set", "encoder.layers"], "write SETTING=VALUE"),
         (["--seeds", "1,a"], "write whole numbers"),
+        (["--seeds", "2,1,02"], "name each seed once"),
+        (["--systems", "equal/flat", "--words", "x"], "the experiment word_level does not use --systems, --words"),
+        (["--corpus", "weibo", "--train", "a", "--test", "b"], "give either --corpus or files, not both"),
         (["--corpus", "weibo2"], "there is no corpus 'weibo2'"),
     ],
 )
 def test_wrong_options_are_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
     with pytest.raises(SystemExit, match=f"^error: .*{message}"):
         main(["word_level", "--output", str(tmp_path), *arguments])
+
+
+def test_measured_experiments_train_nothing(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"^error: the experiment coverage does not use --epochs, --jobs; leave"):
+        main(["coverage", "--output", str(tmp_path), "--jobs", "2", "--epochs", "3"])
+
+
+def test_inputs_of_an_earlier_experiment_are_not_used_for_other_files(setup: Setup) -> None:
+    first = Path(setup.data()["train"])
+    before = first.read_bytes()
+    assert setup.data()["train"] == str(first)
+    corpus.write(tiny.documents()[1:], setup.files["train"], "jsonl")
+    with pytest.raises(
+        ConfigError, match=r"train\.jsonl was made from other files or settings; name another --output"
+    ):
+        replace(setup).data()
+    assert first.read_bytes() == before
+    assert [path.name for path in first.parent.iterdir() if path.is_dir()] == []
+
+
+def test_corpora_without_what_an_experiment_needs(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="--sentences 0: this experiment samples its sentences"):
+        nested_share.arms(setup)
+    corpus.write([Document("北京", (Entity("北京", "LOC", 0, 2),))], setup.files["test"], "jsonl")
+    with pytest.raises(DataError, match=r"no test sentence has more than .* characters, the median of train"):
+        short_to_long.arms(setup)
+    for path in setup.files.values():
+        corpus.write([Document("北京")], path, "jsonl")
+    with pytest.raises(DataError, match="files: no document has an entity; name an annotated corpus"):
+        coverage.report(setup)
+    monkeypatch.setattr(sentence_length, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="the figure needs matplotlib; install it with"):
+        sentence_length.arms(setup)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=["english", "chinese"])

@@ -37,6 +37,19 @@ def test_sample_is_spread_evenly(characters: int) -> None:
     assert distillation.sample(iter(lines), 10_000) == lines
 
 
+@pytest.mark.parametrize("n", [1, 5])
+def test_sample_has_a_text_even_if_all_are_longer_than_wanted(n: int) -> None:
+    assert distillation.sample(["a" * 1000] * n, 100) == ["a" * 1000]
+
+
+def test_sentences_of_one_long_line_are_sampled(tmp_path: Path) -> None:
+    """A corpus may have a book in each line."""
+    (tmp_path / "a.txt").write_text("".join(f"他昨天在第{i}个城市工作。" for i in range(1000)), encoding="utf-8")
+    found = list(distillation.raw_sentences([tmp_path / "a.txt"], 500))
+    assert sum(map(len, found)) == pytest.approx(500, abs=30)
+    assert found[-1] > "他昨天在第8"
+
+
 def test_raw_sentences_are_distinct_and_not_held_out(tmp_path: Path) -> None:
     long = "他昨天在北京工作。" * 20 + "她今天在上海工作。"
     (tmp_path / "a.txt").write_text(f"他昨天在北京工作。\n短句\n{long}\n她明天在南京工作。", encoding="utf-8")
@@ -220,7 +233,7 @@ def test_corpora_that_no_one_named_are_reported(
     preset = tmp_path / "preset.toml"
     parts = '[embedding]\nname = "ngrams"\n[encoder]\nname = "linear"'
     preset.write_text(f'[data]\ntrain = "{corpus}"\n{parts}', encoding="utf-8")
-    monkeypatch.setattr("hanlattice.cli.distill.preset", lambda name: preset)
+    monkeypatch.setattr("hanlattice.cli.config_options.preset", lambda name: preset)
     values = {"--config": str(preset), "--quiet": ""}
     given = [part for option in options for part in (option, values.get(option, corpus)) if part]
     output = ["--output", str(tmp_path / "new"), "--teacher", str(tmp_path / "none")]

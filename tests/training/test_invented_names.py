@@ -11,9 +11,10 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training import augmentation
-from hanlattice.training.augmentation import Variation, normalised
+from hanlattice.training.augmentation import Variation
 from hanlattice.training.examples import annotated_windows, examples
 from hanlattice.training.invented_names import LONGEST, InventedNames
+from hanlattice.training.noise import normalised
 from hanlattice.training.window import AnnotatedWindow
 
 WINDOWS, _ = annotated_windows(tiny.documents(), tiny.config().text, Normaliser())

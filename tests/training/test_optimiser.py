@@ -147,6 +147,15 @@ class TestMovingAverage:
             average += (1 - decay_of_step) * (step + 1 - average)
             assert moving.weights[PLAIN][0, 0].item() == pytest.approx(average)
 
+    def test_a_restored_average_is_on_the_device_of_the_weights(self) -> None:
+        tagger = tagger_of_ones()
+        state = MovingAverage(tagger, 0.5).state()
+        tagger.to("meta")
+        moving = MovingAverage(tagger, 0.5)
+        moving.load(state)
+        assert {weight.device.type for weight in moving.weights.values()} == {"meta"}
+        moving.update(tagger)
+
     def test_swap_exchanges_the_weights_and_back(self) -> None:
         tagger = tagger_of_ones()
         moving = MovingAverage(tagger, 0.5)

@@ -149,6 +149,20 @@ class TestProlonged:
                 api.train(tiny.config(epochs=n), output=run.folder, resume=True)
         assert hanlattice.load(run.folder) is not None
 
+    def test_more_least_steps_extend_a_finished_run(self, tmp_path: Path) -> None:
+        run = api.train(tiny.config(epochs=2), output=tmp_path / "run")
+        with pytest.raises(ConfigError, match="nothing to resume"):
+            api.train(tiny.config(epochs=2, least_steps=0), output=run.folder, resume=True)
+        more = tiny.config(epochs=2, least_steps=2 * run.progress.step)
+        assert api.train(more, output=run.folder, resume=True).progress.epoch == 4
+
+    def test_a_stopped_run_that_is_shortened_is_scored(self, tmp_path: Path) -> None:
+        stopped(tmp_path / "run", tiny.config(epochs=9).with_settings({"training": {"evaluate_from": 8}}))
+        short = tiny.config(epochs=2).with_settings({"training": {"evaluate_from": 8}})
+        run = api.train(short, output=tmp_path / "run", resume=True)
+        assert (run.progress.epoch, run.progress.best_epoch) == (2, 2)
+        assert run.dev.micro.f1 == run.progress.best_f1
+
     def test_a_run_killed_before_its_record_of_digests_is_finished_by_resuming(self, tmp_path: Path) -> None:
         run = api.train(tiny.config(epochs=2), output=tmp_path / "run")
         weights = (run.folder / WEIGHTS).read_bytes()
@@ -370,6 +384,28 @@ class TestTwoProcesses:
         with pytest.raises(HanlatticeError, match="mine"):
             api.train(tiny.config(epochs=1), output=tmp_path / "run", watcher=Failing())
         assert not (tmp_path / "run").exists()
+
+
+class TestOtherFiles:
+    @pytest.mark.parametrize(
+        "name", ["README.md", "lexicon.txt", "vocabulary.json", "model.safetensors", "encoder"]
+    )
+    def test_a_run_replaces_no_file(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).write_text("mine", encoding="utf-8")
+        with pytest.raises(ConfigError, match=f"has {name}, which a run would replace; name an empty folder"):
+            api.train(tiny.config(epochs=1), output=tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+
+    def test_files_of_other_names_stay(self, tmp_path: Path) -> None:
+        (tmp_path / "notes.md").write_text("mine", encoding="utf-8")
+        api.train(tiny.config(epochs=1), output=tmp_path)
+        assert (tmp_path / "notes.md").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_resumed_run_without_a_checkpoint_says_so(tmp_path: Path) -> None:
+    said = Said()
+    api.train(tiny.config(epochs=1), output=tmp_path / "new", resume=True, watcher=said)
+    assert any("has no checkpoint to resume from, so the run starts with epoch 1" in line for line in said.messages)
 
 
 def test_the_least_steps_are_reached_if_a_corpus_is_left_out_later(tmp_path: Path) -> None:

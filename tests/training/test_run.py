@@ -556,6 +556,42 @@ def test_words_within_longer_matches_are_not_counted(where: str, shop: int, firm
     assert counts == {"药店": shop, "人和药店": 2, "东方公司": 1, "公司": firm}
 
 
+@pytest.mark.parametrize(("where", "shop"), [("train", 2), ("all", 3)])
+def test_changed_copies_of_train_are_not_counted(where: str, shop: int) -> None:
+    train, test, copies = ([AnnotatedWindow(text, ())] for text in ("去药店,药店", "药店和东方公司", "药店药店"))
+    config = Config().with_settings({"lexicon": {"counts": where}, "vectors": {"min_frequency": 2}})
+    known = Lexicon(tiny.WORDS), tiny.vectors()
+    for noisy, others in ((0, 0), (3, 0), (0, 3)):
+        found = vocabularies(train, test, (), {}, *known, config, noisy=copies * noisy, copies=copies * others)
+        counts = dict(zip(found.seen.words, found.word_counts.tolist(), strict=True))
+        assert counts["药店"] == shop
+        assert "去" not in set(found.seen.chars) - set(tiny.vectors().chars.names)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_characters_that_only_noise_has_are_learned_if_they_are_frequent(n: int) -> None:
+    """〇 and ① have no vector; ① is in train once, and in its noisy copies too."""
+    config = Config().with_settings({"vectors": {"min_frequency": 2}})
+    noisy = [AnnotatedWindow("〇①", ())] * n
+    found = vocabularies(
+        [AnnotatedWindow("①", ())], [], (), {}, Lexicon(tiny.WORDS), tiny.vectors(), config, noisy=noisy
+    )
+    assert ("〇" in found.full.chars, "①" in found.full.chars) == (n == 2, False)
+
+
+def test_a_corpus_whose_entities_fit_into_no_window_is_refused(tmp_path: Path) -> None:
+    text = "人和药店" * 5
+    corpus.write([Document(text, (Entity(text, "ORG", 0, 20),))] * 4, tmp_path / "long.jsonl", "jsonl")
+    for size, fits in ((20, True), (19, False)):
+        settings = {"data": {"train": str(tmp_path / "long.jsonl")}, "text": {"window": size, "overlap": 4}}
+        config = tiny.config(epochs=1).with_settings(settings)
+        if fits:
+            api.train(config, output=tmp_path / "run")
+        else:
+            with pytest.raises(DataError, match=r"long\.jsonl: has no entity .* text\.window \(19 characters\)"):
+                api.train(config, output=tmp_path / "other")
+
+
 @pytest.mark.parametrize(("where", "count"), [("all", 3), ("official", 1)])
 def test_words_of_one_character_may_count_once(where: str, count: int) -> None:
     vectors = Vectors(("好", "很好"), np.ones((2, 2), np.float32))

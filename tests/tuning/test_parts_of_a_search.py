@@ -140,8 +140,10 @@ class TestFolder:
             (run / "embedding").mkdir(parents=True)
             for name in (CONFIG, LOG, RESULT, "model.safetensors", "embedding/config.json"):
                 (run / name).touch()
+        (folder.trial(3) / "notes.txt").touch()
         folder.remove_models(3)
         folder.remove_models(4)
+        assert (folder.trial(3) / "notes.txt").exists()
         for seed in ("1", "2"):
             assert {path.name for path in (folder.trial(3) / seed).iterdir()} == {CONFIG, LOG, RESULT}
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from hanlattice.config.parts import Kinds, Part, settings_of
@@ -28,8 +28,9 @@ RANGES = {
 
 
 # Settings of the training of neural taggers that a linear tagger lacks, by table.
+USED = ("epochs", "learning_rate", "patience", "evaluate_from", "seed", "start")  # start has its own error
 NEURAL = {
-    "training": ("fgm", "r_drop", "dropout_samples", "curriculum", "precision"),
+    "training": tuple(f.name for f in fields(TrainingConfig) if f.name not in (*USED, "device")),
     "data": ("joined", "replaced_names", "from_epoch"),
     "auxiliary": ("weight", "from_epoch", "epochs"),
     "conventions": ("weight", "from_epoch", "share"),
@@ -128,6 +129,8 @@ def refuse_neural(config: Config) -> None:
     Raises:
         ConfigError: a setting has an effect on neural taggers alone.
     """
+    if config.training.device not in ("auto", "cpu"):
+        raise ConfigError(f"the encoder 'linear' has no training.device {config.training.device!r}; use 'cpu'")
     tables = [("training", config.training, TrainingConfig()), ("data", config.data, DataConfig())]
     tables += [(f"auxiliary.{name}", given, AuxiliaryConfig()) for name, given in config.auxiliary.items()]
     tables += [(f"conventions.{name}", given, ConventionConfig()) for name, given in config.conventions.items()]

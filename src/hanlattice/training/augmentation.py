@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 
 import numpy as np
 
 from hanlattice.config.settings import DataConfig, TextConfig
 from hanlattice.inputs.reader import Reader
 from hanlattice.lexicon import Lexicon
-from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser
-from hanlattice.text.tidy import COMMA, LIST_COMMA
 from hanlattice.training.examples import Example, examples
 from hanlattice.training.invented_names import InventedNames
-from hanlattice.training.noise import noisy, without_punctuation
+from hanlattice.training.noise import noisy, normalised, without_punctuation
 from hanlattice.training.techniques.joined_sentences import JoinedSentences
 from hanlattice.training.techniques.replaced_names import ReplacedNames
 from hanlattice.training.user_words import UserWords
@@ -137,32 +134,6 @@ def one_draw(
         rename = ReplacedNames(windows, gazetteer, settings.names_from)
         found += [rename(window, draw) for window in windows if window.spans]
     return found
-
-
-def normalised(window: AnnotatedWindow, normaliser: Normaliser) -> AnnotatedWindow:
-    """The window as the normaliser reads it.
-
-    Names of which nothing is left are dropped. The window stays as it is if a blank within a name became a comma,
-    or if two names now share a character: only one blank is left of two, if a name ends with the first and the next
-    name starts with the second.
-    """
-    plain = normaliser(window.text)
-    spans = tuple(span.mapped(plain.normalised) for span in window.spans)
-    if _n_overlaps(spans) > _n_overlaps(window.spans):
-        return window
-    for before, after in zip(window.spans, spans, strict=True):
-        n_before, n_after = (_n_commas(w[s.start : s.end]) for w, s in ((window.text, before), (plain.text, after)))
-        if n_after > n_before:
-            return window
-    return AnnotatedWindow(plain.text, tuple(span for span in spans if span.start < span.end))
-
-
-def _n_overlaps(spans: Sequence[Span]) -> int:
-    return sum(a.start < b.end and b.start < a.end for a, b in combinations(spans, 2))
-
-
-def _n_commas(text: str) -> int:
-    return sum(map(text.count, (COMMA, ",", LIST_COMMA)))
 
 
 def share_of(n: int, share: float) -> int:

@@ -25,7 +25,10 @@ def save_checkpoint(
     average: MovingAverage | None,
     progress: Progress,
 ) -> None:
-    """Write weights, optimiser states, average and random state; the file appears complete or not at all."""
+    """Write weights, optimiser states, average and random state; the file appears complete or not at all.
+
+    The random state is that of the CPU, and of the CUDA device on which ``learner`` is.
+    """
     tensors = {f"model/{name}": tensor for name, tensor in learner.state_dict().items()}
     for i, optimiser in enumerate(optimisers):
         for index, state in optimiser.state_dict()["state"].items():
@@ -35,8 +38,8 @@ def save_checkpoint(
     if average is not None:
         tensors |= {f"average/{name}": tensor for name, tensor in average.state().items()}
     tensors["random"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        tensors["random_cuda"] = torch.cuda.get_rng_state()
+    if (device := _device(learner)).type == "cuda":
+        tensors["random_cuda"] = torch.cuda.get_rng_state(device)
     owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     with atomic_write(path, "wb") as stream:
         stream.write(save(owned, {"progress": json.dumps(asdict(progress))}))
@@ -81,14 +84,18 @@ def load_checkpoint(
         if average is not None:
             average.load(_under("average/", tensors))
         torch.set_rng_state(tensors["random"])
-        if "random_cuda" in tensors and torch.cuda.is_available():
-            torch.cuda.set_rng_state(tensors["random_cuda"])
+        if "random_cuda" in tensors and (device := _device(learner)).type == "cuda":
+            torch.cuda.set_rng_state(tensors["random_cuda"], device)
         return progress
     except (OSError, SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise ModelError(
             f"{path}: cannot be resumed from ({reason}); were the settings changed? Train into another folder"
         ) from None
+
+
+def _device(learner: nn.Module) -> torch.device:
+    return next(learner.parameters()).device
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from hanlattice import corpus
@@ -41,25 +41,25 @@ class Annotated:
     n_contested: int = 0
 
 
-def sample(lines: Iterable[str], characters: int) -> list[str]:
-    """Lines with about ``characters`` characters in total, spread evenly over all lines, in one pass.
+def sample(texts: Iterable[str], characters: int) -> list[str]:
+    """Texts with about ``characters`` characters in total, spread evenly over all, in one pass; one text at least.
 
-    Every ``step``-th line is kept. When there are twice as many characters as wanted, every second line is dropped
+    Every ``step``-th text is kept. When there are twice as many characters as wanted, every second one is dropped
     and the step doubles.
     """
     kept: list[tuple[int, str]] = []
     step, total = 1, 0
-    for number, line in enumerate(lines):
+    for number, text in enumerate(texts):
         if number % step:
             continue
-        kept.append((number, line))
-        total += len(line)
+        kept.append((number, text))
+        total += len(text)
         while total > 2 * characters and len(kept) > 1:
             step *= 2
             kept = [(n, text) for n, text in kept if n % step == 0]
             total = sum(len(text) for _, text in kept)
     share = min(1.0, characters / max(total, 1))
-    return [text for i, (_, text) in enumerate(kept) if math.floor((i + 1) * share) > math.floor(i * share)]
+    return [text for i, (_, text) in enumerate(kept) if math.ceil((i + 1) * share) > math.ceil(i * share)]
 
 
 def sentences_of(line: str) -> Iterator[str]:
@@ -83,11 +83,10 @@ def raw_sentences(paths: Sequence[Path], characters: int, is_held_out: IsHeldOut
     """
     seen = set[str]()
     for path in paths:
-        for line in sample(raw_lines(path), characters):
-            for text in sentences_of(line):
-                if text not in seen and not (is_held_out is not None and is_held_out(text)):
-                    seen.add(text)
-                    yield text
+        for text in sample(chain.from_iterable(map(sentences_of, raw_lines(path))), characters):
+            if text not in seen and not (is_held_out is not None and is_held_out(text)):
+                seen.add(text)
+                yield text
 
 
 def voted(found: Sequence[Sequence[Entity]]) -> tuple[list[Span], int]:

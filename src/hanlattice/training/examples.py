@@ -1,12 +1,13 @@
 """From documents to training examples: windows of the text, their ids, and batches of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hanlattice.config.settings import TextConfig
+from hanlattice.config.settings import AuxiliaryConfig, Config, TextConfig
 from hanlattice.document import Document, Entity
+from hanlattice.errors import DataError
 from hanlattice.inputs.encoded import Encoded
 from hanlattice.inputs.reader import Reader
 from hanlattice.lexicon import Lexicon
@@ -56,6 +57,26 @@ def annotated_windows(
 def labels_of(found: Iterable[AnnotatedWindow]) -> tuple[str, ...]:
     """The labels of all spans, sorted."""
     return tuple(sorted({span.label for window in found for span in window.spans}))
+
+
+def refuse_unlabelled(windows: Mapping[str, Sequence[AnnotatedWindow]], config: Config) -> None:
+    """Check that there is an entity to learn in each training corpus.
+
+    Args:
+        windows: the windows of ``data.train``, under an empty name, and of further corpora, by name.
+        config: the settings of the run.
+
+    Raises:
+        DataError: no window of a corpus has one.
+    """
+    further: dict[str, AuxiliaryConfig] = {**config.conventions, **config.auxiliary}
+    for name, found in windows.items():
+        if not labels_of(found):
+            raise DataError(
+                f"has no entity that this tagger can learn: all are discontinuous, or longer than text.window"
+                f" ({config.text.window} characters)",
+                further[name].corpus[0] if name else config.data.train[0],
+            )
 
 
 def examples(found: Iterable[AnnotatedWindow], reader: Reader, lexicon: Lexicon) -> list[Example]:

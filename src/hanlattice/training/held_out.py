@@ -21,8 +21,8 @@ def load_held_out(path: Path) -> IsHeldOut:
             raise ImportError("not a Python file")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        test: IsHeldOut = module.HeldOut()
-        test("中文")
-        return test
+        is_held_out: IsHeldOut = module.HeldOut()
+        is_held_out("中文")
+        return is_held_out
     except Exception as error:  # the file may raise anything
         raise ConfigError(f"{path}: gives no object of a class HeldOut ({type(error).__name__}: {error})") from None

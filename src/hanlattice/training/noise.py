@@ -8,12 +8,13 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
-from itertools import accumulate
+from itertools import accumulate, combinations
 
 import numpy as np
 
 from hanlattice.spans import Span
-from hanlattice.text.tidy import SYMBOL
+from hanlattice.text.normalise import Normaliser
+from hanlattice.text.tidy import COMMA, LIST_COMMA, SYMBOL
 from hanlattice.training.window import AnnotatedWindow
 
 Draw = np.random.Generator
@@ -39,6 +40,32 @@ def noisy(window: AnnotatedWindow, others: Sequence[AnnotatedWindow], draw: Draw
     if draw.random() < 0.15 and others:
         window = joined(window, others[int(draw.integers(len(others)))], draw)
     return window
+
+
+def normalised(window: AnnotatedWindow, normaliser: Normaliser) -> AnnotatedWindow:
+    """The window as the normaliser reads it.
+
+    Names of which nothing is left are dropped. The window stays as it is if a blank within a name became a comma,
+    or if two names now share a character: only one blank is left of two, if a name ends with the first and the next
+    name starts with the second.
+    """
+    plain = normaliser(window.text)
+    spans = tuple(span.mapped(plain.normalised) for span in window.spans)
+    if _n_overlaps(spans) > _n_overlaps(window.spans):
+        return window
+    for before, after in zip(window.spans, spans, strict=True):
+        n_before, n_after = (_n_commas(w[s.start : s.end]) for w, s in ((window.text, before), (plain.text, after)))
+        if n_after > n_before:
+            return window
+    return AnnotatedWindow(plain.text, tuple(span for span in spans if span.start < span.end))
+
+
+def _n_overlaps(spans: Sequence[Span]) -> int:
+    return sum(a.start < b.end and b.start < a.end for a, b in combinations(spans, 2))
+
+
+def _n_commas(text: str) -> int:
+    return sum(map(text.count, (COMMA, ",", LIST_COMMA)))
 
 
 def rewritten(window: AnnotatedWindow, characters: Sequence[str]) -> AnnotatedWindow:

@@ -224,6 +224,6 @@ class MovingAverage:
         return {**self.weights, "steps": torch.tensor(self.steps)}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Restore a :meth:`state`."""
+        """Restore a :meth:`state`, on the device of the weights."""
         self.steps = int(state["steps"])
-        self.weights = {name: state[name].clone() for name in self.weights}
+        self.weights = {name: state[name].to(old.device, copy=True) for name, old in self.weights.items()}

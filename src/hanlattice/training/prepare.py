@@ -34,7 +34,7 @@ from hanlattice.training.corpora import (
     unknown_labels,
 )
 from hanlattice.training.distributed import ALONE, Group
-from hanlattice.training.examples import Example, annotated_windows, examples, labels_of
+from hanlattice.training.examples import Example, annotated_windows, examples, labels_of, refuse_unlabelled
 from hanlattice.training.fine_tuning import copy_weights, model_folder
 from hanlattice.training.loop import Loop
 from hanlattice.training.noise import noisy, without_punctuation
@@ -79,8 +79,9 @@ class _Windows:
         n_cut: the number of entities in ``train`` that no window contains completely.
         learned: all windows to train on. Their characters and bigrams get a row in the tables if they have a vector
             or are frequent enough to learn one.
-        read: other windows that the model reads, such as those of dev and test. Their characters and bigrams get a
-            row only if they have a vector.
+        noisy: the same windows with noise. What only they have gets a row like what ``learned`` has.
+        read: the windows of dev and test. Their characters and bigrams get a row only if they have a vector.
+        copies: changed windows of ``learned``, such as joined ones, for which the same holds.
         gazetteer: words of the lexicon by label, which may replace names of the training corpora; empty if the
             settings do not ask for it.
     """
@@ -89,7 +90,9 @@ class _Windows:
     further: dict[str, list[AnnotatedWindow]]
     n_cut: int
     learned: list[AnnotatedWindow] = field(repr=False)
+    noisy: list[AnnotatedWindow] = field(repr=False)
     read: list[AnnotatedWindow] = field(repr=False)
+    copies: list[AnnotatedWindow] = field(repr=False)
     gazetteer: Mapping[str, Sequence[str]] = field(repr=False)
 
     @property
@@ -117,8 +120,13 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
     normaliser = Normaliser.of(config.text)
     lexicon = load_lexicon(config, vectors, normaliser)
     windows = _windows_of(corpora, config, normaliser, lexicon)
+    refuse_unlabelled({"": windows.train, **windows.further}, config)
     labels, conventions = windows.labels, windows.labels_by([*config.conventions])
-    names = vocabularies(windows.learned, windows.read, labels, conventions, lexicon, vectors, config)
+    names = vocabularies(
+        *(windows.learned, windows.read, labels, conventions, lexicon, vectors, config),
+        noisy=windows.noisy,
+        copies=windows.copies,
+    )
     tagger = _built(config, names, vectors, device)
     heads = _heads(config, tagger, windows, device)
     _check_overlaps(corpora, tagger, heads)
@@ -149,14 +157,16 @@ def _windows_of(corpora: Corpora, config: Config, normaliser: Normaliser, lexico
     read, _ = annotated_windows([*corpora.dev, *corpora.test], config.text, normaliser)
     gazetteer = _gazetteer(config, lexicon, read, labels_of(learned))
     draw = np.random.default_rng((config.training.seed, 1))
-    for windows in (train, *further.values()):
-        read += one_draw(windows, config.data, config.text, gazetteer, draw)
+    copies = [
+        copy
+        for windows in (train, *further.values())
+        for copy in one_draw(windows, config.data, config.text, gazetteer, draw)
+    ]
     if config.data.unpunctuated:
-        read += map(without_punctuation, learned)
-    if config.data.noise:
-        draw = np.random.default_rng((config.training.seed, 0))
-        learned += [noisy(window, learned, draw) for window in learned]
-    return _Windows(train, further, n_cut, learned, read, gazetteer)
+        copies += map(without_punctuation, learned)
+    draw = np.random.default_rng((config.training.seed, 0))
+    changed = [noisy(window, learned, draw) for window in learned] if config.data.noise else []
+    return _Windows(train, further, n_cut, learned, changed, read, copies, gazetteer)
 
 
 def _gazetteer(

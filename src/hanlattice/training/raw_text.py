@@ -28,7 +28,11 @@ def raw_lines(path: str | Path) -> Iterator[str]:
                 yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise DataError(f"byte {byte:#04x} at position {error.start + 1} is not UTF-8", path, number) from None
+        raise DataError(
+            f"byte {byte:#04x} at position {error.start + 1} is not UTF-8; convert the text and compress it again",
+            path,
+            number,
+        ) from None
     except (lzma.LZMAError, EOFError) as error:
         raise DataError(f"cannot be decompressed after line {number}: {error}; compress it again", path) from None
     except OSError as error:

@@ -13,13 +13,17 @@ from hanlattice.build.settings import choose, parameters_of
 from hanlattice.config.files import dotted_settings, load_config, shown, to_dict
 from hanlattice.config.settings import Config, TrainingConfig
 from hanlattice.errors import ConfigError
-from hanlattice.files import atomic_write, refuse_file
+from hanlattice.files import atomic_write
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest
-from hanlattice.model.folder import CARD, CONFIG
+from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS
 from hanlattice.training.checkpoint import read_progress
+from hanlattice.training.run_folder import refuse_other_files
 from hanlattice.training.vocabularies import lexicon_file
 
 INPUTS = "inputs.json"  # the digests of the files that a run reads
+PARTS = ("embedding", "encoder")  # folders of language models
+# What a run writes, beside its settings.
+FILES = (CARD, CHECKPOINT, INPUTS, LEXICON, LOG, RECORD, VOCABULARY, WEIGHTS, *PARTS)
 # Settings that may change: the length of a run, and what does not affect its weights.
 CHANGEABLE = (
     *("training.epochs", "training.least_steps", "training.patience"),
@@ -31,11 +35,11 @@ def check_output(output: Path, config: Config, resume: bool) -> None:
     """Check the folder of a run before anything is read.
 
     Raises:
-        ConfigError: the folder is a file or in one, or already holds a run and ``resume`` is not set, or the run in
-            it cannot be resumed with these settings.
+        ConfigError: the folder is a file or in one, or has other files that a run would replace, or already holds a
+            run and ``resume`` is not set, or the run in it cannot be resumed with these settings.
     """
-    refuse_file(output, "the run")
     if not (output / CONFIG).exists():
+        refuse_other_files(output, FILES)
         return
     if not resume:
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
@@ -120,6 +124,8 @@ def _refuse_nothing_to_do(output: Path, config: TrainingConfig) -> None:
         ConfigError: the run is finished.
     """
     progress = read_progress(output / CHECKPOINT)
+    if config.least_steps > load_config(output / CONFIG).training.least_steps:
+        return  # it may need more epochs
     # The record of digests is the last file of a run.
     if (output / RECORD).exists() and (
         progress.epoch >= config.epochs or progress.out_of_patience(config.patience)

@@ -13,7 +13,7 @@ from hanlattice.build import check
 from hanlattice.config.files import save_config
 from hanlattice.config.settings import Config
 from hanlattice.evaluation.evaluate import evaluate
-from hanlattice.files import atomic_write, locked
+from hanlattice.files import atomic_write
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.model import weights
 from hanlattice.model.digests import CHECKPOINT, forget, record
@@ -26,13 +26,12 @@ from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.log import Log
 from hanlattice.training.prepare import Prepared, prepare
 from hanlattice.training.progress import Progress, Run
-from hanlattice.training.resume import INPUTS, check_output, write_inputs
+from hanlattice.training.resume import INPUTS, PARTS, check_output, write_inputs
+from hanlattice.training.run_folder import alone_in
 from hanlattice.training.saving import Saving
 from hanlattice.training.selection import Selection, criterion
 from hanlattice.training.tasks import n_steps, total_steps
 from hanlattice.training.watcher import Silent, Watcher, plan
-
-LOCK = ".lock"  # of a run, while it is trained
 
 
 def train(config: Config, output: str | Path, *, resume: bool = False, watcher: Watcher | None = None) -> Run:
@@ -55,24 +54,6 @@ def train(config: Config, output: str | Path, *, resume: bool = False, watcher: 
         return _train(config, Path(output), resume, watcher, group)
 
 
-@contextmanager
-def _alone_in(output: Path) -> Iterator[None]:
-    """Hold the lock of the folder of a run. The folder is removed again if it stays empty.
-
-    Raises:
-        ConfigError: another process trains in this folder.
-    """
-    output.mkdir(parents=True, exist_ok=True)
-    lock = output / LOCK
-    with locked(lock, output):
-        try:
-            yield
-        finally:
-            with suppress(OSError):  # an open file, on some systems, or a folder with files
-                lock.unlink()
-                output.rmdir()
-
-
 def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: Group) -> Run:
     check(config)
     keep_freed_memory()
@@ -83,7 +64,7 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
     if not group.is_writer:
         _fit(prepared, config, output, resume, watcher, group)
         return group.broadcast(None)
-    with _alone_in(output), _cleaned_up_without_checkpoint(output):
+    with alone_in(output), _cleaned_up_without_checkpoint(output):
         check_output(output, config, resume)  # another process may have started a run meanwhile
         forget(output)
         (output / CARD).unlink(missing_ok=True)  # the card of the shorter run, if this one extends it
@@ -119,17 +100,14 @@ def _with_enough_epochs(config: Config, prepared: Prepared, watcher: Watcher) ->
 @contextmanager
 def _cleaned_up_without_checkpoint(output: Path) -> Iterator[None]:
     """Removes the run's files if it stops before its first checkpoint."""
-    files = [output / part for part in ("embedding", "encoder")]
-    existed_before = [folder.exists() for folder in files]
     try:
         yield
     except BaseException:
         if not (output / CHECKPOINT).exists():
             for name in (CONFIG, INPUTS, VOCABULARY, LEXICON, WEIGHTS, LOG):
                 (output / name).unlink(missing_ok=True)
-            for folder, existed in zip(files, existed_before, strict=True):
-                if not existed:
-                    shutil.rmtree(folder, ignore_errors=True)
+            for part in PARTS:
+                shutil.rmtree(output / part, ignore_errors=True)
             with suppress(OSError):  # the folder may hold other files
                 output.rmdir()
         raise
@@ -150,6 +128,8 @@ def _fit(
     if resume and (output / CHECKPOINT).exists():
         loop.progress = load_checkpoint(output / CHECKPOINT, loop.learner, loop.optimisers, loop.average)
         watcher.say(f"resumes after epoch {loop.progress.epoch}")
+    elif resume:
+        watcher.say(f"{output} has no checkpoint to resume from, so the run starts with epoch 1")
     check_precision(loop.learner, training, ner.tagger.device)
     if not group.is_writer:
         for _ in loop.epochs():
@@ -179,6 +159,9 @@ def _fit(
             saving.now()
             raise
     saving.now()
+    if not loop.progress.best_epoch:  # a resumed run that was shortened to epochs that were not scored
+        selection.after_epoch(loop.progress)
+        selection.write()
     if loop.progress.best_f1 == 0:
         watcher.say("dev F1 was 0 in every epoch, so the last one is kept: do the labels of dev occur in train?")
     return loop.progress

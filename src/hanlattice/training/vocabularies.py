@@ -94,6 +94,9 @@ def vocabularies(
     lexicon: Lexicon,
     vectors: VectorSet,
     config: Config,
+    *,
+    noisy: Sequence[AnnotatedWindow] = (),
+    copies: Sequence[AnnotatedWindow] = (),
 ) -> Vocabularies:
     """The names of a model's tables.
 
@@ -106,20 +109,26 @@ def vocabularies(
         others: other texts that it will read, such as those of dev and test.
         labels: entity labels of the default convention.
         conventions: entity labels of the other conventions, by name.
+        noisy: copies of ``train`` with noise. Names that only they have count like those of ``train``; nothing else
+            in them is counted.
+        copies: further changed copies, in which nothing is counted.
     """
     limit, least = config.vectors, config.vectors.min_frequency
-    texts, other_texts = [w.text for w in train], [w.text for w in others]
-    rare = _rare_bigrams(texts, limit.bigram_frequency)
+    texts, noisy_texts = [w.text for w in train], [w.text for w in noisy]
+    other_texts = [w.text for w in (*others, *copies)]
+    char_counts = _counted(chain.from_iterable(texts), chain.from_iterable(noisy_texts))
+    pair_counts = _counted(_bigrams(texts), _bigrams(noisy_texts))
+    rare = {pair for pair, count in pair_counts.items() if count < limit.bigram_frequency}
     named = (name.replace("<end>", END) for name in vectors.bigrams.names)
     pairs = [pair for pair in named if len(pair) == 2 and pair not in rare]
     known_words = set(vectors.words.names)
-    chars = _seen(chain.from_iterable(texts), chain.from_iterable(other_texts), set(vectors.chars.names), least)
-    frequent = (pair for pair in _bigrams(texts) if pair not in rare)
+    chars = _seen(char_counts, chain.from_iterable(other_texts), set(vectors.chars.names), least)
+    frequent = {pair: count for pair, count in pair_counts.items() if pair not in rare}
     bigrams = _seen(frequent, _bigrams(other_texts), set(pairs), least)
-    matches = lexicon.match_batch([*texts, *other_texts], config.lexicon.min_word_length)
+    matches = lexicon.match_batch([*texts, *other_texts, *noisy_texts], config.lexicon.min_word_length)
     word_ids = [word for word in np.unique(matches.word).tolist() if lexicon.word(word) in known_words]
     words = tuple(map(lexicon.word, word_ids))
-    n_counted = len(texts) if config.lexicon.counts == "train" else len(matches)
+    n_counted = len(texts) + (0 if config.lexicon.counts == "train" else len(others))
     full = Vocabulary(
         merged(chars, [c for c in vectors.chars.names if len(c) == 1]),
         merged(bigrams, pairs[: limit.bigrams or None]),
@@ -148,23 +157,24 @@ def _occurrences(matches: BatchMatches, n_texts: int, n_words: int) -> np.ndarra
     return np.where(np.bincount(word, minlength=n_words) > 0, counts, 1)
 
 
-def _seen(train: Iterable[str], others: Iterable[str], known: Set[str], least: int) -> tuple[str, ...]:
-    """Names of ``train`` that are ``known`` or occur ``least`` times, then the known names of ``others``.
-
-    A name in ``train`` counts for its lower case too, which is looked up next.
-    """
+def _counted(train: Iterable[str], noisy: Iterable[str]) -> Counter[str]:
+    """How often each name occurs in ``train``, and how often in ``noisy`` if it does not occur in ``train``."""
     counts = Counter(train)
+    counts.update({name: count for name, count in Counter(noisy).items() if name not in counts})
+    return counts
+
+
+def _seen(counts: Mapping[str, int], others: Iterable[str], known: Set[str], least: int) -> tuple[str, ...]:
+    """Counted names that are ``known`` or occur ``least`` times, then the known names of ``others``.
+
+    A counted name counts for its lower case too, which is looked up next.
+    """
     often = [
         name for name in sorted(counts, key=lambda n: (-counts[n], n)) if name in known or counts[name] >= least
     ]
     lower = [name.lower() for name in sorted(counts)]
     elsewhere = [form for name in sorted(set(others)) for form in (name, name.lower())]
     return merged(often, [name for name in (*lower, *elsewhere) if name in known])
-
-
-def _rare_bigrams(train: Iterable[str], least: int) -> Set[str]:
-    """The bigrams that occur in ``train``, but fewer than ``least`` times."""
-    return {pair for pair, count in Counter(_bigrams(train)).items() if count < least} if least > 1 else set()
 
 
 def _bigrams(texts: Iterable[str]) -> Iterator[str]:

@@ -136,7 +136,7 @@ class StudyFolder:
 
     def remove_models(self, number: int) -> None:
         """Remove the models of a trial; settings, logs and results stay."""
-        for run in self.trial(number).glob("*"):
+        for run in filter(Path.is_dir, self.trial(number).glob("*")):
             for path in run.iterdir():
                 if path.is_dir():
                     shutil.rmtree(path)

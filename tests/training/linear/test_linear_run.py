@@ -32,6 +32,7 @@ from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import faults, record
 from hanlattice.model.folder import CONFIG, WEIGHTS, ModelFolder
 from hanlattice.spans import Span
+from hanlattice.text.normalise import Normaliser
 from hanlattice.training import user_words
 from hanlattice.training.corpora import load_corpora
 from hanlattice.training.linear import variation
@@ -228,6 +229,18 @@ def test_gold_names_become_user_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(with_user_words(sentences, gold, vocabulary, 0.0, np.random.default_rng(0)).words) == 400
 
 
+def test_a_user_word_replaces_the_matched_word_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a tagger reads them: a place has one word."""
+    for name, value in (("CHOSEN", 1.0), ("LARGE", 0.0), ("ORDINARY", 0.0), ("UNLABELLED", 1.0)):
+        monkeypatch.setattr(variation, name, value)
+    labels = ("LOC", "PER")
+    vocabulary = Vocabulary((), (), (), labels, labels, True)
+    gold = GoldSpans.of([[Span(0, 2, "PER")], [Span(1, 4, "PER")]], labels)
+    found = with_user_words(tiny_sentences([2, 2]), gold, vocabulary, 1.0, np.random.default_rng(0))
+    assert found[0].start.tolist() == [0, 0]
+    assert found.word_labels.tolist() == [LEFT_OUT, 3, 2, 3]
+
+
 def user_words_of(gold: Span, n: int, seed: int = 0) -> Counter[tuple[int, int, int]]:
     """Start, end and kind of the user words in sentences of four characters that have the words 0-2 and 2-4."""
     labels = ("LOC", "PER")
@@ -301,6 +314,9 @@ def test_sentences_without_words_get_no_ordinary_ones(monkeypatch: pytest.Monkey
         ({"conventions": {"b": {"corpus": "x", "weight": 2.0}}}, "'linear' has no conventions.b.weight; remove"),
         ({"auxiliary": {"words": {"corpus": "x"}}}, "set auxiliary.words.same_convention = true"),
         ({"training": {"start": "default"}}, "trained from scratch"),
+        ({"training": {"batch_size": 3}}, "'linear' has no training.batch_size; remove"),
+        ({"training": {"tensorboard": "x"}}, "'linear' has no training.tensorboard; remove"),
+        ({"training": {"device": "cuda"}}, "'linear' has no training.device 'cuda'; use 'cpu'"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(tables: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -322,6 +338,9 @@ def test_nested_entities_and_used_folders_are_refused(trained: Path, tmp_path: P
     assert run.folder == tmp_path / "model"
     with pytest.raises(ConfigError, match="already holds a run; name another folder"):
         train_linear(settings(), trained)
+    (tmp_path / "README.md").write_text("mine", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"has README\.md, which a run would replace; name an empty folder"):
+        train_linear(settings(), tmp_path)
     with pytest.raises(ConfigError, match="cannot be resumed; start again"):
         api.run_training(settings(), trained, resume=True)
     with pytest.raises(EngineError, match="is a linear tagger, which runs on the CPU without torch"):
@@ -435,6 +454,36 @@ def test_a_convention_has_its_own_number_of_epochs(with_convention: Path, tmp_pa
     assert np.array_equal(weights["same"][own], weights["six"][own])
     assert not np.array_equal(weights["same"][own], weights["one"][own])
     assert np.array_equal(weights["six"]["linear.weights"], weights["one"]["linear.weights"])
+
+
+def test_two_processes_do_not_train_in_one_folder(tmp_path: Path) -> None:
+    class Second(Silent):
+        def epoch(self, row: dict[str, Any]) -> None:
+            with pytest.raises(ConfigError, match="run is in use by another process"):
+                train_linear(settings(), tmp_path / "run")
+
+    train_linear(settings(training={"epochs": 1}), tmp_path / "run", watcher=Second())
+    assert list(faults(tmp_path / "run")) == []
+
+
+def test_a_corpus_without_an_entity_to_learn_is_refused(tmp_path: Path) -> None:
+    text = "上肢和下肢疼痛"
+    split = Document(text, (Entity.of(text, Span(0, 7, "SYM", ((2, 5),))),))
+    corpus.write([split] * 4, tmp_path / "gaps.jsonl", "jsonl")
+    with pytest.raises(
+        DataError, match=r"gaps\.jsonl: has no entity that this tagger can learn: all are discontin"
+    ):
+        train_linear(settings(data={"train": [str(tmp_path / "gaps.jsonl")]}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_noise_has_the_form_of_a_text_to_predict() -> None:
+    config = settings(data={"noise": 1.0}, text={"tidy": True})
+    data = _Data.of(config, load_corpora(config), Silent())
+    normaliser = Normaliser.of(config.text)
+    texts = data.corpus.sentences.texts
+    assert len(texts) > len(tiny.documents())
+    assert [normaliser(text).text for text in texts] == list(texts)
 
 
 def test_noise_is_added_to_every_convention(with_convention: Path) -> None:

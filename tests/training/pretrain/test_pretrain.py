@@ -349,6 +349,9 @@ class TestRun:
             pretrain(settings(text), folder, resume=True)
         with pytest.raises(ConfigError, match="no run to resume"):
             pretrain(settings(text), tmp_path / "other", resume=True)
+        (tmp_path / "README.md").write_text("mine", encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"has README\.md, which a run would replace; name an empty folder"):
+            pretrain(settings(text), tmp_path)
 
     def test_a_loss_that_is_no_number_ends_the_run(
         self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -426,6 +429,37 @@ class TestResumed:
         shutil.copy(first / CHECKPOINT, second / CHECKPOINT)
         with pytest.raises(ModelError, match="another run, which differs in seed"):
             pretrain(settings(text, seed=2, epochs=2), second, resume=True)
+
+    def test_other_settings_are_refused_by_name_and_nothing_is_written(self, text: Path, tmp_path: Path) -> None:
+        folder = pretrain(settings(text), tmp_path / "run")
+        before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        other = settings(text, seed=7, epochs=2, mask="words")
+        refused = r"has other settings \(mask, seed\); name another folder"
+        with pytest.raises(ConfigError, match=refused):
+            pretrain(other, folder, resume=True)
+        with pytest.raises(ConfigError, match=refused):
+            finish(other, folder, 0.1)
+        assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+    def test_a_text_that_cannot_be_prepared_again_leaves_the_run(self, text: Path, tmp_path: Path) -> None:
+        folder = pretrain(settings(text), tmp_path / "run")
+        shutil.rmtree(folder / "text")
+        given = text.read_bytes()
+        text.write_bytes(b"\xff")
+        with pytest.raises(DataError, match="not UTF-8"):
+            pretrain(settings(text, epochs=2), folder, resume=True)
+        text.write_bytes(given)
+        pretrain(settings(text, epochs=2), folder, resume=True)
+        assert_equal(weights(folder), weights(pretrain(settings(text, epochs=2), tmp_path / "whole")))
+
+    def test_two_processes_do_not_train_in_one_folder(self, text: Path, tmp_path: Path) -> None:
+        class Second(Silent):
+            def say(self, message: str) -> None:
+                with pytest.raises(ConfigError, match="run is in use by another process"):
+                    pretrain(settings(text), tmp_path / "run", resume=True)
+
+        folder = pretrain(settings(text), tmp_path / "run", watcher=Second())
+        assert not (folder / ".lock").exists()
 
     def test_a_vocabulary_of_another_run(self, text: Path, tmp_path: Path) -> None:
         folder = pretrain(settings(text), tmp_path / "run")

@@ -39,8 +39,9 @@ def test_defaults() -> None:
         ("vocabulary", [], [60_001], "vocabulary must be at most 60000, not 60001: ids have 16 bits"),
         ("learning_rate", [1e-9, 0.999], [0, 1, -0.1], "learning_rate must be between 0 and 1, not "),
         ("share", [1e-9, 0.999], [0, 1, -0.1], "share must be between 0 and 1, not "),
-        ("hours", [0, 0.5], [-0.1], "hours and warmup must not be below 0"),
-        ("warmup", [0, 1], [-1], "hours and warmup must not be below 0"),
+        ("hours", [0, 0.5], [-0.1], "hours, warmup and seed must not be below 0"),
+        ("warmup", [0, 1], [-1], "hours, warmup and seed must not be below 0"),
+        ("seed", [0, 1], [-1], "hours, warmup and seed must not be below 0"),
     ],
 )
 def test_limits(name: str, inside: list[Any], outside: list[Any], problem: str) -> None:

@@ -18,12 +18,12 @@ from hanlattice.engines.linear.tables import MOST_CHARS, Tables, columns_of_tags
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.evaluation.evaluate import evaluate
-from hanlattice.files import refuse_file
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary, merged
 from hanlattice.kernels.library import require_kernels
 from hanlattice.lexicon import Lexicon
-from hanlattice.model.folder import CONFIG
+from hanlattice.model.digests import RECORD
+from hanlattice.model.folder import CARD, CONFIG, LEXICON, VOCABULARY, WEIGHTS
 from hanlattice.pipeline import NER
 from hanlattice.spans import to_tags
 from hanlattice.text.normalise import Normaliser
@@ -37,16 +37,18 @@ from hanlattice.training.corpora import (
     refuse_overlaps,
     unknown_labels,
 )
-from hanlattice.training.examples import annotated_windows, labels_of
+from hanlattice.training.examples import annotated_windows, labels_of, refuse_unlabelled
 from hanlattice.training.linear.learner import Corpus, LinearLearner
 from hanlattice.training.linear.variation import GoldSpans, kinds_without_label, varied, with_user_words
-from hanlattice.training.noise import noisy, without_punctuation
+from hanlattice.training.noise import noisy, normalised, without_punctuation
 from hanlattice.training.progress import Progress, Run
+from hanlattice.training.run_folder import alone_in, refuse_other_files
 from hanlattice.training.vocabularies import load_lexicon, load_vectors
 from hanlattice.training.watcher import Silent, Watcher, plan
 from hanlattice.training.window import AnnotatedWindow
 
 PRUNED_BEFORE = 2  # epochs before the end when rows are removed
+FILES = (CARD, LEXICON, RECORD, VOCABULARY, WEIGHTS)  # what a run writes, beside its settings
 NOISE_OF_CONVENTIONS = 3  # times data.noise; the corpus of a further convention often has text of one kind only
 
 
@@ -57,13 +59,19 @@ def train_linear(config: Config, output: str | Path, *, watcher: Watcher | None 
     ``epochs``, ``learning_rate``, ``patience``, ``evaluate_from`` and ``seed``.
 
     Raises:
-        ConfigError: a setting does not fit, or the folder already holds a run.
+        ConfigError: a setting does not fit, the folder already holds a run or other files, or another process
+            trains in it.
         DataError: a corpus or lexicon cannot be read, entities of a training corpus overlap, or an auxiliary corpus
             has labels that train does not have.
         EngineError: the kernels are not compiled.
     """
     output, watcher = Path(output), watcher or Silent()
     settings = check_linear(config, output)
+    with alone_in(output):
+        return _trained(config, settings, output, watcher)
+
+
+def _trained(config: Config, settings: LinearSettings, output: Path, watcher: Watcher) -> Run:
     start = time.monotonic()
     corpora = load_corpora(config)
     for documents in (corpora.train, *corpora.further.values()):
@@ -105,11 +113,11 @@ def _refuse_used(output: Path) -> None:
     """Check the folder of a run.
 
     Raises:
-        ConfigError: it is a file or in one, or holds a model.
+        ConfigError: it is a file or in one, holds a model, or has other files that the run would replace.
     """
-    refuse_file(output, "the run")
     if (output / CONFIG).exists():
         raise ConfigError(f"{output} already holds a run; name another folder")
+    refuse_other_files(output, FILES)
 
 
 @dataclass(frozen=True)
@@ -144,14 +152,15 @@ class _Data:
         lexicon = _lexicon(config, normaliser)
         own, n_cut = annotated_windows(corpora.train, config.text, normaliser)
         n_gaps = sum(bool(span.gaps) for window in own for span in window.spans)
-        own = _with_noise(_without_gaps(own), config, config.data.noise)
+        own = _with_noise(_without_gaps(own), config, config.data.noise, normaliser)
         further = {
             name: _without_gaps(annotated_windows(documents, config.text, normaliser)[0])
             for name, documents in corpora.further.items()
         }
         noise = min(1.0, NOISE_OF_CONVENTIONS * config.data.noise)
-        others = {name: _with_noise(further.pop(name), config, noise) for name in config.conventions}
+        others = {name: _with_noise(further.pop(name), config, noise, normaliser) for name in config.conventions}
         windows, labels = list(chain(own, *further.values())), labels_of(own)
+        refuse_unlabelled({"": own, **further, **others}, config)
         _refuse_other_labels(further, labels, config)
         vocabulary = _vocabulary(config, windows, labels, others, lexicon)
         shares, first = [], sum(bool(w.text) for w in own)
@@ -230,12 +239,14 @@ def _lexicon(config: Config, normaliser: Normaliser) -> Lexicon:
     return load_lexicon(config, vectors, normaliser)
 
 
-def _with_noise(windows: Sequence[AnnotatedWindow], config: Config, noise: float) -> list[AnnotatedWindow]:
+def _with_noise(
+    windows: Sequence[AnnotatedWindow], config: Config, noise: float, normaliser: Normaliser
+) -> list[AnnotatedWindow]:
     """The windows, and copies of a share ``noise`` of them with noise, and of some without punctuation."""
     draw = np.random.default_rng((config.training.seed, 0))
     found, n = list(windows), len(windows)
     for i in np.flatnonzero(draw.random(n) < noise).tolist():
-        found.append(noisy(windows[i], windows, draw))
+        found.append(normalised(noisy(windows[i], windows, draw), normaliser))
     for i in np.flatnonzero(draw.random(n) < config.data.unpunctuated).tolist():
         found.append(without_punctuation(windows[i]))
     return found

@@ -147,16 +147,22 @@ def _ordinary(
 def _added(
     sentences: Sentences, sentence: np.ndarray, start: np.ndarray, end: np.ndarray, kind: np.ndarray
 ) -> Sentences:
-    """The sentences with further words."""
+    """The sentences with further words, each instead of the matched word with the same characters."""
     n_words = np.diff(sentences.first_word)
-    order = np.argsort(np.concatenate([np.repeat(np.arange(len(sentences)), n_words), sentence]), kind="stable")
+    size = int(np.diff(sentences.first_char).max(initial=0)) + 1  # more than any position
+    matched = np.repeat(np.arange(len(n_words)), n_words)
+    is_replaced = np.isin(
+        (matched * size + sentences.start) * size + sentences.end, (sentence * size + start) * size + end
+    )
+    labels = np.where(is_replaced, LEFT_OUT, sentences.word_labels)
+    order = np.argsort(np.concatenate([matched, sentence]), kind="stable")
     first = np.zeros(len(sentences) + 1, np.int64)
     np.cumsum(n_words + np.bincount(sentence, minlength=len(sentences)), out=first[1:])
     return sentences.with_arrays(
         words=np.concatenate([sentences.words, np.zeros(len(kind), np.int64)])[order],
         start=np.concatenate([sentences.start, start])[order],
         end=np.concatenate([sentences.end, end])[order],
-        word_labels=np.concatenate([sentences.word_labels, kind])[order],
+        word_labels=np.concatenate([labels, kind])[order],
         first_word=first,
     )
 

@@ -4,6 +4,7 @@ A run folder holds the prepared text, the checkpoint of the constant phase and, 
 """
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,16 @@ import torch
 
 from hanlattice.embeddings.body import Body, multiply_in_bfloat16
 from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters
+from hanlattice.embeddings.body_folder import WEIGHTS
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
-from hanlattice.files import atomic_write, refuse_file
+from hanlattice.files import atomic_write
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.lexicon import Lexicon
 from hanlattice.training.bfloat16 import warn_of_slow_bfloat16
 from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.pretrain import prepare
 from hanlattice.training.pretrain.batches import Batches, in_order
+from hanlattice.training.pretrain.card import CARD
 from hanlattice.training.pretrain.checkpoint import load_checkpoint, state_of
 from hanlattice.training.pretrain.interrupt import Stop, Stopped
 from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, Data, Run, RunOptions
@@ -26,9 +29,11 @@ from hanlattice.training.pretrain.objective import Cut, Learner, Masked, cut_of,
 from hanlattice.training.pretrain.settings import Settings
 from hanlattice.training.pretrain.start import export_checkpoint, start_characters, start_from
 from hanlattice.training.pretrain.watcher import Silent, Watcher
+from hanlattice.training.run_folder import alone_in, refuse_other_files
 from hanlattice.vectors import default_vectors
 
 HELD_OUT_ROWS = 512
+FILES = (CARD, CHECKPOINT, FINISH, LOG, VOCABULARY, WEIGHTS)  # what a run writes, beside settings and text
 
 
 def pretrain(
@@ -45,17 +50,19 @@ def pretrain(
     the same, except ``epochs`` and ``hours``, which may be raised even after the end.
 
     Raises:
-        ConfigError: the folder holds a run and ``resume`` is not set, or a setting does not fit.
+        ConfigError: the folder holds a run and ``resume`` is not set, or other files; another process trains in it;
+            or a setting does not fit, or differs from that of the run.
         DataError: a text cannot be read, or the disk is full.
         ModelError: the checkpoint is broken, or belongs to another run.
         Stopped: SIGTERM or Ctrl-C; the checkpoint is written.
     """
     output = Path(output)
     with join_group() as group, Stop() as stop:
-        group.first(lambda: _check_output(output, resume))
-        run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
-        _resume(run)
-        return run.go()
+        group.first(lambda: _check_output(settings, output, resume))
+        with alone_in(output) if group.is_writer else nullcontext():
+            run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
+            _resume(run)
+            return run.go()
 
 
 def finish(
@@ -79,10 +86,12 @@ def finish(
     if not (output / CHECKPOINT).is_file():
         raise ConfigError(f"{output}: holds no checkpoint to finish; train first")
     with join_group() as group, Stop() as stop:
-        run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
-        run.option = f"--finish {share:g}"
-        _resume(run)
-        return run.decay(max(1, round(share * run.state.step)))
+        group.first(lambda: _check_output(settings, output, resume=True))
+        with alone_in(output) if group.is_writer else nullcontext():
+            run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
+            run.option = f"--finish {share:g}"
+            _resume(run)
+            return run.decay(max(1, round(share * run.state.step)))
 
 
 def export(run: str | Path, output: str | Path) -> int:
@@ -90,12 +99,24 @@ def export(run: str | Path, output: str | Path) -> int:
     return export_checkpoint(Path(run), CHECKPOINT, Path(output))
 
 
-def _check_output(output: Path, resume: bool) -> None:
-    refuse_file(output, "the run")
-    if resume and not (output / CONFIG).exists():
-        raise ConfigError(f"{output}: holds no run to resume; start one without --resume")
-    if not resume and (output / CONFIG).exists():
+def _check_output(settings: Settings, output: Path, resume: bool) -> None:
+    """Check the folder of a run before anything is written.
+
+    Raises:
+        ConfigError: see :func:`pretrain`.
+    """
+    if not (output / CONFIG).exists():
+        if resume:
+            raise ConfigError(f"{output}: holds no run to resume; start one without --resume")
+        refuse_other_files(output, FILES)
+        return
+    if not resume:
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
+    before, now = Settings.load(output).fixed(), settings.fixed()
+    if changed := [name for name, value in now.items() if before[name] != value]:
+        raise ConfigError(
+            f"{output}: the run in this folder has other settings ({', '.join(changed)}); name another folder"
+        )
 
 
 def _opened(
@@ -163,8 +184,9 @@ def _text(settings: Settings, output: Path, watcher: Watcher, stop: Stop) -> tup
         characters.save(output / VOCABULARY)
     except Stopped:
         raise
-    except HanlatticeError:  # an error in the texts: the next attempt is a new run
-        (output / CONFIG).unlink(missing_ok=True)
+    except HanlatticeError:
+        if not (output / CHECKPOINT).exists():  # an error in the texts: the next attempt is a new run
+            (output / CONFIG).unlink(missing_ok=True)
         raise
     watcher.say(str(summary))
     return characters, summary

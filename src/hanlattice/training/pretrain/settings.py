@@ -62,8 +62,8 @@ class Settings:
         for name in ("learning_rate", "share"):
             if not 0 < getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
-        if self.hours < 0 or self.warmup < 0:
-            raise ConfigError("hours and warmup must not be below 0")
+        if self.hours < 0 or self.warmup < 0 or self.seed < 0:
+            raise ConfigError("hours, warmup and seed must not be below 0")
         if self.vocabulary > 60_000:
             raise ConfigError(f"vocabulary must be at most 60000, not {self.vocabulary}: ids have 16 bits")
 
