@@ -3,18 +3,13 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
-import numpy as np
-
-from experiments.corpora import SEED
+from hanlattice.comparison.speed import drawn
 from hanlattice.config.settings import Config
 from hanlattice.training import Silent
 from hanlattice.training.device import device_of
 from hanlattice.training.prepare import prepare
 from hanlattice.training.progress import Progress
-
-Item = TypeVar("Item")
 
 
 class Timed:
@@ -23,8 +18,8 @@ class Timed:
     def __init__(self, config: Config, sentences: int, sizes: Sequence[int]):
         run = prepare(config, device_of(config.training), Silent())
         task = run.tasks[0]
-        self.run = replace(run, tasks=[replace(task, examples=_drawn(task.examples, sentences))])
-        self.texts = _drawn([d.text for d in run.test or run.dev], sentences)
+        self.run = replace(run, tasks=[replace(task, examples=drawn(task.examples, sentences))])
+        self.texts = drawn([d.text for d in run.test or run.dev], sentences)
         self.loops = {n: self.run.loop(replace(config.training, batch_size=n)) for n in sizes}
 
     def train(self, size: int) -> float:
@@ -41,7 +36,3 @@ class Timed:
         for _ in self.run.ner.pipe(self.texts, batch_size=size):
             pass
         return sum(map(len, self.texts)) / (time.process_time() - start)
-
-
-def _drawn(items: Sequence[Item], n: int) -> list[Item]:
-    return [items[i] for i in np.random.default_rng(SEED).permutation(len(items))[:n]]

@@ -288,8 +288,8 @@ def test_speeds_are_characters_per_second(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_same_sentences_are_sampled_for_each_system() -> None:
     items = list(range(50))
-    assert speed._sample(items, 7) == np.random.default_rng(0).permutation(50)[:7].tolist()
-    assert sorted(speed._sample(items, 99)) == items
+    assert speed.drawn(items, 7) == np.random.default_rng(0).permutation(50)[:7].tolist()
+    assert sorted(speed.drawn(items, 99)) == items
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from hanlattice.decoders.tagging import CRF
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.model.digests import CHECKPOINT, RECORD, faults
 from hanlattice.model.folder import CARD, CONFIG, LOG, WEIGHTS
+from hanlattice.model.weights import stored_epoch
 from hanlattice.training import Silent
 from hanlattice.training.checkpoint import read_progress
 from hanlattice.training.prepare import prepare
@@ -196,6 +197,33 @@ class TestProlonged:
         assert not (tmp_path / "run" / CARD).exists()
         assert not (tmp_path / "run" / RECORD).exists()
         assert api.train(tiny.config(epochs=3), output=tmp_path / "run", resume=True).progress.epoch == 3
+
+
+class TestKilledBetweenWeightsAndCheckpoint:
+    def folder(self, tmp_path: Path) -> Path:
+        """The checkpoint of epoch 1 beside the weights of epoch 2, of a run of 4 epochs."""
+        run = tmp_path / "run"
+        stopped(run, tiny.config(epochs=4), 1)
+        early = (run / CHECKPOINT).read_bytes()
+        with pytest.raises(KeyboardInterrupt):
+            api.train(tiny.config(epochs=4), output=run, resume=True, watcher=Stopped(2))
+        assert stored_epoch(run / WEIGHTS) == 2
+        (run / CHECKPOINT).write_bytes(early)
+        return run
+
+    def test_another_length_is_refused(self, tmp_path: Path) -> None:
+        run = self.folder(tmp_path)
+        for changed, named in (({"epochs": 1}, "epochs 4"), ({"epochs": 4, "patience": 1}, "patience 0")):
+            with pytest.raises(ConfigError, match=f"later epoch than its checkpoint, 1: .* --training.{named}"):
+                api.train(tiny.config(**changed), output=run, resume=True)
+
+    def test_the_same_length_gives_the_same_weights(self, tmp_path: Path) -> None:
+        run = self.folder(tmp_path)
+        api.train(tiny.config(epochs=4), output=run, resume=True)
+        whole = api.train(tiny.config(epochs=4), output=tmp_path / "whole").folder
+        assert (run / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+        longer = api.train(tiny.config(epochs=5), output=run, resume=True)
+        assert longer.progress.epoch == 5
 
 
 class TestTies:

@@ -68,9 +68,9 @@ class _TimedSystem:
 
     def __init__(self, config: Config, sentences: int):
         run = prepare(config, device_of(config.training), Silent())
-        task = replace(run.tasks[0], examples=_sample(run.tasks[0].examples, sentences), first=1, epochs=0)
+        task = replace(run.tasks[0], examples=drawn(run.tasks[0].examples, sentences), first=1, epochs=0)
         self.run: Prepared = replace(run, tasks=[task])
-        self.texts = _sample([d.text for d in run.test or run.dev], sentences)
+        self.texts = drawn([d.text for d in run.test or run.dev], sentences)
         self.loop = self.run.loop(config.training)
 
     def train(self) -> float:
@@ -91,6 +91,6 @@ class _TimedSystem:
         return sum(map(len, self.texts)) / (time.perf_counter() - start)
 
 
-def _sample(items: Sequence[Item], n: int) -> list[Item]:
+def drawn(items: Sequence[Item], n: int) -> list[Item]:
     """At most ``n`` random items; the same ones for each system."""
     return [items[i] for i in np.random.default_rng(0).permutation(len(items))[:n]]

@@ -78,12 +78,12 @@ def save_files(tagger: Tagger, folder: Path) -> None:
             part.save_files(folder.joinpath(*name.split(".")))
 
 
-def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "float32") -> None:
+def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "float32", epoch: int = 0) -> None:
     """Write weights as safetensors.
 
     ``precision``: ``float32`` loses nothing; ``float16`` halves the size; ``int8`` stores matrices with more than a
     thousand rows (the embedding tables) as int8 with one scale for each row, and the rest as float16. Integers
-    stay as they are.
+    stay as they are. ``epoch`` is that of a training run, for :func:`stored_epoch`.
 
     Raises:
         ConfigError: there is no such precision.
@@ -102,8 +102,16 @@ def save_weights(state: Mapping[str, Tensor], path: Path, *, precision: str = "f
             stored[name + SCALE] = scale
         else:
             stored[name] = tensor.half().clone()
+    # One entry, because safetensors writes several in any order, and equal runs have equal files.
+    meta = {"format": f"hanlattice model 1, epoch {epoch}" if epoch else "hanlattice model 1"}
     with atomic_write(path, "wb") as stream:
-        stream.write(save_tensors(stored, {"format": "hanlattice model 1"}))
+        stream.write(save_tensors(stored, meta))
+
+
+def stored_epoch(path: Path) -> int:
+    """The epoch of a training run whose weights a file has; 0 if it is not known."""
+    with safe_open(path, framework="pt") as tensors:
+        return int((tensors.metadata() or {}).get("format", "").partition(", epoch ")[2] or 0)
 
 
 def stored_precision(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Checkpoints: everything that a stopped run needs to reach the result it would have had."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,18 +31,13 @@ def save_checkpoint(
     """
     tensors = {f"model/{name}": tensor for name, tensor in learner.state_dict().items()}
     for i, optimiser in enumerate(optimisers):
-        for index, state in optimiser.state_dict()["state"].items():
-            for key, value in state.items():
-                if value is not None:
-                    tensors[f"optimiser/{i}/{index}/{key}"] = torch.as_tensor(value)
+        tensors |= {f"optimiser/{i}/{name}": tensor for name, tensor in state_of(optimiser).items()}
     if average is not None:
         tensors |= {f"average/{name}": tensor for name, tensor in average.state().items()}
     tensors["random"] = torch.get_rng_state()
     if (device := _device(learner)).type == "cuda":
         tensors["random_cuda"] = torch.cuda.get_rng_state(device)
-    owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
-    with atomic_write(path, "wb") as stream:
-        stream.write(save(owned, {"progress": json.dumps(asdict(progress))}))
+    write(path, tensors, {"progress": json.dumps(asdict(progress))})
 
 
 def read_progress(path: Path) -> Progress:
@@ -70,19 +65,11 @@ def load_checkpoint(
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             progress = Progress(**json.loads(file.metadata()["progress"]))
-        learner.load_state_dict(_under("model/", tensors))
+        learner.load_state_dict(under("model/", tensors))
         for i, optimiser in enumerate(optimisers):
-            states: dict[int, dict[str, Any]] = {}
-            for name, tensor in _under(f"optimiser/{i}/", tensors).items():
-                index, key = name.split("/")
-                states.setdefault(int(index), {})[key] = tensor
-            groups = optimiser.state_dict()["param_groups"]
-            if states and isinstance(optimiser, torch.optim.SparseAdam):
-                for state in states.values():
-                    state["step"] = int(state["step"])
-            optimiser.load_state_dict({"state": states, "param_groups": groups})
+            restore(optimiser, under(f"optimiser/{i}/", tensors))
         if average is not None:
-            average.load(_under("average/", tensors))
+            average.load(under("average/", tensors))
         torch.set_rng_state(tensors["random"])
         if "random_cuda" in tensors and (device := _device(learner)).type == "cuda":
             torch.cuda.set_rng_state(tensors["random_cuda"], device)
@@ -98,5 +85,37 @@ def _device(learner: nn.Module) -> torch.device:
     return next(learner.parameters()).device
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def write(path: Path, tensors: Mapping[str, Tensor], meta: dict[str, str]) -> None:
+    """Write tensors as safetensors; the file appears complete or not at all.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    with atomic_write(path, "wb") as stream:
+        stream.write(save(owned, meta))
+
+
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with ``prefix``, by the rest of their names."""
     return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+
+def state_of(optimiser: Optimizer) -> dict[str, Tensor]:
+    """The state of an optimiser: tensors by ``INDEX/KEY``, where the index is that of the parameter."""
+    return {
+        f"{index}/{key}": torch.as_tensor(value)
+        for index, state in optimiser.state_dict()["state"].items()
+        for key, value in state.items()
+        if value is not None
+    }
+
+
+def restore(optimiser: Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Give an optimiser the state that :func:`state_of` returned."""
+    states: dict[int, dict[str, Any]] = {}
+    for name, tensor in tensors.items():
+        index, key = name.split("/")
+        is_number = key == "step" and isinstance(optimiser, torch.optim.SparseAdam)
+        states.setdefault(int(index), {})[key] = int(tensor) if is_number else tensor
+    optimiser.load_state_dict({"state": states, "param_groups": optimiser.state_dict()["param_groups"]})

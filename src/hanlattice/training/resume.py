@@ -16,6 +16,7 @@ from hanlattice.errors import ConfigError
 from hanlattice.files import atomic_write
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS
+from hanlattice.model.weights import stored_epoch
 from hanlattice.training.checkpoint import read_progress
 from hanlattice.training.run_folder import refuse_other_files
 from hanlattice.training.vocabularies import lexicon_file
@@ -46,6 +47,7 @@ def check_output(output: Path, config: Config, resume: bool) -> None:
     if (output / CHECKPOINT).exists():
         _refuse_changes(output, config)
         refuse_changed_files(output, config)
+        _refuse_another_length(output, config.training)
         _refuse_nothing_to_do(output, config.training)
     elif (output / CARD).exists():
         raise ConfigError(
@@ -116,6 +118,24 @@ def refuse_changed_files(output: Path, config: Config) -> None:
             f"{output}: a run cannot be resumed with other files: {', '.join(changed)} changed since it began;"
             " restore them, or train into another folder"
         )
+
+
+def _refuse_another_length(output: Path, config: TrainingConfig) -> None:
+    """A run that was killed between weights and checkpoint repeats an epoch, and it must write the same weights.
+
+    Raises:
+        ConfigError: the run has another length now.
+    """
+    weights = output / WEIGHTS
+    if not weights.is_file() or stored_epoch(weights) <= (epoch := read_progress(output / CHECKPOINT).epoch):
+        return
+    before = load_config(output / CONFIG).training
+    for name in ("epochs", "least_steps", "patience"):
+        if getattr(before, name) != getattr(config, name):
+            raise ConfigError(
+                f"{output} has weights of a later epoch than its checkpoint, {epoch}: resume it first with"
+                f" --training.{name} {getattr(before, name)}"
+            )
 
 
 def _refuse_nothing_to_do(output: Path, config: TrainingConfig) -> None:

@@ -35,6 +35,7 @@ class Selection:
     average: MovingAverage | None = None
     read_unpunctuated: bool = False
     _best: dict[str, Tensor] = field(default_factory=dict, init=False)  # not written yet
+    _epoch: int = field(default=0, init=False)  # of these weights
 
     def after_epoch(self, progress: Progress) -> dict[str, float]:
         """The dev scores in percent, and the best epoch so far, which ``progress`` also gets."""
@@ -51,7 +52,7 @@ class Selection:
             progress.improved = progress.epoch
         if f1 >= progress.best_f1:  # of equal epochs the last one, which was trained longest
             progress.best_f1, progress.best_epoch = f1, progress.epoch
-            self._best = state_with_all_rows(tagger)
+            self._best, self._epoch = state_with_all_rows(tagger), progress.epoch
         if self.average is not None:
             self.average.swap(tagger)
         return {name: round(100 * value, 2) for name, value in scores.items()} | {"best_epoch": progress.best_epoch}
@@ -59,5 +60,5 @@ class Selection:
     def write(self) -> None:
         """Write the best weights, unless they are written already."""
         if self._best:
-            save_weights(self._best, self.path)
+            save_weights(self._best, self.path, epoch=self._epoch)
             self._best = {}

@@ -6,14 +6,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from hanlattice.errors import ModelError
-from hanlattice.files import atomic_write
+from hanlattice.training import checkpoint
 
 
 @dataclass
@@ -42,12 +40,9 @@ def save_checkpoint(
         DataError: the file cannot be written.
     """
     tensors = {f"model/{name}": tensor for name, tensor in learner.state_dict().items()}
-    for index, values in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser/{index}/{key}": torch.as_tensor(value) for key, value in values.items()}
-    owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    tensors |= {f"optimiser/{name}": tensor for name, tensor in checkpoint.state_of(optimiser).items()}
     meta = {"state": json.dumps(asdict(state)), "run": json.dumps(dict(run), sort_keys=True)}
-    with atomic_write(path, "wb") as stream:
-        stream.write(save(owned, meta))
+    checkpoint.write(path, tensors, meta)
 
 
 def load_checkpoint(path: Path, learner: nn.Module, optimiser: Optimizer, run: Mapping[str, Any]) -> State:
@@ -66,13 +61,8 @@ def load_checkpoint(path: Path, learner: nn.Module, optimiser: Optimizer, run: M
             raise ModelError(
                 f"{path}: is of another run, which differs in {', '.join(others)}; give each run its own folder"
             )
-        learner.load_state_dict(_under("model/", tensors))
-        states: dict[int, dict[str, Any]] = {}
-        for name, tensor in _under("optimiser/", tensors).items():
-            index, key = name.split("/")
-            states.setdefault(int(index), {})[key] = tensor
-        groups = optimiser.state_dict()["param_groups"]
-        optimiser.load_state_dict({"state": states, "param_groups": groups})
+        learner.load_state_dict(checkpoint.under("model/", tensors))
+        checkpoint.restore(optimiser, checkpoint.under("optimiser/", tensors))
         return state
     except ModelError:
         raise
@@ -104,7 +94,3 @@ def state_of(path: Path) -> State | None:
             return State(**json.loads((file.metadata() or {})["state"]))
     except (OSError, SafetensorError, KeyError, ValueError, TypeError):
         return None
-
-
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
