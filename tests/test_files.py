@@ -1,5 +1,6 @@
 """Reading lines in blocks of any size, and writing files completely or not at all."""
 
+import errno
 import os
 import re
 import signal
@@ -391,3 +392,29 @@ def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
             locked(tmp_path / "lock", tmp_path),
         ):
             raise AssertionError("it is held twice")
+
+
+def test_a_file_system_without_locks_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(pytest.importorskip("fcntl"), "flock", flock)
+    with locked(tmp_path / "lock", tmp_path):
+        pass
+
+
+def test_a_lock_that_was_removed_meanwhile_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    flock = fcntl.flock
+    calls: list[int] = []
+
+    def late(handle: int, how: int) -> None:
+        if not calls:
+            (tmp_path / "lock").unlink()  # by the process that held it
+        calls.append(handle)
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with locked(tmp_path / "lock", tmp_path):
+        assert len(calls) == 2
+        assert (tmp_path / "lock").exists()

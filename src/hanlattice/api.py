@@ -132,7 +132,7 @@ def open_model(
         "native": lambda: folder.read_by(_open_native(folder, threads, int8), convention),
         "onnx": lambda: folder.read_by(_open_onnx(folder, threads), convention),
         "numpy": lambda: folder.read_by(_open_numpy(folder, int8), convention),
-        "torch": lambda: _open_torch(folder, device, convention, trust),
+        "torch": lambda: _open_torch(folder, device, int8, convention, trust),
         "ensemble": lambda: _open_ensemble(folder, threads, int8, convention),
         "cascade": lambda: _open_cascade(folder, threads, int8, convention),
     }
@@ -173,7 +173,7 @@ def _first(
     raise EngineError("; ".join(dict.fromkeys(reason for _, reason in passed_over)))
 
 
-def _open_torch(folder: ModelFolder, device: str, convention: str, trust: bool) -> NER:
+def _open_torch(folder: ModelFolder, device: str, int8: bool | None, convention: str, trust: bool) -> NER:
     if linear_settings(folder.config) is not None:
         raise EngineError(
             f"{folder.path} is a linear tagger, which runs on the CPU without torch; use engine='native'"
@@ -181,6 +181,8 @@ def _open_torch(folder: ModelFolder, device: str, convention: str, trust: bool) 
     need_torch("engine='torch'")
     from hanlattice.model import weights
 
+    if int8:
+        _warn_of_float32("torch")
     return weights.load_model(folder.path, device=device, convention=convention, trust=trust)
 
 
@@ -224,8 +226,12 @@ def _open_numpy(folder: ModelFolder, int8: bool | None) -> "NumpyTagger":
     from hanlattice.engines.numpy.tagger import NumpyTagger
 
     if _wants_int8(folder, int8):
-        warnings.warn("the numpy engine has no int8 products: the model runs in float32", stacklevel=6)
+        _warn_of_float32("numpy")
     return NumpyTagger(folder)
+
+
+def _warn_of_float32(engine: str) -> None:
+    warnings.warn(f"the {engine} engine has no int8 products: the model runs in float32", stacklevel=7)
 
 
 def _wants_int8(folder: ModelFolder, int8: bool | None) -> bool:

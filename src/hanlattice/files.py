@@ -427,11 +427,28 @@ def locked(path: Path, folder: Path) -> Iterator[None]:
     Raises:
         ConfigError: another process holds the lock.
     """
-    with path.open("w") as stream:
+    stream = path.open("w")
+    try:
         if LOCKS:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                message = f"{folder} is in use by another process; wait for it, or name another output"
-                raise ConfigError(message) from None
+            while not _holds(stream.fileno(), path, folder):  # another process has removed it meanwhile
+                stream.close()
+                stream = path.open("w")
         yield
+    finally:
+        stream.close()
+
+
+def _holds(handle: int, path: Path, folder: Path) -> bool:
+    """Lock an open file; whether it is still the one of this name.
+
+    Raises:
+        ConfigError: another process holds the lock.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        message = f"{folder} is in use by another process; wait for it, or name another output"
+        raise ConfigError(message) from None
+    except OSError:  # a file system without locks
+        return True
+    return _is(handle, path)

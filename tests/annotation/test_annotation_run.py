@@ -339,6 +339,24 @@ def test_errors_of_workers_are_reported(lines: Path, tmp_path: Path) -> None:
         run(lines, tmp_path / "out.jsonl", local, lexicons=(str(broken),))
 
 
+def test_a_file_of_bad_rows_is_not_replaced(tmp_path: Path) -> None:
+    """It may be the input: repaired rows of an earlier run."""
+    bad = tmp_path / "out.jsonl.bad.jsonl"
+    bad.write_text('{"row": "李明在北京"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"out\.jsonl\.bad\.jsonl: already exists, and the run would replace it"):
+        run(bad, tmp_path / "out.jsonl", column="row")
+    assert bad.exists()
+    assert not (tmp_path / "out.jsonl.parts").exists()
+    assert run(bad, tmp_path / "other.jsonl", column="row").rows == 1
+
+
+def test_suffixes_in_capitals_are_known(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a.txt", "B.TXT"):
+        (tmp_path / "in" / name).write_text("李明在北京\n", encoding="utf-8")
+    assert run(tmp_path / "in", tmp_path / "out.jsonl").rows == 2
+
+
 def test_all_rows_bad_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("{}\n")
     with command(tmp_path / "a.jsonl", tmp_path / "out.jsonl") as process:

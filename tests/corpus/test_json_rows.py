@@ -29,7 +29,7 @@ from corpus_examples import (
 from hanlattice import corpus
 from hanlattice.corpus.checking import check
 from hanlattice.corpus.defects import Defect
-from hanlattice.corpus.json_rows import cluener, jsonl, label_studio, spacy
+from hanlattice.corpus.json_rows import cluener, json_array, jsonl, label_studio, spacy
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
 
@@ -88,7 +88,7 @@ def test_prodigy_skips_and_reports_rejected_and_ignored_examples(
     path = put(tmp_path / "a", [{"text": f"{TEXT}{i}", "spans": SPANS, "answer": a} for i, a in enumerate(answers)])
     with caplog.at_level("INFO", "hanlattice"):
         assert [document.text for document in corpus.read(path)] == [f"{TEXT}0"]
-    assert "2 rejected or ignored examples are skipped" in caplog.text
+    assert "2 rejected, ignored or cancelled examples are skipped" in caplog.text
     assert "answer to the example is 'reject'; read it with --from prodigy" in refusal(path, format="jsonl")
     report = check([path])
     assert report.kinds["rejected example"] == 2
@@ -384,6 +384,38 @@ def test_json_arrays_are_read_in_any_layout_but_must_be_complete() -> None:
             list(spacy.FORMAT.read(broken.split("\n"), "f"))
 
 
+@pytest.mark.parametrize(
+    "column", [{"data": {"title": "x"}}, {"tokenized_text": ["x"]}, {"sentence": ["x"], "ner": []}]
+)
+def test_other_columns_do_not_change_the_format(column: dict[str, Any], tmp_path: Path) -> None:
+    document = Document("李明", (Entity("李明", "PER", 0, 2),), meta=column)
+    corpus.write([document], tmp_path / "a.jsonl", "jsonl")
+    (read,) = corpus.read(tmp_path / "a.jsonl")
+    assert (corpus.detect(tmp_path / "a.jsonl"), read.text, read.entities) == ("jsonl", "李明", document.entities)
+
+
+def test_a_pretty_printed_array_takes_linear_time() -> None:
+    rows = [{"text": "我[{", "entities": [{"start": 0, "end": 1, "label": 'a"}]'}] * n} for n in (1, 3000)]
+    lines = json.dumps(rows, indent=1).split("\n")
+    decoded: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_array, "_DECODER", _Counting(decoded))
+        assert [row for _, row in json_array.read(lines, "f")] == rows
+    assert len(decoded) == 2
+
+
+class _Counting(json.JSONDecoder):
+    """Notes each attempt."""
+
+    def __init__(self, decoded: list[int]) -> None:
+        super().__init__()
+        self.decoded = decoded
+
+    def raw_decode(self, text: str, position: int = 0) -> Any:
+        self.decoded.append(position)
+        return super().raw_decode(text, position)
+
+
 def test_label_studio_reads_its_exports() -> None:
     value = {"start": 3, "end": 5, "text": "渝中", "labels": ["LOC"]}
     result = [{"type": "labels", "value": value}, {"type": "relation", "from_id": "a", "to_id": "b"}]
@@ -395,8 +427,11 @@ def test_label_studio_reads_its_exports() -> None:
         {"id": 5, "data": {"text": "无"}, "annotations": [{"was_cancelled": True, "result": result}]},
     ]
     read = list(label_studio.FORMAT.read(json.dumps(tasks, indent=1).split("\n")))
-    assert [found(document) for document in read] == [[("渝中", "LOC")]] * 4 + [[]]
-    assert [document.id for document in read] == ["1", "2", "3", "4", "5"]
+    assert [found(document) for document in read] == [[("渝中", "LOC")]] * 4  # nobody has annotated the last one
+    assert [document.id for document in read] == ["1", "2", "3", "4"]
+    defects: list[Defect] = []
+    list(label_studio.FORMAT.read(json.dumps(tasks, indent=1).split("\n"), on_defect=defects.append))
+    assert [(defect.kind, defect.lossy) for defect in defects] == [("cancelled task", False)]
     assert read[0].meta["source"] == "a"
     two = [{"data": {"text": "😀在渝中"}, "annotations": [{"result": result}, {"result": []}]}]
     with pytest.raises(DataError, match="2 annotations"):

@@ -29,6 +29,14 @@ from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
 
 
+@pytest.mark.parametrize("other", ["-DOCSTART-", "-DOCSTART- -X- O", ""])
+def test_lines_without_columns_do_not_change_the_separator(other: str) -> None:
+    given = [other, "", "李 明\tB-PER", " \tO", "在\tO", ""]
+    (read,) = conll.read(given, "f", scheme="BIO")
+    assert read.tokens is not None
+    assert found(read) == [("李 明", "PER")]
+
+
 @pytest.mark.parametrize(
     ("scheme", "tags"),
     [

@@ -114,3 +114,22 @@ def test_without_a_given_day(text: str, value: str) -> None:
 )
 def test_past_midnight_without_a_given_day(text: str, value: str) -> None:
     assert found(text, None) == [(text, "TIME", value)]
+
+
+@pytest.mark.parametrize(
+    ("text", "today", "expected"),
+    [
+        (
+            "令和9000年3月5日22点到1点",
+            None,
+            [("9000年", "P9000Y"), ("3月5日22点到1点", "XXXX-03-05T22:00/XXXX-03-06T01:00")],
+        ),
+        ("昭和9999年", None, [("9999年", "P9999Y")]),
+        ("明年3月5日22点到1点", date(9999, 6, 1), [("明年3月5日22点到1点", None)]),
+        ("去年3月5日", date(1, 6, 1), [("去年3月5日", None)]),
+        ("去年3月5日", date(2, 6, 1), [("去年3月5日", "0001-03-05")]),
+        ("公元9999年", None, [("公元9999年", "9999")]),
+    ],
+)
+def test_years_outside_the_calendar(text: str, today: date | None, expected: list[tuple[str, str | None]]) -> None:
+    assert [(e.text, e.value) for e in (find(text, today=today) if today else find(text))] == expected

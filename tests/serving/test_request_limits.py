@@ -172,3 +172,10 @@ def test_which_paths_need_the_token(path: str, needed: bool) -> None:
 def test_control_characters_in_paths(path: str, status: int) -> None:
     found, error, _ = sent(b"", path=path)
     assert (found, error if status == 404 else "") == (status, "Not Found" if status == 404 else "")
+
+
+def test_a_body_above_what_is_discarded_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hanlattice.serving.limits._DISCARDED", 8)
+    settings = Settings(max_lexicon_body=20)
+    assert sent(b"12345", b"67890", b"abcde", settings=settings, method="PUT")[2].bodies == [b"1234567890abcde"]
+    assert sent(b"1" * 15, b"2" * 15, settings=settings, method="PUT")[0] == 413

@@ -48,7 +48,7 @@ class Input:
 
     @property
     def packed(self) -> bool:
-        return self.path.suffix in PACKED
+        return self.path.suffix.lower() in PACKED
 
 
 def find_inputs(names: Iterable[str], format_name: str | None, output: Path) -> list[Input]:
@@ -104,7 +104,8 @@ def _belongs_to(output: Path, path: Path) -> bool:
 
 
 def _format_of(path: Path) -> str | None:
-    return FORMATS_BY_SUFFIX.get(Path(path.stem).suffix if path.suffix in PACKED else path.suffix)
+    suffix = path.suffix.lower()
+    return FORMATS_BY_SUFFIX.get(Path(path.stem).suffix.lower() if suffix in PACKED else suffix)
 
 
 def _format_of_named(path: Path) -> str:
@@ -148,9 +149,10 @@ def opened(source: Input) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
 
 def _unpacked(file: io.BufferedReader, source: Input) -> io.BufferedReader:
     kinds: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    if source.path.suffix in kinds:
-        return io.BufferedReader(kinds[source.path.suffix](file), 1 << 20)
-    if source.path.suffix == ".zst":
+    suffix = source.path.suffix.lower()
+    if suffix in kinds:
+        return io.BufferedReader(kinds[suffix](file), 1 << 20)
+    if suffix == ".zst":
         if find_spec("pyarrow") is None:
             raise ConfigError(
                 f"{source.path}: decompressing .zst needs pyarrow; install it: pip install 'hanlattice[bulk]'"

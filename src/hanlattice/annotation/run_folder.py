@@ -115,12 +115,15 @@ class RunFolder:
 
         Raises:
             ConfigError: the folder belongs to another run, or another process works on it.
-            DataError: the folder cannot be made.
+            DataError: the folder cannot be made, or the file of bad rows exists already.
         """
         if self.folder.exists() and not self.folder.is_dir():
             raise ConfigError(f"{self.folder} is a file; name another output")
         if self.folder.is_dir() and not self._manifest.exists() and self._has_other_files():
             raise ConfigError(f"{self.folder} holds other files; name another output")
+        if self._bad_rows.exists() and not (self._manifest.exists() and self._has_results()):
+            reason = "already exists, and the run would replace it; rename it, or name another output"
+            raise DataError(reason, self._bad_rows)
         try:
             (self.folder / "_run").mkdir(parents=True, exist_ok=True)
         except OSError as error:

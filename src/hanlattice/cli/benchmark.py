@@ -32,6 +32,7 @@ from hanlattice.cli.options import (
 )
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import DataError, HanlatticeError
+from hanlattice.files import read_lines
 
 CHARACTERS = 20_000  # length of the text that is read repeatedly
 
@@ -152,12 +153,7 @@ def _numbers(given: str, option: str) -> list[int]:
 
 
 def _text(path: Path) -> str:
-    try:
-        found = "".join(path.read_text(encoding="utf-8").split("\n"))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"not UTF-8 ({error.reason})", path) from None
+    found = "".join(read_lines(path))
     if not found:
         raise DataError("holds no text", path)
     return found

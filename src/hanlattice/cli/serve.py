@@ -136,4 +136,4 @@ def _token(file: Path | None) -> str | None:
         from hanlattice.files import read_lines
 
         return next(read_lines(file), "").strip()
-    return os.environ.get("HANLATTICE_TOKEN") or None
+    return os.environ.get("HANLATTICE_TOKEN")

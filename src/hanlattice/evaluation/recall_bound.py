@@ -50,7 +50,7 @@ def _reachable(
     """The spans of each normalised text that the tagger can predict together."""
     from hanlattice.inputs.batch import collate  # here, because other engines are scored without torch
 
-    encoded = ner.reader.read(texts, ner.lexicon)
+    encoded = ner.reader.read(texts, ner.active_lexicon)
     nonempty = [i for i, sentence in enumerate(encoded) if len(sentence)]
     reachable = [Counter[Span]() for _ in texts]
     if nonempty:

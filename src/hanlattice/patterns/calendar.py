@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import MAXYEAR, MINYEAR, date, timedelta
 from typing import NamedTuple, Protocol
 
 Day = tuple[int, int, int]
@@ -193,7 +193,8 @@ def precedes(end: When, start: When) -> bool:
 def next_day(when: When) -> When:
     """The day after a day; unknown if that may be in another month, year or week that is not given."""
     if when.days is not None:
-        return days_after(date(*when.days[0]), 1)
+        year, month, day = when.days[0]
+        return days_after(date(year, month, day), 1) if MINYEAR <= year <= MAXYEAR else UNKNOWN
     if isinstance(when, Calendar) and when.known and when.day is not None and when.day < 28:
         return replace(when, day=when.day + 1)
     if isinstance(when, Week) and not when.named and isinstance(when.day, int) and when.day < 7:

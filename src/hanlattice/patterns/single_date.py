@@ -1,6 +1,7 @@
 """Single dates in a text: days, weeks, months, quarters, years, decades and centuries, absolute or relative."""
 
 import re
+from datetime import MAXYEAR, MINYEAR
 from typing import NamedTuple
 
 from hanlattice.patterns import numerals
@@ -269,7 +270,8 @@ def _named_year(scan: Scan, i: int) -> _Year | None:
     relative = _YEARS.at(scan, i)
     if relative is not None:
         year = None if scan.today is None else scan.today.year + relative[1]
-        return _Year(relative[0], year, scan.today is not None)
+        is_known = year is not None and MINYEAR <= year <= MAXYEAR
+        return _Year(relative[0], year if is_known else None, is_known)
     reign = _REIGNS.at(scan, i)
     start, zero = (reign[0], reign[1] - 1) if reign is not None else (scan.starts(i, "公元"), 0)
     if start < 0:
@@ -277,7 +279,7 @@ def _named_year(scan: Scan, i: int) -> _Year | None:
     if scan.starts(start, "元年") > 0 and reign is not None:
         return _Year(start + 2, zero + 1)
     number = _year_number(scan, start)
-    return None if number is None else _Year(number[0], zero + number[1])
+    return None if number is None or zero + number[1] > MAXYEAR else _Year(number[0], zero + number[1])
 
 
 def _counted_year(scan: Scan, i: int, number: Integer) -> _Year | None:

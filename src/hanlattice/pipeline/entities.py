@@ -77,6 +77,6 @@ def with_patterns(
     if (block := overrides.block) is not None:
         regular = [e for e in regular if not block.blocks(e.text, normaliser(e.text).text, e.label)]
     if overrides.force is not None:
-        taken = overlapping(regular, overrides.force.ranges(text, plain))
-        regular = [entity for entity in regular if entity not in taken]
+        taken = {id(entity) for entity in overlapping(regular, overrides.force.ranges(text, plain))}
+        regular = [entity for entity in regular if id(entity) not in taken]
     return merge_patterns(entities, regular, priority=patterns.priority, nested=nested)

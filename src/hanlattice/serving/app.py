@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from hanlattice import __version__
 from hanlattice.api import load
 from hanlattice.drawing.colours import colour_of
-from hanlattice.errors import DataError, HanlatticeError
+from hanlattice.errors import DataError, EngineError, HanlatticeError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
@@ -247,6 +247,8 @@ class Service:
         except TimeoutError:
             seconds = self._settings.answer_timeout
             raise RequestError(504, f"there was no answer within {seconds:g} s; send less at once") from None
+        except (ModelError, EngineError):  # a fault of the service, not of the request
+            raise
         except HanlatticeError as error:
             raise RequestError(422, str(error)) from None
         labels = [entity["label"] for answer in answers for entity in answer["entities"]]

@@ -67,7 +67,7 @@ class RequestLimits:
         try:
             async with asyncio.timeout(self._settings.client_timeout):
                 more = True
-                while more and size <= _DISCARDED:
+                while more and size <= max(limit, _DISCARDED):
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         return None

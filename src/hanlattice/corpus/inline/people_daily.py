@@ -138,7 +138,7 @@ def _document(words: Sequence[str], name: str | None, file: str, line: int, on_d
     if opened:
         defect("unpaired bracket", f"{len(opened)} '[' without its ']'", "close or delete it")
     text = "".join(pieces)
-    found = in_order(Entity.of(text, span) for span in set(spans))
+    found = in_order(Entity.of(text, span) for span in dict.fromkeys(spans))
     return Document(text, found, id=name, tokens=tuple(bounds), meta={"@line": line, "pos": tags})
 
 

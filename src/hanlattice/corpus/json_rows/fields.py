@@ -21,6 +21,11 @@ _OTHER_TAGS = ("pos_tags", "chunk_tags", "columns")
 _INDICES = ("start_idx", "end_idx", "index", "token_start", "token_end", "points")
 
 
+def is_own(row: Mapping[str, Any]) -> bool:
+    """Whether a row is JSON Lines of hanlattice; its other columns may have any name."""
+    return isinstance(row.get("text"), str) and isinstance(row.get("entities"), list)
+
+
 def offset(value: Any) -> int:
     """The value, if it is an integer. ``true`` and ``1.0`` are not.
 

@@ -17,7 +17,8 @@ _FIX = 'write rows such as {"tokenized_text": ["李明", "在"], "ner": [[0, 0, 
 
 
 def _recognise(row: Any) -> str | None:
-    return "rows with 'tokenized_text'" if isinstance(row, Mapping) and "tokenized_text" in row else None
+    is_one = isinstance(row, Mapping) and "tokenized_text" in row and not fields.is_own(row)
+    return "rows with 'tokenized_text'" if is_one else None
 
 
 def _document(row: Mapping[str, Any], source: Source) -> Document:

@@ -12,6 +12,9 @@ _DECODER = json.JSONDecoder()
 _BETWEEN = re.compile(r"[ \t\r\n,]*")
 """Characters that may stand between elements."""
 
+_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]')
+"""A string, or a bracket outside of strings."""
+
 _FIX = "write one complete array, [ … ], with commas between the elements"
 
 
@@ -28,13 +31,14 @@ def read(lines: Iterable[str], file: str, on_defect: OnDefect | None = None) -> 
         problem = "it does not start with '['" if first else "the file is empty"
         report(Defect(file, begins, "not JSON", f"not a JSON array: {problem}", _FIX), on_defect)
         return
-    buffer = ""
+    buffer, depth = "", 0
     for number, line in chain([(begins, first[1:])], numbered):
         if not buffer:
             begins = number
         buffer += line + "\n"
         position = _next(buffer, 0)
-        if "]" in line or "}" in line:  # an element can end only at a closing bracket
+        depth, is_end = _depth(line, depth)
+        if is_end:  # only then it is decoded, so that the time is linear
             while position < len(buffer) and buffer[position] != "]":
                 try:
                     element, end = _DECODER.raw_decode(buffer, position)
@@ -47,6 +51,18 @@ def read(lines: Iterable[str], file: str, on_defect: OnDefect | None = None) -> 
                 return
         buffer = buffer[position:]
     report(Defect(file, begins, "not JSON", f"not a JSON array: {_reason(buffer)}", _FIX), on_defect)
+
+
+def _depth(line: str, depth: int) -> tuple[int, bool]:
+    """The number of open brackets after a line, and whether an element or the array ends in it."""
+    is_end = False
+    for found in _BRACKET.finditer(line):
+        if found[0] in "[{":
+            depth += 1
+        elif found[0] in "]}":
+            depth -= 1
+            is_end = is_end or depth <= 0
+    return depth, is_end
 
 
 def _next(buffer: str, position: int) -> int:

@@ -33,7 +33,7 @@ def _recognise(row: Any) -> str | None:
     """A task has ``data`` that is an object, or a text and regions with labels."""
     if not isinstance(row, Mapping):
         return None
-    if isinstance(row.get("data"), Mapping):
+    if isinstance(row.get("data"), Mapping) and not fields.is_own(row):
         return "tasks with 'data'"
     if "entities" in row:
         return None
@@ -43,9 +43,13 @@ def _recognise(row: Any) -> str | None:
     return "tasks with 'annotation_id' and 'lead_time'" if is_short else None
 
 
-def _document(task: Mapping[str, Any], source: Source) -> Document:
+def _document(task: Mapping[str, Any], source: Source) -> Document | None:
     if "data" not in task:
         return _short(task, source)
+    if (given := task.get("annotations") or []) and all(annotation.get("was_cancelled") for annotation in given):
+        message = "all annotations of the task were cancelled, so it is skipped"
+        source.defect("cancelled task", message, "annotate it in Label Studio to have it read", lossy=False)
+        return None
     columns = dict(task["data"])
     text = _text(columns)
     regions = _regions(task, source)

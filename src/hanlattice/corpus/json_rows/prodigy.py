@@ -4,17 +4,14 @@ Only accepted examples are read: the entities of rejected and ignored ones are w
 example is reported as a defect; without a receiver of defects, only their number is logged.
 """
 
-import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hanlattice.corpus.json_rows import fields
-from hanlattice.corpus.json_rows.rows import Row, RowFormat, one_per_row
+from hanlattice.corpus.json_rows.rows import RowFormat, one_per_row
 from hanlattice.corpus.source import NotReadable, Source
 from hanlattice.corpus.tokens import Tokens
 from hanlattice.document import Document
-
-logger = logging.getLogger(__name__)
 
 _ANSWERS = ("accept", "reject", "ignore")
 _FIX = 'write rows such as {"text": "…", "spans": [{"start": 0, "end": 2, "label": "PER"}], "answer": "accept"}'
@@ -26,21 +23,6 @@ def _recognise(row: Any) -> str | None:
     if row.get("answer") in _ANSWERS:
         return "rows with an 'answer'"
     return "rows with '_task_hash'" if "_task_hash" in row else None
-
-
-def _documents(rows: Iterable[Row], source: Source) -> Iterator[Document]:
-    """The documents of accepted rows. Without ``on_defect``, the number of skipped rows is logged."""
-    skipped = 0
-
-    def build(row: Any, source: Source) -> Document | None:
-        nonlocal skipped
-        document = _document(row, source)
-        skipped += document is None
-        return document
-
-    yield from one_per_row(build, _FIX)(rows, source)
-    if skipped and source.on_defect is None:
-        logger.info("%s: %d rejected or ignored examples are skipped", source.file, skipped)
 
 
 def _document(row: Mapping[str, Any], source: Source) -> Document | None:
@@ -71,4 +53,4 @@ def _tokens(tokens: Any, text: str) -> Tokens | None:
     return None if bounds == tuple((i, i + 1) for i in range(len(text))) else bounds
 
 
-FORMAT = RowFormat(_recognise, _documents)
+FORMAT = RowFormat(_recognise, one_per_row(_document, _FIX))

@@ -1,6 +1,7 @@
 """Rows of JSON, and the code that all formats of rows share: read rows, build a document from each."""
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -11,6 +12,8 @@ from hanlattice.corpus.json_rows import json_array
 from hanlattice.corpus.source import NotReadable, Options, Source
 from hanlattice.document import Document
 from hanlattice.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 Row = tuple[int, Any]
 """The line where a JSON value starts, and the value."""
@@ -58,13 +61,21 @@ class RowFormat:
 
 
 def one_per_row(build: Build, fix: str = FIX) -> Callable[[Iterable[Row], Source], Iterator[Document]]:
-    """A function that builds one document from each row; ``fix`` is the advice for rows where this fails."""
+    """A function that builds one document from each row; ``fix`` is the advice for rows where this fails.
+
+    Without ``on_defect``, the number of skipped rows is logged.
+    """
 
     def documents(rows: Iterable[Row], source: Source) -> Iterator[Document]:
+        skipped = 0
         for line, row in rows:
             document = _build(row, source.at(line), build, fix)
-            if document is not None:
+            if document is None:
+                skipped += 1
+            else:
                 yield document
+        if skipped and source.on_defect is None:
+            logger.info("%s: %d rejected, ignored or cancelled examples are skipped", source.file, skipped)
 
     return documents
 

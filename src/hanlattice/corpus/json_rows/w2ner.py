@@ -18,7 +18,7 @@ _FIX = 'write rows such as {"sentence": ["李", "明"], "ner": [{"index": [0, 1]
 
 
 def _recognise(row: Any) -> str | None:
-    if not isinstance(row, Mapping) or not isinstance(row.get("sentence"), list):
+    if not isinstance(row, Mapping) or not isinstance(row.get("sentence"), list) or fields.is_own(row):
         return None
     found = row.get("ner")
     has_objects = isinstance(found, list) and all(isinstance(item, Mapping) for item in found)

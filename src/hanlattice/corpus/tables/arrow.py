@@ -20,6 +20,7 @@ from hanlattice.document import Document
 from hanlattice.errors import DataError
 
 _HEAD = 500
+_SPLITS = frozenset({"train", "dev", "validation", "valid", "val", "test"})
 """Number of rows from which the format is recognised."""
 
 _BATCH = 1000
@@ -113,7 +114,8 @@ def _files(path: Path) -> list[Path]:
     files = sorted([*path.glob("*.parquet"), *path.glob("*.arrow")])
     folders = sorted(inner.name for inner in path.iterdir() if inner.is_dir() and any(inner.glob("*.arrow")))
     splits = sorted({file.stem.split("-")[0] for file in files})
-    if folders or (len(splits) > 1 and any("-of-" in file.stem for file in files)):
+    is_split = any("-of-" in file.stem for file in files) or len(_SPLITS.intersection(splits)) > 1
+    if folders or (len(splits) > 1 and is_split):
         named = ", ".join(folders or splits)
         raise DataError(f"holds several splits: {named}; name one of them", path)
     return files

@@ -123,7 +123,7 @@ def _line(row: Sequence[str]) -> str:
 def _sentences(lines: Iterable[str], source: Source) -> Iterator[decoding.Sentence]:
     lines = iter(lines)
     head = list(islice(lines, 1000))
-    separator = "\t" if all("\t" in line for line in head if line.strip()) else " "
+    separator = "\t" if all("\t" in line for line in head if _has_columns(line)) else " "
     tokens: list[str] = []
     tags: list[str] = []
     columns: list[list[str]] = []
@@ -149,6 +149,11 @@ def _sentences(lines: Iterable[str], source: Source) -> Iterator[decoding.Senten
         columns.append(between)
     if tokens:
         yield decoding.Sentence(start, tokens, tags, columns if any(columns) else None)
+
+
+def _has_columns(line: str) -> bool:
+    """Whether the line shows what separates columns; a token without a tag does not."""
+    return ("\t" in line or " " in line.strip()) and not line.startswith("-DOCSTART-")
 
 
 def _one_tag(tag: str | None, line: str, source: Source) -> str:
