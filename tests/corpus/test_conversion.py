@@ -23,7 +23,7 @@ from corpus_examples import (
     run,
 )
 from hanlattice import corpus
-from hanlattice.document import Document
+from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
 
 
@@ -205,6 +205,14 @@ def test_converted_rows_read_the_same(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("format", ["jsonl", "bmes", "brat", "doccano"])
 def test_a_lone_surrogate_is_refused_in_one_line(format: str, tmp_path: Path) -> None:  # noqa: A002
     documents = [Document("好", (), id="a"), Document("好\ud83d的", (), id="b")]
+    for bad, what in (
+        (Document("李明", id="\ud83d"), "the id"),
+        (Document("李明", (Entity("李明", "P\ud83d", 0, 2),)), "a label"),
+        (Document("李明", id="b", meta={"title": ["\ud83d"]}), "a column of 'b'"),
+    ):
+        with pytest.raises(HanlatticeError, match=f"^{what} has a lone surrogate, which UTF-8 cannot hold"):
+            corpus.write([Document("好"), bad], tmp_path / "c.jsonl", "jsonl")
+        assert not (tmp_path / "c.jsonl").exists()
     message = "^the text of 'b' has a lone surrogate at position 1, which UTF-8 cannot hold; replace it"
     with pytest.raises(HanlatticeError, match=message):
         corpus.write(documents, tmp_path / "out", format)

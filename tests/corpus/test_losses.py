@@ -22,6 +22,8 @@ from hanlattice import corpus
 from hanlattice.corpus import losses
 from hanlattice.corpus.json_rows.jsonl import NAMES
 from hanlattice.document import Document, Entity
+from hanlattice.errors import HanlatticeError
+from hanlattice.spans import Span
 
 
 @given(documents(), st.sampled_from([*corpus.FORMATS, *corpus.PATHS]))
@@ -123,3 +125,21 @@ def test_a_column_clashes_with_ids_and_tokens_if_the_document_has_them() -> None
     assert clashing(document(TEXT, meta=meta)) == set()
     assert clashing(document(TEXT, id="x", meta=meta)) == {"id"}
     assert clashing(document(TEXT, tokens=((0, 5),), meta=meta)) == {"tokens"}
+
+
+@pytest.mark.parametrize(
+    "format", ["doccano", "spacy", "cluener", "label-studio", "cmeee", "bmes", "jsonl", "brat"]
+)
+def test_what_a_format_cannot_hold_is_an_error(format: str, tmp_path: Path) -> None:  # noqa: A002
+    text = "上肢和下肢疼痛"
+    document = Document(text, (Entity.of(text, Span(0, 7, "SYM", ((2, 5),))),), id="7")
+    if "fragments" in corpus.carries(format).features:
+        corpus.write([document], tmp_path / "a", format)
+        (read,) = corpus.read(tmp_path / "a", format)
+        assert read.entities == document.entities
+        return
+    with pytest.raises(
+        HanlatticeError, match=f"{format} cannot hold discontinuous entities, which the document '7'"
+    ):
+        corpus.write([document], tmp_path / "a", format)
+    assert not (tmp_path / "a").exists()

@@ -140,6 +140,44 @@ def test_cancelled_items_are_not_processed() -> None:
     asyncio.run(run())
 
 
+def test_items_of_a_failed_batch_whose_callers_left_are_not_repeated() -> None:
+    async def run() -> None:
+        seen: list[list[str]] = []
+        gate = threading.Event()
+
+        def work(key: str, items: list[str]) -> list[str]:
+            seen.append(items)
+            gate.wait(5)
+            if len(items) > 1:
+                raise ValueError(items)
+            return items
+
+        async with Batcher(work, max_batch=2, max_wait=0.05, max_queue=9) as b:
+            stays = asyncio.create_task(b.submit("k", ["0"]))
+            leaves = asyncio.create_task(b.submit("k", ["1"]))
+            await asyncio.sleep(0.2)
+            leaves.cancel()
+            await asyncio.sleep(0)
+            gate.set()
+            assert await stays == ["0"]
+        assert seen == [["0", "1"], ["0"]]
+
+    asyncio.run(run())
+
+
+def test_an_error_of_the_observer_does_not_stop_the_answers() -> None:
+    def observe(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    async def run() -> None:
+        async with Batcher(lambda key, items: items, max_batch=2, max_wait=0.0, max_queue=9, observe=observe) as b:
+            for item in "ab":
+                async with asyncio.timeout(5):
+                    assert await b.submit("k", [item]) == [item]
+
+    asyncio.run(run())
+
+
 def test_closing_answers_waiting_items() -> None:
     async def run() -> None:
         work = Work()

@@ -310,11 +310,12 @@ class TestMistakes:
     @pytest.mark.parametrize("word", [" ", "\u3000", "\u200b"])
     def test_words_without_visible_characters(self, word: str) -> None:
         validator = RequestValidator(hanlattice.load("lite"))
-        with pytest.raises(RequestError) as error:
-            validator.check_words(["长江", word], "lexicon")
-        (field,) = error.value.fields
-        assert (error.value.status, field.field) == (422, "lexicon[1]")
-        assert "has only white space or invisible characters" in field.problem
+        for before, after in ((1, 0), (0, 3), (4, 2), (5, 5)):
+            with pytest.raises(RequestError) as error:
+                validator.check_words(["长江"] * before + [word] + ["长江"] * (after - 1) + [word], "lexicon")
+            (field,) = error.value.fields
+            assert (error.value.status, field.field) == (422, f"lexicon[{before}]")
+            assert "has only white space or invisible characters" in field.problem
 
     def test_in_content_type_method_and_path_have_their_status(self, service: Served) -> None:
         plain = service.client.post(

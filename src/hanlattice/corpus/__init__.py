@@ -21,6 +21,7 @@ How a file becomes documents, and where to read about it:
 to what a format can hold before it is written.
 """
 
+import json
 import shutil
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from hanlattice.corpus import detection
+from hanlattice.corpus import detection, losses
 from hanlattice.corpus.defects import Defect, OnDefect
 from hanlattice.corpus.formats import (
     COLUMN_FORMATS,
@@ -45,6 +46,7 @@ from hanlattice.corpus.formats import (
 )
 from hanlattice.corpus.json_rows.row_formats import Detected
 from hanlattice.corpus.losses import Carries
+from hanlattice.corpus.source import PLACE
 from hanlattice.corpus.standoff import brat
 from hanlattice.corpus.tagged import conll
 from hanlattice.document import Document
@@ -137,16 +139,41 @@ def _encodable(document: Document) -> Document:
     """The document itself.
 
     Raises:
-        HanlatticeError: its text has a lone surrogate.
+        HanlatticeError: its text, its id, a label or a column has a lone surrogate.
     """
-    try:
-        document.text.encode()
-    except UnicodeEncodeError as error:
-        where = "the text" if document.id is None else f"the text of {document.id!r}"
-        place = f"a lone surrogate at position {error.start}"
+    labels = "".join(entity.label for entity in document.entities)
+    meta = {name: value for name, value in document.meta.items() if name not in PLACE}
+    columns = json.dumps(meta, ensure_ascii=False, default=str) if meta else ""
+    for what, text in (
+        ("the text", document.text),
+        ("the id", document.id or ""),
+        ("a label", labels),
+        ("a column", columns),
+    ):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            where = what if document.id is None or what == "the id" else f"{what} of {document.id!r}"
+            place = f"a lone surrogate at position {error.start}" if what == "the text" else "a lone surrogate"
+            raise HanlatticeError(
+                f"{where} has {place}, which UTF-8 cannot hold; replace it, for example by U+FFFD"
+            ) from None
+    return document
+
+
+def _whole(document: Document, format: str) -> Document:  # noqa: A002
+    """The document itself.
+
+    Raises:
+        HanlatticeError: the format would change its text or its entities.
+    """
+    lost = losses.carried(document, carries(format))[1]
+    if grave := [what for what in lost if losses.is_grave(what)]:
+        where = "a document" if document.id is None else f"the document {document.id!r}"
         raise HanlatticeError(
-            f"{where} has {place}, which UTF-8 cannot hold; replace it, for example by U+FFFD"
-        ) from None
+            f"{format} cannot hold {', '.join(grave)}, which {where} has; write jsonl, or remove them with"
+            " hanlattice convert"
+        )
     return document
 
 
@@ -162,7 +189,7 @@ def write(documents: Iterable[Document], path: str | Path, format: str) -> None:
         DataError: the file cannot be written.
         HanlatticeError: the format cannot be written, or cannot hold a document (see `hanlattice.corpus.losses`).
     """
-    documents = map(_encodable, documents)
+    documents = (_whole(_encodable(document), format) for document in documents)
     if format == "brat":
         if str(path) == "-":
             raise HanlatticeError(

@@ -6,6 +6,7 @@ are fractions in [0, 1]; only printed tables show percentages.
 """
 
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -258,15 +259,24 @@ _KINDS: dict[Kind, Callable[[Span, Span], bool]] = {
 def _couple(
     gold: list[Span], predicted: list[Span], agree: Callable[[Span, Span], bool]
 ) -> list[tuple[Span, Span]]:
-    """From left to right, pair each gold span with the first prediction that agrees; both leave their lists."""
-    couples = []
-    for expected in tuple(gold):
-        found = next((span for span in predicted if agree(expected, span)), None)
+    """From left to right, pair each gold span with the first prediction that agrees; both leave their lists.
+
+    The lists are sorted, and only spans that overlap can agree.
+    """
+    couples: dict[int, int] = {}  # places of gold spans, and those of their predictions
+    starts = [span.start for span in predicted]
+    longest = max((span.end - span.start for span in predicted), default=0)
+    left = set(range(len(predicted)))
+    for i, expected in enumerate(gold):
+        near = range(bisect_left(starts, expected.start - longest), bisect_right(starts, expected.end))
+        found = next((k for k in near if k in left and agree(expected, predicted[k])), None)
         if found is not None:
-            gold.remove(expected)
-            predicted.remove(found)
-            couples.append((expected, found))
-    return couples
+            left.remove(found)
+            couples[i] = found
+    pairs = [(gold[i], predicted[k]) for i, k in couples.items()]
+    gold[:] = [span for i, span in enumerate(gold) if i not in couples]
+    predicted[:] = [predicted[k] for k in sorted(left)]
+    return pairs
 
 
 def percent(value: float) -> str:

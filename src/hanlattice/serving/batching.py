@@ -1,6 +1,7 @@
 """Dynamic batching: items that arrive at the same time are processed together, by one thread."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,8 @@ from math import ceil
 from time import perf_counter
 from types import TracebackType
 from typing import Generic, Self, TypeVar
+
+logger = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
@@ -112,7 +115,10 @@ class Batcher(Generic[Key, Item, Answer]):
                 await self._answer(jobs)
                 seconds = perf_counter() - start
                 self._pace += _SMOOTHING * (seconds / len(jobs) - self._pace)
-                self._observe(len(jobs), seconds, len(self._jobs))
+                try:
+                    self._observe(len(jobs), seconds, len(self._jobs))
+                except Exception:  # such as metrics on a full disk; the next requests still get their answers
+                    logger.exception("a batch could not be counted")
 
     async def _ready(self) -> bool:
         """Wait for items, and then a little for more of them; False when the batcher is closed and empty."""
@@ -161,7 +167,8 @@ class Batcher(Generic[Key, Item, Answer]):
                     jobs[0].answer.set_exception(error)
                 return
             for job in jobs:
-                await self._answer([job])
+                if not job.answer.cancelled():
+                    await self._answer([job])
             return
         for job, answer in zip(jobs, answers, strict=True):
             if not job.answer.cancelled():

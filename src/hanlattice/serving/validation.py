@@ -1,7 +1,6 @@
 """Checks that the conventions and labels in requests exist in the model."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from hanlattice.errors import DataError, UnknownConvention
@@ -66,13 +65,19 @@ class RequestValidator:
             if isinstance(word, LabelledWord) and word.label is not None and word.label not in known:
                 problem = f"the model has no label {word.label!r}; it has {', '.join(sorted(known))}"
                 raise field_error(f"{field}[{i}].label", problem)
-        trial = self.ner.lexicon.emptied()
         texts = [word if isinstance(word, str) else word.text for word in words]
-        with suppress(DataError):
-            trial.update(texts)
+        if self._problem(texts) is None:
             return
-        for i, text in enumerate(texts):
-            try:
-                trial.add(text)
-            except DataError as error:
-                raise field_error(f"{field}[{i}]", str(error)) from None
+        first, last = 0, len(texts)  # the first wrong word is in this half-open range
+        while last - first > 1:
+            middle = (first + last) // 2
+            first, last = (middle, last) if self._problem(texts[first:middle]) is None else (first, middle)
+        raise field_error(f"{field}[{first}]", str(self._problem(texts[first:last])))
+
+    def _problem(self, words: Sequence[str]) -> DataError | None:
+        """What is wrong with words that a lexicon of the model cannot have; None if they are right."""
+        try:
+            self.ner.lexicon.emptied().update(words)
+        except DataError as error:
+            return error
+        return None
