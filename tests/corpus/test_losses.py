@@ -138,8 +138,6 @@ def test_what_a_format_cannot_hold_is_an_error(format: str, tmp_path: Path) -> N
         (read,) = corpus.read(tmp_path / "a", format)
         assert read.entities == document.entities
         return
-    with pytest.raises(
-        HanlatticeError, match=f"{format} cannot hold discontinuous entities, which the document '7'"
-    ):
+    with pytest.raises(HanlatticeError, match=f"{format} cannot hold discontinuous entities, which the doc.* '7'"):
         corpus.write([document], tmp_path / "a", format)
     assert not (tmp_path / "a").exists()

@@ -12,6 +12,7 @@ from seqeval.metrics import classification_report
 from seqeval.scheme import IOBES
 
 from hanlattice.errors import HanlatticeError
+from hanlattice.evaluation import scores
 from hanlattice.evaluation.scores import Mistake, Recall, Score, errors, evaluate_spans
 from hanlattice.spans import Span, from_tags, tag_names, to_tags
 
@@ -189,6 +190,22 @@ def test_mistakes_account_for_every_span_that_is_not_correct(corpus: Corpus) -> 
             assert overlap
             assert kind == ("boundary" if expected.label == found.label else kind)
             assert (kind == "type") == (expected[:2] == found[:2] and expected.label != found.label)
+
+
+@given(spans_of_one_sentence(), spans_of_one_sentence(), st.sampled_from(sorted(scores._KINDS)))
+def test_couples_are_those_of_a_search_through_all_spans(
+    gold: list[Span], predicted: list[Span], kind: Any
+) -> None:
+    agree, (left, right) = scores._KINDS[kind], (sorted(gold), sorted(predicted))
+    expected = []
+    for one in tuple(left):
+        if (found := next((span for span in right if agree(one, span)), None)) is not None:
+            left.remove(one)
+            right.remove(found)
+            expected.append((one, found))
+    given_gold, given_predicted = sorted(gold), sorted(predicted)
+    assert scores._couple(given_gold, given_predicted, agree) == expected
+    assert (given_gold, given_predicted) == (left, right)
 
 
 def test_sentences_that_do_not_pair_up_are_an_error() -> None:

@@ -169,8 +169,11 @@ def test_an_error_of_the_observer_does_not_stop_the_answers() -> None:
     def observe(*_: object) -> None:
         raise OSError("No space left on device")
 
+    def work(key: str, items: list[str]) -> list[str]:
+        return items
+
     async def run() -> None:
-        async with Batcher(lambda key, items: items, max_batch=2, max_wait=0.0, max_queue=9, observe=observe) as b:
+        async with Batcher(work, max_batch=2, max_wait=0.0, max_queue=9, observe=observe) as b:
             for item in "ab":
                 async with asyncio.timeout(5):
                     assert await b.submit("k", [item]) == [item]
