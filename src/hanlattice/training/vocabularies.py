@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hanlattice.config.files import located
-from hanlattice.config.settings import Config
+from hanlattice.config.settings import Config, LexiconConfig
 from hanlattice.errors import ConfigError
 from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of, merged
 from hanlattice.lexicon import BatchMatches, Lexicon
@@ -121,14 +121,12 @@ def vocabularies(
     rare = {pair for pair, count in pair_counts.items() if count < limit.bigram_frequency}
     named = (name.replace("<end>", END) for name in vectors.bigrams.names)
     pairs = [pair for pair in named if len(pair) == 2 and pair not in rare]
-    known_words = set(vectors.words.names)
     chars = _seen(char_counts, chain.from_iterable(other_texts), set(vectors.chars.names), least)
     frequent = {pair: count for pair, count in pair_counts.items() if pair not in rare}
     bigrams = _seen(frequent, _bigrams(other_texts), set(pairs), least)
-    matches = lexicon.match_batch([*texts, *other_texts, *noisy_texts], config.lexicon.min_word_length)
-    word_ids = [word for word in np.unique(matches.word).tolist() if lexicon.word(word) in known_words]
-    words = tuple(map(lexicon.word, word_ids))
     n_counted = len(texts) + (0 if config.lexicon.counts == "train" else len(others))
+    read = [*texts, *other_texts, *noisy_texts]
+    words, counts = _words(lexicon, set(vectors.words.names), read, n_counted, config.lexicon)
     full = Vocabulary(
         merged(chars, [c for c in vectors.chars.names if len(c) == 1]),
         merged(bigrams, pairs[: limit.bigrams or None]),
@@ -140,10 +138,20 @@ def vocabularies(
         conventions,
     )
     seen = full.first(len(chars), len(bigrams), len(words))
-    counts = _occurrences(matches, n_counted, lexicon.id_count)[word_ids]
-    if config.lexicon.counts == "official":
-        counts[[len(word) == 1 for word in words]] = 1
     return Vocabularies(seen, full, counts)
+
+
+def _words(
+    lexicon: Lexicon, known: Set[str], texts: Sequence[str], n_counted: int, config: LexiconConfig
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """The words of the lexicon that occur in the texts and are ``known``, and their counts in the first texts."""
+    matches = lexicon.match_batch(texts, config.min_word_length)
+    word_ids = [word for word in np.unique(matches.word).tolist() if lexicon.word(word) in known]
+    words = tuple(map(lexicon.word, word_ids))
+    counts = _occurrences(matches, n_counted, lexicon.id_count)[word_ids]
+    if config.counts == "official":
+        counts[[len(word) == 1 for word in words]] = 1
+    return words, counts
 
 
 def _occurrences(matches: BatchMatches, n_texts: int, n_words: int) -> np.ndarray:
