@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hanlattice.config.files import located
-from hanlattice.config.settings import Config, LexiconConfig
+from hanlattice.config.settings import Config, LexiconConfig, VectorsConfig
 from hanlattice.errors import ConfigError
 from hanlattice.inputs.vocabulary import END, Vocabulary, bigrams_of, merged
 from hanlattice.lexicon import BatchMatches, Lexicon
@@ -113,20 +113,15 @@ def vocabularies(
             in them is counted.
         copies: further changed copies, in which nothing is counted.
     """
-    limit, least = config.vectors, config.vectors.min_frequency
+    limit = config.vectors
     texts, noisy_texts = [w.text for w in train], [w.text for w in noisy]
     other_texts = [w.text for w in (*others, *copies)]
-    char_counts = _counted(chain.from_iterable(texts), chain.from_iterable(noisy_texts))
-    pair_counts = _counted(_bigrams(texts), _bigrams(noisy_texts))
-    rare = {pair for pair, count in pair_counts.items() if count < limit.bigram_frequency}
-    named = (name.replace("<end>", END) for name in vectors.bigrams.names)
-    pairs = [pair for pair in named if len(pair) == 2 and pair not in rare]
-    chars = _seen(char_counts, chain.from_iterable(other_texts), set(vectors.chars.names), least)
-    frequent = {pair: count for pair, count in pair_counts.items() if pair not in rare}
-    bigrams = _seen(frequent, _bigrams(other_texts), set(pairs), least)
-    n_counted = len(texts) + (0 if config.lexicon.counts == "train" else len(others))
+    counted = _counted(chain.from_iterable(texts), chain.from_iterable(noisy_texts))
+    chars = _seen(counted, chain.from_iterable(other_texts), set(vectors.chars.names), limit.min_frequency)
+    bigrams, pairs = _bigram_names(texts, noisy_texts, other_texts, vectors, limit)
+    n = len(texts) + (0 if config.lexicon.counts == "train" else len(others))
     read = [*texts, *other_texts, *noisy_texts]
-    words, counts = _words(lexicon, set(vectors.words.names), read, n_counted, config.lexicon)
+    words, counts = _words(lexicon, set(vectors.words.names), read, n, config.lexicon)
     full = Vocabulary(
         merged(chars, [c for c in vectors.chars.names if len(c) == 1]),
         merged(bigrams, pairs[: limit.bigrams or None]),
@@ -139,6 +134,18 @@ def vocabularies(
     )
     seen = full.first(len(chars), len(bigrams), len(words))
     return Vocabularies(seen, full, counts)
+
+
+def _bigram_names(
+    texts: Sequence[str], noisy: Sequence[str], others: Sequence[str], vectors: VectorSet, limit: VectorsConfig
+) -> tuple[tuple[str, ...], list[str]]:
+    """The bigrams of the texts, and those of the vectors, both without the bigrams that are rare in ``texts``."""
+    counts = _counted(_bigrams(texts), _bigrams(noisy))
+    rare = {pair for pair, count in counts.items() if count < limit.bigram_frequency}
+    named = (name.replace("<end>", END) for name in vectors.bigrams.names)
+    pairs = [pair for pair in named if len(pair) == 2 and pair not in rare]
+    frequent = {pair: count for pair, count in counts.items() if pair not in rare}
+    return _seen(frequent, _bigrams(others), set(pairs), limit.min_frequency), pairs
 
 
 def _words(
