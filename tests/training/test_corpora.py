@@ -33,6 +33,12 @@ def test_case_and_width_do_not_matter() -> None:
     assert without_shared([Document(shared, ())], [Document("abcdefghijklmnopqrst", ())]) == []
 
 
+def test_white_space_does_not_matter() -> None:
+    spaced = " ".join(DEV)
+    for banned, text in ((DEV, spaced), (spaced, DEV)):
+        assert without_shared([Document(banned, ())], [Document(text, ())]) == []
+
+
 def write(path: Path, *documents: Document) -> str:
     corpus.write(list(documents), path, "jsonl")
     return str(path)

@@ -45,6 +45,15 @@ def test_a_paragraph_that_overlaps_a_test_set_is_left_out(tmp_path: Path) -> Non
     assert counts.excluded == 2
 
 
+def test_white_space_does_not_hide_an_excluded_text(tmp_path: Path) -> None:
+    secret = "甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳午未申酉戌亥"
+    (tmp_path / "t.txt").write_text(" ".join(secret) + "\n好", encoding="utf-8")
+    for excluded in (secret, "\u3000".join(secret)):
+        counts = Counts()
+        assert list(training_lines([tmp_path / "t.txt"], ngrams([excluded]), counts)) == ["好"]
+        assert counts.excluded == 1
+
+
 def test_lengths_are_those_of_the_documentation() -> None:
     assert (OVERLAP, MAX_LINE) == (20, 5000)
 

@@ -53,6 +53,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self.should_exit:  # the application could not start
+            return
         # The parent never writes to the pipe, so the pipe becomes readable when the parent ends.
         asyncio.get_running_loop().add_reader(self._parent.fileno(), self._parent_left)
         self._parent.send(READY)

@@ -305,7 +305,7 @@ def _without(banned: set[str], documents: list[Document]) -> tuple[list[Document
 
 
 def _shared(documents: Iterable[Document]) -> set[str]:
-    """All substrings of 20 characters, in lower case."""
+    """All substrings of 20 characters without white space, in lower case."""
     plain = Normaliser(lower=True)
-    texts = (plain(document.text).text for document in documents)
+    texts = ("".join(plain(document.text).text.split()) for document in documents)
     return {text[i : i + SHARED_LENGTH] for text in texts for i in range(len(text) - SHARED_LENGTH + 1)}

@@ -40,10 +40,15 @@ def normalise(text: str) -> str:
 
 
 def ngrams(texts: Iterable[str]) -> set[str]:
-    """All substrings of ``OVERLAP`` characters of the normalised texts."""
+    """All substrings of ``OVERLAP`` characters of the normalised texts without white space."""
     return {
-        text[start : start + OVERLAP] for text in map(normalise, texts) for start in range(len(text) - OVERLAP + 1)
+        text[start : start + OVERLAP] for text in map(unspaced, texts) for start in range(len(text) - OVERLAP + 1)
     }
+
+
+def unspaced(text: str) -> str:
+    """The normalised text without white space."""
+    return "".join(normalise(text).split())
 
 
 def training_lines(
@@ -76,10 +81,10 @@ def training_lines(
             counts.duplicates += 1
             continue
         seen.add(digest)
-        if excluded and any(paragraph[at : at + OVERLAP] in excluded for at in range(len(paragraph) - OVERLAP + 1)):
+        text = "".join(paragraph.split())
+        if excluded and any(text[at : at + OVERLAP] in excluded for at in range(len(text) - OVERLAP + 1)):
             counts.excluded += 1
             continue
-        text = "".join(paragraph.split())
         counts.kept += 1
         counts.characters += len(text)
         for start in range(0, len(text), MAX_LINE):

@@ -17,7 +17,7 @@ from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import read_lines
 from hanlattice.lexicon import Lexicon, count_matches, segment
 from hanlattice.vectors.storage import KINDS, Vectors, VectorSet
-from hanlattice.vectors.texts import Counts, ngrams, training_lines
+from hanlattice.vectors.texts import Counts, ngrams, training_lines, unspaced
 
 WINDOW = 5  # tokens of context on each side
 NEGATIVE = 5  # negative samples per pair of a token and its context
@@ -162,7 +162,8 @@ def _train_tables(
     if lexicon is None:
         words = Vectors((), np.zeros((0, chars.matrix.shape[1]), np.float32))
     else:
-        words = _without_single_characters(learn("words", _words(lexicon, texts, counts, progress)))
+        known = Lexicon(filter(None, map(unspaced, lexicon)))  # normalised as the texts are
+        words = _without_single_characters(learn("words", _words(known, texts, counts, progress)))
     return chars, bigrams, words
 
 
