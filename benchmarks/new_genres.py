@@ -32,12 +32,12 @@ from typing import Any
 import hanlattice
 from hanlattice import corpus
 from hanlattice.api import run_training
+from hanlattice.atomic import atomic_write
 from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config
 from hanlattice.config.settings import Config
 from hanlattice.document import Document
 from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
-from hanlattice.files import atomic_write
 from hanlattice.model.folder import CARD, ModelFolder
 from hanlattice.pipeline import NER
 from hanlattice.text.normalise import Normaliser

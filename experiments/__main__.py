@@ -8,10 +8,10 @@ from pathlib import Path
 from experiments.arms import Setup
 from experiments.catalogue import EXPERIMENTS, OPTIONS, Measured, Trained
 from experiments.running import estimated, folder_of_tables, run
+from hanlattice.atomic import atomic_write
 from hanlattice.cli.progress import ComparisonBars, ComparisonLines, watched
 from hanlattice.comparison import Silent, Watcher
 from hanlattice.errors import HanlatticeError
-from hanlattice.files import atomic_write
 
 WORDS = "$HANLATTICE_DATA/lexicons/core_words.txt"
 

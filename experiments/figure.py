@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from hanlattice.files import atomic_write
+from hanlattice.atomic import atomic_write
 
 # Colours of Okabe and Ito (2008), which colour-blind readers can distinguish, and different marks.
 STYLES = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"))

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hanlattice import corpus
+from hanlattice.atomic import atomic_write
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError
-from hanlattice.files import atomic_write
 from hanlattice.spans import Span
 
 OPEN = Path(__file__).parents[1] / "annotations" / "open.tsv"

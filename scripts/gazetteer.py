@@ -26,8 +26,8 @@ import numpy as np
 
 import hanlattice
 from hanlattice import corpus
+from hanlattice.atomic import atomic_write
 from hanlattice.document import Document
-from hanlattice.files import atomic_write
 from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER

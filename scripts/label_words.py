@@ -28,7 +28,7 @@ import numpy as np
 
 import hanlattice
 from hanlattice import corpus
-from hanlattice.files import atomic_write
+from hanlattice.atomic import atomic_write
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.training.corpora import without_shared

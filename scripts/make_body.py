@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from hanlattice import corpus
-from hanlattice.files import atomic_write
+from hanlattice.atomic import atomic_write
 from training_data import corpora_in, in_processes
 
 CORPORA = (

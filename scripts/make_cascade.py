@@ -12,9 +12,9 @@ import argparse
 from pathlib import Path
 
 import hanlattice
+from hanlattice.atomic import atomic_write
 from hanlattice.combination.cascade import choose
 from hanlattice.combination.held_out import HeldOut
-from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
 from hanlattice.model.folder import CASCADE, ModelFolder
 

@@ -20,13 +20,13 @@ from textwrap import fill
 
 import hanlattice
 from hanlattice import corpus
+from hanlattice.atomic import atomic_write
 from hanlattice.combination.ensemble import choose
 from hanlattice.combination.held_out import HeldOut, f1
 from hanlattice.engines.ensemble import Ensemble
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.temperature import confidences
-from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, ENSEMBLE, ModelFolder
 from training_data import output_of

@@ -21,12 +21,12 @@ import numpy as np
 import hanlattice
 from hanlattice import corpus
 from hanlattice.api import run_training
+from hanlattice.atomic import atomic_write
 from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config
 from hanlattice.engines.linear.folder import save_linear
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.evaluation.temperature import calibrate, confidences
-from hanlattice.files import atomic_write
 from hanlattice.model.digests import record
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LITE, VOCABULARY, WEIGHTS
 from make_default_model import FOR_TEMPERATURE, about_calibration, count_documents

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import opencc
 
-from hanlattice.files import atomic_write
+from hanlattice.atomic import atomic_write
 
 CJK = [
     (0x2E80, 0x2FDF),  # radicals

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from hanlattice.atomic import atomic_write
 from hanlattice.decoders.word_relations import FIRST_THW, NNW, cells_of
 from hanlattice.document import Entity, Lattice
 from hanlattice.drawing.colours import colour_of
@@ -22,7 +23,6 @@ from hanlattice.drawing.svg import FAINT, FONTS, INK, WORD
 from hanlattice.encoders.positions import Buckets, Nodes, Shaw
 from hanlattice.encoders.positions.relative import log_bucket
 from hanlattice.explain.position_figure import MAX_DISTANCE, POSITIONS, maps, products
-from hanlattice.files import atomic_write
 from hanlattice.lexicon import Lexicon
 from hanlattice.spans import Span
 

@@ -33,11 +33,11 @@ from typing import NamedTuple
 import hanlattice
 from hanlattice import corpus
 from hanlattice.api import run_training
+from hanlattice.atomic import atomic_write
 from hanlattice.cli.progress import TrainingLines
 from hanlattice.config.files import load_config, save_config
 from hanlattice.config.settings import Config
 from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
-from hanlattice.files import atomic_write
 from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.folder import CARD, LEXICON, ModelFolder, save_lexicon

@@ -64,7 +64,7 @@ ROWS = (
     ("config", "corpus", "lexicon", "evaluation", "patterns"),
     ("text", "document"),
     ("spans", "drawing", "model.digests"),
-    ("files", "kernels", "config.ranges", "config.values"),
+    ("atomic", "files", "kernels", "config.ranges", "config.values"),
     ("errors",),
     ("__init__", "model", "engines"),
     ("moved",),

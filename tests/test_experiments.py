@@ -26,7 +26,7 @@ from experiments import (
     tables,
     word_level,
 )
-from experiments.__main__ import main, parser
+from experiments.__main__ import main, parser, setup_of
 from experiments.arms import Arm, Setup, against
 from experiments.catalogue import EXPERIMENTS, Measured
 from experiments.undirected import UndirectedTener, UndirectedTransformerXL
@@ -451,4 +451,4 @@ def test_commands_of_the_page_exist(page: Path) -> None:
     )
     assert {command.split()[0] for command in commands} == set(EXPERIMENTS)
     for command in commands:
-        parser().parse_args(command.split())
+        setup_of(parser().parse_args(command.split()))

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
-from hanlattice.files import atomic_write
+from hanlattice.atomic import atomic_write
 
 EVERY = 10.0  # seconds between two records
 

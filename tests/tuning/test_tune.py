@@ -255,7 +255,7 @@ class TestResumed:
             hanlattice.tune(base(), output=found.folder, search=SEARCH)
 
     def test_two_searches_in_one_folder(self, found: Tuning) -> None:
-        from hanlattice.files import locked
+        from hanlattice.atomic import locked
 
         with (
             locked(found.folder / "lock", found.folder),

@@ -23,8 +23,8 @@ from hanlattice.annotation.chunk import Part
 from hanlattice.annotation.input_formats.base import as_json
 from hanlattice.annotation.job import Job
 from hanlattice.annotation.output_formats import OUTPUT_FORMATS
+from hanlattice.atomic import atomic_write, locked
 from hanlattice.errors import ConfigError, DataError
-from hanlattice.files import atomic_write, locked
 
 if TYPE_CHECKING:
     import pyarrow as pa

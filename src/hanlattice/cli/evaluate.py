@@ -361,9 +361,9 @@ def _write_page(
     seen: Mapping[str, int] | None,
 ) -> None:
     """Write the page of scores and errors of one model."""
+    from hanlattice.atomic import atomic_write
     from hanlattice.explain.analysis import learning_curve
     from hanlattice.explain.report import Findings, page
-    from hanlattice.files import atomic_write
     from hanlattice.model.folder import DEFAULT
 
     lattices = (document.lattice for document in evaluation.predicted)

@@ -58,8 +58,8 @@ def _explain(
     convention: str | None,
     trust: bool,
 ) -> None:
+    from hanlattice.atomic import atomic_write
     from hanlattice.explain import reading
-    from hanlattice.files import atomic_write
 
     kind = "" if output is None else output.suffix.lower()
     if kind not in ("", ".svg", ".html", ".json") or (output is not None and not kind):

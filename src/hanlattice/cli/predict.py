@@ -224,7 +224,7 @@ def _chunks(sources: Iterable[Source], most: int) -> Iterator[list[Source]]:
 
 @contextmanager
 def _opened(output: str) -> Iterator[IO[str]]:
-    from hanlattice.files import atomic_write
+    from hanlattice.atomic import atomic_write
 
     if output == "-":
         yield sys.stdout

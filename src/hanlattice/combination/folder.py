@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hanlattice.atomic import atomic_folder, atomic_write
 from hanlattice.config.linear import linear_settings
 from hanlattice.engines.second_model import refuse_misfit
 from hanlattice.errors import EngineError, ModelError
-from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.model.copies import add_second, check_new, copy_files
 from hanlattice.model.digests import CHECKPOINT, record
 from hanlattice.model.folder import CARD, PACKAGED, ModelFolder

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hanlattice import __version__
+from hanlattice.atomic import atomic_write
 from hanlattice.config.files import dotted_settings, load_config, shown, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.embeddings.table import Table
@@ -16,7 +17,6 @@ from hanlattice.errors import ConfigError, DataError
 from hanlattice.evaluation.evaluate import Evaluation
 from hanlattice.evaluation.scores import Recall, Score
 from hanlattice.evaluation.significance import counts
-from hanlattice.files import atomic_write
 from hanlattice.model import weights
 from hanlattice.model.digests import CHECKPOINT, record
 from hanlattice.model.folder import CARD, CONFIG

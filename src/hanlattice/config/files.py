@@ -11,9 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from hanlattice.atomic import atomic_write
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
-from hanlattice.files import atomic_write
 
 # Where the files of the variables in the settings of this package come from.
 SOURCES = {

@@ -30,6 +30,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from hanlattice.atomic import atomic_write
 from hanlattice.corpus import detection, losses
 from hanlattice.corpus.defects import Defect, OnDefect
 from hanlattice.corpus.formats import (
@@ -51,7 +52,6 @@ from hanlattice.corpus.standoff import brat
 from hanlattice.corpus.tagged import conll
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
-from hanlattice.files import atomic_write
 
 __all__ = [
     "FORMATS", "PATHS", "Carries", "Defect", "Detected", "Format", "OnDefect", "PathFormat",

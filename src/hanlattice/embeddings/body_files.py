@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hanlattice.atomic import atomic_write
 from hanlattice.config.files import read_toml
 from hanlattice.errors import ConfigError
-from hanlattice.files import atomic_write
 from hanlattice.text.code_points import code_points, text_of
 
 CONFIG, VOCABULARY = "config.toml", "vocabulary.json"

@@ -9,10 +9,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as save_tensors
 
+from hanlattice.atomic import atomic_write
 from hanlattice.embeddings.body import Body
 from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters, save_files, stored_shape
 from hanlattice.errors import ConfigError
-from hanlattice.files import atomic_write
 
 WEIGHTS = "body.safetensors"
 

@@ -23,10 +23,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from hanlattice.atomic import atomic_write
 from hanlattice.embeddings.initial_weights import Rows, rows_to_keep
 from hanlattice.embeddings.table import Table
 from hanlattice.encoders.base import Encoder
-from hanlattice.files import atomic_write
 from hanlattice.inputs.batch import Batch
 from hanlattice.inputs.vocabulary import PAD, UNKNOWN
 from hanlattice.layers.dropout import Dropout

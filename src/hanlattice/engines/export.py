@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from hanlattice.atomic import atomic_folder, atomic_write
 from hanlattice.config.linear import linear_settings
 from hanlattice.document import Document
 from hanlattice.embeddings.characters import Characters
@@ -30,7 +31,6 @@ from hanlattice.engines.graph import CharacterGraph, FlatGraph, StoredTable, can
 from hanlattice.engines.onnx import DECODERS, DIGEST, ExportedTagger, feeds
 from hanlattice.errors import ModelError
 from hanlattice.evaluation.evaluate import evaluate
-from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.inputs.batch import collate
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.model.copies import check_new, copy_files

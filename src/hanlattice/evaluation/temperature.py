@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from hanlattice import corpus
+from hanlattice.atomic import atomic_folder, atomic_write
 from hanlattice.config.files import save_config
 from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
@@ -21,7 +22,6 @@ from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.errors import DataError
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.evaluate import Evaluation
-from hanlattice.files import atomic_folder, atomic_write
 from hanlattice.model.copies import check_new, copy_files
 from hanlattice.model.digests import CHECKPOINT, record
 from hanlattice.model.folder import CARD, CONFIG, ENSEMBLE, GRAPH, WEIGHTS, ModelFolder

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hanlattice.document import Lattice
-from hanlattice.errors import HanlatticeError, ModelError
+from hanlattice.errors import EngineError, HanlatticeError
 from hanlattice.lexicon import Lexicon, Word
 from hanlattice.text.windows import windows
 
@@ -56,12 +56,12 @@ def attention(ner: "NER", text: str) -> Attention:
     model are not included.
 
     Raises:
-        ModelError: torch is not installed, the model was loaded with another engine, or its encoder has no
+        EngineError: torch is not installed, the model was loaded with another engine, or its encoder has no
             attention.
         HanlatticeError: the text is empty, or does not fit into one window.
     """
     if find_spec("torch") is None:
-        raise ModelError("attention needs torch: pip install 'hanlattice[train]'; influence works without it")
+        raise EngineError("attention needs torch: pip install 'hanlattice[train]'; influence works without it")
     tagger = ner.tagger
     chars = ner.normaliser(text).text
     _check_one_window(ner, chars, len(text))
@@ -74,7 +74,7 @@ def attention(ner: "NER", text: str) -> Attention:
     weights = attention_weights(tagger, collate([encoded]).to(tagger.device), ner.head)
     if not weights:
         kind = ner.config.encoder.name
-        raise ModelError(f"the encoder {kind} has no attention; influence works with every encoder")
+        raise EngineError(f"the encoder {kind} has no attention; influence works with every encoder")
     return Attention(chars, lattice, np.stack(weights), tuple(encoded.head.tolist()), tuple(encoded.tail.tolist()))
 
 

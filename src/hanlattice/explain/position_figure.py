@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from hanlattice.atomic import atomic_write
 from hanlattice.drawing.glyphs import shown
 from hanlattice.errors import ConfigError
 from hanlattice.explain.fonts import FAMILIES, font_with
-from hanlattice.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from hanlattice.atomic import atomic_write
 from hanlattice.config.settings import DEFAULT_CONVENTION
 from hanlattice.errors import ModelError, UnknownConvention
-from hanlattice.files import atomic_write
 
 PAD, UNKNOWN = 0, 1
 """The first rows of the tables of characters and bigrams."""

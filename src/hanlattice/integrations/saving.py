@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from hanlattice.atomic import atomic_folder
 from hanlattice.errors import HanlatticeError
-from hanlattice.files import atomic_folder
 from hanlattice.lexicon.edits import save_edits
 from hanlattice.model import digests
 from hanlattice.model.copies import check_new, copy_files

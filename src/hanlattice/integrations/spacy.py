@@ -22,9 +22,9 @@ from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
 
 from hanlattice.api import EngineName, load
+from hanlattice.atomic import atomic_write
 from hanlattice.document import Entity
 from hanlattice.errors import ConfigError, ModelError
-from hanlattice.files import atomic_write
 from hanlattice.integrations.saving import save_copy
 from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.edits import edited, save_edits

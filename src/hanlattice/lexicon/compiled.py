@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hanlattice.atomic import atomic_write
 from hanlattice.errors import DataError, ModelError
-from hanlattice.files import atomic_write
 from hanlattice.lexicon.layers import Layer, Snapshot
 from hanlattice.lexicon.trie import LINE, Trie
 from hanlattice.lexicon.words import LONGEST, WordTable

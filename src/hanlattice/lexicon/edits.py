@@ -8,8 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hanlattice.atomic import atomic_write
 from hanlattice.errors import DataError
-from hanlattice.files import atomic_write, read_text
+from hanlattice.files import read_text
 from hanlattice.lexicon.lexicon import Lexicon
 from hanlattice.lexicon.words import Word
 

@@ -4,9 +4,9 @@ import re
 import shutil
 from pathlib import Path
 
+from hanlattice.atomic import refuse_file
 from hanlattice.config.files import read_toml
 from hanlattice.errors import ConfigError, DataError, ModelError
-from hanlattice.files import refuse_file
 from hanlattice.model.folder import CARD, CASCADE, CONFIG, EDITS, ENSEMBLE, LEXICON, PACKAGED, VOCABULARY, WEIGHTS
 
 _NAMING = (CASCADE, ENSEMBLE)  # files that name a second model

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from hanlattice.atomic import atomic_write
 from hanlattice.errors import ModelError
-from hanlattice.files import atomic_write
 
 RECORD = "digests.json"
 CHECKPOINT = "checkpoint.safetensors"  # of the training run: not part of the model, and may be deleted

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
+from hanlattice.atomic import atomic_write
 from hanlattice.config.files import load_resolved
 from hanlattice.config.parts import Kinds, Part, settings_of
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, EngineError, ModelError
-from hanlattice.files import atomic_write
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.edits import edited

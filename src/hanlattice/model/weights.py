@@ -10,6 +10,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from hanlattice.atomic import atomic_write
 from hanlattice.build import build
 from hanlattice.config.files import save_config
 from hanlattice.config.settings import Config
@@ -18,7 +19,6 @@ from hanlattice.embeddings.own import Own
 from hanlattice.embeddings.pretrained import Pretrained
 from hanlattice.encoders.augmented import Augmented
 from hanlattice.errors import ConfigError, ModelError
-from hanlattice.files import atomic_write
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import forget, record

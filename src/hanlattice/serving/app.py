@@ -247,9 +247,9 @@ class Service:
         except TimeoutError:
             seconds = self._settings.answer_timeout
             raise RequestError(504, f"there was no answer within {seconds:g} s; send less at once") from None
-        except (ModelError, EngineError):  # a fault of the service, not of the request
-            raise
         except HanlatticeError as error:
+            if isinstance(error, ModelError) and not isinstance(error, EngineError):
+                raise  # a fault of the service, not of the request
             raise RequestError(422, str(error)) from None
         labels = [entity["label"] for answer in answers for entity in answer["entities"]]
         characters = sum(map(len, texts.values()))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from hanlattice.atomic import atomic_write
 from hanlattice.errors import ConfigError, DataError
-from hanlattice.files import atomic_write
 from hanlattice.serving.schema import ID, Edits
 
 _SUFFIX = ".json"

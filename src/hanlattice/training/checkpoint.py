@@ -12,8 +12,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from hanlattice.atomic import atomic_write
 from hanlattice.errors import ModelError
-from hanlattice.files import atomic_write
 from hanlattice.training.optimiser import MovingAverage
 from hanlattice.training.progress import Progress
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hanlattice.atomic import atomic_write
 from hanlattice.errors import ConfigError
-from hanlattice.files import atomic_write
 from hanlattice.model.folder import LOG
 from hanlattice.model.log import read_log
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import tomli_w
 
+from hanlattice.atomic import atomic_write
 from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS
 from hanlattice.build.settings import choose, parameters_of
 from hanlattice.config.files import dotted_settings, load_config, shown, to_dict
 from hanlattice.config.settings import Config, TrainingConfig
 from hanlattice.errors import ConfigError
-from hanlattice.files import atomic_write
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS
 from hanlattice.model.weights import stored_epoch

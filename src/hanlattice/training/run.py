@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from hanlattice.atomic import atomic_write
 from hanlattice.build import check
 from hanlattice.config.files import save_config
 from hanlattice.config.settings import Config
 from hanlattice.evaluation.evaluate import evaluate
-from hanlattice.files import atomic_write
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.model import weights
 from hanlattice.model.digests import CHECKPOINT, forget, record

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hanlattice.atomic import locked, refuse_file
 from hanlattice.errors import ConfigError
-from hanlattice.files import locked, refuse_file
 
 LOCK = ".lock"  # of a run, while it is trained
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import tomli_w
 
+from hanlattice.atomic import atomic_write, refuse_file
 from hanlattice.comparison.trial import RESULT, Trial, difference
 from hanlattice.config.files import read_toml, save_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, HanlatticeError
-from hanlattice.files import atomic_write, refuse_file
 from hanlattice.model.folder import CONFIG, LOG
 from hanlattice.model.log import read_log
 from hanlattice.tuning.space import Space, Value, read_space, with_values

@@ -6,12 +6,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hanlattice.atomic import locked
 from hanlattice.build import check
 from hanlattice.config.files import load_config
 from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, EngineError
-from hanlattice.files import locked
 from hanlattice.training.corpora import load_corpora
 from hanlattice.tuning.folder import Definition, Pruner, StudyFolder, without_test
 from hanlattice.tuning.results import Tuning

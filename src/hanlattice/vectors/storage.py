@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors import numpy as safetensors
 
+from hanlattice.atomic import atomic_write
 from hanlattice.errors import DataError
-from hanlattice.files import atomic_write, read_lines
+from hanlattice.files import read_lines
 
 Precision = Literal["float16", "int8"]
 

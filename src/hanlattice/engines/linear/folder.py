@@ -5,10 +5,10 @@ from pathlib import Path
 
 from safetensors.numpy import save
 
+from hanlattice.atomic import atomic_write
 from hanlattice.config.files import save_config
 from hanlattice.config.settings import Config
 from hanlattice.engines.linear.tables import Tables, stored
-from hanlattice.files import atomic_write
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import forget, record

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hanlattice.atomic import atomic_write
 from hanlattice.embeddings.body_folder import WEIGHTS, finished_steps
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
-from hanlattice.files import atomic_write
 from hanlattice.training.distributed import ALONE, Group
 from hanlattice.training.pretrain import prepare
 from hanlattice.training.pretrain.batches import Batches

@@ -17,9 +17,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hanlattice.atomic import atomic_write
 from hanlattice.embeddings.body_files import BOUNDARY, Characters
 from hanlattice.errors import ConfigError, DataError
-from hanlattice.files import atomic_write
 from hanlattice.text.code_points import code_points
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.held_out import IsHeldOut, load_held_out

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from hanlattice.atomic import atomic_write
 from hanlattice.embeddings.body import Body, multiply_in_bfloat16
 from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters
 from hanlattice.embeddings.body_folder import WEIGHTS
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
-from hanlattice.files import atomic_write
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.lexicon import Lexicon
 from hanlattice.training.bfloat16 import warn_of_slow_bfloat16

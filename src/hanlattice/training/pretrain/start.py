@@ -10,11 +10,11 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from hanlattice.atomic import atomic_write
 from hanlattice.embeddings.body import Body
 from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters, Shape, save_files, stored_shape
 from hanlattice.embeddings.body_folder import WEIGHTS, load_weights, save_body
 from hanlattice.errors import ConfigError
-from hanlattice.files import atomic_write
 from hanlattice.training.pretrain.checkpoint import load_learner
 from hanlattice.training.pretrain.objective import Learner
 from hanlattice.training.pretrain.watcher import Watcher
