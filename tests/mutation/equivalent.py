@@ -121,6 +121,6 @@ EQUIVALENT: dict[str, str] = {
     "vectors/storage.py:Vectors.matrix: False -> True #0": "a copy of the array, which nobody changes",
     "vectors/storage.py:_to_int8: scale > 0 -> (scale >= 0) #0": "0 / 0 becomes 0 as an integer, as 0 / 1 does",
     "vectors/texts.py:training_lines: 1 -> 2 #1": "a piece beyond the end is too short to be excluded",
-    "vectors/texts.py:training_lines: len(paragraph) - OVERLAP"
-    " -> (len(paragraph) + OVERLAP) #0": "pieces beyond the end are too short to be excluded",
+    "vectors/texts.py:training_lines: len(text) - OVERLAP"
+    " -> (len(text) + OVERLAP) #0": "pieces beyond the end are too short to be excluded",
 }
