@@ -31,7 +31,13 @@ def test_rows_of_entities(ner: hanlattice.NER) -> None:
     out = hl.annotate(frame, ner, text="title", entities="found").explode("found")
     assert out["id"].tolist() == [1, 1, 2]
     assert out["found"].str["label"].tolist() == ["PER", "LOC", "ORG"]
-    assert set(out["found"].iloc[0]) == {"start", "end", "text", "label", "score"}
+    assert [*out["found"].iloc[0]] == ["start", "end", "text", "label", "score", "fragments", "value"]
+
+
+def test_values_of_patterns_are_kept() -> None:
+    ner = hanlattice.load(patterns=["DATE"])
+    (row,) = hl.annotate(pd.DataFrame({"text": ["2024年3月5日开业"]}), ner)["entities"]
+    assert [(e["text"], e["label"], e["value"]) for e in row] == [("2024年3月5日", "DATE", "2024-03-05")]
 
 
 def test_wrong_columns_are_one_line(ner: hanlattice.NER) -> None:

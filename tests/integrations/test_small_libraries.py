@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import hanlattice
+from hanlattice.annotation.output_formats import entity_type
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError, ModelError
 from hanlattice.integrations.columns import _is_missing, documents_of, require_column, rows_of
@@ -66,11 +67,22 @@ def test_missing_cells(ner: hanlattice.NER) -> None:
     read = documents_of([TEXT, *cells, ""], ner, batch_size=2)
     assert [d.text for d in read] == [TEXT, "", "", "", ""]
     assert [len(d.entities) for d in read[1:]] == [0] * 4
-    expected = [(e.start, e.end, e.text, e.label, e.score) for e in ner(TEXT).entities]
+    expected = [(e.start, e.end, e.text, e.label, e.score, None, None) for e in ner(TEXT).entities]
     assert [tuple(row.values()) for row in rows_of(read[0])] == expected
-    assert [*rows_of(read[0])[0]] == ["start", "end", "text", "label", "score"]
+    assert [*rows_of(read[0])[0]] == [field.name for field in entity_type().value_type]
     with pytest.raises(DataError, match="row 1 of 'text' is 3, not a text"):
         documents_of(["", 3], ner)
+
+
+def test_rows_keep_fragments_and_values() -> None:
+    document = Document(
+        "上肢、下肢疼痛",
+        (Entity("上肢、下肢疼痛", "SYM", 0, 7, 0.5, ((0, 2), (5, 7))), Entity("上肢", "BOD", 0, 2, value="arm")),
+    )
+    assert [(row["fragments"], row["value"]) for row in rows_of(document)] == [
+        ([[0, 2], [5, 7]], None),
+        (None, "arm"),
+    ]
 
 
 def test_columns_to_read_and_to_write() -> None:
@@ -120,14 +132,20 @@ def test_frames_of_pandas(ner: hanlattice.NER, monkeypatch: pytest.MonkeyPatch) 
 def test_frames_of_polars(ner: hanlattice.NER, monkeypatch: pytest.MonkeyPatch) -> None:
     types = {name: name for name in ("Int64", "String", "Float64")}
     library = module(
-        "polars", DataFrame=Frame, Series=Series, List=list, Struct=lambda kinds: kinds.items(), **types
+        "polars",
+        DataFrame=Frame,
+        Series=Series,
+        List=lambda kind: [kind],
+        Struct=lambda kinds: [*kinds.items()],
+        **types,
     )
     ours = imported("polars", [library], monkeypatch)
     found = ours.annotate(Frame(text=Series([TEXT, None])), ner)
     assert [list(column) for column in found.values()] == [[TEXT, None], [rows_of(ner(TEXT)), []]]
-    assert found["entities"].dtype == ours.ENTITIES == [
+    assert found["entities"].dtype == ours.ENTITIES == [[
         ("start", "Int64"), ("end", "Int64"), ("text", "String"), ("label", "String"), ("score", "Float64"),
-    ]  # fmt: skip
+        ("fragments", [["Int64"]]), ("value", "String"),
+    ]]  # fmt: skip
     assert [d.entities for d in ours.documents(Series([TEXT, None]), ner)] == [ner(TEXT).entities, ()]
     with pytest.raises(DataError, match="there is a column 'text' already"):
         ours.annotate(Frame(text=Series([])), ner, entities="text")

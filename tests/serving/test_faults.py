@@ -1,6 +1,7 @@
 """Faults of the service are not the client's: they have status 500, and their reason is in the log only."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,24 @@ def test_the_status_of_an_error(error: HanlatticeError, status: int, tmp_path: P
     answer = asyncio.run(request())
     assert answer.status_code == status
     assert (str(error) in answer.text) == (status == 422)
+
+
+def test_the_log_says_why_the_first_prediction_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(*_: Any) -> Any:
+        raise ModelError("/srv/model.onnx gives numbers that are not finite")
+
+    async def start() -> None:
+        service = Service(Settings(lexicons=tmp_path), tiny.ner())
+        service._handler = fail  # type: ignore[assignment]
+        async with service._lifespan(service.app):
+            pass
+
+    with pytest.raises(ModelError):
+        asyncio.run(start())
+    (line,) = capsys.readouterr().err.splitlines()
+    row = json.loads(line)
+    assert (row["event"], row["level"], row["error"]) == ("warm-up failed", "error", "ModelError")
+    assert row["reason"] == "/srv/model.onnx gives numbers that are not finite"
 
 
 @pytest.mark.parametrize("value", ["", "short"])

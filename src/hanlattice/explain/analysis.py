@@ -130,8 +130,9 @@ def _text_of(text: str, span: Span) -> str:
 
 
 def _coverage(span: Span, words: Sequence[tuple[int, int]]) -> int:
-    """The index of the group of a span, in the order of :func:`by_coverage`."""
-    inside = [word for word in words if span.start <= word[0] and word[1] <= span.end]
+    """The index of the group of a span, in the order of :func:`by_coverage`, from sorted words."""
+    starting_inside = words[bisect_left(words, (span.start,)) : bisect_left(words, (span.end,))]
+    inside = [word for word in starting_inside if word[1] <= span.end]
     if (span.start, span.end) in inside:
         return 0
     covered = {at for start, end in inside for at in range(start, end)}

@@ -22,9 +22,20 @@ def documents_of(
 
 
 def rows_of(document: Document) -> list[dict[str, Any]]:
-    """The entities of a document as dictionaries that all have the same fields."""
+    """The entities of a document as dictionaries that all have the same fields, those of the Parquet output.
+
+    ``fragments`` is None except for discontinuous entities, and ``value`` except for regular ones.
+    """
     return [
-        {"start": e.start, "end": e.end, "text": e.text, "label": e.label, "score": e.score}
+        {
+            "start": e.start,
+            "end": e.end,
+            "text": e.text,
+            "label": e.label,
+            "score": e.score,
+            "fragments": [list(fragment) for fragment in e.fragments] if e.discontinuous else None,
+            "value": e.value,
+        }
         for e in document.entities
     ]
 

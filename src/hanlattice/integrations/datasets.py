@@ -21,6 +21,8 @@ ENTITIES = ListOf(
         "text": Value("string"),
         "label": Value("string"),
         "score": Value("float64"),
+        "fragments": ListOf(ListOf(Value("int64"))),
+        "value": Value("string"),
     }
 )
 """The feature of a column of entities."""

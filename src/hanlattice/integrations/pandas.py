@@ -10,9 +10,11 @@ from hanlattice.pipeline import BATCH, NER
 def annotate(
     frame: pd.DataFrame, ner: NER, *, text: str = "text", entities: str = "entities", batch_size: int = BATCH
 ) -> pd.DataFrame:
-    """A copy of a frame with a column of entities: lists of ``{"start", "end", "text", "label", "score"}``.
+    """A copy of a frame with a column of entities: lists of dictionaries.
 
-    A missing cell has no entities. ``annotate(...).explode("entities")`` has a row for each entity.
+    Each has ``start``, ``end``, ``text``, ``label``, ``score``, ``fragments`` (None except for discontinuous
+    entities) and ``value`` (None except for regular ones). A missing cell has no entities.
+    ``annotate(...).explode("entities")`` has a row for each entity.
 
     Raises:
         DataError: the column ``text`` is missing, occurs several times or has a cell that is not a text, or the

@@ -7,7 +7,17 @@ from hanlattice.integrations.columns import documents_of, require_column, rows_o
 from hanlattice.pipeline import BATCH, NER
 
 ENTITIES = pl.List(
-    pl.Struct({"start": pl.Int64, "end": pl.Int64, "text": pl.String, "label": pl.String, "score": pl.Float64})
+    pl.Struct(
+        {
+            "start": pl.Int64,
+            "end": pl.Int64,
+            "text": pl.String,
+            "label": pl.String,
+            "score": pl.Float64,
+            "fragments": pl.List(pl.List(pl.Int64)),
+            "value": pl.String,
+        }
+    )
 )
 """The type of a column of entities."""
 

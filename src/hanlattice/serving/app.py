@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -29,6 +30,7 @@ from hanlattice.serving.fast_routes import FastRoutes, is_json
 from hanlattice.serving.handlers import QUICK, Answer, ReadingOptions, RequestHandler
 from hanlattice.serving.lexicons import Lexicons, TooManyLexicons, UnknownLexicon
 from hanlattice.serving.limits import RequestLimits
+from hanlattice.serving.logs import log_event
 from hanlattice.serving.metrics import CONTENT_TYPE, Metrics
 from hanlattice.serving.openapi import openapi_schema
 from hanlattice.serving.settings import Settings
@@ -147,7 +149,11 @@ class Service:
             observe=self.metrics.observe_batch,
         )
         async with self._batcher:
-            await self._batcher.submit(ReadingOptions(), [_WARM_UP])  # the first prediction is slow
+            try:
+                await self._batcher.submit(ReadingOptions(), [_WARM_UP])  # the first prediction is slow
+            except Exception as error:  # its message quotes no text of a client
+                log_event("warm-up failed", level=logging.ERROR, error=error, reason=str(error))
+                raise
             self.metrics.workers.set(1)
             yield
             self.metrics.workers.set(0)
