@@ -92,15 +92,18 @@ def test_the_first_linear_tagger_needs_no_annotations_of_specialists(recipe: Mod
 
 @pytest.mark.parametrize("composition", [True, False])
 def test_a_flat_with_a_new_body_finds_what_it_found_before(
-    recipe: ModuleType, composition: bool, tmp_path: Path
+    recipe: ModuleType, composition: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import make_large_model
+    import add_body
     from hanlattice.model import weights
 
     ner = untrained_flat.untrained(composition=composition)
     flat = tmp_path / "flat"
     weights.save_model(flat, ner.tagger, ner.vocabulary, ner.lexicon, ner.config, card="untrained")
-    folder = make_large_model.with_body(flat, tiny.body(), tmp_path / "large")
+    folder = tmp_path / "large"
+    command = ["add_body.py", str(folder), "--flat", str(flat), "--body", str(tiny.body())]
+    monkeypatch.setattr("sys.argv", command)
+    add_body.main()
     found = weights.load_model(folder)
     assert found.config.embedding.name == "own"
     for text in untrained_flat.TEXTS:
@@ -110,7 +113,7 @@ def test_a_flat_with_a_new_body_finds_what_it_found_before(
     assert any(ner(text).entities for text in untrained_flat.TEXTS)
     reads = found.tagger.state_dict()["encoder.char_projection.weight"]
     assert reads.shape[1] > ner.tagger.state_dict()["encoder.char_projection.weight"].shape[1]
-    assert make_large_model.with_body(tmp_path / "nothing", tiny.body(), folder) == folder  # it exists
+    assert add_body.with_body(tmp_path / "nothing", tiny.body(), folder) == folder  # it exists
 
 
 @pytest.mark.skipif(not library.levels(), reason="no compiled kernels for this processor")
