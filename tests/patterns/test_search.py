@@ -44,6 +44,9 @@ def test_none() -> None:
     assert [e.label for e in find(TEXT)] == ["DATE", "MONEY"]
     with pytest.raises(ConfigError, match="there is no kind 'DAY'; the kinds are DATE, TIME"):
         patterns_of("DATE,DAY")
+    text: Any = "2024-03-15"
+    with pytest.raises(ConfigError, match="today must be a date or a datetime, not '2024-03-15'"):
+        find(TEXT, today=text)
     wrong: Any = 3
     with pytest.raises(ConfigError, match=r"^patterns must be True, 'all', kinds such as .* not 3$"):
         patterns_of(wrong)

@@ -10,7 +10,10 @@ from typing import NamedTuple, Protocol
 Day = tuple[int, int, int]
 """A year, a month and a day. The last day of any month may be 31, since days are only compared."""
 
-_MONTHS = {"Q1": (1, 3), "Q2": (4, 6), "Q3": (7, 9), "Q4": (10, 12), "H1": (1, 6), "H2": (7, 12)}
+_MONTHS = {
+    "Q1": (1, 3), "Q2": (4, 6), "Q3": (7, 9), "Q4": (10, 12), "H1": (1, 6), "H2": (7, 12),
+    "Q1/Q2": (1, 6), "Q1/Q3": (1, 9),
+}  # fmt: skip
 
 
 class When(Protocol):
@@ -72,7 +75,8 @@ class Calendar:
     """A year, a month or a day, of which the larger parts may be missing.
 
     Args:
-        part: a part of the year instead of a month: Q1 to Q4, H1 and H2, or SP, SU, FA and WI for the seasons.
+        part: a part of the year instead of a month: Q1 to Q4, Q1/Q2 and Q1/Q3 for the first two or three quarters,
+            H1 and H2, or SP, SU, FA and WI for the seasons.
         last: last day, if this is a range of days.
         known: False if the year depends on a given day that is missing.
     """
@@ -95,7 +99,7 @@ class Calendar:
             return None
         year = "XXXX" if self.year is None else f"{self.year:04}"
         if self.part:
-            return f"{year}-{self.part}"
+            return "/".join(f"{year}-{part}" for part in self.part.split("/"))
         if self.day is None:
             return year if self.month is None else f"{year}-{self.month:02}"
         month = f"{year}-{'XX' if self.month is None else format(self.month, '02')}"

@@ -4,6 +4,7 @@
 3,500.5     3500.5       groups of three digits
 3.5万       35000        digits with 百, 千, 万, 亿
 1亿2000万   120000000    several such groups, in descending order
+1万2000     12000        a last group without a unit
 十二点五    12.5         Chinese numerals
 一万二      12000        a last digit counts tenths of the unit before it
 壹万贰仟    12000        the numerals of financial documents
@@ -40,8 +41,8 @@ _LONGEST = 24  # characters of a Chinese numeral, and digits of an Arabic one
 _ARABIC = re.compile(r"(?>[0-9]{1,3}(?:,[0-9]{3}){1,7}|[0-9]{1,24})(?>(?:\.[0-9]{1,12})?)(?![0-9])(?!,[0-9]{3})")
 _INTEGER = re.compile(r"[0-9]{1,4}+(?![0-9])")
 _OTHERS = "".join(sorted((NUMERALS | UNKNOWN) - {"两"}))
-# 两 is a weight (八两) unless it comes first, before a unit (一万两千), or in 一两.
-_RUN = re.compile(f"(?>(?:[{_OTHERS}]|两)(?:[{_OTHERS}]|(?<=一)两|两(?=[百千万亿])){{0,{_LONGEST}}})")
+# 两 is a weight (八两) unless it comes first, before a unit (一万两千), in 一两, or in an estimate (一千两三百).
+_RUN = re.compile(f"(?>(?:[{_OTHERS}]|两)(?:[{_OTHERS}]|(?<=一)两|两(?=三?[百千万亿]|三十)){{0,{_LONGEST}}})")
 _SIMPLE = re.compile(f"两|[{''.join(CHINESE_DIGITS).replace('两', '')}十廿卅]{{1,4}}+")
 _FRACTION = re.compile(f"[{''.join(CHINESE_DIGITS).replace('两', '')}]{{1,12}}+")
 _MULTIPLIER = re.compile("[十百千]?+[万亿]{1,2}+|百(?!帕)|千(?![米克瓦卡帕焦赫伏])")
@@ -149,12 +150,19 @@ def second_number(scan: Scan, i: int, sign: int) -> tuple[int, int]:
 
 
 def _range(low: Amount, high: Amount, *, descending: bool) -> Amount | None:
-    """The range of two numbers. A word such as 万 after the second one multiplies both."""
+    """The range of two numbers.
+
+    A word such as 万 after the second one multiplies both, as in 3-5万, unless the first is too large for it, as in
+    5000-1万.
+    """
     if high.bare or low.low != low.high or high.low != high.high:
         return None
-    if low.scaled == 1 < high.scaled:
-        low = low.times(Decimal(high.scaled))
-    return low.to(high, descending=descending)
+    scaled = low.times(Decimal(high.scaled)) if low.scaled == 1 < high.scaled else low
+    return (
+        scaled.to(high, descending=False)
+        or low.to(high, descending=False)
+        or scaled.to(high, descending=descending)
+    )
 
 
 def single(scan: Scan, i: int) -> Amount | None:
@@ -219,25 +227,41 @@ def _section(numeral: str) -> Decimal | None:
 
 
 def _arabic(scan: Scan, i: int) -> Amount | None:
-    """Arabic digits, perhaps with multipliers: 3.5万, 1亿2000万."""
+    """Arabic digits, perhaps with multipliers: 3.5万, 1亿2000万, 1万2000, 3万5."""
+    if scan[i] == "0" and scan[i + 1] in DIGITS and scan[i - 1] in (",", "、") and scan[i - 2] in DIGITS:
+        return None  # the end of a number that is grouped in another way, as in 35,00
     total, smallest, end, scaled = Decimal(0), 10**24, i, 1
-    while scan[end] in DIGITS:
-        digits = _ARABIC.match(scan.text, end)
+    while scan[start := scan.gap(end) if end > i else i] in DIGITS:
+        digits = _ARABIC.match(scan.text, start)
         if digits is None or (end > i and "." in digits[0]):
             break
         after = scan.gap(digits.end())
         multiplier = _MULTIPLIER.match(scan.text, after)
+        if multiplier is None and end > i:
+            rest = None if start > end else _without_unit(scan, digits, smallest)
+            if rest is not None:
+                end, total, scaled = digits.end(), total + rest, 1
+            break
         factor = 1 if multiplier is None else _factor(multiplier[0])
-        if factor >= smallest or (end > i and factor == 1):
+        if factor >= smallest:
             break
         part = _product(Decimal(digits[0].replace(",", "")), Decimal(factor))
         assert part is not None
         total += part
+        scaled = factor if end == i else 1
         end = digits.end() if multiplier is None else multiplier.end()
-        smallest, scaled = factor, factor
+        smallest = factor
         if factor == 1:
             break
     return None if end == i else Amount(end, total, total, scaled=scaled)
+
+
+def _without_unit(scan: Scan, digits: re.Match[str], unit: int) -> Decimal | None:
+    """Digits without a unit after a number with this unit: 2000 in 1万2000. One digit counts tenths: 5 in 3万5."""
+    number = Decimal(digits[0].replace(",", ""))
+    if number >= unit or scan[digits.end()] in UNITS or scan[digits.end()] in MYRIADS:
+        return None
+    return number * unit / 10 if len(digits[0]) == 1 else number
 
 
 def _factor(multiplier: str) -> int:

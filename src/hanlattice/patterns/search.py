@@ -76,7 +76,7 @@ class Patterns:
         priority: which entity is kept if one of a pattern overlaps one of the model; see :data:`Priority`.
 
     Raises:
-        ConfigError: there is no such kind or priority, or a pattern occurs twice.
+        ConfigError: there is no such kind or priority, a pattern occurs twice, or ``today`` is not a date.
     """
 
     kinds: tuple[str, ...] = tuple(KINDS)
@@ -86,6 +86,8 @@ class Patterns:
     _labels: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
 
     def __post_init__(self) -> None:
+        if self.today is not None and not isinstance(self.today, date):
+            raise ConfigError(f"today must be a date or a datetime, not {self.today!r}")
         for kind in self.kinds:
             if kind not in KINDS:
                 raise ConfigError(f"there is no kind {kind!r}; the kinds are {', '.join(KINDS)}")

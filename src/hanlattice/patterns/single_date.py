@@ -52,7 +52,7 @@ _YEARS = Words(
         "大后年": 3,
     }
 )
-_STEPS = Words({"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2})
+_STEPS = Words({"上上": -2, "上": -1, "上一": -1, "这": 0, "这一": 0, "本": 0, "下": 1, "下一": 1, "下下": 2})
 _WEEKDAYS = dict(zip("一二三四五六日天", (1, 2, 3, 4, 5, 6, 7, 7), strict=True))
 _SEASONS = Words(
     {
@@ -62,6 +62,34 @@ _SEASONS = Words(
     }
 )
 _QUARTERS = dict(zip("一二三四1234", "12341234", strict=True))
+_FIRST_QUARTERS = Words(
+    {f"前{n}季度": part for n, part in zip("两二三23", ("Q1/Q2",) * 2 + ("Q1/Q3", "Q1/Q2", "Q1/Q3"), strict=True)}
+    | {f"前{n}个季度": part for n, part in zip("两三23", ("Q1/Q2", "Q1/Q3") * 2, strict=True)}
+)
+# Not 大雪 and the like, which are mostly weather. 清明节 is a holiday.
+_SOLAR_TERMS = Words(
+    dict.fromkeys(
+        (
+            "立春",
+            "惊蛰",
+            "春分",
+            "谷雨",
+            "立夏",
+            "小满",
+            "芒种",
+            "夏至",
+            "立秋",
+            "处暑",
+            "白露",
+            "秋分",
+            "霜降",
+            "立冬",
+            "冬至",
+        ),
+        0,
+    )
+)
+_NO_SEASON = frozenset("晚招运节奥残耕收粮茶游")
 _HALVES = Words({"上半年": "H1", "下半年": "H2"})
 WHOLE = frozenset("年度月份")
 """The last character of a year or month, after which a part of it may follow."""
@@ -80,6 +108,8 @@ _LUNAR_HOLIDAYS = Words(
         ("春节", "元宵节", "清明节", "端午节", "七夕节", "中元节", "中秋节", "重阳节", "腊八节", "除夕"), 0
     )
 )
+_LUNAR_DAYS = frozenset("一二三四五六七八九十")
+_COUNTED = _LUNAR_DAYS | frozenset("个天名人位家场次批支条项份辆栋套座所周年月件百千万亿")
 _LUNAR = re.compile(
     "(?:(?:农历|阴历|旧历|夏历)(?:(?:[0-9]{4}|[〇零一二三四五六七八九]{4}|[甲乙丙丁戊己庚辛壬癸][子丑寅卯辰巳午未申酉戌亥])年)?"
     "闰?(?:[一二三四五六七八九十冬正腊]{1,2}|1?[0-9])|闰[一二三四五六七八九十]{1,2}|正|腊)月"
@@ -196,15 +226,15 @@ def century_at(scan: Scan, i: int) -> Dated | None:
     number = None if named else integer(scan, i)
     if named is not None:
         end, century = named
-    elif number is not None and scan.starts(number.end, "世纪") > 0 and 1 <= number.value <= 30:
-        end, century = number.end + 2, number.value - 1
-    decade = integer(scan, end)
-    if decade is not None and scan.starts(decade.end, "年代") > 0 and decade.value % 10 == 0:
+    elif number is not None and scan.starts(scan.gap(number.end), "世纪") > 0 and 1 <= number.value <= 30:
+        end, century = scan.gap(number.end) + 2, number.value - 1
+    decade = integer(scan, end if century is None else scan.gap(end))
+    if decade is not None and scan.starts(scan.gap(decade.end), "年代") > 0 and decade.value % 10 == 0:
         tens = decade.value // 10
         if century is None and decade.value < 100:
             century = 20 if tens < 2 else 19
         written = f"{tens:03}X" if century is None or decade.value > 99 else f"{century:02}{tens % 10}X"
-        return Dated(_edge(scan, decade.end + 2), Fixed(written))
+        return Dated(_edge(scan, scan.gap(decade.end) + 2), Fixed(written))
     return None if century is None else Dated(_edge(scan, end), Fixed(f"{century:02}XX"))
 
 
@@ -312,22 +342,27 @@ def _by_digits(scan: Scan, i: int, number: Integer) -> bool:
 
 
 def _inside_year(scan: Scan, i: int) -> Dated | None:
-    """A part of a year: 3月5日, 第一季度, 上半年, 春天, 国庆节. Its year is missing."""
+    """A part of a year: 3月5日, 第一季度, 前三季度, 上半年, 春天, 国庆节, 冬至. Its year is missing."""
+    solar_term = _SOLAR_TERMS.at(scan, i)
+    if solar_term is not None:
+        return Dated(solar_term[0], UNKNOWN)
+    first = _FIRST_QUARTERS.at(scan, i)
+    if first is not None:
+        return Dated(first[0], Calendar(part=first[1]))
     for words in (_HALVES, _SEASONS):
         found = words.at(scan, i)
-        if found is not None and (
-            len(scan.text[i : found[0]]) > 1 or scan[found[0]] not in ("晚", "招", "运", "节")
-        ):
+        if found is not None and (len(scan.text[i : found[0]]) > 1 or scan[found[0]] not in _NO_SEASON):
             return Dated(found[0], Calendar(part=found[1]))
-    start = i + 1 if scan[i] == "第" else i
-    if scan[start] in _QUARTERS and (end := scan.starts(start + 1, "季度")) > 0:
+    start = scan.gap(i + 1) if scan[i] == "第" else i
+    if scan[start] in _QUARTERS and (end := scan.starts(scan.gap(start + 1), "季度")) > 0:
         return Dated(end, Calendar(part=f"Q{_QUARTERS[scan[start]]}"))
     return _month(scan, i) or _holiday(scan, i)
 
 
 def _part_of_year(scan: Scan, i: int) -> Dated | None:
     """A part of a year that is not named: 3月5日, 第一季度, 上半年."""
-    return _inside_year(scan, i) if _SEASONS.at(scan, i) is None else None
+    is_ambiguous = _SEASONS.at(scan, i) is not None or _SOLAR_TERMS.at(scan, i) is not None
+    return None if is_ambiguous else _inside_year(scan, i)
 
 
 def _month(scan: Scan, i: int) -> Dated | None:
@@ -336,7 +371,12 @@ def _month(scan: Scan, i: int) -> Dated | None:
     if number is None or not 1 <= number.value <= 12 or len(number.digits) > 2:
         return None
     end = scan.gap(number.end)
-    return _in_month(scan, end + 1, number.value) if scan[end] == "月" else None
+    if scan[end] != "月":
+        return None
+    # 五月初五 is a day of the lunar calendar, 5月初三天 and 五月初三天 are not.
+    if number.chinese and scan[end + 1] == "初" and scan[end + 2] in _LUNAR_DAYS and scan[end + 3] not in _COUNTED:
+        return Dated(end + 3, UNKNOWN)
+    return _in_month(scan, end + 1, number.value)
 
 
 def _in_month(scan: Scan, i: int, month: int) -> Dated:
@@ -373,18 +413,33 @@ def _relative_month(scan: Scan, i: int) -> Dated | None:
     return Dated(found.end, found.when.in_year(year) if 0 < year < 10_000 else UNKNOWN)
 
 
+def _relative_quarter(scan: Scan, i: int) -> Dated | None:
+    """本季度, 上个季度, 下一季度."""
+    step = _STEPS.at(scan, i)
+    end = -1 if step is None else scan.starts(step[0], "季度", "个季度")
+    if step is None or end < 0:
+        return None
+    if scan.today is None:
+        return Dated(end, UNKNOWN)
+    year, month = months_after(scan.today, 3 * step[1])
+    part = f"Q{(month + 2) // 3}"
+    return Dated(end, Calendar(year, part=part) if 0 < year < 10_000 else UNKNOWN)
+
+
 def _day_alone(scan: Scan, i: int) -> Dated | None:
     """15日 or 15号, in Arabic digits, and not in an address."""
     found = _day_of_month(scan, i) if scan[i] in DIGITS else None
     if found is None or scan[i - 1] == "第" or (scan[i - 1] == "月" and scan[i - 2] in DIGITS):
         return None
+    if scan[found.end - 1] == "日" and (side := _OFFSETS.at(scan, found.end)) is not None and side[1] > 0:
+        return Dated(side[0], UNKNOWN)  # 3日后: after three days, or after the third day
     return None if scan[found.end - 1] == "号" and _follows_an_address(scan, i) else found
 
 
 def _day_of_month(scan: Scan, i: int) -> Dated | None:
     """15日 or 十五号 that is not part of a word such as 十五日游 or 二号楼."""
     found = _day(scan, i)
-    if found is None or scan[found[0]] in ("内", "游", *_NO_DAY):
+    if found is None or scan[found[0]] in ("内", "游", *_NO_DAY) or scan.starts(found[0], "之内", "以内") > 0:
         return None
     return Dated(found[0], Calendar(day=found[1]))
 
@@ -440,5 +495,5 @@ def _after_weekday(scan: Scan, i: int) -> int:
 
 _FORMS = (
     _numeric, _day_by_name, _week, century_at, _century_of_era, _from_year, _offset, _holiday, _relative_month,
-    _part_of_year, _day_alone,
+    _relative_quarter, _part_of_year, _day_alone,
 )  # fmt: skip

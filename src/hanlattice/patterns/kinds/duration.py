@@ -50,6 +50,11 @@ _UNITS = Words(
         "毫秒": Unit("S", Decimal("0.001")),
     }
 )  # fmt: skip
+_MORE = {"个多" + name[1:]: unit for name, unit in _UNITS.table.items() if name[0] == "个"}  # 三个多月
+_UNITS = Words(_UNITS.table | _MORE)
+_AFTER_MORE = frozenset("前后以之来的，。、,.；;！!？?）) \n") | {""}
+"""What follows 多 if it belongs to the duration before it, as in 三年多来."""
+
 _AND_A_HALF = Words(
     {"个半小时": _HOUR, "个半钟头": _HOUR, "个半月": _MONTH, "个半世纪": _CENTURY, "个半星期": _WEEK}
 )
@@ -116,6 +121,8 @@ def _component(scan: Scan, i: int, rank: int) -> tuple[int, _Range, Unit, _Half 
     end, unit = found
     if _LARGEST_FIRST.index(unit.code) <= rank:
         return None
+    if scan[end] == "多" and scan[end + 1] in _AFTER_MORE:
+        end += 1
     if and_a_half is None and scan[end] == "半" and scan[end + 1] not in ("年", "天", "个", "小"):
         end, and_a_half = end + 1, found
     low, high = _scaled(number, unit)

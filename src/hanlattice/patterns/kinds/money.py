@@ -24,6 +24,7 @@ _CURRENCIES = Words(
         "新西兰元": "NZD",
     }
 )  # fmt: skip
+_UNNAMED = ("元", "圆", "块钱", "块")  # also of other currencies, if one is named before the number
 _SYMBOLS = Words(
     {
         "¥": _YUAN, "人民币": _YUAN, "$": "USD", "US$": "USD", "HK$": "HKD", "NT$": "TWD", "A$": "AUD", "C$": "CAD",
@@ -32,7 +33,8 @@ _SYMBOLS = Words(
         "RMB": _YUAN, "CNY": _YUAN, "CN¥": _YUAN, "USD": "USD", "EUR": "EUR", "GBP": "GBP", "JPY": "JPY",
         "HKD": "HKD",
         "TWD": "TWD", "KRW": "KRW", "SGD": "SGD", "AUD": "AUD", "CAD": "CAD", "CHF": "CHF",
-    },
+    }
+    | {name: code for name, code in _CURRENCIES.table.items() if name not in _UNNAMED},
     ignore_case=True,
 )  # fmt: skip
 _CODES = Words({code: code for code in _SYMBOLS.table.values()} | {"RMB": _YUAN}, ignore_case=True)
@@ -44,6 +46,7 @@ _FRACTIONS = (Decimal("0.1"), Decimal("0.01"))
 _AFTER_MONEY = frozenset("，。！？；,.!?;:)、”」 \n的了吧呢吗啊呀就才都也没不多左买卖") | {""}
 _PIECES = frozenset("斤个只瓶张本条份碗盒包袋人天次位把台杯件支根克吨")  # after 一: what a price is for
 _ZEROS = frozenset("零〇")
+_NOT_MONEY = frozenset("年月日号天周点时个次倍期家种位名成%")
 _NOT_YUAN = (
     "元二次",
     "元一次",
@@ -91,10 +94,14 @@ def _one(scan: Scan, i: int, sign: int) -> tuple[Amount, str] | None:
     symbol = _SYMBOLS.at(scan, i)
     if symbol is not None:
         number = signed(scan, scan.gap(symbol[0]), sign)
-        if number is None or (number.chinese and not _CURRENCIES.at(scan, scan.gap(number.end))):
+        unit = 0 if number is None else scan.gap(number.end)
+        if number is None or (number.chinese and not _CURRENCIES.at(scan, unit)):
+            return None
+        if not scan[symbol[0] - 1].isascii() and scan[unit] in _NOT_MONEY:  # 日元3月份
             return None
         counted = _counted(scan, scan.gap(symbol[0]), sign)
-        return counted if counted is not None and counted[1] == symbol[1] else (number, symbol[1])
+        is_named = scan.starts(unit, *_UNNAMED) > 0
+        return (counted[0], symbol[1]) if counted and (is_named or counted[1] == symbol[1]) else (number, symbol[1])
     return _counted(scan, i, sign)
 
 
@@ -135,12 +142,14 @@ def _change(scan: Scan, i: int) -> tuple[int, Decimal]:
     total, end = Decimal(0), i
     for names, size in zip(_PARTS, _FRACTIONS, strict=True):
         start = end + 1 if scan[end] in _ZEROS else end
+        if scan[end] == " " and scan[scan.gap(end + 2)] in names:  # 3 元 5 角
+            start = end + 1
         digit = _digit(scan, start)
         if digit is None:
             break
-        if scan[start + 1] in names:
+        if scan[unit := scan.gap(start + 1)] in names:
             total += digit * size
-            end = start + 2
+            end = unit + 1
         elif (bare := _size_without_unit(scan, start)) is not None:
             return start + 1, total + digit * bare
         elif scan[start + 1] != "分":

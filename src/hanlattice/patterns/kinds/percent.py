@@ -66,9 +66,15 @@ def _tenths(scan: Scan, number: Amount, sign: int) -> tuple[Amount, str] | None:
         return None
     if scan[number.end + 1] in _NOT_TENTHS or (number.chinese and scan[number.end + 1] in ("变",)):
         return None
-    hundredths = integer(scan, number.end + 1)
     tenths = number.times(Decimal(10))._replace(end=number.end + 1)
-    if hundredths is None or len(hundredths.digits) > 1 or tenths.low is None or tenths.low != tenths.high:
+    if tenths.low is None or tenths.low != tenths.high:
         return tenths, "%"
-    more = tenths.low + (-hundredths.value if sign < 0 else hundredths.value)
-    return Amount(hundredths.end, more, more), "%"
+    hundredths = integer(scan, tenths.end)
+    if scan[tenths.end] == "半" and scan[tenths.end + 1] != "数":  # 三成半
+        end, more = tenths.end + 1, 5
+    elif hundredths is not None and len(hundredths.digits) == 1:
+        end, more = hundredths.end, hundredths.value
+    else:
+        return tenths, "%"
+    total = tenths.low + (-more if sign < 0 else more)
+    return Amount(end, total, total), "%"

@@ -104,7 +104,7 @@ def _sign(scan: Scan, i: int) -> tuple[int, int]:
     """The start of the number after a sign, and the sign; -1 if there is a sign that is none."""
     zero = _ZERO.at(scan, i)
     if zero is not None:
-        return zero
+        return scan.gap(zero[0]), zero[1]
     if scan[i] in ("-", "+") and (scan[i + 1] not in DIGITS or (scan[i - 1].isascii() and scan[i - 1].isalnum())):
         return -1, 0
     return (i + 1, SIGNS[scan[i]]) if scan[i] in SIGNS else (i, 0)
@@ -187,7 +187,8 @@ def _decimals(scan: Scan, number: Amount, unit: tuple[int, str]) -> tuple[int, D
 def _range(scan: Scan, first: Amount, unit: str, sign: int) -> Found:
     """The quantity, or the range if another of the same unit follows a joint, as in 3米至5米 and -3℃至5℃."""
     joint = scan.joint(first.end)
-    start, last_sign = _ZERO.at(scan, joint) or second_number(scan, first.end, sign)
+    zero = _ZERO.at(scan, joint)
+    start, last_sign = second_number(scan, first.end, sign) if zero is None else (scan.gap(zero[0]), zero[1])
     last = signed(scan, start, last_sign) if start > 0 else None
     other = None if last is None else _unit_after(scan, joint, last)
     if last is not None and other is not None and other[1] == unit:

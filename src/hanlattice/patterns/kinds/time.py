@@ -37,6 +37,7 @@ _DIGITAL = re.compile(
 )
 _MERIDIEM = re.compile(r" ?([ap])\.?m\.?(?![A-Za-z0-9])", re.IGNORECASE)
 _QUARTERS = Words({"半": 30, "一刻": 15, "三刻": 45})
+_BESIDE = {"过": 1, "差": -1}  # 八点过五分, 三点差一刻, 差五分三点
 _OFFSETS = Words({"以前": -1, "之前": -1, "前": -1, "以后": 1, "之后": 1, "后": 1})
 
 # A number with 点 before one of these counts points. A number between these words is a score.
@@ -49,7 +50,7 @@ _GREETING = frozenset("好")
 _NOT_COUNTED = frozenset("第有这那几")
 _NOT_A_START = _NOT_COUNTED | JOINTS | {".", ":"}
 
-FIRST = single_date.FIRST | _PARTS.first | _OF_DAYS.first | _BEFORE_HOURS | {"零"}
+FIRST = single_date.FIRST | _PARTS.first | _OF_DAYS.first | _BEFORE_HOURS | {"零", "差"}
 
 
 class Clock(NamedTuple):
@@ -73,7 +74,15 @@ def parse(scan: Scan, i: int) -> Found | None:
     last = _clock(scan, joint, first.part, dated=True) if joint > 0 and first.value[1:2].isdigit() else None
     if last is not None and last.value[1:2].isdigit():
         return Found(last.end, _range(scan, joint, when, first, last))
-    return Found(first.end, _dated(scan, when, first.value))
+    return Found(first.end, _dated(scan, _after_midnight(scan, when, first), first.value))
+
+
+def _after_midnight(scan: Scan, when: When | None, clock: Clock) -> When | None:
+    """The day of a time: 昨晚2点 and 昨晚12点半 are today."""
+    is_late = clock.part.endswith("晚") or clock.part in ("晚上", "晚间", "夜晚", "今夜", "昨夜")
+    if when is None or not is_late or not "T00" <= clock.value < "T05":
+        return when
+    return next_day(single_date.on(scan, when))
 
 
 def _range_of_hours(scan: Scan, i: int, *, dated: bool) -> tuple[Clock, Clock] | None:
@@ -84,7 +93,7 @@ def _range_of_hours(scan: Scan, i: int, *, dated: bool) -> tuple[Clock, Clock] |
     joint = -1 if number is None else scan.joint(number.end)
     if number is None or joint < 0 or len(number.digits) > 2 or scan[i - 1] in _NOT_A_START:
         return None
-    value = _written(_hour(number.value, part), 0, None)
+    value = _written(_hour(number.value, part, 0), 0, None)
     last = _spoken(scan, joint, part, dated=dated or len(part) > 1)
     return None if value is None or last is None else (Clock(number.end, value, part), last)
 
@@ -171,7 +180,7 @@ def _digital(scan: Scan, i: int, part: str) -> Clock | None:
     if meridiem is not None:
         end = meridiem.end()
         hour = hour % 12 + (12 if meridiem[1] in "pP" else 0)
-    value = _written(_hour(hour, part), minute, None if second is None else int(second))
+    value = _written(_hour(hour, part, minute), minute, None if second is None else int(second))
     return None if value is None else Clock(end, value + (match[4] or match[5] or ""), part)
 
 
@@ -181,7 +190,8 @@ def _is_score(scan: Scan, start: int, end: int) -> bool:
 
 def _spoken(scan: Scan, i: int, part: str, *, dated: bool) -> Clock | None:
     """三点半, 15时30分, 九点整, 七点二十. ``dated``: a date or a part of the day stands before it."""
-    number = integer(scan, i)
+    before = _beside(scan, i) if scan[i] == "差" else None  # 差五分三点
+    number = integer(scan, i if before is None else before[0])
     if number is None or len(number.digits) > 2 or scan[i - 1] in _NOT_COUNTED:
         return None
     start = scan.gap(number.end)
@@ -189,10 +199,34 @@ def _spoken(scan: Scan, i: int, part: str, *, dated: bool) -> Clock | None:
     if sign not in ("点", "时") or (sign == "时" and scan[start + 1] in ("间", "候", "代", "常", "期", "而", "装")):
         return None
     end, minute, second, clear = _minutes(scan, start + 1, sign)
+    if before is not None:
+        if clear or sign != "点":
+            return None
+        minute, clear = before[1], True
     if not (clear or dated or _is_bare_hour(scan, end, sign, number.value, chinese=number.chinese)):
         return None
-    value = _written(_hour(number.value, part), minute, second)
+    hour = _hour(number.value, part, max(minute, 0)) - (minute < 0)
+    value = None if hour < 0 else _written(hour, minute % 60, second)  # 零点差五分 is on the day before
     return None if value is None else Clock(end, value, part)
+
+
+def _beside(scan: Scan, i: int) -> tuple[int, int] | None:
+    """The end and the minutes of 差五分, 过五分 or 差一刻 beside an hour; negative before it."""
+    sign = _BESIDE.get(scan[i])
+    if sign is None:
+        return None
+    end = scan.starts(i + 1, "一刻")
+    minutes = 15
+    if end < 0:
+        number = integer(scan, i + 1)
+        if number is None or not 0 < number.value < 60 or scan[number.end] != "分":
+            return None
+        end, minutes = number.end + 1, number.value
+    if scan[end] == "钟":
+        if sign > 0:  # 八点过五分钟 is five minutes later
+            return None
+        end += 1
+    return end, minutes * sign
 
 
 def _is_bare_hour(scan: Scan, end: int, sign: str, hour: int, *, chinese: bool) -> bool:
@@ -210,22 +244,32 @@ def _minutes(scan: Scan, i: int, sign: str) -> tuple[int, int, int | None, bool]
     end = scan.starts(i, "整", "正", "钟")
     if end > 0:
         return end, 0, None, True
-    number = integer(scan, i)
+    beside = _beside(scan, i) if sign == "点" else None
+    if beside is not None:
+        return *beside, None, True
+    number = integer(scan, scan.gap(i))
     if number is None or number.value > 59 or len(number.digits) > 2:
         return i, 0, None, False
-    if scan[number.end] == "分" and scan[number.end + 1] != "钟":
-        second = integer(scan, number.end + 1)
-        if second is not None and second.value < 60 and scan[second.end] == "秒":
-            return second.end + 1, number.value, second.value, True
-        return number.end + 1, number.value, None, True
+    end = scan.gap(number.end)
+    if scan[end] == "分" and scan[end + 1] != "钟":
+        second = integer(scan, scan.gap(end + 1))
+        unit = 0 if second is None else scan.gap(second.end)
+        if second is not None and second.value < 60 and scan[unit] == "秒":
+            return unit + 1, number.value, second.value, True
+        return end + 1, number.value, None, True
+    if scan[i] == " ":
+        return i, 0, None, False
     two = number.end - i >= 2 and (number.value >= 10 or scan[i] in "0零〇")
     if two and sign == "点" and scan[number.end] not in ("点", "个", "元", "%", "万"):
         return number.end, number.value, None, True
     return i, 0, None, False
 
 
-def _hour(hour: int, part: str) -> int:
-    """The hour of 24 that a part of the day makes of an hour: 下午3 is 15, 晚上12 is 24, 夜里2 is 2."""
+def _hour(hour: int, part: str, minute: int) -> int:
+    """The hour of 24 that a part of the day makes of an hour: 下午3 is 15, 晚上12 is 24, 夜里2 is 2.
+
+    晚上12点半 is half past midnight.
+    """
     if part.startswith(("下午", "午后", "傍晚")):
         return hour + 12 if hour < 12 else hour
     if part.startswith(("中午", "正午")):
@@ -233,7 +277,10 @@ def _hour(hour: int, part: str) -> int:
     if part.startswith("凌晨"):
         return hour % 12 if hour == 12 else hour
     if part.endswith("晚") or part[:1] in ("晚", "夜", "深", "午", "半") or part.endswith("夜"):
-        return hour + 12 if 5 <= hour <= 12 else hour
+        if hour == 12 and minute:
+            return 0
+        first = 7 if part in ("夜里", "夜间", "深夜", "午夜", "半夜") else 5  # 半夜五点 is before dawn
+        return hour + 12 if first <= hour <= 12 else hour
     return hour
 
 
