@@ -214,13 +214,31 @@ class TestBadRows:
         path = tmp_path / "a.csv"
         path.write_bytes(b'id,text\n1,a,b\n2\n\n\xff,x\n3,fine\n4,"never closed\n5,y\n')
         done = run(path, tmp_path / "out.jsonl")
-        assert [row["id"] for row in written(tmp_path / "out.jsonl")] == ["3"]
+        assert [row["id"] for row in written(tmp_path / "out.jsonl")] == ["3", "5"]
         assert done.bad_rows is not None
         bad = written(done.bad_rows)
         assert [row["line"] for row in bad] == [2, 3, 4, 5, 7]
         assert "3 fields, but the header has 2" in bad[0]["reason"]
         assert bad[3]["row"] == r'["\\xff", "x"]'
-        assert "to line 8" in bad[4]["reason"]
+        assert bad[4]["reason"].startswith("malformed, also not with the lines up to 8: ")
+        assert bad[4]["row"] == r'"4,\"never closed"'
+
+    def test_a_quote_that_is_not_closed_costs_one_row(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.tsv"
+        rows = [f"{i}\t第{i}行" for i in range(3000)]
+        rows[4] = '4\t"引号没有关上'
+        rows[5] = '5\t"两行\n一个字段"'
+        rows[6] = '6\t"引号"后面还有字'
+        path.write_text("id\ttext\n" + "\n".join(rows) + "\n", "utf-8")
+        done = run(path, tmp_path / "out.jsonl")
+        assert done.bad_rows is not None
+        assert [(row["line"], row["row"]) for row in written(done.bad_rows)] == [
+            (6, r'"4\t\"引号没有关上"'),
+            (9, r'"6\t\"引号\"后面还有字"'),
+        ]
+        found = {row["id"]: row["text"] for row in written(tmp_path / "out.jsonl")}
+        assert found["5"] == "两行\n一个字段"
+        assert [*map(int, found)] == [i for i in range(3000) if i not in (4, 6)]
 
     def test_lines_that_are_too_long(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(inputs_of, "MAX_LINE_BYTES", 40)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from hanlattice.annotation import Chunk, Job
 from hanlattice.annotation.annotator import Annotator
 from hanlattice.errors import DataError, ModelError, UnknownConvention
 from hanlattice.lexicon import Lexicon
+from hanlattice.model.folder import CASCADE, ENSEMBLE
+from hanlattice.model.folder import LITE as LITE_FOLDER
 from hanlattice.patterns import Patterns
 
 LITE = "lite"
@@ -52,6 +55,24 @@ def test_files_are_known_by_their_content(tmp_path: Path) -> None:
     assert a != Job(model=LITE).identity() != Job().identity()
     with pytest.raises(ModelError):
         Job(model=str(tmp_path / "none")).identity()
+
+
+def test_a_cascade_is_another_run() -> None:
+    """Its folder is that of the default model."""
+    assert Job(model="cascade").identity() != Job(model="default").identity()
+    assert Job(model="cascade").identity() == Job(model="default", engine="cascade").identity()
+
+
+@pytest.mark.parametrize("file", [ENSEMBLE, CASCADE])
+def test_a_second_model_elsewhere_is_known_by_its_content(file: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    shutil.copytree(LITE_FOLDER, first)
+    shutil.copytree(LITE_FOLDER, second)
+    (first / file).write_text('second = "../second"\n', "utf-8")
+    before = Job(model=str(first)).identity()
+    assert before == Job(model=str(first)).identity()
+    (second / "README.md").write_text("another one", "utf-8")
+    assert before != Job(model=str(first)).identity()
 
 
 def test_a_lexicon_is_a_file_that_every_worker_can_read(tmp_path: Path) -> None:

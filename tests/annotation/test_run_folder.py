@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -167,8 +168,8 @@ def test_a_run_stopped_before_its_output_has_its_name_is_not_joined(
         ("a.parquet", "parquet"),
         ("a", "parquet"),
         ("a.b", "parquet"),
-        *((f"a{suffix}", None) for suffix in NOT_WRITTEN),
-        ("A.CSV", None),
+        *((f"a{suffix}", None) for suffix in NOT_WRITTEN if suffix not in (".jsonl", ".parquet")),
+        *((name, None) for name in ("A.CSV", "a.JSONL", "a.Parquet")),
     ],
 )
 def test_the_name_of_an_output(name: str, output: str | None, tmp_path: Path) -> None:
@@ -180,6 +181,12 @@ def test_the_name_of_an_output(name: str, output: str | None, tmp_path: Path) ->
         assert _written_as(tmp_path / name, job) == job, "a folder that is there already"
     else:
         assert _written_as(tmp_path / name, job).output == output
+
+
+def test_an_input_is_a_file_that_a_resumed_run_reads_again(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(DataError, match="a run reads its inputs again; write it to a file"):
+        find_inputs([str(tmp_path / "pipe.txt")], None, tmp_path / "out.jsonl")
 
 
 def test_the_watcher_sees_every_part_and_what_was_there_before(tmp_path: Path) -> None:
@@ -333,7 +340,7 @@ def test_rows_as_tables() -> None:
 
 def test_headers_that_cannot_be_read(tmp_path: Path) -> None:
     for content, message in (
-        (b'"a', "malformed from here to line 1"),
+        (b'"a', "malformed: unexpected end of data; a quote may not be closed"),
         (b"", "the file is empty"),
         (b"a,a", "two columns"),
     ):

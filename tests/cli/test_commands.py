@@ -555,7 +555,7 @@ def test_a_folder_in_a_file_is_refused_before_the_work(
     "arguments",
     [
         ("evaluate", "no.bmes", "--errors", "no/page.html"),
-        ("select", "file", "--model", "no", "--output", "no/page.html"),
+        ("select", "file", "--model", "no", "--output", "no/page.jsonl"),
         ("vectors", "train", "no.txt", "--output", "no/page.html"),
     ],
     ids=" ".join,
@@ -565,7 +565,19 @@ def test_a_file_without_a_folder_is_refused_before_the_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     file_of(tmp_path / "file", "")
-    one_error(run(*arguments), r"^error: no/page\.html: cannot be written: its folder does not exist")
+    one_error(run(*arguments), r"^error: no/page\.(html|jsonl): cannot be written: its folder does not exist")
+
+
+@pytest.mark.parametrize("name", ["chosen.jsonl.gz", "chosen.csv", "chosen"])
+def test_chosen_texts_are_json_lines(name: str, run: Run, tmp_path: Path) -> None:
+    result = run("select", file_of(tmp_path / "pool.txt", "李明\n"), "--output", tmp_path / name, "--model", "no")
+    assert result.code == 2
+    assert "name a file of JSON lines, such as chosen.jsonl" in result.err
+
+
+def test_a_cascade_is_not_calibrated(run: Run, tmp_path: Path) -> None:
+    dev = file_of(tmp_path / "dev.bmes", "李\tS-PER\n")
+    one_error(run("calibrate", dev, tmp_path / "new", "--model", "cascade"), "calibrate its model: --model default")
 
 
 @pytest.mark.parametrize(
@@ -573,7 +585,7 @@ def test_a_file_without_a_folder_is_refused_before_the_work(
     [
         ("predict", "李明", "words.txt", "--output", "words.txt", "--model", "no"),
         ("predict", "words.txt", "--output", "link.txt", "--model", "no"),
-        ("select", "words.txt", "--output", "./words.txt", "--model", "no"),
+        ("select", "words.jsonl", "--output", "./words.jsonl", "--model", "no"),
         ("convert", "words.txt", "link.txt", "--to", "bio"),
         ("lexicon", "build", "words.txt", "--output", "words.txt"),
         ("vectors", "train", "words.txt", "--output", "words.txt"),
@@ -586,6 +598,7 @@ def test_an_output_does_not_replace_an_input(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     file_of(tmp_path / "words.txt", "北京\tLOC\n")
+    file_of(tmp_path / "words.jsonl", '{"text": "北京"}\n')
     (tmp_path / "link.txt").symlink_to("words.txt")
     one_error(run(*arguments), "is also an input, which would be lost; name another output")
     assert (tmp_path / "words.txt").read_text("utf-8") == "北京\tLOC\n"
@@ -737,6 +750,10 @@ class TestEvaluate:
     def test_a_convention_to_compare_needs_a_model_to_compare(self, run: Run, gold: Path) -> None:
         result = run("evaluate", gold, "--model", tiny.trained(), "--compare-convention", "default")
         one_error(result, "--compare-convention needs --compare MODEL")
+
+    def test_a_comparison_is_of_exact_matches(self, run: Run, gold: Path) -> None:
+        result = run("evaluate", gold, "--compare", tiny.trained(), "--partial")
+        one_error(result, "--compare tests exact matches; leave out --partial")
 
     def test_compare(self, run: Run, gold: Path) -> None:
         result = run("evaluate", tiny.trained(), gold, "--compare", tiny.trained())

@@ -55,6 +55,26 @@ def test_annotate(tmp_path: Path, patterns: Path) -> None:
     assert values(row["entities"]) == [("下周三", None), ("3500元", "3500 CNY")]
 
 
+def test_a_threshold_leaves_room_for_patterns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In ``evaluate`` as in ``predict``: a doubtful entity of the model hides no entity of a pattern."""
+    own, gold = tmp_path / "own.toml", tmp_path / "gold.jsonl"
+    own.write_text('kinds = []\npriority = "model"\n[[pattern]]\nlabel = "LOC"\npattern = "长江"\n', "utf-8")
+    text = "李明去了南京市长江大桥"
+    (entity,) = [e for e in hanlattice.load()(text).entities if "长江" in e.text]
+    assert entity.score is not None
+    above = str(entity.score + 0.01)
+    entities = [{"start": 0, "end": 2, "label": "PER"}, {"start": 7, "end": 9, "label": "LOC"}]
+    gold.write_text(json.dumps({"text": text, "entities": entities}) + "\n", "utf-8")
+    assert run("evaluate", gold, "--patterns", own, "--threshold", above, "--format", "json") == 0
+    (scores,) = json.loads(capsys.readouterr().out)["models"].values()
+    assert scores["micro"]["correct"] == 2
+    assert run("evaluate", gold, "--patterns", own, "--threshold", 0, "--format", "json") == 0
+    (scores,) = json.loads(capsys.readouterr().out)["models"].values()
+    assert scores["micro"]["correct"] == 1
+    assert run("evaluate", gold, "--patterns", own, "--thresholds", "0,0.5") == 1
+    assert "--thresholds does not go with --patterns" in capsys.readouterr().err
+
+
 def test_evaluate(tmp_path: Path, patterns: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold = tmp_path / "gold.jsonl"
     dates = [{"start": 2, "end": 5, "label": "DATE"}, {"start": 6, "end": 11, "label": "MONEY"}]

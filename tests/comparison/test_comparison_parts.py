@@ -149,12 +149,29 @@ class TestCompare:
             (
                 {"a": Config(), "b": Config().with_settings({"data": {"dev": "x"}})},
                 (1,),
-                "data.dev is 'x' for b, but '' for a; set the same for all systems with --dev",
+                "data.dev is 'x' for b, but '' for a, so their scores cannot be compared; set the same for all"
+                " systems with --dev",
+            ),
+            *(
+                (
+                    {"a": Config(), "b": Config().with_settings({"data": {name: value}})},
+                    (1,),
+                    f"data.{name} is {value!r} for b, but {other!r} for a, so their scores cannot be compared; set"
+                    f" the same for all systems with {option}",
+                )
+                for name, value, other, option in (
+                    ("labels", {"LOC": "PER"}, {}, "--data.labels"),
+                    ("format", "conll", "", "--data.format"),
+                    ("scheme", "BIO", "", "--data.scheme"),
+                    ("train", ("x",), (), "--train"),
+                    ("dev_share", 0.5, 0.1, "--data.dev_share"),
+                )
             ),
             (
                 {"a": Config().with_settings({"data": {"test": "y"}}), "b": Config()},
                 (1,),
-                "data.test is '' for b, but 'y' for a; set the same for all systems with --test",
+                "data.test is '' for b, but 'y' for a, so their scores cannot be compared; set the same for all"
+                " systems with --test",
             ),
         ],
     )

@@ -93,7 +93,7 @@ def test_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
 class TestErrors:
     def test_different_test_corpora(self, tmp_path: Path) -> None:
         other = systems()["slow"].with_settings({"data": {"test": "elsewhere.bmes"}})
-        with pytest.raises(ConfigError, match=r"data\.test is 'elsewhere.bmes' for b, but '.*' for a; .*--test"):
+        with pytest.raises(ConfigError, match=r"data\.test is 'elsewhere.bmes' for b, but '.*' for a, .*--test"):
             compare({"a": systems()["slow"], "b": other}, tmp_path)
 
     def test_linear_taggers_are_refused_before_any_run(self, tmp_path: Path) -> None:

@@ -189,3 +189,9 @@ def test_train_is_searched_only_with_a_dev_corpus() -> None:
         ConfigError, match=r"search: data\.train: cannot be searched without a dev corpus: set --dev"
     ):
         read_space(values, BASE.with_settings({"data": {"dev": ""}}))
+
+
+def test_a_file_with_an_equals_sign_in_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "a=b.toml"
+    file.write_text("[training]\nepochs = [1, 2]\n", "utf-8")
+    assert read(str(file)) == read("training.epochs=1,2")

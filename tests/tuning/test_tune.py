@@ -263,6 +263,20 @@ class TestResumed:
         ):
             hanlattice.tune(output=found.folder, resume=True)
 
+    def test_nothing_to_resume(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="holds no search to resume; name its folder, or leave out --resume"):
+            hanlattice.tune(base(), output=tmp_path, search=SEARCH, resume=True)
+
+    def test_a_changed_corpus(self, tmp_path: Path) -> None:
+        train = tmp_path / "train.bmes"
+        shutil.copy(base().data.dev, train)
+        config = base().with_settings({"data": {"train": [str(train)]}})
+        hanlattice.tune(config, output=tmp_path / "a", search=SEARCH, trials=1)
+        hanlattice.tune(output=tmp_path / "a", trials=1, resume=True)
+        train.write_text(train.read_text("utf-8") + "\n李\tS-PER\n", "utf-8")
+        with pytest.raises(ConfigError, match=r"train\.bmes changed since it began"):
+            hanlattice.tune(output=tmp_path / "a", trials=2, resume=True)
+
     def test_damaged_files(self, tmp_path: Path) -> None:
         (tmp_path / "study.toml").write_text("seeds = 3\n")
         with pytest.raises(ConfigError, match=r"study\.toml: is not the definition of a search"):

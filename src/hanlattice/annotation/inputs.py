@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from glob import glob, has_magic
 from importlib.util import find_spec
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, Any
 
 from hanlattice.errors import ConfigError, DataError
@@ -120,6 +121,8 @@ def _format_of_named(path: Path) -> str:
 def _input(path: Path, format_name: str) -> Input:
     try:
         status = path.stat()
+        if not S_ISREG(status.st_mode):
+            raise DataError("is a pipe or a device, but a run reads its inputs again; write it to a file", path)
         with path.open("rb"):
             pass
     except OSError as error:

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from hanlattice.api import EngineName
+from hanlattice.config.files import read_toml
 from hanlattice.errors import DataError
 from hanlattice.lexicon.compiled import file_at
 from hanlattice.model.digests import digest
-from hanlattice.model.folder import ModelFolder
+from hanlattice.model.folder import CASCADE, ENSEMBLE, ModelFolder, second_model
 from hanlattice.patterns import Patterns
 
 
@@ -63,10 +64,10 @@ class Job:
         opened = ModelFolder.open(self.model)
         folder, convention = opened.path, self.convention or opened.vocabulary.convention
         opened.vocabulary.labels_of(convention)
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
         return {
             "output": self.output,
-            "model": {path.relative_to(folder).as_posix(): digest(path) for path in files},
+            "model": _digests(folder),
+            "second_models": {name: _digests(second_model(folder, name)) for name in _second_models(folder)},
             "lexicon": [digest(_file_of(path)) for path in self.lexicons],
             "threshold": self.threshold,
             "column": self.column,
@@ -76,11 +77,23 @@ class Job:
             "threads": self.threads,
             "convention": convention,
             **({} if self.patterns is None else {"patterns": repr(self.patterns)}),
-            "engine": self.engine,
+            "engine": "cascade" if self.model == "cascade" else self.engine,
             "int8": self.int8,
             "force": [list(pair) for pair in self.force],
             "block": [list(pair) for pair in self.block],
         }
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """The digests of all files in the folder of a model."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): digest(path) for path in files}
+
+
+def _second_models(folder: Path) -> list[str]:
+    """The second models that the folder of a model names, for an ensemble and a cascade."""
+    files = (folder / name for name in (ENSEMBLE, CASCADE))
+    return sorted({str(read_toml(file).get("second")) for file in files if file.is_file()})
 
 
 def _file_of(lexicon: str) -> Path:

@@ -25,7 +25,10 @@ Engine = Callable[[Iterator[Chunk], Job], Iterable[Part]]
 
 CHUNK_ROWS = 2000
 # Endings that name a file, but not one that can be written; a folder of this name would be a surprise.
-NOT_WRITTEN = (".csv", ".tsv", ".txt", ".json", ".gz", ".zst", ".xlsx", ".arrow", ".html")
+NOT_WRITTEN = (
+    ".csv", ".tsv", ".txt", ".json", ".ndjson", ".jsonl", ".pq", ".parquet", ".gz", ".bz2", ".xz", ".zst", ".xlsx",
+    ".arrow", ".html",
+)  # fmt: skip
 
 
 class Watcher(Protocol):

@@ -17,6 +17,7 @@ from hanlattice.cli.options import (
     with_model,
     wrote,
 )
+from hanlattice.errors import ConfigError
 
 
 def calibrate(
@@ -41,10 +42,12 @@ def calibrate(
     """
     from hanlattice.api import need_torch
     from hanlattice.config.linear import linear_settings
-    from hanlattice.model.folder import ModelFolder
+    from hanlattice.model.folder import CASCADE, ModelFolder
 
     model, (dev, output) = with_model(arguments, model, "DEV", "OUTPUT")
     model, labels = model or PACKAGED, renamed_labels(rename)
+    if model == "cascade":
+        raise ConfigError("a cascade has no temperature of its own; calibrate its model: --model default")
     folder = ModelFolder.open(model_path(model))
     if linear_settings(folder.config) is None:
         need_torch("calibration")
@@ -62,6 +65,12 @@ def calibrate(
         f"entities found: {len(before.p):,} before, {sum(before.correct):,} of them correct;"
         f" {len(after.p):,} after, {sum(after.correct):,} of them correct"
     )
+    if (Path(output) / CASCADE).is_file():
+        typer.echo(
+            f"note: with --engine cascade the confidences of the fast model stay as they were; choose the threshold"
+            f" of {output} again with: hanlattice combine cascade --model {output}",
+            err=True,
+        )
     if done.exported:
         typer.echo(
             f"note: {model} is an exported model and {output} is not; export it with: hanlattice export", err=True

@@ -121,7 +121,7 @@ def _named(argument: str, corpora: Sequence[str] | None) -> "tuple[str, Config]"
     """The name of a system in the table, and its settings, from a file or from the package."""
     from hanlattice.config.files import load_config
 
-    name, equals, place = argument.rpartition("=")
+    name, equals, place = ("", "", argument) if Path(argument).is_file() else argument.rpartition("=")
     is_file = Path(place).is_file()
     config = load_config(Path(place)) if is_file else load_preset(place, corpora)
     chosen = name if equals else Path(place).stem if is_file else place.removesuffix(".toml")

@@ -155,8 +155,12 @@ def evaluate(
     names, steps, regular = renamed_labels(rename), _steps(thresholds), chosen_patterns(patterns, today)
     if compare is None and compare_convention is not None:
         raise ConfigError("--compare-convention needs --compare MODEL")
+    if compare is not None and partial:
+        raise ConfigError("--compare tests exact matches; leave out --partial")
     if errors is None and train:
         raise ConfigError("--train needs --errors PAGE")
+    if steps and regular:
+        raise ConfigError("--thresholds does not go with --patterns; give one --threshold at a time")
     if errors is not None and errors.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{errors}: name a page, such as report.html", param_hint="--errors")
     if errors is not None:
@@ -176,7 +180,8 @@ def evaluate(
     ners = [_loaded(load, name, other or convention, gold, regular) for name, other in models]
     evaluations = []
     for ner in ners:
-        with following(ner, force, block, patterns=regular):
+        # A threshold leaves room for patterns, so with patterns it applies before they are added, as in predict.
+        with following(ner, force, block, threshold if regular else 0.0, regular):
             evaluations.append(
                 _evaluation(ner, documents, gold, batch_size, keep_lattices=errors is not None, quiet=quiet)
             )

@@ -41,6 +41,10 @@ def select(
     from hanlattice.errors import DataError
     from hanlattice.selection import read_pool, select
 
+    if output.suffix.lower() != ".jsonl":
+        raise typer.BadParameter(
+            f"{output}: name a file of JSON lines, such as chosen.jsonl", param_hint="--output"
+        )
     for path in pool:
         if not path.exists():
             raise DataError("no such file", path)

@@ -141,10 +141,13 @@ def _check_comparable(systems: Mapping[str, Config], seeds: Sequence[int]) -> No
         if linear_settings(config) is not None:
             raise ConfigError(f"{name}: linear taggers are not compared; train and evaluate each of them")
         check(config)
-        for part in ("dev", "test"):
+        # Without a dev corpus, dev is a part of the first training corpus.
+        parts = ("dev", "test", "labels", "format", "scheme", *(() if config.data.dev else ("train", "dev_share")))
+        for part in parts:
             own, other = getattr(config.data, part), getattr(systems[first].data, part)
             if own != other:
+                option = f"--{part}" if part in ("train", "dev", "test") else f"--data.{part}"
                 raise ConfigError(
-                    f"data.{part} is {own!r} for {name}, but {other!r} for {first};"
-                    f" set the same for all systems with --{part}"
+                    f"data.{part} is {own!r} for {name}, but {other!r} for {first}, so their scores cannot be"
+                    f" compared; set the same for all systems with {option}"
                 )

@@ -13,7 +13,7 @@ from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.words import Word
-from hanlattice.model.folder import PACKAGED, ModelFolder
+from hanlattice.model.folder import ModelFolder, second_model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -72,7 +72,7 @@ class SecondModel:
     """
 
     def __init__(self, name: str, folder: ModelFolder, lexicon: Lexicon):
-        own = ModelFolder.open(name if name in PACKAGED else folder.path / name)
+        own = ModelFolder.open(second_model(folder.path, name))
         self.tagger = LinearTagger.open(own)
         refuse_misfit(own, folder)
         self._ner = own.read_by(self.tagger)

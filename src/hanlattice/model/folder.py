@@ -105,6 +105,11 @@ def stored_weights(path: Path, load: Callable[[Path], dict[str, Stored]]) -> dic
         raise MemoryError from None
 
 
+def second_model(folder: Path, name: str) -> Path:
+    """The folder of a second model: a packaged one by its name, or a folder relative to that of the first model."""
+    return PACKAGED[name] if name in PACKAGED else folder / name
+
+
 def located_model(name: str | Path) -> Path:
     """The folder of a packaged model by its name; any other name is a path.
 

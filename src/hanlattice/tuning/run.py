@@ -13,6 +13,7 @@ from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, EngineError
 from hanlattice.training.corpora import load_corpora
+from hanlattice.training.resume import refuse_changed_files, write_inputs
 from hanlattice.tuning.folder import Definition, Pruner, StudyFolder, without_test
 from hanlattice.tuning.results import Tuning
 from hanlattice.tuning.space import Space, read_options, read_space
@@ -92,16 +93,20 @@ def _run(
     known = ConfigError(f"{output} already holds a search: continue it with --resume, or name another folder")
     if saved is not None and not resume:
         raise known
+    if saved is None and resume:
+        raise ConfigError(f"{output} holds no search to resume; name its folder, or leave out --resume")
     definition = _definition(saved, config, search, further)
     if saved is None:
         _check(definition)
         folder.path.mkdir(parents=True, exist_ok=True)
     else:
         folder.check_same(saved, definition)
+        refuse_changed_files(folder.path, without_test(definition.config))
     with locked(folder.lock, folder.path):
         if saved is None:
             if folder.load() is not None:  # another process was faster
                 raise known
+            write_inputs(folder.path, without_test(definition.config))
             folder.save(definition)
         return Search(definition, folder, limits, watcher).run()
 

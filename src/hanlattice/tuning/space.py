@@ -117,7 +117,7 @@ def read_options(options: Iterable[str]) -> dict[str, tuple[str, Any]]:
     """
     found: dict[str, tuple[str, Any]] = {}
     for option in options:
-        name, equals, text = option.partition("=")
+        name, equals, text = (option, "", "") if Path(option).is_file() else option.partition("=")
         if not equals and not Path(option).is_file():
             raise ConfigError(
                 f"--search {option}: not a file; write NAME=LOW..HIGH or NAME=A,B, or name a TOML file"

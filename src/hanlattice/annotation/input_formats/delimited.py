@@ -1,9 +1,10 @@
 """CSV and TSV: the first row is the header, and quoted fields may contain line breaks."""
 
 import csv
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from hanlattice.annotation.chunk import BadRow, Chunk
 from hanlattice.annotation.input_formats.base import (
@@ -25,7 +26,15 @@ from hanlattice.errors import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Record = tuple[int, list[str] | str]  # its first line, and its fields or the reason why it has none
+
+class Malformed(NamedTuple):
+    """A row without fields: the reason, and its first line."""
+
+    reason: str
+    text: str
+
+
+Record = tuple[int, list[str] | Malformed]  # its first line, and its fields or the reason why it has none
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ class Delimited(InputFormat):
         for line, record in records:
             reason = _reason_against(record, len(header))
             if reason:
-                bad.append(BadRow(line, reason, None if isinstance(record, str) else _shown(record)))
+                bad.append(BadRow(line, reason, _shown(record)))
             else:
                 texts.append(record[index])
                 line_numbers.append(line)
@@ -105,30 +114,56 @@ class Delimited(InputFormat):
     def _records(self, stream: IO[bytes]) -> Iterator[Record]:
         """The rows with their first lines. Bytes that are not UTF-8 become lone surrogates."""
         csv.field_size_limit(MAX_LINE_BYTES)
-        too_long: set[int] = set()
-
-        def text() -> Iterator[str]:
-            for number, line in enumerate(lines(stream), 1):
-                if line is None:
-                    too_long.add(number)
-                line = line or b"\n"
-                if number == 1:
-                    line = line.removeprefix(b"\xef\xbb\xbf")
-                yield line.decode(errors="surrogateescape")
-
-        reader = csv.reader(text(), delimiter=self.delimiter, strict=True)
+        source = _Lines(stream)
+        reader = csv.reader(source, delimiter=self.delimiter, strict=True)
         while True:
-            first = reader.line_num + 1
+            source.record.clear()
             try:
-                record: list[str] | str = next(reader)
+                fields = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                record = f"malformed from here to line {reader.line_num}: {error}; a quote may not be closed"
-            if too_long:
-                record = TOO_LONG
-                too_long.clear()
-            yield first, record
+                number, text = source.record[0]
+                last = source.record[-1][0]
+                source.read_again()
+                reader = csv.reader(source, delimiter=self.delimiter, strict=True)
+                where = "" if last == number else f", also not with the lines up to {last}"
+                reason = f"malformed{where}: {error}; a quote may not be closed"
+                yield number, Malformed(reason, (text or "").rstrip("\r\n"))
+                continue
+            is_too_long = any(text is None for _, text in source.record)
+            yield source.record[0][0], Malformed(TOO_LONG, "") if is_too_long else fields
+
+
+class _Lines:
+    """The lines of a file. Those of a malformed record, except the first, can be read again as records.
+
+    Attributes:
+        record: the lines of the current record with their numbers; None for a line that is too long.
+    """
+
+    def __init__(self, stream: IO[bytes]):
+        self.record: list[tuple[int, str | None]] = []
+        self._again: deque[tuple[int, str | None]] = deque()
+        self._new = enumerate(map(_decoded, lines(stream)), 1)
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> str:
+        number, text = self._again.popleft() if self._again else next(self._new)
+        if number == 1 and text is not None:
+            text = text.removeprefix("\ufeff")
+        self.record.append((number, text))
+        return "\n" if text is None else text
+
+    def read_again(self) -> None:
+        """Give back all lines of the current record except the first."""
+        self._again.extendleft(reversed(self.record[1:]))
+
+
+def _decoded(line: bytes | None) -> str | None:
+    return None if line is None else line.decode(errors="surrogateescape")
 
 
 def _header(source: Input, records: Iterator[Record]) -> list[str]:
@@ -137,21 +172,21 @@ def _header(source: Input, records: Iterator[Record]) -> list[str]:
     Raises:
         DataError: there is no header, or two columns have the same name.
     """
-    _, header = next(records, (1, "the file is empty"))
+    _, header = next(records, (1, Malformed("the file is empty", "")))
     if not header:
         raise DataError("the first line is empty; the first row has to name the columns", source.path, 1)
-    if isinstance(header, str) or any(map(has_lone_surrogates, header)):
-        reason = header if isinstance(header, str) else "the header is not UTF-8"
+    if isinstance(header, Malformed) or any(map(has_lone_surrogates, header)):
+        reason = header.reason if isinstance(header, Malformed) else "the header is not UTF-8"
         raise DataError(f"{reason}; the first row has to name the columns", source.path, 1)
     if (twice := repeated(header)) is not None:
         raise DataError(twice, source.path, 1)
     return header
 
 
-def _reason_against(record: list[str] | str, width: int) -> str | None:
+def _reason_against(record: list[str] | Malformed, width: int) -> str | None:
     """Why a record cannot be annotated; ``None`` if it can."""
-    if isinstance(record, str):
-        return record
+    if isinstance(record, Malformed):
+        return record.reason
     if not record:
         return EMPTY_LINE
     if any(map(has_lone_surrogates, record)):
@@ -159,5 +194,12 @@ def _reason_against(record: list[str] | str, width: int) -> str | None:
     return None if len(record) == width else f"{len(record)} fields, but the header has {width}"
 
 
-def _shown(record: Sequence[str]) -> str:
-    return as_json([field.encode(errors="surrogateescape").decode(errors="backslashreplace") for field in record])
+def _shown(record: list[str] | Malformed) -> str | None:
+    """The content of a row that cannot be annotated: its fields, or its line; ``None`` if it is too long."""
+    if isinstance(record, Malformed):
+        return as_json(_readable(record.text)) if record.text else None
+    return as_json([_readable(field) for field in record])
+
+
+def _readable(text: str) -> str:
+    return text.encode(errors="surrogateescape").decode(errors="backslashreplace")
