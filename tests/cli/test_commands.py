@@ -244,6 +244,14 @@ class TestPredict:
         assert "http" not in page
         assert re.search(r'<mark [^>]*title="LOC 0\.\d+ \[12, 14\)">北京<small>LOC</small></mark>', page)
 
+    def test_the_ending_of_the_output_is_its_format(self, predict: Run, tmp_path: Path) -> None:
+        for name, kind in (("a.jsonl", "jsonl"), ("a.CONLL", "conll"), ("a.html", "html"), ("a.txt", "table")):
+            expected = predict(SENTENCE, "--format", kind).out
+            predict(SENTENCE, "--output", tmp_path / name)
+            assert (tmp_path / name).read_text("utf-8") == expected
+        predict(SENTENCE, "--output", tmp_path / "b.jsonl", "--format", "table")
+        assert (tmp_path / "b.jsonl").read_text("utf-8") == predict(SENTENCE).out
+
     def test_threshold(self, predict: Run) -> None:
         assert predict(SENTENCE, "--threshold", 1.0).out == "(no entities)\n"
 

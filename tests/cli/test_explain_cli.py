@@ -25,7 +25,8 @@ class Result(NamedTuple):
 def explain(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
     def call(*arguments: object) -> Result:
         with pytest.raises(SystemExit) as left:
-            main(["explain", "--model", str(tiny.trained()), *map(str, arguments)])
+            model = [] if "--positions" in arguments else ["--model", str(tiny.trained())]
+            main(["explain", *model, *map(str, arguments)])
         return Result(int(left.value.code or 0), *capsys.readouterr())
 
     return call
@@ -67,6 +68,16 @@ def test_words_added_by_the_user(explain: Callable[..., Result], tmp_path: Path)
         (["--by", "magic"], "--by must be influence, attention or none, not 'magic'"),
         (["-o", "nowhere/a.svg"], "nowhere/a.svg: cannot be written"),
         (["--positions", "a.svg", "-o", "b.svg"], "--positions names its own file"),
+        *(
+            (["--positions", "a.svg", *option], "--positions reads no model")
+            for option in (
+                ["--by", "influence"],
+                ["--model", "lite"],
+                ["--lexicon", "words.txt"],
+                ["--convention", "msra"],
+                ["--trust"],
+            )
+        ),
         (["--positions", "a.gif"], "a.gif: name a file that ends in .svg or .png"),
     ],
 )

@@ -201,6 +201,8 @@ def test_eight_bits_behind_a_gate(trained: Path, tmp_path: Path) -> None:
     }
     done = exported_by_command(trained, tmp_path / "none", "--int8")
     assert "name a corpus with --dev" in done.stderr
+    done = exported_by_command(trained, tmp_path / "none", "--dev", corpus)
+    assert "--dev measures what int8 loses; add --int8, or leave out --dev" in done.stderr
     with switched_off(), pytest.raises(ModelError, match="with int8 F1 on dev falls from"):
         export(trained, tmp_path / "none", int8=True, most_lost=-1, dev=tiny.documents())
     assert [path.name for path in tmp_path.iterdir()] == ["int8"]

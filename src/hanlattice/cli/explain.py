@@ -25,8 +25,12 @@ def explain(
     lexicon: LexiconOption = None,
     convention: ConventionOption = None,
     by: Annotated[
-        str, typer.Option(help="Strength of words: influence, attention (FLAT, needs torch) or none.")
-    ] = "influence",
+        str | None,
+        typer.Option(
+            help="Strength of words: influence (the default), attention (FLAT, needs torch) or none.",
+            show_default=False,
+        ),
+    ] = None,
     trust: TrustOption = False,
     positions: Annotated[
         Path | None,
@@ -41,12 +45,14 @@ def explain(
     if positions is not None:
         if output is not None:
             raise ConfigError("--positions names its own file; leave --output out")
+        if model or lexicon or convention or by or trust:
+            raise ConfigError("--positions reads no model; leave out the options of models and words")
         from hanlattice.explain.position_figure import draw
 
         draw(positions, text)
         wrote(positions)
         return
-    _explain(text, output, model, lexicon or [], by, convention, trust)
+    _explain(text, output, model, lexicon or [], by or "influence", convention, trust)
 
 
 def _explain(

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from hanlattice.cli.options import ModelOption, QuietOption, TrustOption, model_path, with_model, wrote
+from hanlattice.errors import ConfigError
 
 
 def export(
@@ -32,6 +33,8 @@ def export(
     from hanlattice.api import need_torch
     from hanlattice.model.folder import ModelFolder
 
+    if dev and not int8:
+        raise ConfigError("--dev measures what int8 loses; add --int8, or leave out --dev")
     model, (output,) = with_model(arguments, model, "FOLDER")
     folder = ModelFolder.open(model_path(model))
     need_torch("export")

@@ -70,7 +70,14 @@ def predict(
     model: ModelOption = None,
     lexicon: LexiconOption = None,
     convention: ConventionOption = None,
-    format: Annotated[Format, typer.Option(help="How entities are written.")] = Format.table,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        Format | None,
+        typer.Option(
+            help="How entities are written; a table by default, or what the ending .jsonl, .conll or .html of"
+            " --output says.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", help="File to write, or a new folder for brat; - is stdout.")
     ] = "-",
@@ -95,6 +102,7 @@ def predict(
     An argument that is an existing file is read, one text per line; - is standard input; any other argument is
     itself a text. Results are written as soon as texts arrive.
     """
+    format = format or _ENDINGS.get(Path(output).suffix.lower(), Format.table)  # noqa: A001
     if format is Format.brat and output == "-":
         raise typer.BadParameter("brat output is a folder of files: name a new one with --output FOLDER")
     regular = chosen_patterns(patterns, today)
@@ -301,6 +309,7 @@ def _write_brat(documents: "Iterable[Document]", folder: str) -> None:
         raise HanlatticeError(f"{folder}: {error}") from None
 
 
+_ENDINGS = {".jsonl": Format.jsonl, ".conll": Format.conll, ".html": Format.html, ".htm": Format.html}
 _WRITERS: dict[Format, Callable[[Any, IO[str], bool], None]] = {
     Format.table: _write_table,
     Format.jsonl: _write_jsonl,
