@@ -24,8 +24,8 @@ class Result(NamedTuple):
 @pytest.fixture
 def explain(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
     def call(*arguments: object) -> Result:
+        model = [] if "--positions" in arguments else ["--model", str(tiny.trained())]
         with pytest.raises(SystemExit) as left:
-            model = [] if "--positions" in arguments else ["--model", str(tiny.trained())]
             main(["explain", *model, *map(str, arguments)])
         return Result(int(left.value.code or 0), *capsys.readouterr())
 
