@@ -375,7 +375,7 @@ def _month(scan: Scan, i: int) -> Dated | None:
         return None
     # 五月初五 is a day of the lunar calendar, 5月初三天 and 五月初三天 are not.
     if number.chinese and scan[end + 1] == "初" and scan[end + 2] in _LUNAR_DAYS and scan[end + 3] not in _COUNTED:
-        return Dated(end + 3, UNKNOWN)
+        return Dated(max(end + 3, scan.starts(end + 3, "日")), UNKNOWN)
     return _in_month(scan, end + 1, number.value)
 
 
