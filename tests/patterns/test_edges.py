@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hanlattice.patterns import find
+from hanlattice.patterns.calendar import Calendar
 
 ROWS = [line.split("\t") for line in Path(__file__).with_name("edges.tsv").read_text("utf-8").splitlines()]
 TEXTS = {row[0]: [tuple(other[1:]) for other in ROWS if other[0] == row[0] and other[1:]] for row in ROWS}
@@ -133,3 +134,10 @@ def test_past_midnight_without_a_given_day(text: str, value: str) -> None:
 )
 def test_years_outside_the_calendar(text: str, today: date | None, expected: list[tuple[str, str | None]]) -> None:
     assert [(e.text, e.value) for e in (find(text, today=today) if today else find(text))] == expected
+
+
+@pytest.mark.parametrize(("part", "last"), [("Q1/Q2", 6), ("Q1/Q3", 9), ("Q3", 9)])
+def test_the_days_of_quarters(part: str, last: int) -> None:
+    days = Calendar(2024, part=part).days
+    assert days is not None
+    assert days[1] == (2024, last, 31)

@@ -231,7 +231,7 @@ def _arabic(scan: Scan, i: int) -> Amount | None:
     if scan[i] == "0" and scan[i + 1] in DIGITS and scan[i - 1] in (",", "、") and scan[i - 2] in DIGITS:
         return None  # the end of a number that is grouped in another way, as in 35,00
     total, smallest, end, scaled = Decimal(0), 10**24, i, 1
-    while scan[start := scan.gap(end) if end > i else i] in DIGITS:
+    while scan[start := scan.gap(end)] in DIGITS:
         digits = _ARABIC.match(scan.text, start)
         if digits is None or (end > i and "." in digits[0]):
             break
@@ -251,8 +251,6 @@ def _arabic(scan: Scan, i: int) -> Amount | None:
         scaled = factor if end == i else 1
         end = digits.end() if multiplier is None else multiplier.end()
         smallest = factor
-        if factor == 1:
-            break
     return None if end == i else Amount(end, total, total, scaled=scaled)
 
 
