@@ -31,7 +31,7 @@ EQUIVALENT: dict[str, str] = {
         "the pattern of an id has its second and its third group together or neither"
     ),
     "patterns/kinds/money.py:parse: 0 -> 1 #1": "a joint ends at 2 or later, since a number stands before it",
-    "patterns/single_date.py:_from_year: 0 -> 1 #0": "公元前 ends at 3 or later",
+    "patterns/year.py:from_year: 0 -> 1 #0": "公元前 ends at 3 or later",
     "patterns/language.py:Row.first: not element.optional -> False #0": (
         "the first characters are then not known, which makes a search slower and nothing else"
     ),

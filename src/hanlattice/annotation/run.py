@@ -24,7 +24,8 @@ Engine = Callable[[Iterator[Chunk], Job], Iterable[Part]]
 """Annotates chunks; may return the parts in any order."""
 
 CHUNK_ROWS = 2000
-# Endings that name a file, but not one that can be written; a folder of this name would be a surprise.
+# Endings that name a file, but not one that can be written; a folder of this name would be a surprise. Those of
+# output formats are here for names in capitals.
 NOT_WRITTEN = (
     ".csv", ".tsv", ".txt", ".json", ".ndjson", ".jsonl", ".pq", ".parquet", ".gz", ".bz2", ".xz", ".zst", ".xlsx",
     ".arrow", ".html",

@@ -9,7 +9,8 @@ no value if the day does not exist (2月30日), if it depends on a given day and
 from hanlattice.patterns.calendar import Calendar, Dated, When, precedes
 from hanlattice.patterns.numerals import Integer, integer
 from hanlattice.patterns.scan import Found, Scan
-from hanlattice.patterns.single_date import FIRST, PIVOT, WHOLE, century_at, date_at, day_at, on, year_before_zero
+from hanlattice.patterns.single_date import FIRST, WHOLE, date_at, day_at, on
+from hanlattice.patterns.year import PIVOT, century_at, year_before_zero
 
 __all__ = ["FIRST", "parse"]
 

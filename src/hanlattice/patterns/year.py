@@ -1,0 +1,161 @@
+"""Years in a text: counted, relative and of eras, with the parts that follow them; decades and centuries."""
+
+from datetime import MAXYEAR, MINYEAR
+from typing import NamedTuple
+
+from hanlattice.patterns import numerals
+from hanlattice.patterns.calendar import UNKNOWN, Calendar, Dated, Fixed
+from hanlattice.patterns.numerals import Integer, integer
+from hanlattice.patterns.part_of_year import edge, inside_year, month_at
+from hanlattice.patterns.scan import Scan, Words
+
+PIVOT = 50
+"""Two digits from here on are a year of the 20th century, below it of the 21st."""
+_YEARS = Words(
+    {
+        "今年": 0,
+        "本年": 0,
+        "去年": -1,
+        "上一年": -1,
+        "明年": 1,
+        "下一年": 1,
+        "前年": -2,
+        "后年": 2,
+        "大前年": -3,
+        "大后年": 3,
+    }
+)
+# In normal form 乾 is 干.
+_REIGNS = Words(
+    {
+        "民国": 1912, "顺治": 1644, "康熙": 1662, "雍正": 1723, "干隆": 1736, "嘉庆": 1796,
+        "道光": 1821, "咸丰": 1851,
+        "同治": 1862, "光绪": 1875, "宣统": 1909, "昭和": 1926, "平成": 1989, "令和": 2019,
+    }
+)  # fmt: skip
+_CENTURIES = Words({"上世纪": 19, "上个世纪": 19, "本世纪": 20})
+_NO_YEAR = ("级", "来", "前", "后", "以", "之", "内", "间", "历史", "多", "余", "龄", "期", "轻")
+
+FIRST = _YEARS.first | _REIGNS.first | _CENTURIES.first
+
+
+def century_at(scan: Scan, i: int) -> Dated | None:
+    """20世纪, 上世纪90年代, 80年代, 2010年代; 初 and 末 after them do not change the value."""
+    century, end = None, i
+    named = _CENTURIES.at(scan, i)
+    number = None if named else integer(scan, i)
+    if named is not None:
+        end, century = named
+    elif number is not None and scan.starts(scan.gap(number.end), "世纪") > 0 and 1 <= number.value <= 30:
+        end, century = scan.gap(number.end) + 2, number.value - 1
+    decade = integer(scan, end if century is None else scan.gap(end))
+    if decade is not None and scan.starts(scan.gap(decade.end), "年代") > 0 and decade.value % 10 == 0:
+        tens = decade.value // 10
+        if century is None and decade.value < 100:
+            century = 20 if tens < 2 else 19
+        written = f"{tens:03}X" if century is None or decade.value > 99 else f"{century:02}{tens % 10}X"
+        return Dated(edge(scan, scan.gap(decade.end) + 2), Fixed(written))
+    return None if century is None else Dated(edge(scan, end), Fixed(f"{century:02}XX"))
+
+
+def century_of_era(scan: Scan, i: int) -> Dated | None:
+    """公元5世纪, and 公元前5世纪, which ISO 8601 cannot write."""
+    before = scan.starts(i, "公元前")
+    start = before if before > 0 else scan.starts(i, "公元")
+    found = century_at(scan, start) if start > 0 else None
+    return found._replace(when=UNKNOWN) if found is not None and before > 0 else found
+
+
+class _Year(NamedTuple):
+    """A year: ``known`` is False if it depends on a given day that is missing."""
+
+    end: int
+    year: int | None
+    known: bool = True
+
+
+def from_year(scan: Scan, i: int) -> Dated | None:
+    """A year, alone or with what follows it: a month and a day, a quarter, a season, a holiday."""
+    if scan.starts(i, "公元前") > 0:
+        return year_before_zero(scan, i)
+    year = _named_year(scan, i)
+    if year is None:
+        number = integer(scan, i)
+        year = None if number is None else _counted_year(scan, i, number)
+    if year is None:
+        return None
+    inside = inside_year(scan, scan.gap(year.end))
+    if inside is not None:
+        when = inside.when.in_year(year.year, year.known) if isinstance(inside.when, Calendar) else inside.when
+        return Dated(inside.end, when)
+    return Dated(edge(scan, year.end, "度", "年底", "年初", "年末"), Calendar(year.year, known=year.known))
+
+
+def year_before_zero(scan: Scan, i: int) -> Dated | None:
+    """公元前221年, and 前206年 where it ends a range of such years."""
+    start = scan.starts(i, "公元前", "前")
+    number = _year_number(scan, start) if start > 0 else None
+    if number is None:
+        return None
+    before_zero = number[1] - 1  # ISO 8601 counts the year 0, which is 1 BC
+    return Dated(number[0], Fixed(f"{'-' if before_zero > 0 else ''}{before_zero:04}"))
+
+
+def _year_number(scan: Scan, i: int) -> tuple[int, int] | None:
+    """The end and the value of a year from 1 to 9999 of an era: 618年, 二百年, 六一八年."""
+    start = scan.gap(i)
+    number = integer(scan, start)
+    if number is not None and scan[scan.gap(number.end)] == "年":
+        end, value = scan.gap(number.end), number.value
+    else:
+        amount = scan.once(numerals.single, start)
+        if amount is None or amount.low is None or amount.low != amount.high or amount.low % 1:
+            return None
+        end, value = scan.gap(amount.end), int(amount.low)
+    return (end + 1, value) if scan[end] == "年" and 0 < value < 10_000 else None
+
+
+def _named_year(scan: Scan, i: int) -> _Year | None:
+    """今年, 公元618年, 康熙六十一年, 民国元年."""
+    relative = _YEARS.at(scan, i)
+    if relative is not None:
+        year = None if scan.today is None else scan.today.year + relative[1]
+        is_known = year is not None and MINYEAR <= year <= MAXYEAR
+        return _Year(relative[0], year if is_known else None, is_known)
+    reign = _REIGNS.at(scan, i)
+    start, zero = (reign[0], reign[1] - 1) if reign is not None else (scan.starts(i, "公元"), 0)
+    if start < 0:
+        return None
+    if scan.starts(start, "元年") > 0 and reign is not None:
+        return _Year(start + 2, zero + 1)
+    number = _year_number(scan, start)
+    return None if number is None or zero + number[1] > MAXYEAR else _Year(number[0], zero + number[1])
+
+
+def _counted_year(scan: Scan, i: int, number: Integer) -> _Year | None:
+    """2024年, 二〇二四年, and 98年 or 08年 where it is not a duration."""
+    end = scan.gap(number.end)
+    if scan[end] != "年" or scan[i - 1] == "第" or scan[end + 1] in ("级", "代"):
+        return None
+    if (
+        len(number.digits) == 4
+        and 1000 <= number.value < 3000
+        and (not number.chinese or _by_digits(scan, i, number))
+    ):
+        return _Year(end + 1, number.value)
+    if len(number.digits) != 2 or (number.chinese and not _by_digits(scan, i, number)):
+        return None
+    year = number.value + (1900 if number.value >= PIVOT else 2000)
+    is_year = number.value < 10 or number.value >= PIVOT
+    is_estimate = number.chinese and number.digits[1] == str(int(number.digits[0]) + 1)
+    has_month = month_at(scan, end + 1) is not None
+    return (
+        _Year(end + 1, year)
+        if has_month or (is_year and not is_estimate and scan.starts(end + 1, *_NO_YEAR) < 0)
+        else None
+    )
+
+
+def _by_digits(scan: Scan, i: int, number: Integer) -> bool:
+    """Whether a Chinese numeral is written digit by digit, as 二〇二四 and 九八 are and 五十 is not."""
+    return numerals.CHINESE_DIGITS.keys() >= set(scan.text[i : number.end])
