@@ -46,6 +46,10 @@ def test_csv(tmp_path: Path, name: str) -> None:
         ("token,tag\n李,B-PER\n明,\n", ":3: no tag for '明'"),
         ('text,entities\n"李\n明",[]\n李明,"[[0, 9, ""PER""]]"\n', ":4: PER [0, 9) does not lie within"),
         ('text,entities\n李明,"[]\n', ":2: not CSV: unexpected end of data"),
+        (
+            f'text,entities\n"{"李" * 140_000}",[]\n',
+            "texts of more than 131,072 characters can be stored as JSON lines",
+        ),
         ("text,labels\n李明,B-PER I-PER\n李 明在,B-PER O O\n", ":3: 2 tokens but 3 tags"),
     ],
 )

@@ -175,16 +175,18 @@ class TestLexicons:
         assert gone.json()["fields"] == [{"field": "lexicon", "problem": "there is no lexicon my-words_1"}]
 
     @pytest.mark.parametrize("content", ["", '{"words": ["北', '["北京"]', '{"words": [1]}', "\udcff"])
-    def test_a_damaged_file_is_named_with_the_fix_and_stays(self, service: Served, content: str) -> None:
+    def test_a_damaged_file_is_reported_with_the_fix_and_stays(self, service: Served, content: str) -> None:
         url, file = "/v1/lexicons/broken", service.log.parent / "lexicons" / "broken.json"
         raw = content.encode(errors="surrogateescape")
         file.write_bytes(raw)
-        problem = f"{file}: is not a lexicon of this service; store it again, or delete it"
+        problem = "the lexicon broken is damaged; store it again, or delete it"
         answer = service.client.get(url)
-        assert (answer.status_code, answer.json()["fields"]) == (422, [{"field": "id", "problem": problem}])
+        assert (answer.status_code, answer.json()["fields"]) == (500, [{"field": "id", "problem": problem}])
         for path in ("/v1/entities", "/v1/explain", "/doccano"):
             answer = service.client.post(path, json={"text": SENTENCE, "lexicon": "broken"})
-            assert (answer.status_code, answer.json()["error"]) == (422, problem)
+            assert (answer.status_code, answer.json()["error"]) == (500, problem)
+        line = next(line for line in service.log.read_text().splitlines() if f'"path": "{file}"' in line)
+        assert '"reason": "is not a lexicon of this service"' in line
         assert service.client.get("/v1/lexicons").json() == {"lexicons": ["broken"]}
         assert file.read_bytes() == raw
         assert service.client.put(url, json=["北京"]).status_code == 200
@@ -195,9 +197,12 @@ class TestLexicons:
         folder = service.log.parent / "lexicons" / "folder.json"
         folder.mkdir()
         read, remove = (service.client.request(method, "/v1/lexicons/folder") for method in ("GET", "DELETE"))
-        assert (read.status_code, remove.status_code) == (422, 422)
-        assert read.json()["fields"][0]["problem"].startswith(f"{folder}: cannot be read: ")
-        assert remove.json()["fields"][0]["problem"].startswith(f"{folder}: cannot be removed: ")
+        assert (read.status_code, remove.status_code) == (500, 500)
+        assert read.json()["error"] == "the lexicon folder is damaged; store it again, or delete it"
+        assert remove.json()["error"] == "the lexicon folder cannot be deleted; ask the operator of this service"
+        log = service.log.read_text()
+        assert '"reason": "cannot be read: ' in log
+        assert '"reason": "cannot be removed: ' in log
         folder.rmdir()
 
     def test_replace_or_extend_the_words_of_the_model(self, service: Served) -> None:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from hanlattice import __version__
 from hanlattice.api import load
 from hanlattice.drawing.colours import colour_of
-from hanlattice.errors import DataError, EngineError, HanlatticeError, ModelError
+from hanlattice.errors import EngineError, HanlatticeError, ModelError
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
@@ -28,7 +28,7 @@ from hanlattice.serving.batching import Batcher, QueueFull
 from hanlattice.serving.errors import INTERNAL_ERROR, RequestError, body_error, field_error
 from hanlattice.serving.fast_routes import FastRoutes, is_json
 from hanlattice.serving.handlers import QUICK, Answer, ReadingOptions, RequestHandler
-from hanlattice.serving.lexicons import Lexicons, TooManyLexicons, UnknownLexicon
+from hanlattice.serving.lexicons import LexiconFault, Lexicons, TooManyLexicons, UnknownLexicon
 from hanlattice.serving.limits import RequestLimits
 from hanlattice.serving.logs import log_event
 from hanlattice.serving.metrics import CONTENT_TYPE, Metrics
@@ -248,6 +248,8 @@ class Service:
                 answers = await self._batcher.submit(options, list(texts.values()))
         except UnknownLexicon as error:
             raise RequestError(404, str(error), [schema.FieldError(field="lexicon", problem=str(error))]) from None
+        except LexiconFault as error:
+            raise _lexicon_fault(error, "lexicon") from None
         except QueueFull as error:
             raise RequestError(503, str(error), headers={"retry-after": str(error.retry_after)}) from None
         except TimeoutError:
@@ -289,8 +291,8 @@ class Service:
             return self._lexicons.read(id)
         except UnknownLexicon as error:
             raise RequestError(404, str(error)) from None
-        except DataError as error:
-            raise field_error("id", str(error)) from None
+        except LexiconFault as error:
+            raise _lexicon_fault(error, "id") from None
 
     def put_lexicon(self, id: Id, lexicon: schema.AnyEdits, response: Response) -> schema.StoredLexicon:  # noqa: A002
         """Create a lexicon or replace it as a whole. All later requests use it."""
@@ -309,8 +311,8 @@ class Service:
             self._lexicons.remove(id)
         except UnknownLexicon as error:
             raise RequestError(404, str(error)) from None
-        except DataError as error:
-            raise field_error("id", str(error)) from None
+        except LexiconFault as error:
+            raise _lexicon_fault(error, "id") from None
 
     async def healthz(self) -> schema.Status:
         """Whether the worker is alive."""
@@ -325,6 +327,12 @@ class Service:
     def metrics_text(self) -> "_MetricsResponse":
         """Metrics of all workers, for Prometheus."""
         return _MetricsResponse(self.metrics.exposition())
+
+
+def _lexicon_fault(error: LexiconFault, field: str) -> RequestError:
+    """The error response for a stored lexicon that cannot be used; the log has its path."""
+    log_event("stored lexicon", level=logging.ERROR, path=str(error.path), reason=error.reason)
+    return RequestError(500, str(error), [schema.FieldError(field=field, problem=str(error))])
 
 
 def _json(answer: Answer) -> Response:

@@ -126,6 +126,7 @@ class RequestHandler:
 
         Raises:
             UnknownLexicon: the lexicon was removed after the request came.
+            LexiconFault: the file of the lexicon is damaged.
             HanlatticeError: a text has too many words.
         """
         lexicon = None if options.lexicon is None else self._lexicon(options.lexicon)

@@ -22,6 +22,19 @@ class UnknownLexicon(Exception):
         self.name = name
 
 
+class LexiconFault(Exception):
+    """The file of a stored lexicon cannot be used. The message has no path, as clients read it.
+
+    Attributes:
+        path: the file
+        reason: what the operator of the service has to know, for the log
+    """
+
+    def __init__(self, problem: str, path: Path, reason: str):
+        super().__init__(problem)
+        self.path, self.reason = path, reason
+
+
 class TooManyLexicons(Exception):
     """The maximum number of lexicons is stored already."""
 
@@ -74,19 +87,18 @@ class Lexicons:
 
         Raises:
             UnknownLexicon: it is not stored.
-            DataError: the file cannot be read, or was not written by this service.
+            LexiconFault: the file cannot be read, or was not written by this service.
         """
         path = self._path(name)
+        problem = f"the lexicon {name} is damaged; store it again, or delete it"
         try:
             return Edits.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             raise UnknownLexicon(name) from None
         except OSError as error:
-            raise DataError(
-                f"cannot be read: {error.strerror or error}; store it again, or delete it", path
-            ) from None
+            raise LexiconFault(problem, path, f"cannot be read: {error.strerror or error}") from None
         except ValidationError:
-            raise DataError("is not a lexicon of this service; store it again, or delete it", path) from None
+            raise LexiconFault(problem, path, "is not a lexicon of this service") from None
 
     def write(self, name: str, edits: Edits) -> bool:
         """Create or replace a lexicon, and return whether it is new.
@@ -107,7 +119,7 @@ class Lexicons:
 
         Raises:
             UnknownLexicon: it is not stored.
-            DataError: the file cannot be removed.
+            LexiconFault: the file cannot be removed.
         """
         path = self._path(name)
         try:
@@ -115,8 +127,9 @@ class Lexicons:
         except FileNotFoundError:
             raise UnknownLexicon(name) from None
         except OSError as error:
-            message = f"cannot be removed: {error.strerror or error}; remove it by hand, or correct its permissions"
-            raise DataError(message, path) from None
+            problem = f"the lexicon {name} cannot be deleted; ask the operator of this service"
+            reason = f"cannot be removed: {error.strerror or error}; remove it by hand, or correct its permissions"
+            raise LexiconFault(problem, path, reason) from None
 
     def names(self) -> list[str]:
         return sorted(self._names())

@@ -66,9 +66,7 @@ def _refuse_changes(output: Path, config: Config) -> None:
     changed = [key for key in keys if before.get(key, same.get(key)) != now.get(key, same.get(key))]
     if changed:
         named = ", ".join(f"{key} ({shown(now.get(key))}, not {shown(before.get(key))})" for key in changed)
-        raise ConfigError(
-            f"{output}: a run cannot be resumed with other settings: {named}; train into another folder"
-        )
+        raise ConfigError(f"{output}: a run cannot be resumed with other settings: {named}; name another folder")
 
 
 def _defaults(config: Config) -> dict[str, Any]:
@@ -116,7 +114,7 @@ def refuse_changed_files(output: Path, config: Config) -> None:
     if changed:
         raise ConfigError(
             f"{output}: a run cannot be resumed with other files: {', '.join(changed)} changed since it began;"
-            " restore them, or train into another folder"
+            " restore them, or name another folder"
         )
 
 

@@ -123,9 +123,10 @@ def _split(lines: Iterable[str], layout: _Layout, source: Source) -> Iterator[tu
         except StopIteration:
             return
         except csv.Error as error:
-            source.defect(
-                "not CSV", f"not CSV: {error}", "close quotes, and double a quote inside a field", line=line
-            )
+            fix = "close quotes, and double a quote inside a field"
+            if "field larger" in str(error):
+                fix += f"; texts of more than {csv.field_size_limit():,} characters can be stored as JSON lines"
+            source.defect("not CSV", f"not CSV: {error}", fix, line=line)
         else:
             yield line, row
         line = first + reader.line_num
