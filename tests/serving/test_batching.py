@@ -140,6 +140,30 @@ def test_cancelled_items_are_not_processed() -> None:
     asyncio.run(run())
 
 
+def test_callers_that_left_keep_no_place_in_the_queue() -> None:
+    async def run() -> None:
+        work = Work()
+        work.gate.clear()
+        async with batcher(work, max_wait=0.0, max_queue=3) as b:
+            busy = asyncio.create_task(b.submit("k", ["0"]))
+            await asyncio.sleep(0.05)
+            stays = asyncio.create_task(b.submit("k", ["1"]))
+            leaves = asyncio.create_task(b.submit("k", ["2", "3"]))
+            await asyncio.sleep(0)
+            with pytest.raises(QueueFull):
+                await b.submit("k", ["4"])
+            leaves.cancel()
+            await asyncio.sleep(0)
+            comes = asyncio.create_task(b.submit("k", ["4", "5"]))
+            await asyncio.sleep(0)
+            with pytest.raises(QueueFull):
+                await b.submit("k", ["6"])
+            work.gate.set()
+            assert [await busy, await stays, await comes] == [["k:0"], ["k:1"], ["k:4", "k:5"]]
+
+    asyncio.run(run())
+
+
 def test_items_of_a_failed_batch_whose_callers_left_are_not_repeated() -> None:
     async def run() -> None:
         seen: list[list[str]] = []

@@ -97,6 +97,8 @@ class Batcher(Generic[Key, Item, Answer]):
             QueueFull: the queue has no space for all items; none is accepted.
             Exception: what ``work`` raised for one of them.
         """
+        if len(self._jobs) + len(items) > self._max_queue:  # callers that have left keep no place
+            self._jobs = deque(job for job in self._jobs if not job.answer.cancelled())
         if self._closing or len(self._jobs) + len(items) > self._max_queue:
             raise QueueFull(max(1, ceil(len(self._jobs) * self._pace)))
         loop = asyncio.get_running_loop()
