@@ -17,7 +17,7 @@ from hanlattice import api
 from hanlattice.api import EngineName
 from hanlattice.config.settings import Config
 from hanlattice.engines import onnx
-from hanlattice.errors import ConfigError, EngineError, ModelError
+from hanlattice.errors import ConfigError, DataError, EngineError, ModelError
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.library import MISSING
 from hanlattice.model.folder import GRAPH, MISFIT, VOCABULARY, WEIGHTS
@@ -145,3 +145,19 @@ def test_settings_of_a_linear_tagger_train_one(tmp_path: Path) -> None:
     )
     assert api.train(config.with_settings(linear), output=tmp_path / "model").folder == tmp_path / "model"
     assert hanlattice.load(tmp_path / "model").config.encoder.name == "linear"
+
+
+def test_corpora_are_paths_too(tmp_path: Path) -> None:
+    linear = {"embedding": {"name": "ngrams"}, "encoder": {"name": "linear"}, "training": {"epochs": 1}}
+    data = tiny.settings()["data"]
+    train, dev, test = (Path(data[name]) for name in ("train", "dev", "test"))
+    run = api.train(settings=linear, train=train, dev=dev, test=test, output=tmp_path / "one")
+    assert run.test is not None
+    api.train(settings=linear, train=[train, str(train)], dev=dev, output=tmp_path / "two")
+    config = hanlattice.load(tmp_path / "two").config
+    assert (config.data.train, config.data.dev) == ((str(train), str(train)), str(dev))
+
+
+def test_no_documents_are_an_error() -> None:
+    with pytest.raises(DataError, match="no documents to score"):
+        hanlattice.evaluate(hanlattice.load("lite"), [])

@@ -49,7 +49,7 @@ ROWS = (
     ),
     ("engines.checking",),
     ("engines.shapes",),
-    ("engines.folding", "engines.known_settings", "engines.found"),
+    ("engines.folding", "engines.known_settings", "engines.found", "model.saving"),
     ("model.copies", "model.log"),
     ("model.folder", "evaluation.recall_bound"),
     ("pipeline",),

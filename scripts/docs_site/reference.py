@@ -20,7 +20,7 @@ PARTS = {
 }
 MODULES = {
     "hanlattice": (
-        *("load", "train", "tune", "evaluate", "NER", "Document", "Entity", "Lattice", "Span", "Lexicon"),
+        *("load", "save", "train", "tune", "evaluate", "NER", "Document", "Entity", "Lattice", "Span", "Lexicon"),
         *("Config", "Tagger", "HanlatticeError"),
     ),
     "hanlattice.errors": ("DataError", "ConfigError", "UnknownConvention", "ModelError", "EngineError"),

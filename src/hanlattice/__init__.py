@@ -1,8 +1,8 @@
 """Chinese named entity recognition on word lattices.
 
-``hanlattice.load()`` loads the packaged model, ``hanlattice.train(...)`` trains another one, and
-``hanlattice.evaluate(...)`` scores a model. Importing this package does not import torch; training does, and so
-does loading a model with ``engine="torch"``.
+``hanlattice.load()`` loads the packaged model, ``hanlattice.train(...)`` trains another one,
+``hanlattice.evaluate(...)`` scores a model, and ``hanlattice.save(...)`` keeps one with the edits of its lexicon.
+Importing this package does not import torch; training does, and so does loading a model with ``engine="torch"``.
 """
 
 from importlib import import_module
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hanlattice.document import Document, Entity, Lattice
     from hanlattice.errors import HanlatticeError
     from hanlattice.lexicon import Lexicon
+    from hanlattice.model.saving import save
     from hanlattice.pipeline import NER
     from hanlattice.spans import Span
     from hanlattice.tagger import Tagger
@@ -36,6 +37,7 @@ _MODULES = {
     "Tagger": "tagger",
     "evaluate": "api",
     "load": "api",
+    "save": "model.saving",
     "train": "api",
     "tune": "tuning",
 }
@@ -53,6 +55,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "load",
+    "save",
     "train",
     "tune",
 ]

@@ -65,7 +65,8 @@ def load(
 
     Args:
         model_folder: the folder of a model; ``lite`` for the small and fast model in the package, None or
-            ``default`` for the accurate one, ``cascade`` for both: see ``engine``.
+            ``default`` for the accurate one, ``cascade`` for both: see ``engine``; ``large`` for the model of the
+            package hanlattice-large. A folder with one of these names is ``./lite`` or ``Path("lite")``.
         device: the torch device, such as ``cpu`` or ``cuda:1``; the other engines run on the CPU only.
         engine: ``native`` uses C kernels, ``onnx`` runs an exported model on ONNX Runtime, and ``numpy`` needs
             neither, all three without torch; ``torch`` runs any model. ``auto`` tries them in this order and takes
@@ -113,9 +114,9 @@ def open_model(
     """Like :func:`load`, but also returns the engine that was chosen, and why."""
     if engine not in get_args(EngineName):
         raise ConfigError(f"engine must be one of {', '.join(map(repr, get_args(EngineName)))}, not {engine!r}")
-    if str(model_folder) == "cascade":
+    if model_folder == "cascade":
         if engine not in ("auto", "cascade"):
-            raise ConfigError(f"the model 'cascade' has its own engine, not {engine!r}; leave out engine")
+            raise ConfigError(f"the model 'cascade' has its own engine, not '{engine}'; leave out engine")
         model_folder, engine = "default", "cascade"
     if not DEVICE.fullmatch(device) or device == "auto":
         raise ConfigError(
@@ -123,7 +124,7 @@ def open_model(
         )
     if engine not in ("auto", "torch") and device != "cpu":
         raise ConfigError(
-            f"engine {engine!r} runs on the CPU only, not on {device!r}; use engine='torch', or leave out device"
+            f"engine '{engine}' runs on the CPU only, not on {device!r}; use engine='torch', or leave out device"
         )
     if not isinstance(threads, int) or threads < 0:
         raise ConfigError(f"threads must be a whole number, or 0 for one per core, not {threads!r}")
@@ -252,9 +253,9 @@ def train(
     config: Config | str | Path | None = None,
     *,
     output: str | Path,
-    train: str | Iterable[str] | None = None,
-    dev: str | None = None,
-    test: str | None = None,
+    train: str | Path | Iterable[str | Path] | None = None,
+    dev: str | Path | None = None,
+    test: str | Path | None = None,
     resume: bool = False,
     watcher: "Watcher | None" = None,
     settings: Mapping[str, Any] | None = None,
@@ -276,7 +277,12 @@ def train(
         EngineError: the model needs torch, which is not installed.
     """
     base = config if isinstance(config, Config) else load_config(config)
-    named = {"train": [train] if isinstance(train, str) else train and list(train), "dev": dev, "test": test}
+    corpora = [train] if isinstance(train, str | Path) else train
+    named = {
+        "train": None if corpora is None else [str(path) for path in corpora],
+        "dev": None if dev is None else str(dev),
+        "test": None if test is None else str(test),
+    }
     base = base.with_settings({"data": {k: v for k, v in named.items() if v is not None}})
     return run_training(base.with_settings(settings or {}), output, resume=resume, watcher=watcher)
 
@@ -346,4 +352,6 @@ def evaluate(ner: NER, documents: str | Path | Iterable[Document], *, partial: b
         documents = list(corpus.read(path))
         if not documents:
             raise DataError("holds no document", path)
-    return evaluate_documents(ner, list(documents), partial=partial)
+    elif not (documents := list(documents)):
+        raise DataError("there are no documents to score a model on")
+    return evaluate_documents(ner, documents, partial=partial)

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from typing import IO, Any, NamedTuple
 
 import pytest
 
+import hanlattice
 import tiny
 from hanlattice import __version__, api, corpus
 from hanlattice.cli import COMMANDS, main
@@ -26,7 +28,9 @@ from hanlattice.document import Document, Entity
 from hanlattice.errors import ModelError
 from hanlattice.evaluation.scores import evaluate_spans
 from hanlattice.lexicon import Lexicon
+from hanlattice.lexicon.edits import save_edits
 from hanlattice.model.digests import CHECKPOINT
+from hanlattice.model.folder import EDITS
 
 SENTENCE = "李明在北京工作。"
 COMMAND = [sys.executable, "-m", "hanlattice"]
@@ -775,6 +779,12 @@ class TestEvaluate:
         )
 
 
+def _megabytes(printed: str) -> float:
+    found = re.search(r"([\d.]+) MB", printed)
+    assert found
+    return float(found[1])
+
+
 class TestInfoAndLexicon:
     def test_info_of_a_model(self, run: Run) -> None:
         result = run("info", tiny.trained())
@@ -784,6 +794,20 @@ class TestInfoAndLexicon:
         assert f"lexicon     {len(tiny.WORDS)} words" in result.out
         assert "d_model = 20" in result.out
         assert "| micro |" in result.out
+
+    def test_info_shows_the_model_as_it_is_opened(self, run: Run, tmp_path: Path) -> None:
+        assert "engine      cascade" in run("info", "cascade").out
+        folder = tmp_path / "model"
+        shutil.copytree(tiny.trained(), folder)
+        ner = hanlattice.load(folder)
+        before, words = _megabytes(run("info", folder).out), len(ner.lexicon)
+        ner.lexicon.update(["甲乙丙丁", "乙丙丁戊"])
+        save_edits(ner.lexicon, ner.base, folder / EDITS)
+        (folder / "second").mkdir()
+        (folder / "second" / "file").write_bytes(b"x" * 3_000_000)
+        result = run("info", folder).out
+        assert f"lexicon     {words + 2} words" in result
+        assert _megabytes(result) == pytest.approx(before + 3, abs=0.2)
 
     def test_info_of_this_installation(self, run: Run) -> None:
         result = run("info")

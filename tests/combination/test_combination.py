@@ -22,10 +22,10 @@ from hanlattice.engines.cascade import Cascade, CascadeSettings
 from hanlattice.engines.ensemble import Ensemble, EnsembleSettings
 from hanlattice.errors import ConfigError, DataError, EngineError, ModelError
 from hanlattice.evaluation.calibration import Confidences
-from hanlattice.integrations.saving import save_copy
 from hanlattice.kernels import library
 from hanlattice.model import digests
 from hanlattice.model.folder import CARD, CASCADE, CONFIG, DEFAULT, ENSEMBLE, GRAPH, LITE, VOCABULARY, ModelFolder
+from hanlattice.model.saving import save
 from hanlattice.pipeline import NER
 
 pytestmark = pytest.mark.skipif(not library.levels(), reason="no compiled kernels for this processor")
@@ -248,7 +248,7 @@ class TestCascade:
     ) -> None:
         ner = hanlattice.load()
         ner.lexicon.add("嘉和苑附近", "ORG")
-        edited = save_copy(ner, tmp_path / "edited")
+        edited = save(ner, tmp_path / "edited")
         used = []
         choose = cascade.choose
 

@@ -8,7 +8,7 @@ import pytest
 
 import hanlattice
 from hanlattice.errors import ConfigError, ModelError
-from hanlattice.integrations.saving import save_copy
+from hanlattice.model.saving import save
 
 spacy = pytest.importorskip("spacy", reason="spacy is not installed (scripts/integrations)")
 import srsly  # noqa: E402
@@ -70,7 +70,7 @@ def test_survives_the_disk_with_its_lexicon(tmp_path: Path) -> None:
 
 
 def test_a_model_in_a_folder_is_copied(tmp_path: Path) -> None:
-    own = save_copy(hanlattice.load(), tmp_path / "own")
+    own = save(hanlattice.load(), tmp_path / "own")
     nlp = spacy.blank("zh")
     nlp.add_pipe("hanlattice", config={"model": str(own)})
     nlp.to_disk(tmp_path / "pipeline")
@@ -90,7 +90,7 @@ def test_a_model_in_a_folder_is_copied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packaged", [True, False])
 def test_survives_bytes_with_its_lexicon(tmp_path: Path, packaged: bool) -> None:
-    model = None if packaged else str(save_copy(hanlattice.load(), tmp_path / "model"))
+    model = None if packaged else str(save(hanlattice.load(), tmp_path / "model"))
     nlp = spacy.blank("zh")
     component = nlp.add_pipe("hanlattice", config={"model": model, "threshold": 0.2})
     component.ner.lexicon.add("阿巴卡星", label="LOC")

@@ -1,5 +1,6 @@
 """Edits of a lexicon at their limits, what is saved after them, and headers of compiled files."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,21 @@ class TestEdits:
         lexicon.remove("😀公司")
         Lexicon(["😀公司"]).add("😂")  # without a model, emoji are what they are
         assert caplog.messages == [told]
+
+    def test_words_that_are_too_short_to_be_matched_are_a_warning(self, caplog: pytest.LogCaptureFixture) -> None:
+        lexicon = Lexicon(rewrite=str.strip)
+        lexicon.add("粤")  # without a model, words of any length are matched
+        lexicon.shortest = 2
+        lexicon.update(["公司", "  "])
+        assert caplog.messages == []
+        lexicon.update(["公司", "粤 "], source="words.txt")
+        expected = (
+            "words.txt: words with fewer than 2 characters have no effect, because the model never matches them;"
+            " for a rule with them use force"
+        )
+        assert caplog.messages == [expected]
+        for same in (lexicon.copy(), lexicon.emptied(), pickle.loads(pickle.dumps(lexicon))):
+            assert same.shortest == 2
 
     def test_a_word_of_which_nothing_is_left(self) -> None:
         lexicon = Lexicon(rewrite=str.strip)

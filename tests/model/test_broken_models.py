@@ -30,7 +30,6 @@ from hanlattice.engines.native import flat
 from hanlattice.engines.native.tagger import NativeTagger
 from hanlattice.engines.numpy.tagger import NumpyTagger
 from hanlattice.errors import ConfigError, DataError, EngineError, HanlatticeError, ModelError
-from hanlattice.integrations.saving import save_copy
 from hanlattice.kernels import library
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest, faults
 from hanlattice.model.folder import (
@@ -46,6 +45,7 @@ from hanlattice.model.folder import (
     VOCABULARY,
     WEIGHTS,
 )
+from hanlattice.model.saving import save
 from hanlattice.model.weights import save_model, save_weights
 from hanlattice.pipeline import NER
 from hanlattice.training import Silent
@@ -398,7 +398,7 @@ def test_a_copy_of_a_model_holds_files_only(folder: Path, tmp_path: Path) -> Non
     (folder / "nowhere").symlink_to("nothing")
     os.mkfifo(folder / "language" / "pipe")
     whole = {path.name for path in folder.iterdir()} - {"endless", "circle", "root", "nowhere"}
-    save_copy(hanlattice.load(folder), tmp_path / "copy")
+    save(hanlattice.load(folder), tmp_path / "copy")
     assert {path.name for path in (tmp_path / "copy").iterdir()} == whole | {RECORD}
     assert [path.name for path in (tmp_path / "copy" / "language").iterdir()] == ["tokenizer.json"]
     assert (tmp_path / "copy" / "language" / "tokenizer.json").read_text(encoding="utf-8") == "{}"
@@ -412,10 +412,10 @@ def test_a_copy_inside_the_model_is_refused(folder: Path, tmp_path: Path) -> Non
     (tmp_path / "link").symlink_to(folder)
     for place in (folder / "copy", tmp_path / "link" / "copy"):
         with pytest.raises(ModelError, match="cannot be copied into itself; name a new folder outside of it"):
-            save_copy(hanlattice.load(folder), place)
+            save(hanlattice.load(folder), place)
         assert sorted(folder.iterdir()) == before
     beside = folder.with_name(f"{folder.name}-2")
-    assert save_copy(hanlattice.load(folder), beside) == beside
+    assert save(hanlattice.load(folder), beside) == beside
 
 
 def test_a_file_that_cannot_be_copied_is_named(
@@ -429,7 +429,7 @@ def test_a_file_that_cannot_be_copied_is_named(
 
     monkeypatch.setattr(shutil, "copytree", copytree)
     with pytest.raises(DataError) as raised:
-        save_copy(ner, tmp_path / "copy")
+        save(ner, tmp_path / "copy")
     assert str(raised.value) == f"{folder / CARD}: cannot be copied to {CARD}: No space left on device"
     assert not list(tmp_path.glob("*copy*"))
 

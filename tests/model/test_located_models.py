@@ -23,6 +23,19 @@ def test_packaged_models_and_paths() -> None:
     }
 
 
+def test_a_path_is_always_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    labels = hanlattice.load("lite").labels
+    for name in ("default", "lite", "cascade", "large"):
+        shutil.copytree(tiny.two_conventions(), tmp_path / name)
+        assert located_model(Path(name)) == Path(name)
+        for path in (Path(name), f"./{name}"):
+            for engine in ("native", "torch"):
+                ner = hanlattice.load(path, engine=engine, convention="names")
+                assert (ner.folder, ner.labels) == (Path(name), ("name", "place"))
+    assert hanlattice.load("lite").labels == labels
+
+
 def test_a_model_in_a_package_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "hanlattice_of_a_test"
     package.mkdir()

@@ -40,9 +40,9 @@ def info(
     if verify:
         _verify(folder)
         return
-    engine = open_model(folder, trust=trust)  # before anything is printed, because it may fail
+    opened = open_model(model, trust=trust)  # before anything is printed, because it may fail
     _print_versions()
-    _print_model(ModelFolder.open(folder), engine)
+    _print_model(ModelFolder.open(folder), opened)
 
 
 def _verify(folder: Path) -> None:
@@ -115,11 +115,10 @@ def _print_model(model: "ModelFolder", opened: "Opened") -> None:
     import tomli_w
 
     from hanlattice.config.files import to_dict
-    from hanlattice.lexicon import Lexicon
-    from hanlattice.model.folder import CARD, GRAPH, LEXICON, WEIGHTS
+    from hanlattice.model.folder import CARD, GRAPH, WEIGHTS
 
     folder, vocabulary = model.path, model.vocabulary
-    size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     exported = ", exported" if (folder / GRAPH).is_file() else ""
     typer.echo(f"model       {folder}, {size / 1e6:.1f} MB{exported}")
     typer.echo(f"labels      {', '.join(vocabulary.labels)}")
@@ -130,7 +129,7 @@ def _print_model(model: "ModelFolder", opened: "Opened") -> None:
         f"tables      {len(vocabulary.chars):,} characters, {len(vocabulary.bigrams):,} bigrams,"
         f" {len(vocabulary.words):,} words"
     )
-    typer.echo(f"lexicon     {len(Lexicon.open(folder / LEXICON)):,} words")
+    typer.echo(f"lexicon     {len(opened.ner.lexicon):,} words")
     _print_engine(opened)
     typer.echo(f"\n## Settings\n\n{tomli_w.dumps(to_dict(model.config)).strip()}")
     if (folder / CARD).is_file():

@@ -36,7 +36,9 @@ ModelArgument = Annotated[
 ]
 ModelOption = Annotated[
     str | None,
-    typer.Option("--model", help=f"Folder of a model, or {PACKAGED} for the packaged one, which is the default."),
+    typer.Option(
+        "--model", help=f"Folder of a model (./lite if it is called so), or {PACKAGED}, lite, cascade or large."
+    ),
 ]
 LexiconOption = Annotated[
     list[Path] | None,

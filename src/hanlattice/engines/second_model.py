@@ -79,6 +79,7 @@ class SecondModel:
         accurate, own_lexicon = lexicon.copy(), self._ner.lexicon.copy()
         # Their words are compared with words that were rewritten already.
         accurate.rewrite = own_lexicon.rewrite = own_lexicon.known_labels = own_lexicon.longest = None
+        own_lexicon.shortest = 1
         self._loaded = _Followed(accurate, accurate.state, own_lexicon)
         self._followed: WeakKeyDictionary[Lexicon, _Followed] = WeakKeyDictionary()
 

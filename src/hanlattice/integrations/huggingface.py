@@ -13,8 +13,8 @@ from hanlattice.document import Document
 from hanlattice.errors import ConfigError, DataError, ModelError
 from hanlattice.evaluation.scores import Report
 from hanlattice.files import read_text
-from hanlattice.integrations.saving import save_copy
 from hanlattice.model.folder import CARD
+from hanlattice.model.saving import save
 from hanlattice.pipeline import BATCH, NER
 
 Aggregation = Literal["simple", "none"]
@@ -66,7 +66,7 @@ def save_pretrained(
         eval_results=results or None,
     )
     own = "" if ner.folder is None or not (ner.folder / CARD).is_file() else read_text(ner.folder / CARD)
-    return save_copy(ner, folder, card=f"{_FENCE}{data.to_yaml()}\n{_FENCE}\n{_without_metadata(own)}")
+    return save(ner, folder, card=f"{_FENCE}{data.to_yaml()}\n{_FENCE}\n{_without_metadata(own)}")
 
 
 def _without_metadata(card: str) -> str:

@@ -25,11 +25,11 @@ from hanlattice.api import EngineName, load
 from hanlattice.atomic import atomic_write
 from hanlattice.document import Entity
 from hanlattice.errors import ConfigError, ModelError
-from hanlattice.integrations.saving import save_copy
 from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.edits import edited, save_edits
 from hanlattice.model import digests
 from hanlattice.model.folder import DEFAULT, EDITS, LEXICON, WEIGHTS
+from hanlattice.model.saving import save
 from hanlattice.pipeline import NER
 
 Alignment = Literal["expand", "contract", "strict"]
@@ -195,7 +195,7 @@ class HanlatticeComponent:
             if packaged and folder.exists():
                 folder.rename(Path(old) / MODEL)
             elif not packaged:
-                draft = save_copy(self.ner, Path(old) / "new")
+                draft = save(self.ner, Path(old) / "new")
                 if folder.exists():
                     folder.rename(Path(old) / MODEL)
                 draft.rename(folder)
@@ -272,4 +272,5 @@ class HanlatticeComponent:
         """Read what version 0.1 wrote."""
         own, other = self.ner.lexicon, Lexicon.open(file)
         other.known_labels, other.longest, other.rewrite = own.known_labels, own.longest, own.rewrite
+        other.shortest = own.shortest
         self.ner.lexicon = other

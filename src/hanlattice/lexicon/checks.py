@@ -82,6 +82,19 @@ def refuse_unreadable(
             raise DataError(problem, source, None if source is None else line_of(source, text, label))
 
 
+def warn_of_short(rewritten: Sequence[str], shortest: int, source: str | Path | None) -> None:
+    """Warn of words with fewer than ``shortest`` characters. No word is in the message, as below."""
+    if any(0 < len(word) < shortest for word in rewritten):
+        import logging  # slow to import, and rarely needed
+
+        where = "" if source is None else f"{source}: "
+        logging.getLogger(__name__).warning(
+            "%swords with fewer than %d characters have no effect, because the model never matches them; for a rule"
+            " with them use force",
+            *(where, shortest),
+        )
+
+
 def warn_of_emoji(texts: Sequence[str], rewritten: Sequence[str], source: str | Path | None) -> None:
     """Warn of words that match other texts than their own, because a model reads all emoji as one character.
 

@@ -41,8 +41,11 @@ class Lexicon:
     normalisation (width, traditional characters) as the texts that a model searches. It gets several words at once,
     joined by NUL characters, which it has to keep. ``known_labels`` are the labels that words may have; None allows
     any. A model sets the labels that it knows. ``longest`` is the length of the longest word that may be added;
-    None allows any. A model sets its window. ``reads_labels`` is False if the model ignores labels of words; then
-    the first labelled word that is added logs a warning.
+    None allows any. A model sets its window. ``shortest`` is the length from which on words are matched, which a
+    model sets too; a shorter word that is added logs a warning. ``reads_labels`` is False if the model ignores
+    labels of words; then the first labelled word that is added logs a warning.
+
+    Weights are kept for programs that read :attr:`weights`. The models of this library do not.
 
     Args:
         words: words, tuples of a word, a label and a weight, or a mapping of words to labels.
@@ -55,6 +58,7 @@ class Lexicon:
         self.rewrite = rewrite
         self.known_labels: Collection[str] | None = None
         self.longest: int | None = None
+        self.shortest = 1
         self.reads_labels = True
         self._state = Snapshot()
         self._pending: dict[str, Traits | None] = {}
@@ -67,8 +71,14 @@ class Lexicon:
         """Create the lock; called again in a forked process, where another thread may have held the old lock."""
         self._lock = Lock()
 
+    def __repr__(self) -> str:
+        return f"<Lexicon: {len(self):,} words>"
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._snapshot(), self.rewrite, self.known_labels, self.longest, self.reads_labels)
+        return _restored, (self._snapshot(), *self._limits())
+
+    def _limits(self) -> tuple[Callable[[str], str] | None, Collection[str] | None, int | None, bool, int]:
+        return self.rewrite, self.known_labels, self.longest, self.reads_labels, self.shortest
 
     @classmethod
     def from_files(cls, *paths: str | Path) -> Lexicon:
@@ -130,7 +140,7 @@ class Lexicon:
 
     def at(self, state: Snapshot) -> Lexicon:
         """A copy with the words of an earlier ``state`` of this lexicon."""
-        return _restored(state, self.rewrite, self.known_labels, self.longest, self.reads_labels)
+        return _restored(state, *self._limits())
 
     def emptied(self) -> Lexicon:
         """A lexicon without words, but with the same ``rewrite`` and limits."""
@@ -163,7 +173,8 @@ class Lexicon:
     ) -> None:
         """Add the words of a file or of an iterable. On an error no word is added.
 
-        A warning is logged if the model would match words with emoji also where the text has other emoji.
+        A warning is logged if words are too short for the model to match them, or if it would match words with
+        emoji also where the text has other emoji.
 
         Args:
             words: the path of a word list or of a compiled lexicon, words with their labels, or words and tuples of
@@ -199,6 +210,7 @@ class Lexicon:
             checks.refuse_unreadable(texts, rewritten, traits, self.longest, source)
         checks.refuse_long(rewritten)
         checks.warn_of_emoji(texts, rewritten, source)
+        checks.warn_of_short(rewritten, self.shortest, source)
         edits = dict(zip(rewritten, traits, strict=True))
         edits.pop("", None)  # words of which normalisation leaves nothing
         with self._lock:
@@ -367,10 +379,12 @@ def _restored(
     known_labels: Collection[str] | None,
     longest: int | None,
     reads_labels: bool = True,
+    shortest: int = 1,
 ) -> Lexicon:
     lexicon = Lexicon(rewrite=rewrite)
     lexicon._state = state
     lexicon.known_labels, lexicon.longest, lexicon.reads_labels = known_labels, longest, reads_labels
+    lexicon.shortest = shortest
     return lexicon
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Word(NamedTuple):
-    """A word of a lexicon with its optional label and weight."""
+    """A word of a lexicon with its optional label and weight; models do not read the weight."""
 
     text: str
     label: str | None = None

@@ -61,7 +61,7 @@ Stored = TypeVar("Stored")  # the array type of the library that reads a file
 DEFAULT = Path(__file__).parents[1] / "data" / "default_model"
 LITE = DEFAULT.with_name("lite_model")
 PACKAGED = {"default": DEFAULT, "lite": LITE, "cascade": DEFAULT}
-"""The packaged models by name. To open a folder of the same name, write ``./lite``.
+"""The packaged models by name. To open a folder of the same name, write ``./lite`` or ``Path("lite")``.
 
 ``cascade`` stands for ``default`` with the engine of that name.
 """
@@ -111,12 +111,13 @@ def second_model(folder: Path, name: str) -> Path:
 
 
 def located_model(name: str | Path) -> Path:
-    """The folder of a packaged model by its name; any other name is a path.
+    """The folder of a packaged model by its name; any other name, and every ``Path``, is a path.
 
     Raises:
         ModelError: the packaged model is not installed.
     """
-    name = str(name)
+    if isinstance(name, Path):
+        return name
     if name in FURTHER:
         package = find_spec(FURTHER[name])
         if package is None or package.origin is None:
@@ -279,6 +280,7 @@ class ModelFolder:
         lexicon = self._lexicon()
         ner = NER(engine, self.vocabulary, lexicon, self.config, convention=convention)
         lexicon.known_labels, lexicon.longest = self.vocabulary.all_labels, self.config.text.window
+        lexicon.shortest = self.config.lexicon.min_word_length
         lexicon.reads_labels = bool(self.vocabulary.word_labels)
         ner.lexicon.rewrite = ner.normaliser.words
         if (self.path / EDITS).is_file():

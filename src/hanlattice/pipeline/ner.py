@@ -98,7 +98,8 @@ class NER:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._reopen is None:
             raise HanlatticeError(
-                "an NER that was not loaded from a folder cannot be copied or pickled; save it first"
+                "an NER that was not loaded from a folder cannot be copied or pickled; save its tagger with"
+                " hanlattice.model.save_model, and load it"
             )
         lexicon = self.lexicon if self.lexicon_is_edited else None
         return _reopened, (self._reopen, lexicon, self.patterns, self.convention)
@@ -206,7 +207,8 @@ class NER:
             batch_size: texts, or windows of long texts, that the engine reads together; see :meth:`Engine.find`.
 
         Raises:
-            HanlatticeError: the batch size is not an integer of at least 1, or the stream has no texts or pairs.
+            HanlatticeError: the batch size is not an integer of at least 1, or an item is no text (or no
+                pair).
         """
         if not isinstance(batch_size, int) or batch_size < 1:
             raise HanlatticeError(f"batch_size must be at least 1, not {batch_size!r}")

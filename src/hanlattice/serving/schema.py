@@ -79,7 +79,9 @@ class LabelledWord(_RequestBody):
         default=None,
         description="The kind of name that the word is; a label of another convention has no effect.",
     )
-    weight: Annotated[float, Field(ge=-3.4e38, le=3.4e38, allow_inf_nan=False)] | None = None
+    weight: Annotated[float, Field(ge=-3.4e38, le=3.4e38, allow_inf_nan=False)] | None = Field(
+        default=None, description="Has no effect on models; it is stored with the word."
+    )
 
 
 def _kind_of_word(value: Any) -> str:

@@ -26,11 +26,11 @@ from hanlattice.evaluation.temperature import calibrate
 from hanlattice.inputs.encoded import Sentences
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
-from hanlattice.integrations.saving import save_copy
 from hanlattice.kernels import library
 from hanlattice.lexicon import Lexicon
 from hanlattice.model.digests import faults, record
 from hanlattice.model.folder import CONFIG, WEIGHTS, ModelFolder
+from hanlattice.model.saving import save
 from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training import user_words
@@ -555,7 +555,7 @@ def test_a_convention_is_read_from_a_copy_that_replaced_the_folder(with_conventi
     shutil.copytree(with_convention, folder)
     ner = hanlattice.load(folder)
     ner.lexicon.add("上海")
-    copy = save_copy(ner, tmp_path / "copy")
+    copy = save(ner, tmp_path / "copy")
     folder.rename(tmp_path / "old")
     copy.rename(folder)
     with ner.using(convention="places"):

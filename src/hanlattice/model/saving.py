@@ -11,8 +11,10 @@ from hanlattice.model.folder import EDITS
 from hanlattice.pipeline import NER
 
 
-def save_copy(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
-    """Copy the folder that a model was loaded from, with the edits of its lexicon; returns the new folder.
+def save(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
+    """Save a model with the edits of its lexicon, as a folder that ``hanlattice.load`` opens; returns the folder.
+
+    The files of the folder that the model was loaded from are copied. Patterns are not saved.
 
     Args:
         ner: a model that was loaded from a folder, or the packaged one.
