@@ -4,12 +4,13 @@ Time is processor time. In each round, every system with every batch size trains
 the same texts, one after another, and is divided by the first system with the first batch size in the same round.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from experiments.arms import Setup
 from experiments.tables import markdown
-from experiments.timed import Timed
+from hanlattice.comparison.speed import TimedSystem
 from hanlattice.config.settings import Config
 from hanlattice.kernels.allocator import keep_freed_memory
 
@@ -29,7 +30,7 @@ def measured(
     timed = {}
     for name, config in systems.items():
         say(f"preparing {name}")
-        timed[name] = Timed(config, sentences, sizes)
+        timed[name] = TimedSystem(config, sentences, sizes, time.process_time)
     speeds: Speeds = {name: {size: ([], []) for size in sizes} for name in systems}
     for i in range(rounds + 1):
         say(f"round {i} of {rounds}" if i else "warming up")

@@ -1,5 +1,6 @@
 """Estimates what the arms of an experiment cost, trains those that are not finished, and reads their results."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -7,14 +8,13 @@ from pathlib import Path
 
 from experiments.arms import Arm, Key, Setup
 from experiments.corpora import n_characters
-from experiments.timed import Timed
 from hanlattice import corpus
 from hanlattice.comparison import Watcher, compare
+from hanlattice.comparison.speed import TimedSystem
 from hanlattice.comparison.trial import Result, Trial
 from hanlattice.config.files import located
 from hanlattice.config.settings import Config
 from hanlattice.errors import HanlatticeError
-from hanlattice.pipeline import BATCH
 
 TIMED_SENTENCES = 40
 
@@ -70,8 +70,8 @@ def estimated(arms: Sequence[Arm], setup: Setup, say: Callable[[str], None]) -> 
 def _speeds(config: Config) -> tuple[float, float]:
     """Characters per second of training and of prediction, after a warm-up."""
     size = config.training.batch_size
-    timed = Timed(config, TIMED_SENTENCES, [size])
-    _, (train, predict) = [(timed.train(size), timed.predict(BATCH)) for _ in range(2)]
+    timed = TimedSystem(config, TIMED_SENTENCES, [size], time.process_time)
+    _, (train, predict) = [(timed.train(size), timed.predict()) for _ in range(2)]
     return train, predict
 
 

@@ -1,6 +1,6 @@
 """Parts of a comparison, without training: settings that differ, results on disk, failures, rounds and workers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from queue import Queue
@@ -251,11 +251,12 @@ def test_every_system_is_timed_in_every_round_after_a_warm_up(monkeypatch: pytes
     names = iter("ab")
 
     class Timed:
-        def __init__(self, config: Config, sentences: int):
+        def __init__(self, config: Config, sentences: int, sizes: Sequence[int]):
             made.append((config, sentences))
+            assert sizes == [config.training.batch_size]
             self.name, self.n = next(names), 0
 
-        def train(self) -> float:
+        def train(self, size: int) -> float:
             order.append((self.name, "train"))
             self.n += 1
             return float(self.n)
@@ -264,7 +265,7 @@ def test_every_system_is_timed_in_every_round_after_a_warm_up(monkeypatch: pytes
             order.append((self.name, "predict"))
             return 10.0 * self.n
 
-    monkeypatch.setattr(speed, "_TimedSystem", Timed)
+    monkeypatch.setattr(speed, "TimedSystem", Timed)
     monkeypatch.setattr(speed, "keep_freed_memory", lambda: kept.append(True))
     said: list[str] = []
     systems = {"a": Config(), "b": Config()}
@@ -280,26 +281,25 @@ def test_every_system_is_timed_in_every_round_after_a_warm_up(monkeypatch: pytes
     ]
 
 
-def test_speeds_are_characters_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speeds_are_characters_per_second() -> None:
     clock = SimpleNamespace(now=3.0)
-    clock.perf_counter = lambda: clock.now
 
     def takes(seconds: float) -> None:
         clock.now += seconds
 
-    def pipe(texts: list[str]) -> Iterator[str]:
+    def pipe(texts: list[str], batch_size: int) -> Iterator[str]:
         for text in texts:
             takes(0.25)
             yield text
 
-    monkeypatch.setattr(speed, "time", clock)
-    system = object.__new__(speed._TimedSystem)
+    system = object.__new__(speed.TimedSystem)
     examples = [SimpleNamespace(encoded="重庆人"), SimpleNamespace(encoded="李明")]
     system.run = SimpleNamespace(tasks=[SimpleNamespace(examples=examples)], ner=SimpleNamespace(pipe=pipe))  # type: ignore[assignment]
-    system.loop = SimpleNamespace(epoch=lambda: takes(0.5), progress=None)  # type: ignore[assignment]
+    system.clock = lambda: clock.now
+    system.loops = {8: SimpleNamespace(epoch=lambda: takes(0.5), progress=None)}  # type: ignore[dict-item]
     system.texts = ["重庆人和", "李明"]
-    assert system.train() == 5 / 0.5
-    assert system.loop.progress is not None
+    assert system.train(8) == 5 / 0.5
+    assert system.loops[8].progress is not None
     assert system.predict() == 6 / 0.5
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from hanlattice.config.settings import Config
 from hanlattice.kernels.allocator import keep_freed_memory
+from hanlattice.pipeline import BATCH
 from hanlattice.training import Silent
 from hanlattice.training.device import device_of
 from hanlattice.training.prepare import Prepared, prepare
@@ -54,41 +55,54 @@ def measure_speeds(
     timed_systems = {}
     for name, config in systems.items():
         say(f"speed: preparing {name}")
-        timed_systems[name] = _TimedSystem(config, sentences)
+        timed_systems[name] = TimedSystem(config, sentences, [config.training.batch_size])
     measured: dict[str, list[tuple[float, float]]] = {name: [] for name in systems}
     for i in range(rounds + 1):
         say(f"speed: round {i} of {rounds}" if i else "speed: warming up")
         for name, system in timed_systems.items():
-            measured[name].append((system.train(), system.predict()))
+            measured[name].append((system.train(systems[name].training.batch_size), system.predict()))
     return {name: Speed(*zip(*rows[1:], strict=True)) for name, rows in measured.items()}
 
 
-class _TimedSystem:
-    """A system with the sentences on which it is timed."""
+class TimedSystem:
+    """A system with the sentences on which it is timed.
 
-    def __init__(self, config: Config, sentences: int):
+    Args:
+        sizes: the batch sizes of :meth:`train`.
+        clock: returns seconds: time that passes, or processor time.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        sentences: int,
+        sizes: Sequence[int],
+        clock: Callable[[], float] = time.perf_counter,
+    ):
         run = prepare(config, device_of(config.training), Silent())
         task = replace(run.tasks[0], examples=drawn(run.tasks[0].examples, sentences), first=1, epochs=0)
         self.run: Prepared = replace(run, tasks=[task])
         self.texts = drawn([d.text for d in run.test or run.dev], sentences)
-        self.loop = self.run.loop(config.training)
+        self.loops = {size: self.run.loop(replace(config.training, batch_size=size)) for size in sizes}
+        self.clock = clock
 
-    def train(self) -> float:
+    def train(self, size: int) -> float:
         """Train for one epoch from the current weights; returns characters per second.
 
         The progress is reset, so that every round has the learning rates and the batches of the first epoch.
         """
-        start = time.perf_counter()
-        self.loop.progress = Progress()
-        self.loop.epoch()
-        return sum(len(e.encoded) for e in self.run.tasks[0].examples) / (time.perf_counter() - start)
+        loop = self.loops[size]
+        start = self.clock()
+        loop.progress = Progress()
+        loop.epoch()
+        return sum(len(e.encoded) for e in self.run.tasks[0].examples) / (self.clock() - start)
 
-    def predict(self) -> float:
+    def predict(self, size: int = BATCH) -> float:
         """Predict all texts; returns characters per second."""
-        start = time.perf_counter()
-        for _ in self.run.ner.pipe(self.texts):
+        start = self.clock()
+        for _ in self.run.ner.pipe(self.texts, batch_size=size):
             pass
-        return sum(map(len, self.texts)) / (time.perf_counter() - start)
+        return sum(map(len, self.texts)) / (self.clock() - start)
 
 
 def drawn(items: Sequence[Item], n: int) -> list[Item]:
