@@ -367,6 +367,7 @@ class TestPredict:
 
     def test_bad_input(self, predict: Run, run: Run, tmp_path: Path) -> None:
         one_error(predict("nothing.txt"), r"nothing\.txt: no such file")
+        one_error(predict(file_of(tmp_path / "a.txt", SENTENCE), "nothing.txt"), r"nothing\.txt: no such file")
         one_error(predict(tmp_path), "is a folder; name the files in it")
         one_error(predict(SENTENCE, "--output", tmp_path / "no" / "out"), "no/out: cannot be written: No such file")
         one_error(predict(SENTENCE, "--lexicon", tmp_path / "no.txt"), r"no\.txt: cannot be read: No such file")
@@ -597,6 +598,8 @@ def test_a_cascade_is_not_calibrated(run: Run, tmp_path: Path) -> None:
     [
         ("predict", "李明", "words.txt", "--output", "words.txt", "--model", "no"),
         ("predict", "words.txt", "--output", "link.txt", "--model", "no"),
+        ("predict", "北京", "--lexicon", "words.txt", "--output", "words.txt", "--model", "no"),
+        ("predict", "北京", "--patterns", "own.toml", "--output", "own.toml", "--model", "no"),
         ("select", "words.jsonl", "--output", "./words.jsonl", "--model", "no"),
         ("convert", "words.txt", "link.txt", "--to", "bio"),
         ("lexicon", "build", "words.txt", "--output", "words.txt"),
@@ -611,9 +614,19 @@ def test_an_output_does_not_replace_an_input(
     monkeypatch.chdir(tmp_path)
     file_of(tmp_path / "words.txt", "北京\tLOC\n")
     file_of(tmp_path / "words.jsonl", '{"text": "北京"}\n')
+    file_of(tmp_path / "own.toml", "")
     (tmp_path / "link.txt").symlink_to("words.txt")
     one_error(run(*arguments), "is also an input, which would be lost; name another output")
     assert (tmp_path / "words.txt").read_text("utf-8") == "北京\tLOC\n"
+
+
+def test_an_output_does_not_replace_the_file_that_is_standard_input(tmp_path: Path) -> None:
+    own = file_of(tmp_path / "own.txt", f"{SENTENCE}\n")
+    command = [*COMMAND, "predict", "-", "--output", str(own), "--model", str(tiny.trained())]
+    with own.open() as stdin:
+        done = subprocess.run(command, stdin=stdin, capture_output=True, text=True, env=ENVIRONMENT)
+    assert done.stderr == f"error: {own}: is also an input, which would be lost; name another output\n"
+    assert own.read_text("utf-8") == f"{SENTENCE}\n"
 
 
 def test_words_are_added_to_a_compiled_lexicon_in_its_place(run: Run, tmp_path: Path) -> None:

@@ -288,13 +288,23 @@ def following(
 
 
 def refuse_own_input(output: Path, inputs: Iterable[str | Path]) -> None:
-    """Check that an output does not replace a file that the command reads.
+    """Check that an output does not replace a file that the command reads; ``-`` is standard input.
 
     Raises:
         DataError: it does.
     """
-    if output.is_file() and any(Path(path).is_file() and output.samefile(path) for path in inputs):
+    if output.is_file() and any(_is_same(output, path) for path in inputs):
         raise DataError("is also an input, which would be lost; name another output", output)
+
+
+def _is_same(output: Path, path: str | Path) -> bool:
+    """Whether an existing output is the file of an input."""
+    if path != "-":
+        return Path(path).is_file() and output.samefile(path)
+    try:
+        return os.path.samestat(os.fstat(0), output.stat())
+    except OSError:  # standard input is closed
+        return False
 
 
 def check_writable(file: Path) -> None:

@@ -107,10 +107,11 @@ def predict(
         raise typer.BadParameter("brat output is a folder of files: name a new one with --output FOLDER")
     regular = chosen_patterns(patterns, today)
     forced(force), blocked(block)  # reports wrong usage before anything is read
+    files = [name for name in inputs if _is_source(name)]  # reports a missing file before anything is read
     if output != "-":
-        refuse_own_input(Path(output), (name for name in inputs if name != "-" and _is_source(name)))
+        refuse_own_input(Path(output), [*files, *(lexicon or []), *([patterns] if patterns else [])])
     sources = _sources(inputs, whole)
-    known = list(islice(sources, 1))  # reports a missing file before the model is loaded
+    known = list(islice(sources, 1))  # reports a broken file before the model is loaded
     ner = load_model(
         model,
         lexicon or [],
