@@ -11,8 +11,9 @@ from hanlattice.integrations import doccano
 from hanlattice.integrations.label_studio import Project
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
-from hanlattice.serving.errors import field_error
+from hanlattice.serving.errors import field_error, in_time
 from hanlattice.serving.handlers import Answer
+from hanlattice.serving.settings import Settings
 
 Read = Callable[[Request, schema.ReadRequest, dict[str, str]], Awaitable[list[Answer]]]
 """Reads texts, whose keys are names of fields, by the options of a request."""
@@ -24,11 +25,11 @@ class AnnotationTools:
     Args:
         read: computes the answers for texts.
         ner: the model; its convention is that of all predictions for Label Studio.
-        max_texts: texts that are read together.
+        settings: how many texts are read together, and how long a response may take.
     """
 
-    def __init__(self, read: Read, ner: NER, max_texts: int):
-        self._read, self._max_texts = read, max_texts
+    def __init__(self, read: Read, ner: NER, settings: Settings):
+        self._read, self._settings = read, settings
         self._labels = ner.vocabulary.labels_of(ner.convention)
         model = "packaged" if ner.folder is None else ner.folder.name
         self._version = f"hanlattice {__version__} {model} {ner.convention}"
@@ -43,10 +44,11 @@ class AnnotationTools:
         project = self._project(body.label_config, "label_config")
         texts = {f"tasks[{i}].data.{project.field}": _text(project, task, i) for i, task in enumerate(body.tasks)}
         answers: list[Answer] = []
-        fields = list(texts)
-        for first in range(0, len(fields), self._max_texts):
-            group = {field: texts[field] for field in fields[first : first + self._max_texts]}
-            answers += await self._read(request, schema.ReadRequest(), group)
+        fields, size = list(texts), self._settings.max_texts
+        async with in_time(self._settings.answer_timeout):
+            for first in range(0, len(fields), size):
+                group = {field: texts[field] for field in fields[first : first + size]}
+                answers += await self._read(request, schema.ReadRequest(), group)
         results = [project.prediction(answer["entities"], self._version) for answer in answers]
         return Response(to_json({"results": results}), media_type="application/json")
 

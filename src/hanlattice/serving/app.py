@@ -1,6 +1,5 @@
 """The service as an ASGI application: its routes, endpoints and error responses."""
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping
@@ -25,7 +24,7 @@ from hanlattice.serving import schema
 from hanlattice.serving.access_log import AccessLog
 from hanlattice.serving.annotation_tools import AnnotationTools
 from hanlattice.serving.batching import Batcher, QueueFull
-from hanlattice.serving.errors import INTERNAL_ERROR, RequestError, body_error, field_error
+from hanlattice.serving.errors import INTERNAL_ERROR, RequestError, body_error, field_error, in_time
 from hanlattice.serving.fast_routes import FastRoutes, is_json
 from hanlattice.serving.handlers import QUICK, Answer, ReadingOptions, RequestHandler
 from hanlattice.serving.lexicons import LexiconFault, Lexicons, TooManyLexicons, UnknownLexicon
@@ -188,7 +187,7 @@ class Service:
         route("POST", "/v1/entities", self.entities, *reading, response_model=schema.EntitiesResponse)
         route("POST", "/v1/explain", self.explain, *reading, response_model=schema.ExplainResponse)
         route("GET", "/v1/model", self.model, 401, response_model=schema.ModelInfo)
-        tools = AnnotationTools(self._answers, self._ner, self._settings.max_texts)
+        tools = AnnotationTools(self._answers, self._ner, self._settings)
         route("POST", "/label-studio/setup", tools.setup, *reading, response_model=schema.LabelStudioModel)
         route(
             "POST", "/label-studio/predict", tools.predict, *reading, response_model=schema.LabelStudioPredictions
@@ -244,7 +243,7 @@ class Service:
                 raise field_error(field, f"a text has at most {most:,} characters, not {len(text):,}")
         try:
             options = self._handler.options_of(body)
-            async with asyncio.timeout(self._settings.answer_timeout):
+            async with in_time(self._settings.answer_timeout):
                 answers = await self._batcher.submit(options, list(texts.values()))
         except UnknownLexicon as error:
             raise RequestError(404, str(error), [schema.FieldError(field="lexicon", problem=str(error))]) from None
@@ -252,9 +251,6 @@ class Service:
             raise _lexicon_fault(error, "lexicon") from None
         except QueueFull as error:
             raise RequestError(503, str(error), headers={"retry-after": str(error.retry_after)}) from None
-        except TimeoutError:
-            seconds = self._settings.answer_timeout
-            raise RequestError(504, f"there was no answer within {seconds:g} s; send less at once") from None
         except HanlatticeError as error:
             if isinstance(error, ModelError) and not isinstance(error, EngineError):
                 raise  # a fault of the service, not of the request
@@ -263,7 +259,9 @@ class Service:
         characters = sum(map(len, texts.values()))
         self.metrics.characters.inc(characters)
         self.metrics.count_entities(labels)
-        request.state.facts.update(texts=len(texts), characters=characters, entities=len(labels))
+        facts = request.state.facts
+        for name, n in (("texts", len(texts)), ("characters", characters), ("entities", len(labels))):
+            facts[name] = facts.get(name, 0) + n  # the tasks of one request for Label Studio come here in groups
         return answers
 
     async def model(self) -> schema.ModelInfo:

@@ -1,6 +1,8 @@
 """Errors of requests, and the one form of all error responses."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.responses import JSONResponse
@@ -24,6 +26,20 @@ class RequestError(Exception):
     def response(self, request_id: str) -> JSONResponse:
         body = ErrorResponse(error=self.error, fields=list(self.fields), request_id=request_id)
         return JSONResponse(body.model_dump(), self.status, self.headers)
+
+
+@asynccontextmanager
+async def in_time(seconds: float) -> AsyncIterator[None]:
+    """Limit the time that the response to a request may take.
+
+    Raises:
+        RequestError: it takes longer; the status is 504.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise RequestError(504, f"there was no answer within {seconds:g} s; send less at once") from None
 
 
 def field_error(field: str, problem: str) -> RequestError:
