@@ -44,6 +44,36 @@ def test_edits_since_a_copy_are_the_difference(
     assert start.edits_since(start.copy()) == ([], [])
 
 
+def test_edits_of_many_words_in_several_layers() -> None:
+    words = [chr(0x4E00 + i) + chr(0x5E00 + i) for i in range(6000)]
+    start = Lexicon(words[:5000])
+    now = start.copy()
+    now.update([(words[4], "X", None), (words[5300], "Y", 2.5), (words[4999], None, 1.0)])
+    now.remove(words[0], words[5300], "没有", words[7])
+    now.update(words[5000:5200])
+    now.update([(words[5300], "Y", 2.5)])
+    assert len(now.state.layers) > 1
+    others = [Word(words[4], "X"), Word(words[4999], None, 1.0), Word(words[5300], "Y", 2.5)]
+    found = now.edits_since(start)
+    assert found is not None
+    assert sorted(found[0]) == sorted([*others, *map(Word, words[5000:5200])])
+    assert found[1] == [words[0], words[7]]
+    assert {word.text: word for word in now.entries()} == {
+        **{text: Word(text) for text in words[:5200] if text not in (words[0], words[7])},
+        **{word.text: word for word in others},
+    }
+
+
+def test_words_are_removed_together_or_not_at_all() -> None:
+    lexicon = Lexicon(["abc", "二", "三"], rewrite=str.lower)
+    with pytest.raises(DataError, match="a word of the lexicon is a string, not 3"):
+        lexicon.remove("二", 3)  # type: ignore[arg-type]
+    assert len(lexicon) == 3
+    lexicon.remove()
+    lexicon.remove("ABC", "二\0三", "三", "三", "四")
+    assert list(lexicon) == ["二"]
+
+
 def test_words_with_their_labels_may_be_a_mapping() -> None:
     lexicon = Lexicon({"重庆": "LOC", "好": None})
     lexicon.update({"李明": "PER"})

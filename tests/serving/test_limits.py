@@ -1,5 +1,6 @@
 """What one request, or many lexicons, may cost; and paths and ids that are none."""
 
+import asyncio
 import json
 import threading
 import time
@@ -7,13 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 import tiny
 from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Word
 from hanlattice.pipeline import NER
-from hanlattice.serving import handlers
+from hanlattice.serving import handlers, lexicon_cache
+from hanlattice.serving.app import Service
 from hanlattice.serving.handlers import (
     QUICK_WORDS,
     WORDS_BESIDES,
@@ -23,7 +26,8 @@ from hanlattice.serving.handlers import (
     RequestHandler,
 )
 from hanlattice.serving.lexicons import Lexicons, TooManyLexicons
-from hanlattice.serving.schema import Edits, EntitiesRequest, ExplainRequest
+from hanlattice.serving.schema import Edits, EntitiesRequest, ExplainRequest, ReadRequest
+from hanlattice.serving.settings import Settings
 from served import SENTENCE, Served, serving
 
 NESTED = ["一" * n for n in range(2, 61)]
@@ -85,6 +89,32 @@ class TestRepeatedCharacters:
         answer = service.client.post("/v1/entities", json={"text": "一" * 10_000, "force": force})
         assert answer.status_code == 422
         assert "words of the lexicon occur" in answer.json()["error"]
+
+
+class TestManyWords:
+    @pytest.mark.parametrize("n", [3, 1500])
+    def test_are_checked_while_others_are_answered(self, n: int, tmp_path: Path) -> None:
+        """A thread of their own checks many words; few are checked at once."""
+        threads: list[threading.Thread] = []
+
+        async def request() -> httpx2.Response:
+            service = Service(Settings(lexicons=tmp_path), tiny.ner())
+            check = service._handler.options_of
+
+            def options_of(body: ReadRequest) -> ReadingOptions:
+                threads.append(threading.current_thread())
+                return check(body)
+
+            service._handler.options_of = options_of  # type: ignore[assignment, method-assign]
+            async with service._lifespan(service.app):
+                transport = httpx2.ASGITransport(service.asgi)
+                async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                    words = [*["词"] * n, {"text": "词", "label": "NONE"}]
+                    return await client.post("/v1/entities", json={"text": "一", "lexicon": {"words": words}})
+
+        answer = asyncio.run(request())
+        assert answer.json()["fields"][0]["field"] == f"lexicon.words[{n}].label"
+        assert [thread is threading.main_thread() for thread in threads] == [n == 3]
 
 
 def _matches(n: int, longest: int) -> int:
@@ -172,19 +202,34 @@ class TestStoredLexicons:
         self, answers: RequestHandler, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """By number and by words; the least lately used goes first, and the one in use stays."""
-        monkeypatch.setattr(handlers, "KEPT", 3)
-        monkeypatch.setattr(handlers, "KEPT_WORDS", 20)
+        monkeypatch.setattr(lexicon_cache, "KEPT", 3)
+        monkeypatch.setattr(lexicon_cache, "KEPT_WORDS", 20)
         kept = [LexiconEdits(tuple(map(_word, range(n))), (), False) for n in (1, 2, 3, 4)]
         for words in kept:
             answers(ReadingOptions(words), ["一"])
-        assert list(answers._ready) == kept[1:]
+        assert answers._sent.keys == kept[1:]
         answers(ReadingOptions(kept[1]), ["一"])
         large = LexiconEdits(tuple(map(_word, range(15))), (), False)
         answers(ReadingOptions(large), ["一"])
-        assert list(answers._ready) == [kept[1], large]
+        assert answers._sent.keys == [kept[1], large]
         larger = LexiconEdits(tuple(map(_word, range(50))), (), False)
         answers(ReadingOptions(larger), ["一"])
-        assert list(answers._ready) == [larger]
+        assert answers._sent.keys == [larger]
+        without = LexiconEdits((), tuple("一二"), True)
+        answers(ReadingOptions(without), ["一"])
+        assert answers._sent.keys == [without], "words that are left out count too"
+
+    def test_lexicons_in_requests_do_not_displace_stored_ones(
+        self, answers: RequestHandler, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(lexicon_cache, "KEPT", 2)
+        answers._lexicons.write("a", Edits(words=["一"]))
+        stored = answers.options_of(EntitiesRequest(text="一", lexicon="a"))
+        answers(stored, ["一"])
+        built = answers._lexicon(stored.lexicon)  # type: ignore[arg-type]
+        for n in range(5):
+            answers(ReadingOptions(LexiconEdits((_word(n),), (), False)), ["一"])
+        assert answers._lexicon(stored.lexicon) is built  # type: ignore[arg-type]
 
 
 def _word(number: int) -> Word:

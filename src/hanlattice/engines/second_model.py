@@ -120,8 +120,7 @@ class SecondModel:
                 return one.own
             own = one.own.copy()
             own.update(added)  # they were checked when they were made
-            for word in removed:
-                own.remove(word)
+            own.remove(*removed)
             if one is not self._loaded:
                 self._restore([(text, label) for text, label, _ in added] + [(text, None) for text in removed], own)
             return own
@@ -136,13 +135,15 @@ class SecondModel:
         texts = [text for text, _ in edited]
         before, now, at_first = (one.ids(texts).tolist() for one in (loaded, own, first))
         again: list[Word] = []
+        unknown: list[str] = []  # words that the second model did not have
         for (word, label), n, is_there, m in zip(edited, before, (i >= 0 for i in now), at_first, strict=True):
             if (n < 0) == is_there or (n >= 0 and loaded.label(n) != label):
                 continue
             if m < 0:
-                own.remove(word)
+                unknown.append(word)
             else:
                 again.append(Word(word, first.label(m)))
+        own.remove(*unknown)
         own.update(again)
 
 

@@ -69,6 +69,8 @@ def refuse_unreadable(
     Raises:
         DataError: nothing is left of a word, or it is longer than the window of the model.
     """
+    if all(rewritten) and max(map(len, rewritten), default=0) <= longest:
+        return
     for text, word, (label, _) in zip(texts, rewritten, traits, strict=True):
         problem = ""
         if not word:
@@ -100,6 +102,8 @@ def warn_of_emoji(texts: Sequence[str], rewritten: Sequence[str], source: str | 
 
     No word is in the message: a service logs it, and its log has no text of a request.
     """
+    if SYMBOL not in "".join(rewritten):
+        return
     if any(SYMBOL in word and SYMBOL not in text for text, word in zip(texts, rewritten, strict=True)):
         import logging  # slow to import, and rarely needed
 

@@ -50,6 +50,5 @@ def edited(lexicon: Lexicon, path: Path) -> Lexicon:
     if "words" in rows:
         lexicon = lexicon.emptied()
     lexicon.update(words, source=path)
-    for word in removed:
-        lexicon.remove(word)
+    lexicon.remove(*removed)
     return lexicon

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
 from numbers import Real
 from pathlib import Path
 from threading import Lock
@@ -155,18 +153,18 @@ class Lexicon:
         """
         self.update([Word(word, label, weight)])
 
-    def remove(self, word: str) -> None:
-        """Remove a word, if it is in the lexicon.
+    def remove(self, *words: str) -> None:
+        """Remove words, if they are in the lexicon. Many words in one call are much faster than many calls.
 
         Raises:
-            DataError: it is not a string.
+            DataError: one is not a string; none is removed.
         """
-        if not isinstance(word, str):
-            raise DataError(f"a word of the lexicon is a string, not {word!r:.60}")
-        if BOUNDARY in word:
-            return  # no word has it
+        for word in words:
+            if not isinstance(word, str):
+                raise DataError(f"a word of the lexicon is a string, not {word!r:.60}")
+        rewritten = self._rewritten(word for word in words if BOUNDARY not in word)  # no word has it
         with self._lock:
-            self._pending[self._rewritten([word])[0]] = None
+            self._pending.update(dict.fromkeys(rewritten))
 
     def update(
         self, words: str | Path | Mapping[str, str | None] | Iterable[Entry], *, source: str | Path | None = None
@@ -230,16 +228,14 @@ class Lexicon:
         n = then.id_count
         if not now.begins_with(then):
             return None
-        words, before = np.arange(now.id_count), np.arange(n)
-        present = np.ones(len(words), np.bool_) if now.present is None else now.present
+        present = np.ones(now.id_count, np.bool_) if now.present is None else now.present
         was_present = np.ones(n, np.bool_) if then.present is None else then.present
         changed = present.copy()
         weights, were = now.weights[:n], then.weights
         has_other_weight = (weights != were) & ~(np.isnan(weights) & np.isnan(were))
         changed[:n] &= ~was_present | (now.label_ids[:n] != then.label_ids) | has_other_weight
-        removed = before[was_present & ~present[:n]]
-        added = [Word(now.text(word), now.label(word), now.weight(word)) for word in words[changed].tolist()]
-        return added, [now.text(word) for word in removed.tolist()]
+        removed = now.texts(np.flatnonzero(was_present & ~present[:n]))
+        return list(now.entries(np.flatnonzero(changed))), list(removed)
 
     def match(self, text: str, min_length: int = 1) -> Matches:
         """Every occurrence in ``text`` of a word with at least ``min_length`` characters; they may overlap.
@@ -282,13 +278,8 @@ class Lexicon:
     def entries(self) -> Iterator[Word]:
         """Every word with its label and weight, in the order of the ids."""
         state = self._snapshot()
-        texts = (text for layer in state.layers for text in layer.words)
-        present = repeat(True) if state.present is None else state.present.tolist()
-        numbers, weights, labels = state.label_ids.tolist(), state.weights.tolist(), state.labels
-        for text, is_present, number, weight in zip(texts, present, numbers, weights, strict=False):
-            if is_present:
-                label = labels[number] if 0 <= number < len(labels) else None
-                yield Word(text, label, None if math.isnan(weight) else weight)
+        present = state.present
+        yield from state.entries(np.arange(state.id_count) if present is None else np.flatnonzero(present))
 
     def word(self, word: int) -> str:
         """The text of a word id, even if the word was removed.

@@ -71,6 +71,19 @@ class WordTable:
         offsets = self.checked().offsets.tolist()
         return (text[start:end] for start, end in pairwise(offsets))
 
+    def at(self, rows: Int64) -> WordTable:
+        """The words of some rows, in their order.
+
+        Raises:
+            ModelError: the table is that of a broken file.
+        """
+        ends = self.checked().offsets
+        starts, lengths = ends[rows], ends[rows + 1] - ends[rows]
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return WordTable(self.codes[places], offsets)
+
     def checked(self) -> WordTable:
         """This table, after checking that its offsets never decrease and all its code points exist.
 

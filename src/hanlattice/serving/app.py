@@ -1,5 +1,6 @@
 """The service as an ASGI application: its routes, endpoints and error responses."""
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping
@@ -69,6 +70,7 @@ _REASONS = {
     504: "The response was not ready in time.",
 }
 
+_MANY_WORDS = 1000  # as many are checked in about a millisecond, and a thread takes longer to start than few
 _WARM_UP = "重庆人和药店在渝中区开业"
 
 Id = Annotated[schema.LexiconId, Path(description="A-Z, a-z, 0-9, _ and -, at most 64.", examples=["medical"])]
@@ -242,8 +244,8 @@ class Service:
                 most = self._settings.max_chars
                 raise field_error(field, f"a text has at most {most:,} characters, not {len(text):,}")
         try:
-            options = self._handler.options_of(body)
             async with in_time(self._settings.answer_timeout):
+                options = await self._options_of(body)
                 answers = await self._batcher.submit(options, list(texts.values()))
         except UnknownLexicon as error:
             raise RequestError(404, str(error), [schema.FieldError(field="lexicon", problem=str(error))]) from None
@@ -263,6 +265,12 @@ class Service:
         for name, n in (("texts", len(texts)), ("characters", characters), ("entities", len(labels))):
             facts[name] = facts.get(name, 0) + n  # the tasks of one request for Label Studio come here in groups
         return answers
+
+    async def _options_of(self, body: schema.ReadRequest) -> ReadingOptions:
+        """The options of a request. Many words are checked in a thread, so that other requests do not wait."""
+        if schema.n_words(body.lexicon) > _MANY_WORDS:
+            return await asyncio.to_thread(self._handler.options_of, body)
+        return self._handler.options_of(body)
 
     async def model(self) -> schema.ModelInfo:
         """The model and the limits of this service."""

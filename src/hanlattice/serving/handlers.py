@@ -1,7 +1,6 @@
 """Turns requests into responses, with one model and the lexicons that requests contain or name."""
 
-from collections import OrderedDict
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +12,11 @@ from hanlattice.explain.reading import Measure
 from hanlattice.lexicon import Lexicon, Word
 from hanlattice.patterns import Patterns, day_of
 from hanlattice.pipeline import NER
+from hanlattice.serving.lexicon_cache import LexiconCache
 from hanlattice.serving.lexicons import Lexicons, Version
 from hanlattice.serving.schema import Edits, ExplainRequest, LabelledWord, ReadRequest
 from hanlattice.serving.validation import RequestValidator
 
-# Built lexicons in the cache, and words in all of them together; the least recently used one is dropped first.
-KEPT, KEPT_WORDS = 16, 1_000_000
 # Largest numbers of characters and of words for influence, which reads the text once for each word.
 QUICK, QUICK_WORDS = 120, 240
 # A text may match this many words of a request's lexicon per character, plus a constant. Ordinary texts match about
@@ -32,7 +30,7 @@ Answer = dict[str, Any]
 class LexiconEdits:
     """Edits of the lexicon that came with a request, in hashable form."""
 
-    words: tuple[Word, ...]
+    words: tuple[str | Word, ...]
     remove: tuple[str, ...]
     extends: bool
 
@@ -75,7 +73,8 @@ class RequestHandler:
         self._ner, self._lexicons = ner, lexicons
         self._force, self._block, self._threshold = force or {}, block or {}, threshold
         self._validator = RequestValidator(ner)
-        self._ready: OrderedDict[Hashable, tuple[Lexicon, int]] = OrderedDict()
+        # Two caches, so that lexicons in requests, each of which may be used once, do not displace stored ones.
+        self._stored, self._sent = LexiconCache(), LexiconCache()
 
     def options_of(self, request: ReadRequest) -> ReadingOptions:
         """The options of a request, checked.
@@ -119,7 +118,7 @@ class RequestHandler:
                 return self._lexicons.version(lexicon)
             case Edits():
                 return _words(lexicon)
-        return _words(Edits(words=list(lexicon)))
+        return _words(Edits.model_construct(words=list(lexicon)))  # its words have been checked already
 
     def __call__(self, options: ReadingOptions, texts: list[str]) -> list[Answer]:
         """The response for each text: ``{"entities": …}``, or an explanation.
@@ -164,28 +163,21 @@ class RequestHandler:
                 )
 
     def _lexicon(self, key: Version | LexiconEdits) -> Lexicon:
-        if key not in self._ready:
-            words = _words(self._lexicons.read(key.name)) if isinstance(key, Version) else key
-            self._ready[key] = self._built(words), len(words.words)
-            while len(self._ready) > 1 and (len(self._ready) > KEPT or self._n_words() > KEPT_WORDS):
-                self._ready.popitem(last=False)
-        self._ready.move_to_end(key)
-        return self._ready[key][0]
+        if isinstance(key, LexiconEdits):
+            return self._sent.get(key, lambda: self._built(key))
+        return self._stored.get(key, lambda: self._built(_words(self._lexicons.read(key.name))))
 
-    def _n_words(self) -> int:
-        return sum(n for _, n in self._ready.values())
-
-    def _built(self, edits: LexiconEdits) -> Lexicon:
+    def _built(self, edits: LexiconEdits) -> tuple[Lexicon, int]:
+        """The model's lexicon with edits, and their number."""
         own = self._ner.lexicon
         lexicon = own.copy() if edits.extends else own.emptied()
-        for word in edits.remove:
-            lexicon.remove(word)
+        lexicon.remove(*edits.remove)
         lexicon.update(edits.words)
-        return lexicon
+        return lexicon, len(edits.words) + len(edits.remove)
 
 
 def _words(edits: Edits) -> LexiconEdits:
-    words = (Word(w, None, None) if isinstance(w, str) else Word(w.text, w.label, w.weight) for w in edits.words)
+    words = (word if isinstance(word, str) else Word(word.text, word.label, word.weight) for word in edits.words)
     return LexiconEdits(tuple(words), tuple(edits.remove), edits.extends)
 
 

@@ -1,6 +1,6 @@
 """Types of request and response bodies, from which the OpenAPI description is made."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -109,6 +109,17 @@ AnyLexicon = Annotated[
     Annotated[LexiconId, Tag("<id>")] | Annotated[List[Word], Tag("<words>")] | Annotated[Edits, Tag("<edits>")],
     Discriminator(_kind_of_lexicon),
 ]
+
+
+def n_words(lexicon: str | Sequence[str | LabelledWord] | Edits | None) -> int:
+    """The number of words that a request adds and removes; 0 if it names a stored lexicon."""
+    match lexicon:
+        case None | str():
+            return 0
+        case Edits():
+            return len(lexicon.words) + len(lexicon.remove)
+    return len(lexicon)
+
 
 AnyEdits = Annotated[
     Annotated[List[Word], Tag("<words>")] | Annotated[Edits, Tag("<edits>")], Discriminator(_kind_of_lexicon)
