@@ -1,6 +1,7 @@
 """How a service starts, survives and ends."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,7 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
+import pytest
 
+import tiny
+from hanlattice.errors import HanlatticeError
+from hanlattice.model.folder import ModelFolder
 from served import SENTENCE, Served, command, environment, serving
 
 
@@ -103,6 +108,31 @@ def test_killed_workers_are_replaced_and_none_outlives_its_parent() -> None:
         served.process.kill()
         left = eventually(lambda: not any(_runs(pid) for pid in last), 90)
         assert left, served.events()[-6:]
+
+
+def test_the_log_says_why_a_worker_cannot_be_replaced(tmp_path: Path) -> None:
+    """A worker that is ended finishes its requests; the next one loads the model as it is then."""
+    model = tmp_path / "model"
+    shutil.copytree(tiny.trained(), model)
+    with serving("--workers", 2, model=model) as served:
+        (model / "config.toml").rename(model / "gone.toml")
+        ended = served.workers[0]
+        os.kill(ended, signal.SIGTERM)
+        assert eventually(lambda: any("reason" in row for row in served.events("worker died")))
+        first, *failed = served.events("worker died")
+        assert (first["worker"], first["status"]) == (ended, -signal.SIGTERM)
+        assert ended in {row["pid"] for row in served.events("draining")}
+        assert "reason" not in first
+        assert {row["reason"] for row in failed} == {str(_reason_of(model))}
+        assert served.entities(SENTENCE), "by the other one"
+        (model / "gone.toml").rename(model / "config.toml")
+        assert eventually(lambda: len(served.events("ready")) == 2)
+
+
+def _reason_of(model: Path) -> HanlatticeError:
+    with pytest.raises(HanlatticeError) as caught:
+        ModelFolder.open(model)
+    return caught.value
 
 
 def _runs(pid: int) -> bool:

@@ -93,6 +93,11 @@ class _Worker:
     def is_ready(self) -> bool:
         return self.message == READY
 
+    @property
+    def error(self) -> str:
+        """Why it could not start; empty if it is ready, or gave no reason."""
+        return "" if self.is_ready else self.message
+
     def listen(self) -> None:
         """Receive the message, if it has arrived."""
         with contextlib.suppress(EOFError, OSError):
@@ -152,12 +157,13 @@ class _Supervisor:
             if not worker.is_ready:
                 if not any(other.is_ready for other in self._workers):
                     raise HanlatticeError(
-                        worker.message or f"a worker died at its start (status {worker.process.exitcode})"
+                        worker.error or f"a worker died at its start (status {worker.process.exitcode})"
                     )
                 time.sleep(PAUSE)
-            logs.log_event(
-                "worker died", level=logging.WARNING, worker=worker.process.pid, status=worker.process.exitcode
-            )
+            facts = {"worker": worker.process.pid, "status": worker.process.exitcode}
+            if worker.error:
+                facts["reason"] = worker.error
+            logs.log_event("worker died", level=logging.WARNING, **facts)
             worker.pipe.close()
             self._workers[i] = self._worker()
 
