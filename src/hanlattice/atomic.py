@@ -209,6 +209,25 @@ def locked(path: Path, folder: Path) -> Iterator[None]:
         stream.close()
 
 
+@contextmanager
+def taking_turns(folder: Path) -> Iterator[None]:
+    """Wait for the lock of a folder and hold it, where the system has file locks: threads and processes take turns.
+
+    Raises:
+        OSError: the folder cannot be opened.
+    """
+    if not LOCKS:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def _holds(handle: int, path: Path, folder: Path) -> bool:
     """Lock an open file; whether it is still the one of this name.
 

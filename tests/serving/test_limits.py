@@ -1,12 +1,15 @@
 """What one request, or many lexicons, may cost; and paths and ids that are none."""
 
 import asyncio
+import errno
 import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx2
 import pytest
@@ -16,6 +19,7 @@ from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Word
 from hanlattice.pipeline import NER
 from hanlattice.serving import handlers, lexicon_cache
+from hanlattice.serving import lexicons as stored_lexicons
 from hanlattice.serving.app import Service
 from hanlattice.serving.handlers import (
     QUICK_WORDS,
@@ -25,7 +29,7 @@ from hanlattice.serving.handlers import (
     ReadingOptions,
     RequestHandler,
 )
-from hanlattice.serving.lexicons import Lexicons, TooManyLexicons
+from hanlattice.serving.lexicons import LexiconFault, Lexicons, TooManyLexicons
 from hanlattice.serving.schema import Edits, EntitiesRequest, ExplainRequest, ReadRequest
 from hanlattice.serving.settings import Settings
 from served import SENTENCE, Served, serving
@@ -197,6 +201,50 @@ class TestStoredLexicons:
         assert not lexicons.write("a", Edits(words=["二"]))
         with pytest.raises(TooManyLexicons, match="there are 1 lexicons already"):
             lexicons.write("b", Edits(words=["一"]))
+
+    def test_the_limit_holds_if_several_are_stored_at_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """By several workers; of those that store the same lexicon, one creates it."""
+        write = stored_lexicons.atomic_write
+
+        @contextmanager
+        def slow_write(path: Path) -> Iterator[IO[str]]:
+            time.sleep(0.1)
+            with write(path) as stream:
+                yield stream
+
+        def store(name: str) -> bool | None:
+            try:
+                return Lexicons(tmp_path, 2).write(name, Edits(words=["一"]))
+            except TooManyLexicons:
+                return None
+
+        with monkeypatch.context() as patched, ThreadPoolExecutor(4) as threads:
+            patched.setattr(stored_lexicons, "atomic_write", slow_write)
+            same = list(threads.map(store, "aaaa"))
+            others = list(threads.map(store, "bcde"))
+        assert sorted(map(str, same)) == ["False", "False", "False", "True"]
+        assert sorted(map(str, others)) == ["None", "None", "None", "True"]
+
+    def test_a_lexicon_that_cannot_be_stored_is_a_fault_of_the_service(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object, **__: object) -> Any:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        folder = tmp_path / "lexicons"
+        lexicons = Lexicons(folder, 2)
+        advice = "; make space, or correct the folder and its permissions"
+        monkeypatch.setattr("os.fsync", fail)
+        with pytest.raises(LexiconFault, match="the lexicon a cannot be stored") as full:
+            lexicons.write("a", Edits(words=["一"]))
+        assert full.value.reason == f"cannot be written: No space left on device{advice}"
+        assert list(folder.iterdir()) == []
+        folder.rmdir()
+        with pytest.raises(LexiconFault, match="ask the operator") as lost:
+            lexicons.write("a", Edits(words=["一"]))
+        assert (lost.value.path, lost.value.reason) == (folder / "a.json", f"No such file or directory{advice}")
 
     def test_the_least_recently_used_lexicons_are_dropped(
         self, answers: RequestHandler, monkeypatch: pytest.MonkeyPatch

@@ -205,6 +205,18 @@ class TestLexicons:
         assert '"reason": "cannot be removed: ' in log
         folder.rmdir()
 
+    def test_a_lost_folder_is_named_in_the_log(self, service: Served) -> None:
+        folder = service.log.parent / "lexicons"
+        folder.rename(folder.with_name("moved"))
+        answer = service.client.put("/v1/lexicons/new", json=["北京"])
+        folder.with_name("moved").rename(folder)
+        problem = "the lexicon new cannot be stored; ask the operator of this service"
+        assert (answer.status_code, answer.json()["error"]) == (500, problem)
+        assert answer.json()["fields"] == [{"field": "id", "problem": problem}]
+        row = service.events("stored lexicon")[-1]
+        assert row["path"] == str(folder / "new.json")
+        assert row["reason"].startswith("No such file or directory; ")
+
     def test_replace_or_extend_the_words_of_the_model(self, service: Served) -> None:
         def words(lexicon: object) -> list[str]:
             question = {"text": SENTENCE, "by": "none", "lexicon": lexicon}

@@ -308,6 +308,8 @@ class Service:
             is_new = self._lexicons.write(id, edits)
         except TooManyLexicons as error:
             raise field_error("id", str(error)) from None
+        except LexiconFault as error:
+            raise _lexicon_fault(error, "id") from None
         response.status_code = 201 if is_new else 200
         return schema.StoredLexicon(id=id, words=len(edits.words), removed=len(edits.remove), extends=edits.extends)
 

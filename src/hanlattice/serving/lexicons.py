@@ -7,11 +7,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hanlattice.atomic import atomic_write
+from hanlattice.atomic import atomic_write, taking_turns
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.serving.schema import ID, Edits
 
 _SUFFIX = ".json"
+_NAME = re.compile(ID.removeprefix("^").removesuffix("$"))
 
 
 class UnknownLexicon(Exception):
@@ -19,7 +20,6 @@ class UnknownLexicon(Exception):
 
     def __init__(self, name: str):
         super().__init__(f"there is no lexicon {name}")
-        self.name = name
 
 
 class LexiconFault(Exception):
@@ -105,13 +105,21 @@ class Lexicons:
 
         Raises:
             TooManyLexicons: it is new, and the maximum number is stored already.
+            LexiconFault: the file cannot be written.
         """
         path = self._path(name)
-        is_new = not path.exists()
-        if is_new and sum(1 for _ in self._names()) >= self._most:
-            raise TooManyLexicons(f"there are {self._most:,} lexicons already; delete one, or replace it")
-        with atomic_write(path) as stream:
-            stream.write(edits.model_dump_json())
+        try:
+            with taking_turns(self._folder):  # workers share the folder
+                is_new = not path.exists()
+                if is_new and sum(1 for _ in self._names()) >= self._most:
+                    raise TooManyLexicons(f"there are {self._most:,} lexicons already; delete one, or replace it")
+                with atomic_write(path) as stream:
+                    stream.write(edits.model_dump_json())
+        except (OSError, DataError) as error:
+            problem = f"the lexicon {name} cannot be stored; ask the operator of this service"
+            reason = error.strerror if isinstance(error, OSError) else str(error).removeprefix(f"{path}: ")
+            advice = "make space, or correct the folder and its permissions"
+            raise LexiconFault(problem, path, f"{reason}; {advice}") from None
         return is_new
 
     def remove(self, name: str) -> None:
@@ -136,10 +144,10 @@ class Lexicons:
 
     def _names(self) -> Iterator[str]:
         for path in self._folder.glob(f"*{_SUFFIX}"):
-            if re.fullmatch(ID[1:-1], path.stem):  # the pattern without ^ and $
+            if _NAME.fullmatch(path.stem):
                 yield path.stem
 
     def _path(self, name: str) -> Path:
-        if not re.fullmatch(ID[1:-1], name):  # checked again; requests are validated before
+        if not _NAME.fullmatch(name):  # checked again; requests are validated before
             raise UnknownLexicon(name)
         return self._folder / f"{name}{_SUFFIX}"
