@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +36,13 @@ def answer(service: Service, path: str, body: dict[str, Any]) -> httpx2.Response
 
 
 class Slow:
-    """A handler that takes some time for each batch."""
+    """A handler that waits before each batch."""
+
+    def __init__(self, wait: Callable[[float], object] = time.sleep):
+        self._wait = wait
 
     def __call__(self, options: ReadingOptions, texts: list[str]) -> list[Answer]:
-        time.sleep(0.2)
+        self._wait(0.2)
         return [{"entities": []} for _ in texts]
 
     def options_of(self, request: ReadRequest) -> ReadingOptions:
@@ -70,3 +75,27 @@ def test_all_tasks_of_a_request_have_one_time_limit(
     if status == 200:
         (row,) = map(json.loads, capsys.readouterr().err.splitlines())
         assert (row["texts"], row["characters"]) == (9, 9 * len(SENTENCE))
+
+
+def test_the_metric_of_the_queue_counts_texts_that_wait(tmp_path: Path) -> None:
+    """Also while the first batch is read."""
+    gate = threading.Event()
+    gate.set()
+
+    async def figures() -> str:
+        service = Service(Settings(lexicons=tmp_path, max_wait_ms=0.0), tiny.ner())
+        service._handler = Slow(lambda _: gate.wait(30))  # type: ignore[assignment]
+        async with service._lifespan(service.app):
+            gate.clear()
+            transport = httpx2.ASGITransport(service.asgi)
+            async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                first = asyncio.create_task(client.post("/v1/entities", json={"text": SENTENCE}))
+                await asyncio.sleep(0.05)
+                others = asyncio.create_task(client.post("/v1/entities", json={"texts": [SENTENCE] * 7}))
+                await asyncio.sleep(0.05)
+                found = (await client.get("/metrics")).text
+                gate.set()
+                await asyncio.gather(first, others)
+                return found
+
+    assert "hanlattice_queue_texts 7.0" in asyncio.run(figures()).splitlines()

@@ -148,6 +148,7 @@ class Service:
             weigh=lambda options, text: len(text) if options.by is None else settings.max_batch_chars,
             max_weight=settings.max_batch_chars,
             observe=self.metrics.observe_batch,
+            observe_queue=self.metrics.queue.set,
         )
         async with self._batcher:
             try:

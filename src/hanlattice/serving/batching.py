@@ -50,7 +50,8 @@ class Batcher(Generic[Key, Item, Answer]):
     Args:
         max_queue: number of items that may wait; beyond it, ``submit`` raises :class:`QueueFull`.
         weigh: the weight of an item with its key, at least 0.
-        observe: called after each batch with the number of items, the seconds, and the number of waiting items.
+        observe: called after each batch with the number of items and the seconds.
+        observe_queue: called with the number of waiting items when items arrive or are taken.
     """
 
     def __init__(
@@ -62,9 +63,10 @@ class Batcher(Generic[Key, Item, Answer]):
         max_queue: int,
         weigh: Callable[[Key, Item], int] = lambda key, item: 0,
         max_weight: int = 0,
-        observe: Callable[[int, float, int], None] = lambda size, seconds, waiting: None,
+        observe: Callable[[int, float], None] = lambda size, seconds: None,
+        observe_queue: Callable[[int], None] = lambda waiting: None,
     ):
-        self._work, self._weigh, self._observe = work, weigh, observe
+        self._work, self._weigh, self._observe, self._observe_queue = work, weigh, observe, observe_queue
         self._max_batch, self._max_wait, self._max_queue = max_batch, max_wait, max_queue
         self._max_weight = max_weight
         self._jobs: deque[_Job[Key, Item, Answer]] = deque()
@@ -85,11 +87,6 @@ class Batcher(Generic[Key, Item, Answer]):
         await self._task
         self._thread.shutdown()
 
-    @property
-    def waiting(self) -> int:
-        """The number of items that are not being processed yet."""
-        return len(self._jobs)
-
     async def submit(self, key: Key, items: Sequence[Item]) -> list[Answer]:
         """The answers to all items, in their order.
 
@@ -105,6 +102,7 @@ class Batcher(Generic[Key, Item, Answer]):
         jobs = [_Job(key, item, self._weigh(key, item), loop.time(), loop.create_future()) for item in items]
         self._jobs.extend(jobs)
         self._came.set()
+        _observed(self._observe_queue, len(self._jobs))
         if len(jobs) == 1:
             return [await jobs[0].answer]
         return list(await asyncio.gather(*(job.answer for job in jobs)))
@@ -112,15 +110,13 @@ class Batcher(Generic[Key, Item, Answer]):
     async def _run(self) -> None:
         while await self._ready():
             jobs = self._take()
+            _observed(self._observe_queue, len(self._jobs))
             if jobs:
                 start = perf_counter()
                 await self._answer(jobs)
                 seconds = perf_counter() - start
                 self._pace += _SMOOTHING * (seconds / len(jobs) - self._pace)
-                try:
-                    self._observe(len(jobs), seconds, len(self._jobs))
-                except Exception:  # such as metrics on a full disk; the next requests still get their answers
-                    logger.exception("a batch could not be counted")
+                _observed(self._observe, len(jobs), seconds)
 
     async def _ready(self) -> bool:
         """Wait for items, and then a little for more of them; False when the batcher is closed and empty."""
@@ -175,3 +171,11 @@ class Batcher(Generic[Key, Item, Answer]):
         for job, answer in zip(jobs, answers, strict=True):
             if not job.answer.cancelled():
                 job.answer.set_result(answer)
+
+
+def _observed(observe: Callable[..., None], *figures: float) -> None:
+    """Pass figures to an observer. If it fails, as metrics on a full disk do, requests still get their answers."""
+    try:
+        observe(*figures)
+    except Exception:
+        logger.exception("a batch could not be counted")

@@ -57,10 +57,9 @@ class Metrics:
         requests.inc()
         histogram.observe(seconds)
 
-    def observe_batch(self, size: int, seconds: float, waiting: int) -> None:
+    def observe_batch(self, size: int, seconds: float) -> None:
         self.batch_size.observe(size)
         self.batch_seconds.observe(seconds)
-        self.queue.set(waiting)
 
     def count_entities(self, labels: Iterable[str]) -> None:
         for label in labels:
