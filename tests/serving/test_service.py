@@ -284,13 +284,30 @@ class TestMistakes:
             (b"[" * 100_000, "is not JSON"),
             (b'{"text": "\xff\xfe"}', "invalid unicode code point at line 1 column 11"),
             ('{"text": "字"}'.encode("gb18030"), "invalid unicode code point"),
-            (b'{"text": "\\ud83d"}', "hex escape"),
+            (b'{"text": "\\ud83d"', "hex escape"),
+            (b'{"text": "\\ud8"}', "invalid escape"),
             (b"{'text': 1}", "line 1"),
         ],
     )
     def test_in_json_are_named(self, service: Served, body: bytes, says: str) -> None:
         answer = service.client.post("/v1/entities", content=body, headers={"content-type": "application/json"})
         assert (answer.status_code, says in answer.json()["error"]) == (400, True), answer.text
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [
+            (b'{"text": "\\ud83d"}', "text"),
+            (b'{"texts": ["a", "\\ude00\\ud83d"]}', "texts[1]"),
+            (b'{"text": "a", "lexicon": {"remove": ["\\ud83d"]}}', "lexicon.remove[0]"),
+            (b'{"text": "a", "force": {"\\ud83d": "ORG"}}', "force.���"),
+        ],
+    )
+    def test_in_surrogates_are_named(self, service: Served, body: bytes, field: str) -> None:
+        for path in ("/v1/entities", "/doccano")[: 1 if b"texts" in body else 2]:
+            answer = service.client.post(path, content=body, headers={"content-type": "application/json"})
+            assert answer.status_code == 422, answer.text
+            problem = "holds half a surrogate pair, which is not a character"
+            assert answer.json()["fields"][0] == {"field": field, "problem": problem}
 
     def test_in_numbers_are_named(self, service: Served) -> None:
         for number in (b"NaN", b"Infinity", b"1e999"):

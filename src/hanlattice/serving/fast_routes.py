@@ -1,7 +1,8 @@
 """Sends prediction requests to their endpoints without FastAPI's request handling, which is slow."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+import json
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -95,7 +96,21 @@ async def _parsed_body(endpoint: Any, request: Request) -> BaseModel:
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:
-        raise body_error(error.errors(include_url=False, include_input=False)) from None
+        errors = error.errors(include_url=False, include_input=False)
+    raise body_error(_surrogates(kind, content, errors) or errors)
+
+
+def _surrogates(kind: type[BaseModel], content: bytes, errors: Sequence[Any]) -> Sequence[Any]:
+    """The errors of a body whose JSON has half a surrogate pair, by field. Pydantic calls such a body no JSON."""
+    if not any("hex escape" in str(error.get("ctx")) for error in errors):
+        return []
+    try:
+        kind.model_validate(json.loads(content.decode()))
+    except ValidationError as error:
+        return error.errors(include_url=False, include_input=False)
+    except (ValueError, RecursionError):
+        pass
+    return []
 
 
 def is_json(request: Request) -> bool:
