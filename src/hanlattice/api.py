@@ -21,6 +21,7 @@ from hanlattice.pipeline import NER, Engine, patterns_or_none
 if TYPE_CHECKING:
     from hanlattice.engines.numpy.tagger import NumpyTagger
     from hanlattice.evaluation.scores import Report
+    from hanlattice.lexicon import Lexicon
     from hanlattice.patterns import Patterns
     from hanlattice.training import Run, Watcher
 
@@ -98,6 +99,27 @@ def load(
     options = {"device": device, "engine": engine, "threads": threads, "int8": int8}
     ner = open_model(model_folder, convention=convention, trust=trust, **options).ner  # type: ignore[arg-type]
     ner.patterns = regular
+    return ner
+
+
+def set_up(ner: NER, words: "Mapping[Path, Lexicon]", threads: int) -> NER:
+    """Add words to a model that has a process of its own, as that of a command or a service has.
+
+    Args:
+        ner: the model, which is returned.
+        words: lexicons by the files that they come from.
+        threads: threads of torch, if it runs the model; 0 leaves them as they are.
+
+    Raises:
+        DataError: a word has a label that the model does not know, or is too long.
+    """
+    if threads and hasattr(ner.engine, "decoder"):
+        import torch
+
+        torch.set_num_threads(threads)
+    for path, lexicon in words.items():
+        if len(lexicon):
+            ner.lexicon.update(lexicon.entries(), source=path)
     return ner
 
 

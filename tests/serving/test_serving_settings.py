@@ -1,11 +1,14 @@
 """Settings of a service: their defaults, and each limit on both sides."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tiny
 from hanlattice.errors import ConfigError
+from hanlattice.serving.app import load_model
 from hanlattice.serving.settings import Settings, lexicon_folder
 
 DEFAULTS: dict[str, Any] = {
@@ -75,10 +78,33 @@ def test_there_is_a_worker() -> None:
 @pytest.mark.parametrize("name", ["answer_timeout", "client_timeout", "drain_timeout"])
 def test_times_are_above_0(name: str) -> None:
     assert getattr(with_(**{name: 0.001}), name) == 0.001
-    with pytest.raises(ConfigError, match=f"^{name} must be more than 0 s, not 0$"):
-        with_(**{name: 0})
-    with pytest.raises(ConfigError, match=f"^{name} must be more than 0 s, not nan$"):
-        with_(**{name: float("nan")})
+    for wrong in (0, -1.0, math.nan, math.inf):
+        with pytest.raises(ConfigError, match=f"^{name} must be a number of seconds above 0, not {wrong}$"):
+            with_(**{name: wrong})
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [("threshold", 0, 1), ("port", 0, 65_535), ("threads", 0, 1024), ("max_wait_ms", 0, 60_000)],
+)
+def test_other_numbers_have_a_range(name: str, least: int, most: int) -> None:
+    for right in (least, most):
+        assert getattr(with_(**{name: right}), name) == right
+    for wrong in (least - 1, most + 1, math.nan, math.inf):
+        with pytest.raises(ConfigError, match=f"^{name} must be from {least} to {most}, not {wrong}$"):
+            with_(**{name: wrong})
+
+
+def test_torch_has_the_threads_of_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: list[int] = []
+    monkeypatch.setattr("torch.set_num_threads", given.append)
+    words = tmp_path / "words.txt"
+    words.write_text("长江\n", encoding="utf-8")
+    ner = load_model(Settings(model=str(tiny.trained()), engine="torch", threads=3, words=(words,)))
+    assert given == [3]
+    assert "长江" in ner.lexicon
+    load_model(Settings(model=str(tiny.trained()), engine="native", threads=3))
+    assert given == [3]
 
 
 def test_a_request_fits_into_the_queue() -> None:

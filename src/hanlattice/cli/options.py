@@ -202,7 +202,7 @@ def load_model(
     """
     # Before the model is loaded, because a file may be broken.
     added = lexicons if isinstance(lexicons, Mapping) else opened_lexicons(lexicons)
-    from hanlattice.api import load
+    from hanlattice.api import load, set_up
     from hanlattice.kernels.allocator import return_freed_memory
 
     return_freed_memory()
@@ -215,14 +215,7 @@ def load_model(
         convention=convention or "",
         trust=trust,
     )
-    if threads and hasattr(ner.engine, "decoder"):
-        import torch
-
-        torch.set_num_threads(threads)
-    for path, words in added.items():
-        if len(words):
-            ner.lexicon.update(words.entries(), source=path)
-    return ner
+    return set_up(ner, added, threads)
 
 
 def renamed_labels(text: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from starlette.routing import Match
 from starlette.types import ASGIApp
 
 from hanlattice import __version__
-from hanlattice.api import load
+from hanlattice.api import load, set_up
 from hanlattice.drawing.colours import colour_of
 from hanlattice.errors import EngineError, HanlatticeError, ModelError
 from hanlattice.lexicon import Lexicon
@@ -95,7 +95,7 @@ def load_model(settings: Settings) -> NER:
         HanlatticeError: a text is forced or blocked with a label that the model does not have.
         UnknownConvention: the model does not have the convention.
     """
-    added = [(path, Lexicon.open(path)) for path in settings.words]  # reports a broken file at once
+    words = {path: Lexicon.open(path) for path in settings.words}  # reports a broken file at once
     ner = load(
         settings.model,
         engine=settings.engine,
@@ -106,9 +106,7 @@ def load_model(settings: Settings) -> NER:
         patterns=settings.patterns or None,
         trust=settings.trust,
     )
-    for path, words in added:
-        if len(words):
-            ner.lexicon.update(words.entries(), source=path)
+    set_up(ner, words, settings.threads_of_a_worker)
     with ner.using(
         force=dict(settings.force), block=dict(settings.block)
     ):  # reports a label that the model does not have

@@ -1,5 +1,6 @@
 """Settings of a service."""
 
+import math
 import os
 import re
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ def lexicon_folder() -> Path:
 READY = "ready"  # a worker sends this when it can serve; any other message is an error
 # The environment variable in which prometheus_client looks for the folder of the metrics that all workers share.
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+_RANGES = {"threshold": (0, 1), "port": (0, 65_535), "threads": (0, 1024), "max_wait_ms": (0, 60_000)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +103,11 @@ class Settings:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("answer_timeout", "client_timeout", "drain_timeout"):
-            if not getattr(self, name) > 0:  # also if it is NaN
-                raise ConfigError(f"{name} must be more than 0 s, not {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:  # also if it is NaN
+                raise ConfigError(f"{name} must be a number of seconds above 0, not {getattr(self, name)}")
+        for name, (least, most) in _RANGES.items():
+            if not least <= getattr(self, name) <= most:
+                raise ConfigError(f"{name} must be from {least} to {most}, not {getattr(self, name)}")
         if self.max_texts > self.max_queue:
             raise ConfigError(
                 f"a request of {self.max_texts} texts never fits into a queue of {self.max_queue};"
