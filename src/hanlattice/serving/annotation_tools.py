@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 
 from fastapi import Request, Response
-from pydantic_core import to_json
 
 from hanlattice import __version__
 from hanlattice.errors import DataError
@@ -12,6 +11,7 @@ from hanlattice.integrations.label_studio import Project
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
 from hanlattice.serving.errors import field_error, in_time
+from hanlattice.serving.fast_routes import json_response
 from hanlattice.serving.handlers import Answer
 from hanlattice.serving.settings import Settings
 
@@ -50,7 +50,7 @@ class AnnotationTools:
                 group = {field: texts[field] for field in fields[first : first + size]}
                 answers += await self._read(request, schema.ReadRequest(), group)
         results = [project.prediction(answer["entities"], self._version) for answer in answers]
-        return Response(to_json({"results": results}), media_type="application/json")
+        return json_response({"results": results})
 
     def webhook(self) -> None:
         """Label Studio reports events of the project, such as new annotations; they have no effect."""
@@ -62,7 +62,7 @@ class AnnotationTools:
     async def doccano(self, body: schema.DoccanoRequest, request: Request) -> Response:
         """The entities of one text as labels of doccano."""
         (answer,) = await self._read(request, body, {"text": body.text})
-        return Response(to_json(doccano.labels_of(answer["entities"])), media_type="application/json")
+        return json_response(doccano.labels_of(answer["entities"]))
 
     def _project(self, config: str, field: str) -> Project:
         try:

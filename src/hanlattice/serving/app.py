@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp
@@ -26,7 +25,7 @@ from hanlattice.serving.access_log import AccessLog
 from hanlattice.serving.annotation_tools import AnnotationTools
 from hanlattice.serving.batching import Batcher, QueueFull
 from hanlattice.serving.errors import INTERNAL_ERROR, RequestError, body_error, field_error, in_time
-from hanlattice.serving.fast_routes import FastRoutes, is_json
+from hanlattice.serving.fast_routes import FastRoutes, is_json, json_response
 from hanlattice.serving.handlers import QUICK, Answer, ReadingOptions, RequestHandler
 from hanlattice.serving.lexicons import LexiconFault, Lexicons, TooManyLexicons, UnknownLexicon
 from hanlattice.serving.limits import RequestLimits
@@ -165,6 +164,7 @@ class Service:
             description="Chinese named entity recognition on word lattices.",
             openapi_url=None,  # a route below serves a description that includes the limits
             lifespan=self._lifespan,
+            redirect_slashes=False,  # behind a proxy that removes its prefix, the new address would be wrong
             exception_handlers={
                 RequestError: _on_request_error,
                 RequestValidationError: _on_validation_error,
@@ -205,6 +205,8 @@ class Service:
         route("DELETE", named, self.delete_lexicon, 401, 404, 422, status_code=204)
         route("GET", "/healthz", self.healthz, response_model=schema.Status)
         route("GET", "/readyz", self.readyz, 503, response_model=schema.Status)
+        for path, endpoint in (("/healthz", self.healthz), ("/readyz", self.readyz)):  # load balancers use HEAD
+            app.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
         route("GET", "/metrics", self.metrics_text, 401, response_class=_MetricsResponse)
         for path, (name, kind) in PAGE.items():
             content = files("hanlattice.serving").joinpath("page", name).read_bytes()
@@ -220,21 +222,21 @@ class Service:
         """The entities of one text or several."""
         if body.text is not None:
             (answer,) = await self._answers(request, body, {"text": body.text})
-            return _json(answer)
+            return json_response(answer)
         texts = body.texts or []
         if len(texts) > self._settings.max_texts:
             raise field_error(
                 "texts", f"a request has at most {self._settings.max_texts} texts, not {len(texts):,}"
             )
         answers = await self._answers(request, body, {f"texts[{i}]": text for i, text in enumerate(texts)})
-        return _json({"entities": [answer["entities"] for answer in answers]})
+        return json_response({"entities": [answer["entities"] for answer in answers]})
 
     async def explain(self, body: schema.ExplainRequest, request: Request) -> Response:
         """A text with the lexicon words that the model read with it, and the strength of each."""
         if body.by == "influence" and len(body.text) > QUICK:
             raise field_error("text", f"influence takes at most {QUICK} characters, not {len(body.text):,}")
         (answer,) = await self._answers(request, body, {"text": body.text})
-        return _json(answer)
+        return json_response(answer)
 
     async def _answers(self, request: Request, body: schema.ReadRequest, texts: dict[str, str]) -> list[Answer]:
         """The answers for texts, in order. The keys of ``texts`` are names of fields, for error messages."""
@@ -340,10 +342,6 @@ def _lexicon_fault(error: LexiconFault, field: str) -> RequestError:
     """The error response for a stored lexicon that cannot be used; the log has its path."""
     log_event("stored lexicon", level=logging.ERROR, path=str(error.path), reason=error.reason)
     return RequestError(500, str(error), [schema.FieldError(field=field, problem=str(error))])
-
-
-def _json(answer: Answer) -> Response:
-    return Response(to_json(answer), media_type="application/json")
 
 
 class _MetricsResponse(Response):
