@@ -103,7 +103,7 @@ def test_torch_has_the_threads_of_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_
     ner = load_model(Settings(model=str(tiny.trained()), engine="torch", threads=3, words=(words,)))
     assert given == [3]
     assert "长江" in ner.lexicon
-    load_model(Settings(model=str(tiny.trained()), engine="native", threads=3))
+    load_model(Settings(model="lite", threads=3))
     assert given == [3]
 
 
