@@ -28,12 +28,14 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
     A link stays, and the file that it leads to is replaced. A device or a pipe is written directly.
 
     Raises:
-        DataError: the folder is missing or not writable, or the disk is full.
+        DataError: the path is that of a folder, its folder is missing or not writable, or the disk is full.
     """
     path = Path(path)
+    if path.is_dir():
+        raise DataError("is a folder; name a file in it", path)
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
+        if path.exists() and not path.is_file():
             with path.open(mode, encoding=encoding, newline=newline) as stream:
                 yield stream
             return

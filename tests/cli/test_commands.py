@@ -132,6 +132,7 @@ class TestEveryCommand:
             ["predict", "x", "--threshold", "2"],
             ["predict", "x", "--batch-size", "0"],
             ["predict", "x", "--format", "brat"],
+            ["predict", "x", "--output", "x.JSON"],
             ["train", "--train", "x"],
             ["train", "a.toml", "b.toml", "--output", "x"],
             ["train", "a.toml", "--paper", "flat/weibo", "--output", "x"],
@@ -256,6 +257,13 @@ class TestPredict:
         predict(SENTENCE, "--output", tmp_path / "b.jsonl", "--format", "table")
         assert (tmp_path / "b.jsonl").read_text("utf-8") == predict(SENTENCE).out
 
+    def test_json_as_input_is_noted_unless_quiet(self, predict: Run, tmp_path: Path) -> None:
+        file = file_of(tmp_path / "texts.jsonl", f'{{"text": "{SENTENCE}"}}\n')
+        note = f"note: {file}: read as plain text, with its JSON; put the texts alone into a file\n"
+        assert predict(file).err == note
+        assert predict(file, "--quiet").err == ""
+        assert predict("a.jsonl b").err == "", "it is a text"
+
     def test_threshold(self, predict: Run) -> None:
         assert predict(SENTENCE, "--threshold", 1.0).out == "(no entities)\n"
 
@@ -374,6 +382,7 @@ class TestPredict:
         one_error(run("predict", SENTENCE, "--model", tmp_path), r"holds no config\.toml")
         one_error(run("predict", SENTENCE, "--model", tmp_path / "no"), "no: no such folder")
         one_error(predict("李\udcff明"), "not UTF-8")
+        one_error(predict(SENTENCE, "--output", tmp_path), "is a folder; name a file in it")
 
     @pytest.mark.parametrize(
         ("lines", "message"),
@@ -841,6 +850,19 @@ class TestInfoAndLexicon:
         assert [row.split() for row in rows] == [
             ["北京", "GPE", "1", "3"], ["北京大学", "ORG", "1", "5"], ["大学", "3", "5"], ["大学生", "3", "6"],
         ]  # fmt: skip
+        assert run("lexicon", "match", tmp_path / "words.bin", "上海").out == "(no words)\n"
+
+    def test_matches_in_lines_of_standard_input_have_titles(self, tmp_path: Path) -> None:
+        words = file_of(tmp_path / "words.txt", "北京\n大学\n")
+        command = [*COMMAND, "lexicon", "match", str(words), "-"]
+        done = subprocess.run(command, input="大学\n上海\n", capture_output=True, text=True, env=ENVIRONMENT)
+        table = ["word  label  start  end", "大学              0    2"]
+        assert done.stdout.splitlines() == ["# 大学", *table, "# 上海", "(no words)"]
+
+    def test_lengths_of_words_are_apart_from_their_numbers(self, run: Run, tmp_path: Path) -> None:
+        words = file_of(tmp_path / "words.txt", f"{'长' * 100}\n北京\n大学\n")
+        rows = [line.split() for line in run("lexicon", "info", words).out.splitlines()]
+        assert rows[2:] == [["length", "2", "2"], ["length", "100", "1"]]
 
     def test_bad_input(self, run: Run, tmp_path: Path) -> None:
         one_error(run("lexicon", "info", tmp_path / "no"), "no: cannot be read: No such file")
@@ -851,6 +873,8 @@ class TestInfoAndLexicon:
         broken.write_bytes(broken.read_bytes()[:-9])
         one_error(run("lexicon", "match", broken, "北京"), r"broken\.bin: .*build it again")
         one_error(run("info", tmp_path), r"holds no config\.toml")
+        for options in ([], ["--verify"]):
+            one_error(run("info", words, *options), r"words\.txt: is a file, not the folder of a model; name the")
 
 
 def test_a_terminal_shows_progress_bars_and_colours(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """``hanlattice explain``: the files it writes, and its error messages."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -50,6 +53,31 @@ def test_without_an_output_file_it_is_printed(explain: Callable[..., Result]) ->
     assert len(out.splitlines()) == 3 + len(reading(tiny.ner(), SENTENCE).strengths)
     assert "attention" in out
     assert explain("。").out == "entities: none\n\n(no words)\n"
+
+
+def test_a_text_of_standard_input(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hanlattice", "explain", "-", "--by", "none", "--model", "lite"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
+    texts = [SENTENCE, f"\ufeff{SENTENCE}\r\n"]
+    first, second = (
+        subprocess.run(
+            [*command, "-o", str(tmp_path / "a.json")], input=text.encode(), capture_output=True, env=environment
+        )
+        and json.loads((tmp_path / "a.json").read_text("utf-8"))["text"]
+        for text in texts
+    )
+    assert first == second == SENTENCE
+
+
+def test_a_text_that_is_not_utf8_is_refused(explain: Callable[..., Result], tmp_path: Path) -> None:
+    code, _, err = explain("李\udcff明", "-o", tmp_path / "a.json")
+    assert (code, err) == (1, "error: a text on the command line is not UTF-8; put it into a file in UTF-8\n")
+
+
+def test_a_linear_tagger_has_no_attention(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["explain", SENTENCE, "--model", "lite", "--by", "attention"])
+    assert "is a linear tagger, which has no attention; leave out --by attention" in capsys.readouterr().err
 
 
 def test_words_added_by_the_user(explain: Callable[..., Result], tmp_path: Path) -> None:

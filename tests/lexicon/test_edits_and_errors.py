@@ -130,8 +130,9 @@ def test_a_pickle_holds_words_and_limits() -> None:
 )
 def test_the_line_that_gives_a_word_its_label(content: str, line: int | None, tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
-    path.write_text(content, "utf-8")
-    assert line_of(path, "二", "Y") == line
+    for encoding in ("utf-16", "utf-8"):
+        path.write_text(content.removeprefix("\ufeff") if encoding == "utf-16" else content, encoding)
+        assert line_of(path, "二", "Y") == line
     assert line_of(tmp_path, "二", "Y") is None
     lexicon = Lexicon()
     lexicon.known_labels = ("X",)

@@ -67,3 +67,13 @@ def test_a_token_that_is_set_but_wrong_is_refused(value: str, monkeypatch: pytes
         Settings(token=_token(None))
     monkeypatch.delenv("HANLATTICE_TOKEN")
     assert Settings(token=_token(None)).token is None
+
+
+@pytest.mark.parametrize("content", ["", "\nopen-sesame\n", "short\n", "open sesame\n"])
+def test_a_file_without_a_token_is_named_with_its_line(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(content)
+    with pytest.raises(HanlatticeError, match=r"token:1: the first line is not a token; a token has at least 8"):
+        _token(path)
+    path.write_text("open-sesame\n")
+    assert _token(path) == "open-sesame"

@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.cli.options import ConventionOption, LexiconOption, ModelOption, TrustOption, load_model, wrote
-from hanlattice.errors import ConfigError
+from hanlattice.cli.options import (
+    ConventionOption,
+    LexiconOption,
+    ModelOption,
+    TrustOption,
+    checked_text,
+    load_model,
+    model_path,
+    wrote,
+)
+from hanlattice.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
     from hanlattice.explain import Reading
@@ -16,7 +25,9 @@ SENTENCE = "李明去了南京市长江大桥"
 
 
 def explain(
-    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="The text; an example by default.")] = SENTENCE,
+    text: Annotated[
+        str, typer.Argument(metavar="[TEXT|-]", help="The text, or - for stdin; an example by default.")
+    ] = SENTENCE,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Picture (.svg), page (.html) or numbers (.json) to write."),
@@ -49,7 +60,7 @@ def explain(
             raise ConfigError("--positions reads no model; leave out the options of models and words")
         from hanlattice.explain.position_figure import draw
 
-        draw(positions, text)
+        draw(positions, _read(text))
         wrote(positions)
         return
     _explain(text, output, model, lexicon or [], by or "influence", convention, trust)
@@ -72,6 +83,9 @@ def _explain(
         raise ConfigError(f"{output}: write a picture (.svg), a page (.html) or numbers (.json)")
     if by not in ("influence", "attention", "none"):
         raise ConfigError(f"--by must be influence, attention or none, not {by!r}")
+    text = _read(text)
+    if by == "attention":
+        _refuse_linear(model)
     engine = "torch" if by == "attention" else "auto"
     ner = load_model(model, lexicons, convention=convention, engine=engine, trust=trust)
     found = reading(ner, text, by=by)  # type: ignore[arg-type]  # one of the three, as checked above
@@ -89,6 +103,32 @@ def _explain(
     with atomic_write(output) as stream:
         stream.write(written)
     wrote(output)
+
+
+def _read(text: str) -> str:
+    """The text of an argument, or of standard input without the end of its last line."""
+    if text != "-":
+        return checked_text(text)
+    from hanlattice.files import STDIN, read_text
+
+    return read_text(STDIN).removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
+
+
+def _refuse_linear(model: str | None) -> None:
+    """Check that a model may have attention.
+
+    Raises:
+        ConfigError: it is a linear tagger.
+    """
+    from hanlattice.config.linear import linear_settings
+    from hanlattice.model.folder import ModelFolder
+
+    try:
+        folder = ModelFolder.open(model_path(model))
+    except ModelError:  # reported when the model is loaded
+        return
+    if linear_settings(folder.config) is not None:
+        raise ConfigError(f"{folder.path} is a linear tagger, which has no attention; leave out --by attention")
 
 
 def _print(found: "Reading") -> None:

@@ -50,7 +50,8 @@ def _verify(folder: Path) -> None:
     from hanlattice.model.digests import faults
 
     if not folder.is_dir():
-        raise ModelError(f"{folder}: no such folder")
+        problem = "is a file, not the folder of a model; name the folder" if folder.exists() else "no such folder"
+        raise ModelError(f"{folder}: {problem}")
     found = list(faults(folder))
     typer.echo("\n".join(found) or f"{folder}: all files are as they were saved")
     if found:

@@ -46,7 +46,7 @@ def info(file: Annotated[Path, typer.Argument(metavar="FILE", help="A word list,
     typer.echo(f"words     {len(words):,}")
     typer.echo(f"weighted  {sum(word.weight is not None for word in words):,}")
     for length, n in sorted(Counter(len(word.text) for word in words).items()):
-        typer.echo(f"length {length:<3}{n:,}")
+        typer.echo(f"length {length:<2} {n:,}")
     for label, n in Counter(word.label for word in words if word.label is not None).most_common():
         typer.echo(f"label {label}  {n:,}")
 
@@ -59,7 +59,10 @@ def match(
     ],
     min_length: Annotated[int, typer.Option(min=1, help="Leave out shorter words.")] = 1,
 ) -> None:
-    """Print every word of a lexicon that occurs in a text, including overlapping words."""
+    """Print every word of a lexicon that occurs in a text, including overlapping words.
+
+    Each text of standard input is printed before its words.
+    """
     from hanlattice.cli.tables import Column, print_table, visible
     from hanlattice.files import read_lines
 
@@ -71,7 +74,12 @@ def match(
             (visible(line[start:end]), lexicon.label(word) or "", str(start), str(end))
             for start, end, word in zip(*map(list, found), strict=True)
         ]
-        print_table(columns, rows, sys.stdout)
+        if text == "-":
+            typer.echo(f"# {visible(line)}")
+        if rows:
+            print_table(columns, rows, sys.stdout)
+        else:
+            typer.echo("(no words)")
 
 
 def _opened(files: list[Path]) -> "Lexicon":

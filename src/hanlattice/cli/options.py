@@ -280,6 +280,19 @@ def following(
         yield ner
 
 
+def checked_text(argument: str) -> str:
+    """A text that is an argument of the command line.
+
+    Raises:
+        DataError: it is not UTF-8.
+    """
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        raise DataError("a text on the command line is not UTF-8; put it into a file in UTF-8") from None
+    return argument
+
+
 def refuse_own_input(output: Path, inputs: Iterable[str | Path]) -> None:
     """Check that an output does not replace a file that the command reads; ``-`` is standard input.
 

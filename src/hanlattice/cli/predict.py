@@ -33,6 +33,7 @@ from hanlattice.cli.options import (
     TodayOption,
     TrustOption,
     blocked,
+    checked_text,
     chosen_patterns,
     following,
     forced,
@@ -102,6 +103,8 @@ def predict(
     An argument that is an existing file is read, one text per line; - is standard input; any other argument is
     itself a text. Results are written as soon as texts arrive.
     """
+    if format is None and output.lower().endswith(".json"):
+        raise typer.BadParameter(f"{output}: entities are written as JSON lines; name it .jsonl, or add --format")
     format = format or _ENDINGS.get(Path(output).suffix.lower(), Format.table)  # noqa: A001
     if format is Format.brat and output == "-":
         raise typer.BadParameter("brat output is a folder of files: name a new one with --output FOLDER")
@@ -110,6 +113,8 @@ def predict(
     files = [name for name in inputs if _is_source(name)]  # reports a missing file before anything is read
     if output != "-":
         refuse_own_input(Path(output), [*files, *(lexicon or []), *([patterns] if patterns else [])])
+    if not quiet:
+        _note_json(files)
     sources = _sources(inputs, whole)
     known = list(islice(sources, 1))  # reports a broken file before the model is loaded
     ner = load_model(
@@ -134,12 +139,20 @@ def predict(
         wrote(output, quiet=quiet)
 
 
+def _note_json(files: Iterable[str]) -> None:
+    """Say that files of JSON are read like others, which is rarely meant."""
+    for file in files:
+        if file.lower().endswith((".json", ".jsonl")):
+            advice = "put the texts alone into a file"
+            typer.echo(f"note: {file}: read as plain text, with its JSON; {advice}", err=True)
+
+
 def _sources(inputs: Iterable[str], whole: bool) -> Iterator[Source]:
     from hanlattice.files import read_lines
 
     for argument in inputs:
         if not _is_source(argument):
-            yield _text(argument), None
+            yield checked_text(argument), None
             continue
         path = "/dev/stdin" if argument == "-" else argument
         if whole:
@@ -171,14 +184,6 @@ def _kind(argument: str) -> str:
         return "folder" if argument and path.is_dir() else "file" if path.is_file() or path.is_fifo() else ""
     except (OSError, ValueError):  # too long for a file name, or contains NUL
         return ""
-
-
-def _text(argument: str) -> str:
-    try:
-        argument.encode()
-    except UnicodeEncodeError:
-        raise DataError("a text on the command line is not UTF-8; put it into a file in UTF-8") from None
-    return argument
 
 
 def _whole(path: str) -> str:

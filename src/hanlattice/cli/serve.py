@@ -20,7 +20,8 @@ from hanlattice.cli.options import (
     forced,
     model_path,
 )
-from hanlattice.serving.settings import Settings
+from hanlattice.errors import DataError
+from hanlattice.serving.settings import TOKEN, TOKEN_FORM, Settings
 
 DEFAULT = Settings()
 
@@ -131,9 +132,16 @@ def serve(
 
 
 def _token(file: Path | None) -> str | None:
-    """The token from the file or the environment. A command line could be read by all users of the machine."""
+    """The token from the file or the environment. A command line could be read by all users of the machine.
+
+    Raises:
+        DataError: the file cannot be read, or its first line is no token.
+    """
     if file is not None:
         from hanlattice.files import read_lines
 
-        return next(read_lines(file), "").strip()
+        token = next(read_lines(file), "").strip()
+        if not TOKEN.fullmatch(token):
+            raise DataError(f"the first line is not a token; {TOKEN_FORM}", file, 1)
+        return token
     return os.environ.get("HANLATTICE_TOKEN")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from hanlattice.errors import DataError
-from hanlattice.files import STDIN, read_blocks
+from hanlattice.files import STDIN, read_blocks, read_lines
 from hanlattice.kernels.library import kernels, pointer
 from hanlattice.lexicon.words import Entry, Word, WordTable
 from hanlattice.text.code_points import code_points, text_of
@@ -87,13 +87,14 @@ def line_of(path: str | Path, word: str, label: str | None) -> int | None:
     """
     if not Path(path).is_file():  # a pipe can be read only once
         return None
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError):
-        return None
-    rows = enumerate(([field.strip() for field in line.split("\t")] for line in lines), 1)
     wanted = [word.strip()] if label is None else [word, label]
-    return next((number for number, row in rows if row[: len(wanted)] == wanted), None)
+    try:
+        for number, line in enumerate(read_lines(path), 1):
+            if [field.strip() for field in line.split("\t")][: len(wanted)] == wanted:
+                return number
+    except DataError:  # a compiled lexicon, which has no lines
+        pass
+    return None
 
 
 class Listed(NamedTuple):

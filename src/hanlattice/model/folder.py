@@ -194,6 +194,8 @@ class ModelFolder:
             ModelError: the folder is missing, broken, or not a model of this library.
         """
         path = located_model("default" if path is None else path)
+        if path.is_file():
+            raise ModelError(f"{path}: is a file, not the folder of a model; name the folder")
         if not path.is_dir():
             raise ModelError(
                 f"{path}: no such folder; train a model with: hanlattice train --output {path}"

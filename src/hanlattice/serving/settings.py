@@ -19,6 +19,8 @@ def lexicon_folder() -> Path:
 READY = "ready"  # a worker sends this when it can serve; any other message is an error
 # The environment variable in which prometheus_client looks for the folder of the metrics that all workers share.
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+TOKEN = re.compile(r"[\x21-\x7e]{8,}")
+TOKEN_FORM = "a token has at least 8 characters, all of them ASCII and none a space"
 _RANGES = {"threshold": (0, 1), "port": (0, 65_535), "threads": (0, 1024), "max_wait_ms": (0, 60_000)}
 
 
@@ -115,8 +117,8 @@ class Settings:
             )
         if self.root_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", self.root_path):
             raise ConfigError(f"a root path begins with / and does not end with it, unlike {self.root_path!r}")
-        if self.token is not None and not re.fullmatch(r"[\x21-\x7e]{8,}", self.token):
-            raise ConfigError("a token has at least 8 characters, all of them ASCII and none a space")
+        if self.token is not None and not TOKEN.fullmatch(self.token):
+            raise ConfigError(TOKEN_FORM)
 
     @property
     def threads_of_a_worker(self) -> int:
