@@ -1,6 +1,7 @@
 """Details of HTTP: methods, and addresses that end with a slash."""
 
 import asyncio
+import json
 
 import httpx2
 import pytest
@@ -34,6 +35,17 @@ def test_load_balancers_may_ask_with_head(service: Service) -> None:
     service.drain()
     assert asked(service, "HEAD", "/readyz").status_code == 503
     assert '"head"' not in asked(service, "GET", "/openapi.json").text
+
+
+def test_rejected_requests_are_logged_by_their_route(
+    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("lexicons")
+    service = Service(Settings(lexicons=folder, root_path="/ner", token="open-sesame"), tiny.ner())
+    methods, paths = ("GET", "PUT", "GET", "PATCH"), ("/v1/model", "/ner/v1/lexicons/x", "/x", "/v1/model")
+    assert [asked(service, *request).status_code for request in zip(methods, paths, strict=True)] == [401] * 4
+    routes = [json.loads(line)["route"] for line in capsys.readouterr().err.splitlines()]
+    assert routes == ["/v1/model", "/v1/lexicons/{id}", "unknown", "unknown"]
 
 
 @pytest.mark.parametrize("path", ["/v1/model/", "/v1/entities/", "/ner/v1/model/", "/docs/"])

@@ -131,7 +131,7 @@ class Service:
         self.metrics = Metrics({label for labels in self._validator.conventions.values() for label in labels})
         self.app = self._application()
         routes = FastRoutes(self.app, "/v1/entities", "/v1/explain", root_path=settings.root_path)
-        self.asgi: ASGIApp = AccessLog(RequestLimits(routes, settings), self.metrics)
+        self.asgi: ASGIApp = AccessLog(RequestLimits(routes, settings, routes.route_of), self.metrics)
 
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:

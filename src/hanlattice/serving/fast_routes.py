@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hanlattice.serving.errors import INTERNAL_ERROR, RequestError, body_error
@@ -33,14 +34,22 @@ class FastRoutes:
 
     def __init__(self, app: FastAPI, *paths: str, root_path: str = ""):
         self._app: ASGIApp = app
-        self._root_path = root_path
+        self._root_path, self._all = root_path, app.routes
         self._routes: Mapping[str, APIRoute] = {
             route.path: route for route in app.routes if isinstance(route, APIRoute) and route.path in paths
         }
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def route_of(self, scope: Scope) -> BaseRoute | None:
+        """The route of a request that is not passed on; None for an unknown path or method."""
+        self._set_root_path(scope)
+        return next((route for route in self._all if route.matches(scope)[0] is Match.FULL), None)
+
+    def _set_root_path(self, scope: Scope) -> None:
         if self._root_path:
             scope["root_path"] = self._root_path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._set_root_path(scope)
         is_post = scope["type"] == "http" and scope["method"] == "POST"
         route = self._routes.get(scope["path"].removeprefix(self._root_path)) if is_post else None
         if route is None:

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hmac
+from collections.abc import Callable
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,10 +20,13 @@ _OPEN = frozenset(("/", "/docs", "/openapi.json", "/healthz", "/readyz"))
 
 
 class RequestLimits:
-    """ASGI middleware: checks path, token and size, and passes on bodies that arrive within ``client_timeout``."""
+    """ASGI middleware: checks path, token and size, and passes on bodies that arrive within ``client_timeout``.
 
-    def __init__(self, app: ASGIApp, settings: Settings):
-        self._app, self._settings = app, settings
+    ``route_of`` finds the route of a request that is rejected here, for its log line.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, route_of: Callable[[Scope], object] = lambda _: None):
+        self._app, self._settings, self._route_of = app, settings, route_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -33,6 +37,7 @@ class RequestLimits:
             self._check_token(scope)
             body = await self._body(scope, receive)
         except RequestError as error:
+            scope["route"] = self._route_of(scope)
             await error.response(scope["state"]["request_id"])(scope, receive, send)
             return
         if body is not None:
