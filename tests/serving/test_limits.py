@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 import tiny
+from hanlattice.atomic import atomic_write
 from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Word
 from hanlattice.pipeline import NER
@@ -206,7 +207,7 @@ class TestStoredLexicons:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """By several workers; of those that store the same lexicon, one creates it."""
-        write = stored_lexicons.atomic_write
+        write = atomic_write
 
         @contextmanager
         def slow_write(path: Path) -> Iterator[IO[str]]:

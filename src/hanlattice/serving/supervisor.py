@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from types import FrameType
+from typing import Any
 
 from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.model.folder import ModelFolder
@@ -160,7 +161,7 @@ class _Supervisor:
                         worker.error or f"a worker died at its start (status {worker.process.exitcode})"
                     )
                 time.sleep(PAUSE)
-            facts = {"worker": worker.process.pid, "status": worker.process.exitcode}
+            facts: dict[str, Any] = {"worker": worker.process.pid, "status": worker.process.exitcode}
             if worker.error:
                 facts["reason"] = worker.error
             logs.log_event("worker died", level=logging.WARNING, **facts)
