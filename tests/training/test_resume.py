@@ -18,7 +18,7 @@ import hanlattice
 import tiny
 from hanlattice import api, training
 from hanlattice.cli import main
-from hanlattice.config.files import load_config, to_dict
+from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
 from hanlattice.errors import ConfigError, DataError, HanlatticeError
@@ -428,6 +428,74 @@ class TestOtherFiles:
         (tmp_path / "notes.md").write_text("mine", encoding="utf-8")
         api.train(tiny.config(epochs=1), output=tmp_path)
         assert (tmp_path / "notes.md").read_text(encoding="utf-8") == "mine"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+class TestWithoutCheckpoint:
+    """A folder with settings is that of a run only if it has the marks of one."""
+
+    @pytest.mark.parametrize("resume", [False, True])
+    @pytest.mark.parametrize("removed", [(), (CARD,), (CARD, RECORD)])
+    def test_a_model_is_never_replaced(self, tmp_path: Path, resume: bool, removed: tuple[str, ...]) -> None:
+        run = api.train(tiny.config(epochs=2), output=tmp_path / "run").folder
+        for name in (CHECKPOINT, *removed):
+            (run / name).unlink()
+        before = contents(run)
+        sparse = tiny.config(epochs=2, optimiser="adamax").with_settings({"embedding": {"sparse": True}})
+        for config in (tiny.config(epochs=3), sparse):  # the second one fails, and would be cleaned up
+            with pytest.raises(
+                ConfigError, match="without its checkpoint: there is nothing to resume; name anothe"
+            ):
+                api.train(config, output=run, resume=resume)
+        assert contents(run) == before
+
+    @pytest.mark.parametrize("resume", [False, True])
+    @pytest.mark.parametrize("name", ["README.md", "lexicon.txt", "vocabulary.json"])
+    def test_settings_and_files_of_the_user_stay(self, tmp_path: Path, name: str, resume: bool) -> None:
+        save_config(tiny.config(epochs=1), tmp_path / CONFIG)
+        (tmp_path / name).write_text("mine", encoding="utf-8")
+        before = contents(tmp_path)
+        with pytest.raises(ConfigError) as error:
+            api.train(tiny.config(epochs=1), output=tmp_path, resume=resume)
+        found = ", ".join([CONFIG, name])
+        assert str(error.value) == f"{tmp_path} has {found}, which a run would replace; name an empty folder"
+        assert contents(tmp_path) == before
+
+    def test_settings_alone_stay(self, tmp_path: Path) -> None:
+        save_config(tiny.config(epochs=1), tmp_path / CONFIG)
+        before = contents(tmp_path)
+        with pytest.raises(ConfigError, match=r"has config\.toml, which a run would replace"):
+            api.train(tiny.config(epochs=1), output=tmp_path, resume=True)
+        assert contents(tmp_path) == before
+
+    @pytest.mark.parametrize("has_weights", [False, True])
+    def test_a_run_killed_before_its_first_checkpoint_starts_again(self, tmp_path: Path, has_weights: bool) -> None:
+        run = tmp_path / "run"
+        stopped(run, tiny.config(epochs=2), 1)
+        for name in [CHECKPOINT] if has_weights else [CHECKPOINT, WEIGHTS, LOG]:
+            (run / name).unlink()
+        with pytest.raises(ConfigError, match="already holds a run: continue it with --resume"):
+            api.train(tiny.config(epochs=2), output=run)
+        api.train(tiny.config(epochs=2), output=run, resume=True)
+        whole = api.train(tiny.config(epochs=2), output=tmp_path / "whole").folder
+        assert (run / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+
+    def test_it_can_be_stopped_in_its_first_epoch_again(self, tmp_path: Path) -> None:
+        class Impatient(Silent):
+            def step(self, epoch: int, done: int, total: int, loss: float) -> None:
+                raise KeyboardInterrupt
+
+        run = tmp_path / "run"
+        stopped(run, tiny.config(epochs=2), 1)
+        (run / CHECKPOINT).unlink()
+        names = {*contents(run)}
+        with pytest.raises(KeyboardInterrupt):
+            api.train(tiny.config(epochs=2), output=run, resume=True, watcher=Impatient())
+        assert {*contents(run)} == names
+        assert api.train(tiny.config(epochs=2), output=run, resume=True).progress.epoch == 2
 
 
 def test_a_resumed_run_without_a_checkpoint_says_so(tmp_path: Path) -> None:

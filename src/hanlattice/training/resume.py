@@ -39,20 +39,42 @@ def check_output(output: Path, config: Config, resume: bool) -> None:
         ConfigError: the folder is a file or in one, or has other files that a run would replace, or already holds a
             run and ``resume`` is not set, or the run in it cannot be resumed with these settings.
     """
-    if not (output / CONFIG).exists():
-        refuse_other_files(output, FILES)
+    has_checkpoint = (output / CONFIG).exists() and (output / CHECKPOINT).exists()
+    if not has_checkpoint and not _has_just_begun(output):
+        _refuse_other_runs(output)
         return
     if not resume:
         raise ConfigError(f"{output} already holds a run: continue it with --resume, or name another folder")
-    if (output / CHECKPOINT).exists():
+    if has_checkpoint:
         _refuse_changes(output, config)
         refuse_changed_files(output, config)
         _refuse_another_length(output, config.training)
         _refuse_nothing_to_do(output, config.training)
-    elif (output / CARD).exists():
+
+
+def _has_just_begun(output: Path) -> bool:
+    """Whether a folder without a checkpoint is that of a run that was killed before its first one.
+
+    The weights of the first epoch are written shortly before that checkpoint. Those of a later epoch are a model
+    whose checkpoint was removed, and they must not be replaced.
+    """
+    if not ((output / CONFIG).exists() and (output / INPUTS).exists()):
+        return False
+    if (output / CARD).exists() or (output / RECORD).exists():
+        return False
+    return not (output / WEIGHTS).exists() or stored_epoch(output / WEIGHTS) == 1
+
+
+def _refuse_other_runs(output: Path) -> None:
+    """
+    Raises:
+        ConfigError: the folder holds a model, or has other files that a run would replace.
+    """
+    if (output / CONFIG).exists() and (output / WEIGHTS).exists():
         raise ConfigError(
             f"{output} holds a finished run without its checkpoint: there is nothing to resume; name another folder"
         )
+    refuse_other_files(output, (CONFIG, *FILES))
 
 
 def _refuse_changes(output: Path, config: Config) -> None:

@@ -68,8 +68,8 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
         check_output(output, config, resume)  # another process may have started a run meanwhile
         forget(output)
         (output / CARD).unlink(missing_ok=True)  # the card of the shorter run, if this one extends it
+        write_inputs(output, config)  # first, because with this file the settings are known to be those of a run
         save_config(config, output / CONFIG)
-        write_inputs(output, config)
         prepared.vocabularies.full.save(output / VOCABULARY)
         save_lexicon(prepared.ner.lexicon, output / LEXICON)
         weights.save_files(prepared.ner.tagger, output)
@@ -99,14 +99,16 @@ def _with_enough_epochs(config: Config, prepared: Prepared, watcher: Watcher) ->
 
 @contextmanager
 def _cleaned_up_without_checkpoint(output: Path) -> Iterator[None]:
-    """Removes the run's files if it stops before its first checkpoint."""
+    """Removes the run's files if it stops before its first checkpoint; what was there before the run stays."""
+    files, parts = (CONFIG, INPUTS, VOCABULARY, LEXICON, WEIGHTS, LOG), PARTS
+    there = {name for name in (*files, *parts) if (output / name).exists()}
     try:
         yield
     except BaseException:
         if not (output / CHECKPOINT).exists():
-            for name in (CONFIG, INPUTS, VOCABULARY, LEXICON, WEIGHTS, LOG):
+            for name in set(files) - there:
                 (output / name).unlink(missing_ok=True)
-            for part in PARTS:
+            for part in set(parts) - there:
                 shutil.rmtree(output / part, ignore_errors=True)
             with suppress(OSError):  # the folder may hold other files
                 output.rmdir()
