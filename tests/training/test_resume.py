@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import hanlattice
 import tiny
-from hanlattice import api, training
+from hanlattice import api, corpus, training
 from hanlattice.cli import main
 from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
@@ -99,6 +99,40 @@ class TestChangedSettings:
             training.train(longer, tmp_path / "run", resume=True)
         file.write_bytes(before)
         assert training.train(longer, tmp_path / "run", resume=True).progress.epoch == 2
+
+    @pytest.mark.parametrize("place", ["folder", "folder/below"])
+    def test_a_changed_folder_is_refused_by_name(self, tmp_path: Path, place: str) -> None:
+        corpus.write(tiny.documents(), tmp_path / "folder", "brat")
+        config = tiny.config(epochs=1).with_settings({"data": {"train": [str(tmp_path / "folder")]}})
+        training.train(config, tmp_path / "run")
+        longer = replace(config, training=replace(config.training, epochs=2))
+        (tmp_path / "folder" / ".hidden").write_text("seen", encoding="utf-8")
+        (tmp_path / place).mkdir(exist_ok=True)
+        added = tmp_path / place / "added.txt"
+        added.write_text("今天天气很好", encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"with other files: \S*folder changed since it began"):
+            training.train(longer, tmp_path / "run", resume=True)
+        added.unlink()
+        file = next((tmp_path / "folder").glob("*.ann"))
+        before = file.read_bytes()
+        file.write_bytes(b"")
+        with pytest.raises(ConfigError, match=r"with other files: \S*folder changed since it began"):
+            training.train(longer, tmp_path / "run", resume=True)
+        file.write_bytes(before)
+        assert training.train(longer, tmp_path / "run", resume=True).progress.epoch == 2
+
+    @pytest.mark.parametrize(("table", "name"), [("conventions", "crf"), ("auxiliary", "softmax")])
+    def test_defaults_of_the_decoders_of_further_corpora_may_be_given(
+        self, tmp_path: Path, table: str, name: str
+    ) -> None:
+        further = {"corpus": str(tiny.folder() / "corpus.bmes")}
+        config = tiny.config(epochs=3).with_settings({table: {"w": further}})
+        stopped(tmp_path / "run", config)
+        other = config.with_settings({table: {"w": {"decoder": {"scheme": "BIO"}}}})
+        with pytest.raises(ConfigError, match=rf'{table}\.w\.decoder\.scheme \("BIO", not the default\)'):
+            api.train(other, output=tmp_path / "run", resume=True)
+        given = config.with_settings({table: {"w": {"decoder": {"name": name, "scheme": "BMES"}}}})
+        assert api.train(given, output=tmp_path / "run", resume=True).progress.epoch == 3
 
     def test_settings_without_effect_on_the_weights_may_change(self, tmp_path: Path) -> None:
         stopped(tmp_path / "run", tiny.config(epochs=3))
@@ -216,6 +250,20 @@ class TestKilledBetweenWeightsAndCheckpoint:
         for changed, named in (({"epochs": 1}, "epochs 4"), ({"epochs": 4, "patience": 1}, "patience 0")):
             with pytest.raises(ConfigError, match=f"later epoch than its checkpoint, 1: .* --training.{named}"):
                 api.train(tiny.config(**changed), output=run, resume=True)
+
+    def test_epochs_that_least_steps_has_added_are_the_same_length(self, tmp_path: Path) -> None:
+        run, config = tmp_path / "run", tiny.config(epochs=1, least_steps=20)  # 4 epochs of 5 steps
+        stopped(run, config, 1)
+        assert load_config(run / CONFIG).training.epochs == 4
+        early = (run / CHECKPOINT).read_bytes()
+        with pytest.raises(KeyboardInterrupt):
+            api.train(config, output=run, resume=True, watcher=Stopped(2))
+        (run / CHECKPOINT).write_bytes(early)
+        with pytest.raises(ConfigError, match=r"resume it first with --training\.least_steps 20"):
+            api.train(tiny.config(epochs=1, least_steps=15), output=run, resume=True)
+        with pytest.raises(ConfigError, match=r"resume it first with --training\.epochs 4"):
+            api.train(tiny.config(epochs=5, least_steps=20), output=run, resume=True)
+        assert api.train(config, output=run, resume=True).progress.epoch == 4
 
     def test_the_same_length_gives_the_same_weights(self, tmp_path: Path) -> None:
         run = self.folder(tmp_path)

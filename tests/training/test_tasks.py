@@ -188,6 +188,10 @@ def test_settings_are_written_and_read_again(tmp_path: Path) -> None:
             r"no auxiliary.words.decoder 'softmx'; did you mean 'softmax'",
         ),
         ({"words": {}}, r"auxiliary.words.corpus"),
+        (
+            {"words": {"same_convention": True, "decoder": {"name": "biaffine"}}},
+            r"auxiliary\.words trains the decoder of train, as same_convention is set; remove auxiliary\.words",
+        ),
     ],
 )
 def test_errors_name_the_setting(tmp_path: Path, table: dict[str, Any], message: str) -> None:

@@ -25,7 +25,7 @@ from hanlattice.build.encoders import ENCODERS
 from hanlattice.build.settings import choose, construct, library_paths, trusting
 from hanlattice.config.linear import linear_settings
 from hanlattice.config.parts import Part
-from hanlattice.config.settings import Config, ConventionConfig
+from hanlattice.config.settings import AuxiliaryConfig, Config, ConventionConfig
 from hanlattice.embeddings.initial_weights import Tables
 from hanlattice.encoders.base import Encoder, WordEncoder
 from hanlattice.errors import ConfigError
@@ -87,7 +87,8 @@ def check(config: Config) -> None:
     """Check the names of all parts, and the names and types of their settings. Nothing is read or built.
 
     Raises:
-        ConfigError: a part or one of its settings does not exist, or a value is of the wrong type.
+        ConfigError: a part or one of its settings does not exist, a value is of the wrong type, or an auxiliary
+            corpus has a decoder that it does not train.
     """
     if linear_settings(config) is not None:
         return
@@ -99,6 +100,11 @@ def check(config: Config) -> None:
     for kind, corpora in (("conventions", config.conventions), ("auxiliary", config.auxiliary)):
         for name, settings in corpora.items():
             choose(f"{kind}.{name}.decoder", settings.decoder, DECODERS)
+            if settings.same_convention and settings.decoder != AuxiliaryConfig().decoder:
+                raise ConfigError(
+                    f"auxiliary.{name} trains the decoder of train, as same_convention is set; remove"
+                    f" auxiliary.{name}.decoder, or set auxiliary.{name}.same_convention = false"
+                )
 
 
 def _convention(config: Config, name: str) -> ConventionConfig:

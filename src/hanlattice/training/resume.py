@@ -3,6 +3,8 @@
 import json
 import os
 import tomllib
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,14 @@ CHANGEABLE = (
 )
 
 
-def check_output(output: Path, config: Config, resume: bool) -> None:
+def check_output(output: Path, config: Config, resume: bool, *, may_add_epochs: bool = True) -> None:
     """Check the folder of a run before anything is read.
+
+    Args:
+        output: the folder.
+        config: the settings of the run.
+        resume: whether a run in the folder may be continued.
+        may_add_epochs: ``training.least_steps`` may still add epochs to those of ``config``.
 
     Raises:
         ConfigError: the folder is a file or in one, or has other files that a run would replace, or already holds a
@@ -48,7 +56,7 @@ def check_output(output: Path, config: Config, resume: bool) -> None:
     if has_checkpoint:
         _refuse_changes(output, config)
         refuse_changed_files(output, config)
-        _refuse_another_length(output, config.training)
+        _refuse_another_length(output, config.training, may_add_epochs)
         _refuse_nothing_to_do(output, config.training)
 
 
@@ -92,11 +100,13 @@ def _refuse_changes(output: Path, config: Config) -> None:
 
 
 def _defaults(config: Config) -> dict[str, Any]:
-    """The defaults of the settings of embedding, encoder and decoder, by dotted names."""
+    """The defaults of the settings of embedding, encoder and all decoders, by dotted names."""
     parts = (
         ("embedding", config.embedding, EMBEDDINGS),
         ("encoder", config.encoder, ENCODERS),
         ("decoder", config.decoder, DECODERS),
+        *((f"conventions.{name}.decoder", one.decoder, DECODERS) for name, one in config.conventions.items()),
+        *((f"auxiliary.{name}.decoder", one.decoder, DECODERS) for name, one in config.auxiliary.items()),
     )
     return {
         f"{where}.{name}": parameter.default
@@ -113,13 +123,23 @@ def write_inputs(output: Path, config: Config) -> None:
 
 
 def _inputs(config: Config) -> dict[str, str]:
-    """The digests of the files that a run reads, by their names in the settings. Folders are left out."""
+    """The digests of the files and folders that a run reads, by their names in the settings."""
     data = config.data
     further = [path for one in (*config.conventions.values(), *config.auxiliary.values()) for path in one.corpus]
     lists = [file.partition("=")[0] for file in config.lexicon.files]
     names = [*data.train, data.dev, data.test, *data.exclude, *further, config.vectors.path]
     paths = {name: Path(os.path.expandvars(name)) for name in names} | {name: lexicon_file(name) for name in lists}
-    return {name: digest(path) for name, path in paths.items() if path.is_file()}
+    return {name: _digest(path) for name, path in paths.items() if path.is_file() or path.is_dir()}
+
+
+def _digest(path: Path) -> str:
+    """The digest of a file, or of the names and contents of the files in a folder; hidden files do not count."""
+    if path.is_file():
+        return digest(path)
+    names = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
+    kept = sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
+    lines = "".join(f"{digest(path / name)} {name}\n" for name in kept)
+    return sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def refuse_changed_files(output: Path, config: Config) -> None:
@@ -140,7 +160,7 @@ def refuse_changed_files(output: Path, config: Config) -> None:
         )
 
 
-def _refuse_another_length(output: Path, config: TrainingConfig) -> None:
+def _refuse_another_length(output: Path, config: TrainingConfig, may_add_epochs: bool) -> None:
     """A run that was killed between weights and checkpoint repeats an epoch, and it must write the same weights.
 
     Raises:
@@ -150,6 +170,8 @@ def _refuse_another_length(output: Path, config: TrainingConfig) -> None:
     if not weights.is_file() or stored_epoch(weights) <= (epoch := read_progress(output / CHECKPOINT).epoch):
         return
     before = load_config(output / CONFIG).training
+    if config.least_steps and may_add_epochs:
+        config = replace(config, epochs=max(before.epochs, config.epochs))
     for name in ("epochs", "least_steps", "patience"):
         if getattr(before, name) != getattr(config, name):
             raise ConfigError(

@@ -65,7 +65,8 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
         _fit(prepared, config, output, resume, watcher, group)
         return group.broadcast(None)
     with alone_in(output), _cleaned_up_without_checkpoint(output):
-        check_output(output, config, resume)  # another process may have started a run meanwhile
+        # Another process may have started a run meanwhile.
+        check_output(output, config, resume, may_add_epochs=False)
         forget(output)
         (output / CARD).unlink(missing_ok=True)  # the card of the shorter run, if this one extends it
         write_inputs(output, config)  # first, because with this file the settings are known to be those of a run
