@@ -502,9 +502,19 @@ class TestTraining:
         assert load_corpora(config(tmp_path)).contradictions == []
 
     def test_consistent_keeps_repeated_texts_that_agree(self) -> None:
-        one, other = tiny.documents()[:2]
-        changed = replace(one, entities=())
-        assert consistent([one, other, one, changed, one]) == ([one, other, one, one], [changed])
+        (one, other), (again, _) = (
+            [replace(d, meta={"@file": file}) for d in tiny.documents()[:2]] for file in "ab"
+        )
+        changed = replace(again, entities=())
+        assert consistent([one, other, again, changed, again]) == ([one, other, again, again], [changed])
+
+    def test_annotations_of_one_file_do_not_contradict_each_other(self) -> None:
+        one, changed = (
+            replace(tiny.documents()[0], entities=e, meta={"@file": "a"})
+            for e in (tiny.documents()[0].entities, ())
+        )
+        later, third = (replace(one, entities=e, meta={"@file": "b"}) for e in ((), one.entities[:1]))
+        assert consistent([one, changed, later, third, third]) == ([one, changed, later], [third, third])
 
 
 @pytest.mark.parametrize(

@@ -160,9 +160,14 @@ class Tagger(nn.Module):
         """Which of the scored positions are real: characters, or words for a :class:`WordTagger`."""
         return batch.mask
 
-    def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
-        """For each sentence the gold spans that the decoder cannot output, whatever the tagger learns."""
-        decoder = self._decoder(self.head(convention))
+    def unreachable(
+        self, batch: Batch, gold: Gold, convention: str = "", head: Head | None = None
+    ) -> list[list[Span]]:
+        """For each sentence the gold spans that the decoder cannot output, whatever the tagger learns.
+
+        A ``head`` that is none of the tagger's own, such as that of an auxiliary corpus, replaces the convention's.
+        """
+        decoder = self._decoder(head or self.head(convention))
         return _others(gold, [decoder.reachable(spans) for spans in gold])
 
     @property
@@ -199,8 +204,10 @@ class WordTagger(Tagger):
         rows = zip(places, found, strict=True)
         return [[ScoredSpan.of(span, s.score) for span, s in zip(*row, strict=True)] for row in rows]
 
-    def unreachable(self, batch: Batch, gold: Gold, convention: str = "") -> list[list[Span]]:
-        words, decoder = self.encoder.words_of(batch), self._decoder(self.head(convention))
+    def unreachable(
+        self, batch: Batch, gold: Gold, convention: str = "", head: Head | None = None
+    ) -> list[list[Span]]:
+        words, decoder = self.encoder.words_of(batch), self._decoder(head or self.head(convention))
         within = [decoder.reachable(spans) for spans in _in_words(words, gold)]
         return _others(gold, _in_characters(words, within))
 

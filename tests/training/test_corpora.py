@@ -1,5 +1,6 @@
 """Documents that share text with dev or excluded corpora are left out, wherever they share it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,13 @@ from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import HanlatticeError
 from hanlattice.spans import Span
-from hanlattice.training.corpora import SHARED_LENGTH, load_corpora, unknown_labels, without_shared
+from hanlattice.training.corpora import (
+    SHARED_LENGTH,
+    identical_texts,
+    load_corpora,
+    unknown_labels,
+    without_shared,
+)
 
 DEV = "重庆人和药店昨天在渝中区开业了很多人都去看了热闹非常"
 
@@ -39,6 +46,16 @@ def test_white_space_does_not_matter() -> None:
         assert without_shared([Document(banned, ())], [Document(text, ())]) == []
 
 
+def test_shorter_texts_are_compared_as_a_whole() -> None:
+    banned = [Document("今天天气 很好", ()), Document("", ())]
+    kept = [
+        Document(text, ())
+        for text in ("今天天气很好吗", "天气很好", "", "他说今天天气很好，我们都去看了热闹吧", DEV)
+    ]
+    assert without_shared(banned, [Document(" 今天天气很好", ()), *kept]) == kept
+    assert without_shared([Document(DEV, ())], [Document(DEV[:19], ())]) == [Document(DEV[:19], ())]
+
+
 def write(path: Path, *documents: Document) -> str:
     corpus.write(list(documents), path, "jsonl")
     return str(path)
@@ -53,7 +70,11 @@ ONE = Document("李明在北京", (Entity("李明", "PER", 0, 2),))
         ({}, "no training corpus: give --train FILE, or data.train in the settings"),
         ({"train": ["one"], "dev": "empty"}, "empty: has no document"),
         ({"train": ["empty"], "dev": "one"}, "empty: has no document"),
-        ({"train": ["one"]}, "one: too few documents for training and development; name more files"),
+        (
+            {"train": ["one"]},
+            "one: too few documents for training and development; name a dev corpus with --dev, raise"
+            r" data\.dev_share, or name more files",
+        ),
         ({"train": ["plain"], "dev": "one"}, "plain: has no entity to learn from; name an annotated corpus"),
     ],
 )
@@ -131,3 +152,34 @@ def test_entities_that_become_equal_count_once(tmp_path: Path) -> None:
     config = Config().with_settings({"data": {"train": path, "dev": path, "labels": {"GPE": "LOC"}}})
     found = load_corpora(config)
     assert [[e.span for e in d.entities] for d in (*found.train, *found.dev)] == [[Span(2, 4, "LOC")]] * 2
+
+
+def test_formats_of_other_corpora_are_detected(tmp_path: Path) -> None:
+    """Those of the settings are the formats of train, dev and test."""
+    files = {name: str(tmp_path / name) for name in ("train", "names", "words", "excluded")}
+    tags = ["B-PER", "E-PER", "O", "O"]
+    lines = "".join(f"{c} {tag}\n" for c, tag in zip("李明工作", tags, strict=True))
+    (tmp_path / "train").write_text(f"{lines}\n今 O\n天 O\n", "utf-8")
+    for name in ("names", "words", "excluded"):
+        write(tmp_path / name, ONE if name != "excluded" else Document("今天"))
+    given = {
+        "data": {"train": files["train"], "dev": files["train"], "test": files["train"], "format": "bmes"},
+        "conventions": {"names": {"corpus": files["names"]}},
+        "auxiliary": {"words": {"corpus": files["words"]}},
+    }
+    given["data"] |= {"scheme": "BMES", "exclude": [files["excluded"]]}
+    found = load_corpora(Config().with_settings(given))
+    assert [d.text for d in found.train] == ["李明工作"]
+    assert [[d.text for d in documents] for documents in found.further.values()] == [[ONE.text]] * 2
+
+
+def test_texts_of_train_in_dev_or_test_are_counted(tmp_path: Path) -> None:
+    texts = ["李明在北京", "张伟在ABC", "李明在南京", "张伟在上海"]
+    train, dev, test = (
+        write(tmp_path / name, *(Document(text, (Entity(text[:2], "PER", 0, 2),)) for text in part))
+        for name, part in (("train", texts), ("dev", ["李明 在北京"]), ("test", ["张伟在abc", "张伟在上"]))
+    )
+    found = load_corpora(Config().with_settings({"data": {"train": train, "dev": dev, "test": test}}))
+    (message,) = identical_texts(found)
+    assert message == "2 texts of train are in dev or test too, where the scores are higher than for new texts"
+    assert not list(identical_texts(replace(found, train=found.train[2:])))

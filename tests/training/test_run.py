@@ -37,6 +37,7 @@ from hanlattice.training.corpora import load_corpora
 from hanlattice.training.examples import examples
 from hanlattice.training.noise import without_punctuation
 from hanlattice.training.optimiser import learning_rate_factor, optimisers
+from hanlattice.training.prepare import prepare
 from hanlattice.training.resume import INPUTS
 from hanlattice.training.vocabularies import vocabularies
 from hanlattice.training.window import AnnotatedWindow
@@ -356,6 +357,45 @@ def test_unreachable_entities_are_counted_and_reported(tmp_path: Path) -> None:
     assert "; 1 entities that this tagger can never find" in heard[0]
     where = f"{tmp_path / 'crossing.jsonl'}:31"
     assert heard[1] == f"this tagger can never find {where}: ORG '大桥局'"
+
+
+class TestNumbersOfEntities:
+    def summary(self, tmp_path: Path, documents: list[Document], **further: Any) -> list[str]:
+        heard: list[str] = []
+
+        class Listener(Silent):
+            def say(self, message: str) -> None:
+                heard.append(message)
+
+        corpus.write(documents, tmp_path / "these.jsonl", "jsonl")
+        place = str(tmp_path / "these.jsonl")
+        for tables in further.values():
+            tables["w"]["corpus"] = place
+        given = {"text": {"window": 64, "overlap": 32}, **further}
+        if not further:
+            given["data"] = {"train": place}
+        prepare(tiny.config().with_settings(given), "cpu", Listener())
+        return heard
+
+    def test_an_entity_in_two_windows_counts_once(self, tmp_path: Path) -> None:
+        text = "甲" * 46 + "李明" + "乙" * 48
+        document = Document(text, (Entity("李明", "PER", 46, 48),))
+        assert self.summary(tmp_path, [document])[0].startswith("1 documents in 2 windows, 1 entities of 1 labels;")
+        (last,) = self.summary(tmp_path, [document], auxiliary={"w": {}})[-1:]
+        assert last == "also 1 documents of 'w' in 2 windows, 1 spans of 1 labels"
+
+    @pytest.mark.parametrize("table", ["auxiliary", "conventions"])
+    def test_entities_of_further_corpora_that_are_not_used_are_counted(self, tmp_path: Path, table: str) -> None:
+        text = "李明和王小红" + "甲" * 90
+        apart = Entity.of(text, Span(0, 4, "PER", ((1, 3),)))
+        inside = Entity("王小红", "PER", 3, 6)
+        documents = [Document(text, (Entity(text[:80], "PER", 0, 80),)), Document(text[:8], (apart,))]
+        documents.append(Document(text[:6], (inside,)))
+        (last,) = self.summary(tmp_path, documents, **{table: {"w": {"decoder": {"name": "softmax"}}}})[-1:]
+        assert last == (
+            "also 3 documents of 'w' in 4 windows, 3 spans of 1 labels; 1 entities cross the border of a window and"
+            " are not trained on; 1 entities that this tagger can never find"
+        )
 
 
 class TestBadInput:

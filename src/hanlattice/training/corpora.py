@@ -30,10 +30,10 @@ class Corpora:
         train: of the default convention.
         further: of other conventions and of auxiliary corpora, by the names that the settings give them.
         n_leaked: documents left out of ``train`` and ``further`` because they share 20 characters with an excluded
-            corpus or with dev.
+            corpus or with dev, or are identical to a shorter text of an excluded corpus.
         n_nested: entities left out because another one contains them.
         defects: those of all corpora that were skipped.
-        contradictions: documents left out because an earlier one of their convention has the same text with other
+        contradictions: documents left out because an earlier file of their convention has the same text with other
             entities.
         absent_labels: labels that a setting renames but its corpora do not have, by the name of the setting.
     """
@@ -52,10 +52,10 @@ class Corpora:
 def load_corpora(config: Config) -> Corpora:
     """Read train, dev, test and further corpora. Without a dev file a share of the first training corpus is dev.
 
-    Documents that share 20 characters with an excluded corpus are left out of train. Documents of the second and
-    later training corpora, of other conventions and of auxiliary corpora are also left out if they share them with
-    dev. Dev and test keep nested entities, even if train does not, so that scores include what a flat decoder
-    misses.
+    Documents that share 20 characters with an excluded corpus, or a whole text that is shorter, are left out of
+    train. Documents of the second and later training corpora, of other conventions and of auxiliary corpora are
+    also left out if they share 20 characters with dev. Dev and test keep nested entities, even if train does not,
+    so that scores include what a flat decoder misses.
 
     Raises:
         ConfigError: the settings name no file for train or a further corpus, or two corpora have the same name.
@@ -64,13 +64,14 @@ def load_corpora(config: Config) -> Corpora:
     data, settings = config.data, further_corpora(config)
     _check_names(config, settings)
     defects: list[Defect] = []
-    read_as_is = partial(_read, config=config, defects=defects)
+    read_other = partial(_read, drop=data.drop, defects=defects)  # their formats may differ from those of train
     renaming = _Renaming()
 
     def read(path: str) -> list[Document]:
-        return renaming("data.labels", data.labels, read_as_is(path))
+        found = read_other(path, kind=data.format, scheme=data.scheme)
+        return renaming("data.labels", data.labels, found)
 
-    banned = _shared(document for path in data.exclude for document in read_as_is(path))
+    banned = _banned(document for path in data.exclude for document in read_other(path))
     train, n_leaked = _without(banned, read(data.train[0]))
     dev = read(data.dev) if data.dev else []
     test = read(data.test) if data.test else []
@@ -85,7 +86,7 @@ def load_corpora(config: Config) -> Corpora:
     for name, kind in settings.items():
         table = _table(name, config)
         for path in kind.corpus:
-            kept, n_shared = _without(banned, renaming(f"{table}.labels", kind.labels, read_as_is(path)))
+            kept, n_shared = _without(banned, renaming(f"{table}.labels", kind.labels, read_other(path)))
             found.further[name], found.n_leaked = [*found.further[name], *kept], found.n_leaked + n_shared
     found.absent_labels = {name: labels for name, labels in renaming.absent.items() if labels}
     if data.outermost:
@@ -150,7 +151,8 @@ def _check_entities(found: Corpora, config: Config, settings: Mapping[str, Auxil
     if not found.train or not found.dev:
         n = found.n_leaked
         left_out = f"; {n} share text with data.exclude or dev, and were left out" if n else ""
-        raise DataError(f"too few documents for training and development{left_out}; name more files", first)
+        dev = "" if config.data.dev else "a dev corpus with --dev, raise data.dev_share, or name "
+        raise DataError(f"too few documents for training and development{left_out}; name {dev}more files", first)
     if not any(document.entities for document in found.train):
         raise DataError("has no entity to learn from; name an annotated corpus", first)
     for name, documents in found.further.items():
@@ -159,15 +161,15 @@ def _check_entities(found: Corpora, config: Config, settings: Mapping[str, Auxil
             raise DataError(reason, settings[name].corpus[0])
 
 
-def _read(path: str, config: Config, defects: list[Defect]) -> list[Document]:
-    data, path = config.data, located(path)
+def _read(path: str, drop: bool, defects: list[Defect], kind: str = "", scheme: str = "") -> list[Document]:
+    """The documents of a corpus; its format, ``kind``, and its tag scheme are detected if they are empty."""
+    path = located(path)
 
     def collect(defect: Defect) -> None:
         if defect.lossy:
             defects.append(defect)
 
-    on_defect = collect if data.drop else None
-    read = corpus.read(path, format=data.format or None, scheme=data.scheme or None, on_defect=on_defect)
+    read = corpus.read(path, format=kind or None, scheme=scheme or None, on_defect=collect if drop else None)
     documents = [replace(document, meta={"@file": path, **document.meta}) for document in read]
     if not documents:
         first = next((one for one in defects if one.file == path), None)
@@ -190,7 +192,7 @@ def _keep_outermost(found: Corpora) -> None:
 
     def outermost(documents: list[Document]) -> list[Document]:
         kept = list(map(_outermost, documents))
-        found.n_nested += sum(len(d.entities) for d in documents) - sum(len(d.entities) for d in kept)
+        found.n_nested += n_entities(documents) - n_entities(kept)
         return kept
 
     found.train = outermost(found.train)
@@ -223,14 +225,16 @@ def _leave_out_contradictions(found: Corpora, config: Config, settings: Mapping[
 
 
 def consistent(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
-    """Split documents into those to keep, and those whose text an earlier one has with other entities."""
-    first: dict[str, list[Span]] = {}
+    """Split documents into those to keep, and those whose text an earlier file has with other entities only."""
+    first: dict[str, tuple[str, list[list[Span]]]] = {}  # the first file with a text, and its annotations
     kept: list[Document] = []
     contradicting: list[Document] = []
     for document in documents:
-        spans = sorted(document.spans)
-        same = first.setdefault(document.text, spans) == spans
-        (kept if same else contradicting).append(document)
+        spans, file = sorted(document.spans), document.meta["@file"]
+        origin, known = first.setdefault(document.text, (file, []))
+        if file == origin:
+            known.append(spans)
+        (kept if spans in known else contradicting).append(document)
     return kept, contradicting
 
 
@@ -250,6 +254,11 @@ def refuse_overlaps(documents: Iterable[Document]) -> None:
                     document.meta["@file"],
                     document.meta.get("@line"),
                 )
+
+
+def n_entities(documents: Iterable[Document]) -> int:
+    """The number of entities of all documents."""
+    return sum(len(document.entities) for document in documents)
 
 
 def left_out(found: Corpora) -> str:
@@ -293,19 +302,39 @@ def unknown_labels(found: Corpora, labels: Collection[str]) -> Iterator[str]:
             yield f"{name} has {counts.total():,} entities with labels that train lacks: {unknown}"
 
 
+def identical_texts(found: Corpora) -> Iterator[str]:
+    """A message if texts of train are also in dev or test."""
+    held_out = set(plain_texts(d.text for d in (*found.dev, *found.test)))
+    if n := sum(text in held_out for text in plain_texts(d.text for d in found.train)):
+        yield f"{n:,} texts of train are in dev or test too, where the scores are higher than for new texts"
+
+
+def plain_texts(texts: Iterable[str]) -> Iterator[str]:
+    """Texts without white space, in lower case."""
+    plain = Normaliser(lower=True)
+    return ("".join(plain(text).text.split()) for text in texts)
+
+
 def without_shared(banned: Iterable[Document], documents: list[Document]) -> list[Document]:
-    """The documents that share no 20 successive characters with the banned ones."""
-    return _without(_shared(banned), documents)[0]
+    """The documents that share no 20 successive characters, and no shorter text, with the banned ones."""
+    return _without(_banned(banned), documents)[0]
 
 
 def _without(banned: set[str], documents: list[Document]) -> tuple[list[Document], int]:
     """The documents that contain none of the ``banned`` substrings, and the number of the others."""
-    kept = [d for d in documents if not _shared([d]) & banned] if banned else documents
+    kept = [d for d in documents if not _banned([d]) & banned] if banned else documents
     return kept, len(documents) - len(kept)
 
 
+def _banned(documents: Iterable[Document]) -> set[str]:
+    """All substrings of 20 characters, and all shorter texts as a whole."""
+    return {run for text in plain_texts(d.text for d in documents) for run in _runs(text) or {text}} - {""}
+
+
 def _shared(documents: Iterable[Document]) -> set[str]:
-    """All substrings of 20 characters without white space, in lower case."""
-    plain = Normaliser(lower=True)
-    texts = ("".join(plain(document.text).text.split()) for document in documents)
-    return {text[i : i + SHARED_LENGTH] for text in texts for i in range(len(text) - SHARED_LENGTH + 1)}
+    """All substrings of 20 characters."""
+    return {run for text in plain_texts(d.text for d in documents) for run in _runs(text)}
+
+
+def _runs(text: str) -> set[str]:
+    return {text[i : i + SHARED_LENGTH] for i in range(len(text) - SHARED_LENGTH + 1)}

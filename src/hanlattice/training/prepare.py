@@ -28,13 +28,15 @@ from hanlattice.training.corpora import (
     absent_labels,
     examples_left_out,
     further_corpora,
+    identical_texts,
     left_out,
     load_corpora,
+    n_entities,
     refuse_overlaps,
     unknown_labels,
 )
 from hanlattice.training.distributed import ALONE, Group
-from hanlattice.training.examples import Example, annotated_windows, examples, labels_of, refuse_unlabelled
+from hanlattice.training.examples import annotated_windows, examples, labels_of, refuse_unlabelled
 from hanlattice.training.fine_tuning import copy_weights, model_folder
 from hanlattice.training.loop import Loop
 from hanlattice.training.noise import noisy, without_punctuation
@@ -76,7 +78,7 @@ class _Windows:
     Attributes:
         train: those of the default convention.
         further: those of other conventions and of auxiliary corpora, by name.
-        n_cut: the number of entities in ``train`` that no window contains completely.
+        n_cut: by name, the number of entities that no window contains completely; that of ``train`` is under "".
         learned: all windows to train on. Their characters and bigrams get a row in the tables if they have a vector
             or are frequent enough to learn one.
         noisy: the same windows with noise. What only they have gets a row like what ``learned`` has.
@@ -88,7 +90,7 @@ class _Windows:
 
     train: list[AnnotatedWindow]
     further: dict[str, list[AnnotatedWindow]]
-    n_cut: int
+    n_cut: dict[str, int]
     learned: list[AnnotatedWindow] = field(repr=False)
     noisy: list[AnnotatedWindow] = field(repr=False)
     read: list[AnnotatedWindow] = field(repr=False)
@@ -148,11 +150,11 @@ def prepare(config: Config, device: str, watcher: Watcher) -> Prepared:
 
 
 def _windows_of(corpora: Corpora, config: Config, normaliser: Normaliser, lexicon: Lexicon) -> _Windows:
-    train, n_cut = annotated_windows(corpora.train, config.text, normaliser)
-    further = {
-        name: annotated_windows(documents, config.text, normaliser)[0]
-        for name, documents in corpora.further.items()
-    }
+    train, n_cut_of_train = annotated_windows(corpora.train, config.text, normaliser)
+    further: dict[str, list[AnnotatedWindow]] = {}
+    n_cut = {"": n_cut_of_train}
+    for name, documents in corpora.further.items():
+        further[name], n_cut[name] = annotated_windows(documents, config.text, normaliser)
     learned = [*train, *chain.from_iterable(further.values())]
     read, _ = annotated_windows([*corpora.dev, *corpora.test], config.text, normaliser)
     gazetteer = _gazetteer(config, lexicon, read, labels_of(learned))
@@ -285,9 +287,8 @@ def _tasks(
 
 def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task], windows: _Windows) -> None:
     """Report what there is to learn from, what of it cannot be learned, and how large the model is."""
-    own = tasks[0].examples
-    n_lost = _n_unreachable(ner.tagger, own)
-    watcher.say(_summary(corpora, len(ner.labels), own, windows.n_cut, n_lost))
+    n_lost = _n_unreachable(ner.tagger, tasks[0])
+    watcher.say(_summary(corpora, len(ner.labels), len(tasks[0].examples), windows.n_cut[""], n_lost))
     for message in examples_left_out(corpora):
         watcher.say(message)
     if n_lost:
@@ -298,34 +299,39 @@ def _report(watcher: Watcher, corpora: Corpora, ner: NER, tasks: Sequence[Task],
         f"{len(ner.lexicon):,} words in the lexicon; {len(ner.vocabulary.words):,} of those in the corpora have a"
         f" vector; {sum(p.numel() for p in ner.tagger.parameters()):,} parameters while training"
     )
-    for message in chain(unknown_labels(corpora, ner.labels), absent_labels(corpora)):
+    for message in chain(identical_texts(corpora), unknown_labels(corpora, ner.labels), absent_labels(corpora)):
         watcher.say(message)
     for name, task in zip(windows.further, tasks[1:], strict=True):
+        documents, n_lost = corpora.further[name], _n_unreachable(ner.tagger, task)
         watcher.say(
-            f"also {len(corpora.further[name]):,} documents of {name!r} in {len(task.examples):,} windows,"
-            f" {sum(len(e.spans) for e in task.examples):,} spans of {len(task.labels)} labels"
+            f"also {len(documents):,} documents of {name!r} in {len(task.examples):,} windows,"
+            f" {n_entities(documents):,} spans of {len(task.labels)} labels{_unused(windows.n_cut[name], n_lost)}"
         )
 
 
-def _summary(corpora: Corpora, n_labels: int, own: Sequence[Example], n_cut: int, n_lost: int) -> str:
+def _summary(corpora: Corpora, n_labels: int, n_windows: int, n_cut: int, n_lost: int) -> str:
     """Sizes of the corpora, and the number of everything that is not used."""
+    return (
+        f"{len(corpora.train):,} documents in {n_windows:,} windows,"
+        f" {n_entities(corpora.train):,} entities of {n_labels} labels;"
+        f" dev {len(corpora.dev):,}, test {len(corpora.test):,}{left_out(corpora)}{_unused(n_cut, n_lost)}"
+    )
+
+
+def _unused(n_cut: int, n_lost: int) -> str:
+    """The numbers of entities that are not used, each after a semicolon."""
     unused = (
         (n_cut, "entities cross the border of a window and are not trained on"),
         (n_lost, "entities that this tagger can never find"),
     )
-    return (
-        f"{len(corpora.train):,} documents in {len(own):,} windows,"
-        f" {sum(len(e.spans) for e in own):,} entities of {n_labels} labels;"
-        f" dev {len(corpora.dev):,}, test {len(corpora.test):,}{left_out(corpora)}"
-        + "".join(f"; {n:,} {what}" for n, what in unused if n)
-    )
+    return "".join(f"; {n:,} {what}" for n, what in unused if n)
 
 
-def _n_unreachable(tagger: Tagger, found: Sequence[Example]) -> int:
-    """The number of gold spans that the tagger can never find, such as spans within words that it reads as one."""
-    lost = 0
+def _n_unreachable(tagger: Tagger, task: Task) -> int:
+    """The number of gold spans that can never be found, such as spans within words that are read as one."""
+    lost, found = 0, task.examples
     for i in range(0, len(found), BATCH):
         chosen = found[i : i + BATCH]
         batch = collate([e.encoded for e in chosen]).to(tagger.device)
-        lost += sum(map(len, tagger.unreachable(batch, [e.spans for e in chosen])))
+        lost += sum(map(len, tagger.unreachable(batch, [e.spans for e in chosen], head=task.head)))
     return lost

@@ -133,6 +133,31 @@ def test_what_is_left_out_of_the_corpora_is_reported(tmp_path: Path) -> None:
     assert "data.labels renames PRE, which train, dev and test do not have" in said.lines
 
 
+def test_entities_count_once_and_those_of_further_corpora_are_reported(tmp_path: Path) -> None:
+    """Not the copies with noise, and not the windows that overlap."""
+    text = "甲" * 46 + "李明" + "乙" * 48
+    apart = Entity.of("李和王明", Span(0, 4, "PER", ((1, 3),)))
+    long = Entity(text[:80], "PER", 0, 80)
+    corpus.write([Document(text, (Entity("李明", "PER", 46, 48),))], tmp_path / "a.jsonl", "jsonl")
+    corpus.write(
+        [*corpus.read(tmp_path / "a.jsonl"), Document(text, (long,)), Document("李和王明", (apart,))],
+        tmp_path / "b.jsonl",
+        "jsonl",
+    )
+    given = {
+        "data": {"train": str(tmp_path / "a.jsonl"), "noise": 1.0},
+        "text": {"window": 64, "overlap": 32},
+        "auxiliary": {"w": {"corpus": str(tmp_path / "b.jsonl"), "same_convention": True}},
+    }
+    config, said = settings(**given), Said()
+    _Data.of(config, load_corpora(config), said)
+    assert said.lines[0].startswith("1 documents, 1 entities of 1 labels; 3 further documents; dev ")
+    assert said.lines[1] == (
+        "also 3 documents of 'w', 3 entities; 1 entities cross the border of a window and are not trained on; 1 are"
+        " discontinuous and are not trained on"
+    )
+
+
 def test_two_runs_are_equal_and_another_seed_differs(trained: Path, tmp_path: Path) -> None:
     weights = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -32,8 +32,10 @@ from hanlattice.training.corpora import (
     Corpora,
     absent_labels,
     examples_left_out,
+    identical_texts,
     left_out,
     load_corpora,
+    n_entities,
     refuse_overlaps,
     unknown_labels,
 )
@@ -150,13 +152,12 @@ class _Data:
     def of(cls, config: Config, corpora: Corpora, watcher: Watcher) -> "_Data":
         normaliser = Normaliser.of(config.text)
         lexicon = _lexicon(config, normaliser)
-        own, n_cut = annotated_windows(corpora.train, config.text, normaliser)
-        n_gaps = sum(bool(span.gaps) for window in own for span in window.spans)
-        own = _with_noise(_without_gaps(own), config, config.data.noise, normaliser)
-        further = {
-            name: _without_gaps(annotated_windows(documents, config.text, normaliser)[0])
-            for name, documents in corpora.further.items()
-        }
+        own, unused = _windows(corpora.train, config, normaliser)
+        own = _with_noise(own, config, config.data.noise, normaliser)
+        further: dict[str, list[AnnotatedWindow]] = {}
+        unused_of: dict[str, str] = {}
+        for name, documents in corpora.further.items():
+            further[name], unused_of[name] = _windows(documents, config, normaliser)
         noise = min(1.0, NOISE_OF_CONVENTIONS * config.data.noise)
         others = {name: _with_noise(further.pop(name), config, noise, normaliser) for name in config.conventions}
         windows, labels = list(chain(own, *further.values())), labels_of(own)
@@ -169,14 +170,12 @@ class _Data:
             shares.append((first, first + sum(bool(w.text) for w in found), config.auxiliary[name].share))
             first = shares[-1][1]
         watcher.say(
-            f"{len(corpora.train):,} documents, {sum(len(w.spans) for w in own):,} entities of {len(labels)}"
-            f" labels; {sum(len(d) for d in corpora.further.values()):,} further documents;"
-            f" dev {len(corpora.dev):,}, test {len(corpora.test):,};"
-            f" {n_cut:,} entities cross the border of a window and are not trained on;"
-            f" {n_gaps:,} are discontinuous and are not trained on{left_out(corpora)};"
+            f"{len(corpora.train):,} documents, {n_entities(corpora.train):,} entities of {len(labels)} labels;"
+            f" {sum(map(len, corpora.further.values())):,} further documents;"
+            f" dev {len(corpora.dev):,}, test {len(corpora.test):,}{unused}{left_out(corpora)};"
             f" {len(lexicon):,} words in the lexicon"
         )
-        for message in chain(examples_left_out(corpora), unknown_labels(corpora, labels), absent_labels(corpora)):
+        for message in chain(_further(corpora, unused_of), _warnings(corpora, labels)):
             watcher.say(message)
         examples = _examples(windows, config, vocabulary, lexicon)
         return cls(config, *examples, n_own, shares, vocabulary, lexicon, corpora.dev, others)
@@ -252,9 +251,31 @@ def _with_noise(
     return found
 
 
-def _without_gaps(windows: Sequence[AnnotatedWindow]) -> list[AnnotatedWindow]:
-    """The windows without discontinuous entities, which tags cannot express."""
-    return [replace(window, spans=tuple(span for span in window.spans if not span.gaps)) for window in windows]
+def _windows(
+    documents: Sequence[Document], config: Config, normaliser: Normaliser
+) -> tuple[list[AnnotatedWindow], str]:
+    """The windows without discontinuous entities, which tags cannot express, and the numbers of unused entities."""
+    found, n_cut = annotated_windows(documents, config.text, normaliser)
+    n_gaps = sum(entity.discontinuous for document in documents for entity in document.entities)
+    unused = (
+        (n_cut, "entities cross the border of a window and are not trained on"),
+        (n_gaps, "are discontinuous and are not trained on"),
+    )
+    whole = [replace(w, spans=tuple(span for span in w.spans if not span.gaps)) for w in found]
+    return whole, "".join(f"; {n:,} {what}" for n, what in unused if n)
+
+
+def _further(corpora: Corpora, unused: Mapping[str, str]) -> Iterator[str]:
+    """A message for each further corpus; ``unused`` has the numbers of unused entities by name."""
+    for name, documents in corpora.further.items():
+        yield f"also {len(documents):,} documents of {name!r}, {n_entities(documents):,} entities{unused[name]}"
+
+
+def _warnings(corpora: Corpora, labels: Sequence[str]) -> Iterator[str]:
+    yield from examples_left_out(corpora)
+    yield from identical_texts(corpora)
+    yield from unknown_labels(corpora, labels)
+    yield from absent_labels(corpora)
 
 
 def _examples(
