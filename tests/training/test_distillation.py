@@ -64,6 +64,23 @@ def test_raw_sentences_are_distinct_and_not_held_out(tmp_path: Path) -> None:
         load_held_out(tmp_path / "held_out.py")
 
 
+def test_a_short_line_is_read_without_the_space_around_it() -> None:
+    assert list(distillation.sentences_of(" " * 12)) == []
+    assert list(distillation.sentences_of("  短句   ")) == []
+    assert list(distillation.sentences_of("\u3000\u3000他在北京工作。 ")) == ["他在北京工作。"]
+
+
+def test_texts_of_dev_and_test_are_left_out_even_if_they_are_short(tmp_path: Path) -> None:
+    paths = {}
+    for name, text in (("train", "李明去工作"), ("dev", "李明在 北京"), ("test", "张伟在ABC")):
+        paths[name] = str(tmp_path / f"{name}.jsonl")
+        corpus.write([Document(text, (Entity(text[:2], "PER", 0, 2),))], paths[name], "jsonl")
+    config = Config().with_settings({"data": paths})
+    is_left_out = distillation.held_out_of(distillation.corpora_of_student(config), lambda text: "南京" in text)
+    texts = ["李明去工作", "李明在北京", "李明在北京吗", "张伟在 abc", "张伟在南京"]
+    assert [text for text in texts if is_left_out(text)] == ["李明在北京", "张伟在 abc", "张伟在南京"]
+
+
 class Teacher:
     """Finds some words, each with a label and a score."""
 
@@ -113,7 +130,8 @@ def test_a_label_that_the_student_cannot_learn_ends_annotation_at_once(tmp_path:
     corpus.write([Document("李明工作", (Entity("李明", "name", 0, 2),))] * 40, tmp_path / "train.jsonl", "jsonl")
     data = {"train": [str(tmp_path / "train.jsonl")], "dev": str(tmp_path / "train.jsonl")}
     renaming = {"teacher": {"labels": {"PER": "name"}}}
-    is_learnt = distillation.labels_of_student(Config().with_settings({"data": data, "auxiliary": renaming}))
+    config = Config().with_settings({"data": data, "auxiliary": renaming})
+    is_learnt = distillation.labels_of_student(config, distillation.corpora_of_student(config))
     teacher, file = Teacher(李明=("PER", 0.9), 北京=("LOC", 0.8)), tmp_path / "out.jsonl"
     annotate([teacher], ["李明工作"], file, is_learnt=is_learnt)
     with pytest.raises(ConfigError, match=r"finds LOC '北京', .*--auxiliary\.teacher\.labels\.LOC NEW"):
@@ -160,7 +178,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = {"train": [str(place / "corpus.bmes")], "dev": str(place / "corpus.bmes")}
     given = {**parts, "lexicon": words, "data": own, "training": {"epochs": 6, "learning_rate": 0.2}}
     train_linear(Config().with_settings(given), tmp_path / "master")
-    (tmp_path / "raw.txt").write_text("\n".join(d.text + "今天很好" for d in tiny.documents()), encoding="utf-8")
+    lines = [tiny.documents()[0].text, *(d.text + "今天很好" for d in tiny.documents())]
+    (tmp_path / "raw.txt").write_text("\n".join(lines), encoding="utf-8")
 
     def run(output: str) -> str:
         options = {
@@ -174,6 +193,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "--data.exclude": "[]",
             "--training.epochs": 2,
             "--annotated": tmp_path / "teacher.jsonl",
+            "--data.format": "bmes",
             "--output": tmp_path / output,
         }
         command = ["distill", str(tmp_path / "raw.txt"), *(str(x) for pair in options.items() for x in pair)]
@@ -189,6 +209,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(ner.engine, LinearTagger)
     assert linear_settings(ner.config) is not None
     assert ner.config.auxiliary["teacher"].same_convention
+    assert lines[0] not in {document.text for document in corpus.read(tmp_path / "teacher.jsonl")}
     before = (tmp_path / "teacher.jsonl").read_bytes()
     assert "are used as they are" in run("again")
     assert (tmp_path / "teacher.jsonl").read_bytes() == before
@@ -200,7 +221,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("options", "message"),
     [
         ([], "already holds a run"),
-        (["--paper", "flat/weibo"], "already holds a run"),
+        (["--paper", "flat/weibo"], "has config.toml, which a run would replace; name an empty folder"),
         (["--output", "{new}", "--decoder.name", "biaffine"], "decoder"),
         (["--output", "{new}", "--paper", "flat/weibo", "--encoder.name", "flatter"], "flatter"),
         (["--output", "{new}", "--train", "none.jsonl"], "none.jsonl: cannot be read"),

@@ -105,14 +105,15 @@ def distill(
             typer.echo(f"note: the sentences in {file} are used as they are", err=True)
         else:
             is_held_out = load_held_out(held_out) if held_out else None
-            is_learnt = distillation.labels_of_student(settings)
+            corpora_of_student = distillation.corpora_of_student(settings)
+            is_left_out = distillation.held_out_of(corpora_of_student, is_held_out)
             found = distillation.annotate(
                 [load(name, convention=convention or "", trust=trust) for name in teacher],
-                distillation.raw_sentences(texts, characters, is_held_out),
+                distillation.raw_sentences(texts, characters, is_left_out),
                 file,
                 min_score=min_score,
                 max_contested=max_contested,
-                is_learnt=is_learnt,
+                is_learnt=distillation.labels_of_student(settings, corpora_of_student),
             )
             if not quiet:
                 typer.echo(

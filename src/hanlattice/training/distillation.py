@@ -17,7 +17,7 @@ from hanlattice.errors import ConfigError, DataError
 from hanlattice.pipeline import NER
 from hanlattice.spans import Span
 from hanlattice.text.windows import sentences
-from hanlattice.training.corpora import load_corpora
+from hanlattice.training.corpora import Corpora, load_corpora, plain_texts
 from hanlattice.training.held_out import IsHeldOut
 from hanlattice.training.raw_text import raw_lines
 
@@ -64,6 +64,7 @@ def sample(texts: Iterable[str], characters: int) -> list[str]:
 
 def sentences_of(line: str) -> Iterator[str]:
     """The sentences of a line that are neither too short nor too long; a short line counts as one sentence."""
+    line = line.strip()
     if len(line) in LENGTHS:
         yield line
         return
@@ -210,25 +211,38 @@ def _why_empty(found: Annotated, min_score: float, max_contested: int) -> str:
     return "the teacher finds no entity in the raw text; name other texts, or more of them"
 
 
-def labels_of_student(config: Config) -> Callable[[str], bool]:
+def corpora_of_student(config: Config) -> Corpora:
     """Read the corpora of a student, before its teachers annotate anything.
 
     Args:
         config: the settings of the student.
-
-    Returns:
-        whether the student can learn a label of the teachers: train has this label, or the one that
-        ``auxiliary.teacher.labels`` renames it to.
 
     Raises:
         ConfigError: no training corpus is named.
         DataError: a corpus cannot be read, or has no entity.
     """
     others = {name: settings for name, settings in config.auxiliary.items() if name != NAME}
-    train = load_corpora(replace(config, auxiliary=others)).train
-    known = {entity.label for document in train for entity in document.entities}
+    return load_corpora(replace(config, auxiliary=others))
+
+
+def labels_of_student(config: Config, corpora: Corpora) -> Callable[[str], bool]:
+    """Whether a student can learn a label of the teachers.
+
+    It can if train has this label, or the one that ``auxiliary.teacher.labels`` renames it to.
+    """
+    known = {entity.label for document in corpora.train for entity in document.entities}
     renamed = config.auxiliary[NAME].labels if NAME in config.auxiliary else {}
     return lambda label: renamed.get(label, label) in known
+
+
+def held_out_of(corpora: Corpora, is_held_out: IsHeldOut | None = None) -> IsHeldOut:
+    """Whether a text is one of dev or test, apart from white space and case, or is held out otherwise."""
+    known = set(plain_texts(document.text for document in (*corpora.dev, *corpora.test)))
+
+    def decide(text: str) -> bool:
+        return next(plain_texts([text])) in known or (is_held_out is not None and is_held_out(text))
+
+    return decide
 
 
 def with_annotated(config: Config, annotated: Path) -> Config:
