@@ -162,12 +162,12 @@ def test_formats_of_other_corpora_are_detected(tmp_path: Path) -> None:
     (tmp_path / "train").write_text(f"{lines}\n今 O\n天 O\n", "utf-8")
     for name in ("names", "words", "excluded"):
         write(tmp_path / name, ONE if name != "excluded" else Document("今天"))
-    given = {
-        "data": {"train": files["train"], "dev": files["train"], "test": files["train"], "format": "bmes"},
+    own = {"format": "bmes", "scheme": "BMES", "exclude": [files["excluded"]]}
+    given: dict[str, dict[str, Any]] = {
+        "data": {**dict.fromkeys(("train", "dev", "test"), files["train"]), **own},
         "conventions": {"names": {"corpus": files["names"]}},
         "auxiliary": {"words": {"corpus": files["words"]}},
     }
-    given["data"] |= {"scheme": "BMES", "exclude": [files["excluded"]]}
     found = load_corpora(Config().with_settings(given))
     assert [d.text for d in found.train] == ["李明工作"]
     assert [[d.text for d in documents] for documents in found.further.values()] == [[ONE.text]] * 2

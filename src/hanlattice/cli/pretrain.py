@@ -18,8 +18,20 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 SHAPE = ("layers", "width", "heads", "window")
-SETTINGS = ("batch", "epochs", "hours", "learning_rate", "warmup", "mask", "seed", "precision", "held_out", "start")
-MAY_CHANGE = {"epochs", "hours"}  # when a run is resumed
+SETTINGS = (
+    "batch",
+    "epochs",
+    "hours",
+    "learning_rate",
+    "warmup",
+    "mask",
+    "seed",
+    "precision",
+    "half",
+    "held_out",
+    "start",
+)
+MAY_CHANGE = {"epochs", "hours", "half"}  # when a run is resumed
 
 
 class Mask(StrEnum):
@@ -118,7 +130,7 @@ def pretrain(
     given = {name: _plain(ctx.params[name]) for name in (*SHAPE, *SETTINGS)}
     sources = {name: ctx.get_parameter_source(name) for name in given}
     named = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-    options = training.RunOptions(device.value, threads, half)
+    options = training.RunOptions(device.value, threads)
     continues = resume or finish is not None
     settings = _of_run(output, given, named, texts or []) if continues else _new(given, named, texts or [])
     try:

@@ -101,17 +101,18 @@ def _refuse_changes(output: Path, config: Config) -> None:
 
 def _defaults(config: Config) -> dict[str, Any]:
     """The defaults of the settings of embedding, encoder and all decoders, by dotted names."""
-    parts = (
-        ("embedding", config.embedding, EMBEDDINGS),
-        ("encoder", config.encoder, ENCODERS),
-        ("decoder", config.decoder, DECODERS),
-        *((f"conventions.{name}.decoder", one.decoder, DECODERS) for name, one in config.conventions.items()),
-        *((f"auxiliary.{name}.decoder", one.decoder, DECODERS) for name, one in config.auxiliary.items()),
-    )
+    decoders = {"decoder": config.decoder}
+    decoders |= {f"conventions.{name}.decoder": one.decoder for name, one in config.conventions.items()}
+    decoders |= {f"auxiliary.{name}.decoder": one.decoder for name, one in config.auxiliary.items()}
+    chosen = {
+        "embedding": choose("embedding", config.embedding, EMBEDDINGS)[0],
+        "encoder": choose("encoder", config.encoder, ENCODERS)[0],
+        **{where: choose(where, part, DECODERS)[0] for where, part in decoders.items()},
+    }
     return {
         f"{where}.{name}": parameter.default
-        for where, part, builders in parts
-        for name, parameter in parameters_of(choose(where, part, builders)[0]).items()
+        for where, builder in chosen.items()
+        for name, parameter in parameters_of(builder).items()
     }
 
 

@@ -14,10 +14,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 
 import tiny
 from hanlattice import api
@@ -312,8 +314,8 @@ class TestRun:
         self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(loop_module, "LOG_EVERY", 50)
-        chosen = settings(text, epochs=25, shape=replace(SHAPE, width=32), learning_rate=0.003)
-        folder = pretrain(chosen, tmp_path / "run", options=RunOptions(half=True))
+        chosen = settings(text, epochs=25, shape=replace(SHAPE, width=32), learning_rate=0.003, half=True)
+        folder = pretrain(chosen, tmp_path / "run")
         assert {path.name for path in folder.iterdir()} == {
             "config.toml", "vocabulary.json", WEIGHTS, "README.md", LOG, CHECKPOINT, "text", HEAD,
         }  # fmt: skip
@@ -408,6 +410,69 @@ class TestResumed:
         pretrain(replace(Settings.load(folder), epochs=2), folder, resume=True)
         assert_equal(weights(folder), weights(pretrain(settings(text, epochs=2), tmp_path / "whole")))
 
+    @pytest.mark.parametrize("epochs", [1, 8, 9])
+    def test_fewer_epochs_than_were_read_are_refused(self, text: Path, tmp_path: Path, epochs: int) -> None:
+        """The constant phase of ten epochs ends after nine."""
+        folder = pretrain(settings(text, epochs=10), tmp_path / "run")
+        before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        with pytest.raises(ConfigError) as error:
+            pretrain(settings(text, epochs=epochs), folder, resume=True)
+        assert str(error.value) == (
+            f"{folder}: 10 epochs were read already, so --epochs {epochs} is too few; give more, or make a body of"
+            " its checkpoint with --finish"
+        )
+        assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+    def test_fewer_epochs_that_were_not_read_yet_are_taken(self, text: Path, tmp_path: Path) -> None:
+        chosen, folder = settings(text, epochs=9), tmp_path / "run"
+        with pytest.raises(Stopped):
+            pretrain(chosen, folder, options=EVERY_STEP, watcher=Stopping(40, "signal"))
+        with pytest.raises(ConfigError, match="epochs were read already, so --epochs 1 is too few"):
+            pretrain(replace(chosen, epochs=1), folder, resume=True)
+        assert Settings.load(folder).epochs == 9
+        pretrain(replace(chosen, epochs=2), folder, resume=True)
+        assert Settings.load(folder).epochs == 2
+        assert_equal(weights(folder), weights(pretrain(replace(chosen, epochs=2), tmp_path / "whole")))
+
+    def test_a_finished_body_without_its_checkpoint_is_not_trained_again(self, text: Path, tmp_path: Path) -> None:
+        folder = pretrain(settings(text), tmp_path / "run")
+        (folder / CHECKPOINT).unlink()
+        with pytest.raises(ConfigError, match="holds a finished body without its checkpoint: there is nothing to"):
+            pretrain(settings(text, epochs=2), folder, resume=True)
+
+    def test_settings_of_an_earlier_version_are_read(self, text: Path, tmp_path: Path) -> None:
+        """They do not say whether the body is stored in 16 bits."""
+        folder = pretrain(settings(text), tmp_path / "run")
+        config = folder / "config.toml"
+        config.write_text(config.read_text("utf-8").replace("half = false\n", ""), "utf-8")
+        pretrain(replace(Settings.load(folder), epochs=2), folder, resume=True)
+        assert "half = false" in config.read_text("utf-8")
+
+    @pytest.mark.parametrize("name", ["head.safetensors", "text/train.u16", "text/text.json"])
+    def test_files_of_the_user_are_not_replaced(self, text: Path, tmp_path: Path, name: str) -> None:
+        mine = tmp_path / "run" / name
+        mine.parent.mkdir(parents=True)
+        mine.write_text("mine", "utf-8")
+        with pytest.raises(ConfigError, match=f"has {name}, which a run would replace; name an empty folder"):
+            pretrain(settings(text), tmp_path / "run")
+        assert mine.read_text("utf-8") == "mine"
+
+    def test_a_text_that_cannot_be_prepared_leaves_nothing(
+        self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(*_: Any) -> None:
+            raise DataError("cannot be written: No space left on device", "vocabulary.json")
+
+        other = tmp_path / "run" / "text" / "notes.txt"
+        other.parent.mkdir(parents=True)
+        other.write_text("mine", "utf-8")
+        monkeypatch.setattr(Characters, "save", full)
+        with pytest.raises(DataError, match="No space left"):
+            pretrain(settings(text), tmp_path / "run")
+        assert [path for path in (tmp_path / "run").rglob("*") if path.is_file()] == [other]
+        monkeypatch.undo()
+        pretrain(settings(text), tmp_path / "run")
+
     def test_a_process_stops_if_another_one_is_to_stop(
         self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -500,6 +565,23 @@ class TestResumed:
         monkeypatch.setattr(loop_module, "save_checkpoint", fail_twice)
         pretrain(settings(text), tmp_path / "run", options=EVERY_STEP, watcher=Listening())
         assert sum("No space left" in message for message in said) == 2
+
+    def test_a_disk_that_is_full_at_the_end_of_a_phase_does_not_stop_the_run(
+        self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any) -> None:
+            raise DataError("cannot be written: No space left on device", "checkpoint")
+
+        said: list[str] = []
+        listening = mock.create_autospec(Silent, instance=True)
+        listening.say = said.append
+        monkeypatch.setattr(loop_module, "save_checkpoint", fail)
+        folder = pretrain(settings(text), tmp_path / "run", watcher=listening)
+        assert [message.rpartition("; ")[2] for message in said if "No space left" in message] == [
+            "the run continues without it"
+        ] * 2
+        monkeypatch.undo()
+        assert_equal(weights(folder), weights(pretrain(settings(text), tmp_path / "whole")))
 
 
 class TestFinished:
@@ -678,6 +760,18 @@ class TestCommand:
             assert message in said
             assert said.count("\n") == 1
         assert self.call(capsys, "--output", folder, "--resume", "--epochs", 2, "--quiet") == (0, "")
+
+    @pytest.mark.parametrize("at", ["start", "resume"])
+    def test_a_resumed_run_is_stored_in_16_bits_too(
+        self, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], at: str
+    ) -> None:
+        folder = tmp_path / "run"
+        half = {"start": [], "resume": [], at: ["--half"]}
+        assert self.call(capsys, text, "--output", folder, *self.SMALL, *half["start"])[0] == 0
+        assert self.call(capsys, "--output", folder, "--resume", "--epochs", 2, *half["resume"])[0] == 0
+        assert Settings.load(folder).half
+        with safe_open(folder / WEIGHTS, "pt") as file:
+            assert {file.get_slice(name).get_dtype() for name in file.keys()} == {"F16"}  # noqa: SIM118
 
     @pytest.mark.parametrize(
         ("arguments", "code", "message"),

@@ -40,13 +40,12 @@ BETAS, WEIGHT_DECAY, CLIP = (0.9, 0.98), 0.01, 1.0
 class RunOptions:
     """How a run computes and saves; apart from rounding this does not change what it learns.
 
-    ``threads`` is the number of torch's threads, 0 for its default. ``half`` stores the body in 16 bits.
-    ``save_every``: seconds between two checkpoints.
+    ``threads`` is the number of torch's threads, 0 for its default. ``save_every``: seconds between two
+    checkpoints.
     """
 
     device: str = "cpu"
     threads: int = 0
-    half: bool = False
     save_every: float = SAVE_EVERY
 
 
@@ -102,6 +101,23 @@ class Run:
         """Steps of all epochs."""
         return self.settings.epochs * self.data.batches.steps
 
+    def refuse_fewer_epochs(self) -> None:
+        """Check that a resumed run still has steps of its own in which the rate falls.
+
+        Raises:
+            ConfigError: as much text as the epochs have was read before.
+        """
+        if self.settings.hours or not self.state.step:
+            return
+        read = self.state.step
+        if self.settings.epochs < Settings.load(self.output).epochs:
+            read = max(read, finished_steps(self.output / WEIGHTS))
+        if self.total < read or self.total == self.state.step:
+            raise ConfigError(
+                f"{self.output}: {read / self.data.batches.steps:.3g} epochs were read already, so --epochs"
+                f" {self.settings.epochs} is too few; give more, or make a body of its checkpoint with --finish"
+            )
+
     def go(self) -> Path:
         """Run the constant phase and the decay."""
         if self.settings.hours:
@@ -133,7 +149,7 @@ class Run:
         end = self.state.end
         self._phase(FINISH, lambda: self.state.step >= end, lambda rate: end)
         if self.group.is_writer:
-            save_weights(self.output, self.learner, half=self.options.half, steps=end)
+            save_weights(self.output, self.learner, half=self.settings.half, steps=end)
             with atomic_write(self.output / CARD) as stream:
                 held_out = self._held_out_loss()
                 stream.write(card(self.settings, self.data.summary, self.state, held_out, len(self.learner.bias)))
@@ -165,13 +181,13 @@ class Run:
             taken += 1
             if self.state.seconds - saved >= self.options.save_every:
                 self._row(total, held_out=True)
-                self._try_to_save(file)
+                self._try_to_save(file, "the run continues, and tries again later")
                 saved = self.state.seconds
             elif self.state.step % LOG_EVERY == 0 and not is_over():
                 self._row(total)
         if taken:
             self._row(total, held_out=True)
-            self._save(file)
+            self._try_to_save(file, "the run continues without it")
 
     def _agree(self, began: float) -> bool:
         """Set the clock of the run to that of the first process; whether a signal asked any process to stop."""
@@ -267,12 +283,12 @@ class Run:
         if self.group.is_writer:
             save_checkpoint(self.output / file, self.learner, self.optimiser, self.state, self.data.identity)
 
-    def _try_to_save(self, file: str) -> None:
-        """Write a checkpoint; if that fails, the run continues and tries again later."""
+    def _try_to_save(self, file: str, otherwise: str) -> None:
+        """Write a checkpoint; if that fails, say so, and what happens ``otherwise``."""
         try:
             self._save(file)
         except DataError as error:
-            self.watcher.say(f"no checkpoint: {error}; the run continues, and tries again later")
+            self.watcher.say(f"no checkpoint: {error}; {otherwise}")
 
 
 def rate(state: State, warmup: int) -> float:

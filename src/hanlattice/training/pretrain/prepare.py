@@ -7,7 +7,7 @@
 import json
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -29,6 +29,7 @@ from hanlattice.training.raw_text import raw_lines
 
 FOLDER, SUMMARY = "text", "text.json"
 PARTS = ("train", "held_out")
+FILES = (SUMMARY, *(f"{part}.{kind}" for part in PARTS for kind in ("u16", "codes")))
 LINES = 4096  # per block
 CHUNK = 1 << 22  # code points per block
 HELD_OUT_EVERY = 1000  # one line of this many is kept for the held-out loss
@@ -101,6 +102,14 @@ def prepare(
     with atomic_write(folder / SUMMARY) as stream:
         json.dump(asdict(summary), stream)
     return characters, summary
+
+
+def remove(folder: Path) -> None:
+    """Remove what a preparation that failed has written; other files in the folder stay."""
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # it may have other files
+        folder.rmdir()
 
 
 def load_summary(folder: Path) -> Summary | None:

@@ -27,13 +27,14 @@ from hanlattice.training.pretrain.interrupt import Stop, Stopped
 from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, Data, Run, RunOptions
 from hanlattice.training.pretrain.objective import Cut, Learner, Masked, cut_of, masked
 from hanlattice.training.pretrain.settings import Settings
-from hanlattice.training.pretrain.start import export_checkpoint, start_characters, start_from
+from hanlattice.training.pretrain.start import HEAD, export_checkpoint, start_characters, start_from
 from hanlattice.training.pretrain.watcher import Silent, Watcher
 from hanlattice.training.run_folder import alone_in, refuse_other_files
 from hanlattice.vectors import default_vectors
 
 HELD_OUT_ROWS = 512
-FILES = (CARD, CHECKPOINT, FINISH, LOG, VOCABULARY, WEIGHTS)  # what a run writes, beside settings and text
+TEXT = tuple(f"{prepare.FOLDER}/{name}" for name in prepare.FILES)
+FILES = (CARD, CHECKPOINT, FINISH, HEAD, LOG, VOCABULARY, WEIGHTS, *TEXT)  # what a run writes, beside its settings
 
 
 def pretrain(
@@ -47,11 +48,11 @@ def pretrain(
     """Train a body on raw text and leave it in the folder ``output``.
 
     With ``resume`` a run that was stopped continues to the weights that it would have had. Its ``settings`` must be
-    the same, except ``epochs`` and ``hours``, which may be raised even after the end.
+    the same, except ``epochs`` and ``hours``, which may be raised even after the end, and ``half``.
 
     Raises:
         ConfigError: the folder holds a run and ``resume`` is not set, or other files; another process trains in it;
-            or a setting does not fit, or differs from that of the run.
+            a setting does not fit, or differs from that of the run; or the run has read as many epochs already.
         DataError: a text cannot be read, or the disk is full.
         ModelError: the checkpoint is broken, or belongs to another run.
         Stopped: SIGTERM or Ctrl-C; the checkpoint is written.
@@ -62,6 +63,8 @@ def pretrain(
         with alone_in(output) if group.is_writer else nullcontext():
             run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
             _resume(run)
+            run.refuse_fewer_epochs()
+            _prepare_folder(run)
             return run.go()
 
 
@@ -91,6 +94,7 @@ def finish(
             run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
             run.option = f"--finish {share:g}"
             _resume(run)
+            _prepare_folder(run)
             return run.decay(max(1, round(share * run.state.step)))
 
 
@@ -116,6 +120,11 @@ def _check_output(settings: Settings, output: Path, resume: bool) -> None:
     if changed := [name for name, value in now.items() if before[name] != value]:
         raise ConfigError(
             f"{output}: the run in this folder has other settings ({', '.join(changed)}); name another folder"
+        )
+    if (output / WEIGHTS).exists() and not (output / CHECKPOINT).exists() and not (output / FINISH).exists():
+        raise ConfigError(
+            f"{output} holds a finished body without its checkpoint: there is nothing to resume; name another"
+            " folder"
         )
 
 
@@ -168,7 +177,6 @@ def _text(settings: Settings, output: Path, watcher: Watcher, stop: Stop) -> tup
     folder = output / prepare.FOLDER
     summary = prepare.load_summary(folder)
     if summary is not None and (output / VOCABULARY).is_file():
-        settings.save(output)  # a resumed run may have more epochs
         return Characters.load(output / VOCABULARY), summary
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -176,7 +184,8 @@ def _text(settings: Settings, output: Path, watcher: Watcher, stop: Stop) -> tup
         raise DataError(f"cannot be written: {error.strerror or error}", output) from None
     _check_texts(settings)
     characters = start_characters(Path(settings.start), settings.shape) if settings.start else None
-    settings.save(output)
+    if not (output / CONFIG).exists():
+        settings.save(output)
     try:
         characters, summary = prepare.prepare(
             settings.texts, settings.held_out, settings.vocabulary, folder, watcher, stop, characters
@@ -187,6 +196,7 @@ def _text(settings: Settings, output: Path, watcher: Watcher, stop: Stop) -> tup
     except HanlatticeError:
         if not (output / CHECKPOINT).exists():  # an error in the texts: the next attempt is a new run
             (output / CONFIG).unlink(missing_ok=True)
+            prepare.remove(folder)
         raise
     watcher.say(str(summary))
     return characters, summary
@@ -216,14 +226,20 @@ def _held_out_batches(rows: np.ndarray, settings: Settings, cut: Cut, characters
 
 
 def _resume(run: Run) -> None:
-    """Load the checkpoint of the constant phase, if there is one; the first process shortens the log to it."""
+    """Load the checkpoint of the constant phase, if there is one."""
     path = run.output / CHECKPOINT
-    if not path.exists():
+    if path.exists():
+        run.state = load_checkpoint(path, run.learner, run.optimiser, run.data.identity)
+
+
+def _prepare_folder(run: Run) -> None:
+    """Save the settings, which may have other epochs than before, and shorten the log to the checkpoint."""
+    if not run.group.is_writer:
         return
-    run.state = load_checkpoint(path, run.learner, run.optimiser, run.data.identity)
-    earlier = state_of(run.output / FINISH)
-    last = earlier.step if earlier is not None and earlier.decay_from == run.state.step else run.state.step
-    if run.group.is_writer:
+    run.settings.save(run.output)
+    if run.state.step:
+        earlier = state_of(run.output / FINISH)
+        last = earlier.step if earlier is not None and earlier.decay_from == run.state.step else run.state.step
         _shorten(run.output / LOG, last)
 
 

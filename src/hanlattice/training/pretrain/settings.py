@@ -35,6 +35,7 @@ class Settings:
         vocabulary: the largest number of characters.
         seed: random seed.
         precision: of linear layers.
+        half: the body is stored in 16 bits.
 
     Raises:
         ConfigError: a number is out of range.
@@ -54,6 +55,7 @@ class Settings:
     vocabulary: int = 10_000
     seed: int = 1
     precision: Precision = "float32"
+    half: bool = False
 
     def __post_init__(self) -> None:
         for name in ("batch", "epochs", "vocabulary"):
@@ -69,7 +71,7 @@ class Settings:
 
     def fixed(self) -> dict[str, Any]:
         """What identifies a run and cannot change when it is resumed."""
-        free = {"epochs", "hours", "shape", "start"}  # its checkpoint replaces the weights it started from
+        free = {"epochs", "hours", "half", "shape", "start"}  # its checkpoint replaces the weights it started from
         plain = {name: value for name, value in self._plain().items() if name not in free}
         return {**asdict(self.shape), **plain}
 
