@@ -6,13 +6,17 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.amp import GradScaler
 
 import hanlattice
 import tiny
@@ -26,6 +30,7 @@ from hanlattice.model.digests import CHECKPOINT, RECORD, faults
 from hanlattice.model.folder import CARD, CONFIG, LOG, WEIGHTS
 from hanlattice.model.weights import stored_epoch
 from hanlattice.training import Silent
+from hanlattice.training import loop as loop_module
 from hanlattice.training.checkpoint import read_progress
 from hanlattice.training.prepare import prepare
 
@@ -292,9 +297,6 @@ class TestTies:
         assert not [message for message in said.messages if "dev F1 was 0" in message]
 
     def test_a_checkpoint_of_an_earlier_version_is_read(self, tmp_path: Path) -> None:
-        from safetensors import safe_open
-        from safetensors.torch import save_file
-
         run = api.train(tiny.config(epochs=2), output=tmp_path / "run")
         with safe_open(run.folder / CHECKPOINT, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -359,6 +361,30 @@ class TestFloat16:
             return
         assert math.isfinite(json.loads(_log_of(api.train(config, output=tmp_path / "run").folder))["loss"])
 
+    def test_the_scale_is_kept_over_epochs_and_by_a_checkpoint(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(loop_module, "GradScaler", partial(GradScaler, init_scale=2.0**10, growth_interval=7))
+        config = tiny.config(epochs=4, precision="float16")
+        whole = api.train(config, output=tmp_path / "whole").folder
+        stopped(tmp_path / "run", config)
+        state = _scaler_of(tmp_path / "run")
+        assert state["scale"] == 2.0**11  # after 10 steps; with a new scaler in each epoch it never grows
+        api.train(config, output=tmp_path / "run", resume=True)
+        assert _scaler_of(tmp_path / "run") == _scaler_of(whole) != state
+        assert (tmp_path / "run" / WEIGHTS).read_bytes() == (whole / WEIGHTS).read_bytes()
+
+    def test_a_checkpoint_without_the_state_of_the_scaler_is_read(self, tmp_path: Path) -> None:
+        config = tiny.config(epochs=3, precision="float16")
+        stopped(tmp_path / "run", config)
+        path = tmp_path / "run" / CHECKPOINT
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            meta = file.metadata()
+        del meta["scaler"]
+        save_file(tensors, path, meta)
+        assert api.train(config, output=tmp_path / "run", resume=True).progress.epoch == 3
+
     def test_a_step_skipped_by_the_scaler_does_not_count_in_the_loss(self, tmp_path: Path) -> None:
         """Its gradients are not finite, so no weight changes, and its loss is no part of the epoch's."""
         with _losses({1: math.inf}):
@@ -380,6 +406,12 @@ class TestFloat16:
             pytest.raises(HanlatticeError, match="so training cannot continue"),
         ):
             api.train(tiny.config(epochs=3, precision="float16"), output=tmp_path / "run")
+
+
+def _scaler_of(folder: Path) -> dict[str, float]:
+    with safe_open(folder / CHECKPOINT, "pt") as file:
+        state: dict[str, float] = json.loads(file.metadata()["scaler"])
+        return state
 
 
 def _log_of(folder: Path) -> str:

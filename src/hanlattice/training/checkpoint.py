@@ -10,6 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
+from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from hanlattice.atomic import atomic_write
@@ -23,9 +24,12 @@ def save_checkpoint(
     learner: nn.Module,
     optimisers: Sequence[Optimizer],
     average: MovingAverage | None,
+    scaler: GradScaler,
     progress: Progress,
 ) -> None:
-    """Write weights, optimiser states, average and random state; the file appears complete or not at all.
+    """Write weights, optimiser states, average, random state and the state of the gradient scaler.
+
+    The file appears complete or not at all.
 
     The random state is that of the CPU, and of the CUDA device on which ``learner`` is.
     """
@@ -37,7 +41,7 @@ def save_checkpoint(
     tensors["random"] = torch.get_rng_state()
     if (device := _device(learner)).type == "cuda":
         tensors["random_cuda"] = torch.cuda.get_rng_state(device)
-    write(path, tensors, {"progress": json.dumps(asdict(progress))})
+    write(path, tensors, {"progress": json.dumps(asdict(progress)), "scaler": json.dumps(scaler.state_dict())})
 
 
 def read_progress(path: Path) -> Progress:
@@ -54,9 +58,15 @@ def read_progress(path: Path) -> Progress:
 
 
 def load_checkpoint(
-    path: Path, learner: nn.Module, optimisers: Sequence[Optimizer], average: MovingAverage | None
+    path: Path,
+    learner: nn.Module,
+    optimisers: Sequence[Optimizer],
+    average: MovingAverage | None,
+    scaler: GradScaler,
 ) -> Progress:
-    """Restore weights, optimisers, average and random state; the progress of the run.
+    """Restore weights, optimisers, average, random state and gradient scaler; the progress of the run.
+
+    A checkpoint of an earlier version has no state of the scaler, which then starts anew.
 
     Raises:
         ModelError: the file is broken, or from a run with other settings.
@@ -64,12 +74,15 @@ def load_checkpoint(
     try:
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            progress = Progress(**json.loads(file.metadata()["progress"]))
+            meta = file.metadata()
+        progress = Progress(**json.loads(meta["progress"]))
         learner.load_state_dict(under("model/", tensors))
         for i, optimiser in enumerate(optimisers):
             restore(optimiser, under(f"optimiser/{i}/", tensors))
         if average is not None:
             average.load(under("average/", tensors))
+        if state := json.loads(meta.get("scaler", "{}")):  # empty if the run does not use it
+            scaler.load_state_dict(state)
         torch.set_rng_state(tensors["random"])
         if "random_cuda" in tensors and (device := _device(learner)).type == "cuda":
             torch.cuda.set_rng_state(tensors["random_cuda"], device)

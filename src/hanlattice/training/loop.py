@@ -49,6 +49,7 @@ class Loop:
 
     Attributes:
         learner: everything that has weights to train: the tagger, and the heads of auxiliary tasks.
+        scaler: scales the loss in float16, so that small gradients do not become 0; its scale grows over epochs.
         progress: counts epochs and steps.
 
     Raises:
@@ -73,6 +74,7 @@ class Loop:
         refuse_idle_epochs(tasks, config.epochs)
         self.losses = losses_of(self.learner, tagger, config)
         self.optimisers = optimisers(self.learner, config)
+        self.scaler = GradScaler(tagger.device.type, enabled=config.precision == "float16")
         self.average = MovingAverage(tagger, config.average) if config.average else None
         self.progress = Progress()
         self.total_steps = total_steps(tasks, config.epochs, config.batch_size)
@@ -112,7 +114,6 @@ class Loop:
         config, progress, tagger = self.config, self.progress, self.tagger
         freeze_pretrained(tagger, config, progress.epoch + 1)
         parameters = [p for p in self.learner.train().parameters() if p.requires_grad]
-        scaler = GradScaler(tagger.device.type, enabled=config.precision == "float16")
         draw = np.random.default_rng((config.seed, progress.epoch))
         summed, n_sentences = torch.zeros((), device=tagger.device), 0
         n_all = n_steps(self.tasks, progress.epoch, config.batch_size)
@@ -124,8 +125,8 @@ class Loop:
         for done, step in enumerate(order, 1):
             factor = learning_rate_factor(config, progress.step / self.total_steps, progress.epoch)
             set_learning_rate(self.optimisers, factor)
-            loss = self._backward(step, scaler)
-            was_taken = self._update(scaler, parameters)
+            loss = self._backward(step)
+            was_taken = self._update(parameters)
             if id(step.task) in counted and was_taken:
                 summed += loss
                 n_sentences += len(step.examples)
@@ -142,7 +143,7 @@ class Loop:
         """The tasks whose loss is reported."""
         return self.tasks[:1] if self.tasks[0].is_used_in(epoch) else self.tasks
 
-    def _backward(self, step: Step, scaler: GradScaler) -> Tensor:
+    def _backward(self, step: Step) -> Tensor:
         """Add up the gradients of this process's sentences; the sum of their losses, ``[]``."""
         tagger, parts = self.tagger, self.config.accumulate
         own = self.group.share(step.examples)
@@ -152,12 +153,13 @@ class Loop:
             # Over all parts and processes this adds up to the mean over the sentences of the step.
             share = step.task.weight * len(examples) / len(step.examples)
             for loss in self.losses(batch, [e.spans for e in examples], step.task.head):
-                scaler.scale(loss * share).backward()
+                self.scaler.scale(loss * share).backward()
                 summed += loss.detach() * len(examples)
         return summed
 
-    def _update(self, scaler: GradScaler, parameters: Sequence[nn.Parameter]) -> bool:
+    def _update(self, parameters: Sequence[nn.Parameter]) -> bool:
         """Take one step of every optimiser; False if the scaler skipped it."""
+        scaler = self.scaler
         self.group.sum_gradients(parameters)
         for optimiser in self.optimisers:
             scaler.unscale_(optimiser)

@@ -129,7 +129,9 @@ def _fit(
     training, ner = config.training, prepared.ner
     loop = prepared.loop(training, watcher=watcher, group=group)
     if resume and (output / CHECKPOINT).exists():
-        loop.progress = load_checkpoint(output / CHECKPOINT, loop.learner, loop.optimisers, loop.average)
+        loop.progress = load_checkpoint(
+            output / CHECKPOINT, loop.learner, loop.optimisers, loop.average, loop.scaler
+        )
         watcher.say(f"resumes after epoch {loop.progress.epoch}")
     elif resume:
         watcher.say(f"{output} has no checkpoint to resume from, so the run starts with epoch 1")

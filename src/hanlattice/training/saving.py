@@ -33,5 +33,5 @@ class Saving:
         if self._epoch == loop.progress.epoch:
             return
         self.selection.write()
-        save_checkpoint(self.path, loop.learner, loop.optimisers, loop.average, loop.progress)
+        save_checkpoint(self.path, loop.learner, loop.optimisers, loop.average, loop.scaler, loop.progress)
         self._written, self._epoch = time.monotonic(), loop.progress.epoch
