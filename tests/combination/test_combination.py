@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any, cast
 
@@ -233,6 +234,18 @@ class TestCascade:
             np.array([right, right, right]),
         )
         assert answers.threshold(lost) == threshold
+
+    @pytest.mark.parametrize("order", list(permutations(range(3))))
+    def test_documents_of_equal_certainty_are_answered_together(self, order: tuple[int, ...]) -> None:
+        """Of the last two the fast model gains in one what it loses in the other."""
+        certainty = np.array([0.9, 0.7, 0.7])
+        fast = np.array([[2, 2, 2], [2, 2, 1], [2, 2, 2]])
+        accurate = np.array([[2, 2, 2], [2, 2, 2], [2, 2, 1]])
+        chosen = [*order]
+        answers = cascade.Answers("dev", certainty[chosen], fast[chosen], accurate[chosen])
+        assert answers.threshold(0.0) == 0.0
+        fast[2, 2] = 1
+        assert cascade.Answers("dev", certainty[chosen], fast[chosen], accurate[chosen]).threshold(0.0) == 0.700001
 
     def test_no_threshold_is_above_a_certainty_of_one(self) -> None:
         """The fast model is wrong in a document of which it is entirely certain."""

@@ -136,9 +136,12 @@ class Answers:
             ConfigError: even the highest one, 1, loses more.
         """
         order = np.argsort(-self.certainty)
+        # With any threshold the fast model answers either all documents of equal certainty, or none.
+        is_last = np.append(np.diff(self.certainty[order]) != 0, True)
         gains = np.cumsum((self.fast - self.accurate)[order], 0)  # row k: the fast model answers k + 1 documents
         scores = 100 * micro_f1(self.accurate.sum(0) + gains)
-        n = int(np.argmax(np.append(scores < 100 * micro_f1(self.accurate.sum(0)) - lost, True)))
+        loses_more = (scores < 100 * micro_f1(self.accurate.sum(0)) - lost) & is_last
+        n = int(np.argmax(np.append(loses_more, True)))
         if n == len(order):
             return 0.0
         too_low = self.certainty[order[n]]
