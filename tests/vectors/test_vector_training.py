@@ -222,6 +222,16 @@ def test_train_and_info(texts: Path, tmp_path: Path) -> None:
     assert small.digest in shown.stdout
 
 
+@pytest.mark.parametrize("name", ["v", "link", "below/../v"])
+def test_full_and_compact_vectors_need_two_files(texts: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "v")
+    result = run(app, ["train", str(texts), "--output", str(tmp_path / "v"), "--compact", str(tmp_path / name)])
+    assert isinstance(result.exception, ConfigError)
+    assert "--output and --compact are the same file" in str(result.exception)
+    assert not (tmp_path / "v").exists()
+
+
 def test_train_with_an_excluded_corpus(texts: Path, tmp_path: Path) -> None:
     secret = texts.read_text(encoding="utf-8").splitlines()[5].rstrip("。")
     corpus = tmp_path / "test.bmes"

@@ -78,6 +78,8 @@ def train(
     for file in filter(None, (output, compact)):
         check_writable(file)
         refuse_own_input(file, [*texts, *(lexicon or []), *(exclude or [])])
+    if compact and compact.resolve() == output.resolve():
+        raise ConfigError(f"--output and --compact are the same file, {output}; give them different names")
     with _bars(quiet) as progress:
         vectors = train_vectors(
             texts,
