@@ -406,10 +406,23 @@ def test_where_brat_may_write(tmp_path: Path) -> None:
             corpus.write([document("李")], tmp_path / name, "brat")
     with pytest.raises(DataError, match="cannot be written"):
         corpus.write([document("李")], tmp_path / "no" / "folder", "brat")
-    for label in ("a b", ""):
+    for label in ("a b", "", "PER ", " PER", "PER\u3000", "PER\n"):
         with pytest.raises(HanlatticeError, match="contains whitespace, which brat does not allow"):
             corpus.write([document("李", (0, 1, label))], tmp_path / "x", "brat")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]
+
+
+def test_values_with_line_breaks_are_kept_by_brat(tmp_path: Path) -> None:
+    given = [Entity("李", "PER", 0, 1, value="3\n4"), Entity("明", "PER", 1, 2, value="5")]
+    corpus.write([Document("李明", tuple(given))], tmp_path / "folder", "brat")
+    (read,) = corpus.read(tmp_path / "folder")
+    assert [entity.value for entity in read.entities] == ["3\n4", "5"]
+    assert "annotations" not in read.meta
+    for value in ("3\n\n4", "3\n", "", "3\r\n4", "3\nT1\tPER 0 1\t李"):
+        wrong = Document("李明", (Entity("李", "PER", 0, 1, value=value),))
+        with pytest.raises(HanlatticeError, match="cannot be read back from brat; write jsonl instead"):
+            corpus.write([wrong], tmp_path / "other", "brat")
+        assert not (tmp_path / "other").exists()
 
 
 def test_a_surface_of_brat_stays_on_its_line(tmp_path: Path) -> None:
@@ -491,7 +504,7 @@ def test_lines_of_cmeee_are_written_with_inclusive_ends() -> None:
     assert stream.getvalue() == "肺炎|||0    1    dis|||\n无|||\n"
     read = list(cmeee.read(["", "肺炎||| 0 1 dis |||  |||", " ", "无"]))
     assert [(d.text, len(d.entities), d.meta["@line"]) for d in read] == [("肺炎", 1, 2), ("无", 0, 4)]
-    for label in ("", " ", "a b", "a|b"):
+    for label in ("", " ", "a b", "a|b", "dis ", " dis", "dis\u3000", "dis\n"):
         with pytest.raises(HanlatticeError, match=r"contains whitespace or \|"):
             cmeee.write([document("肺炎", (0, 1, label))], io.StringIO())
     with pytest.raises(HanlatticeError, match="or a line break"):

@@ -196,6 +196,7 @@ def test_conll_reads_back_what_it_wrote(sentences: list[list[tuple[str, str]]], 
         (document("我们在", (0, 1, "A"), tokens=((0, 2), (2, 3))), "does not start and end at a token"),
         (document("我\n在"), "cannot be read back"),
         (document("我在", (0, 1, "A\tB")), "cannot be read back"),
+        (document("我在", (0, 1, "A ")), "cannot be read back"),
     ],
 )
 def test_conll_refuses_to_write_documents_that_columns_cannot_hold(bad: Document, message: str) -> None:

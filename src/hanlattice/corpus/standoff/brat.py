@@ -27,7 +27,7 @@ from hanlattice.files import read_lines, read_text
 
 _OFFSETS = r"-?\d{1,15} -?\d{1,15}"
 _TEXT_BOUND = re.compile(rf"(T\S*)\t(\S+) ({_OFFSETS}(?:;{_OFFSETS})*)(?:\t(.*))?", re.DOTALL)
-_VALUE = re.compile(r"N\d+\tReference (\S+) hanlattice:value\t(.+)")
+_VALUE = re.compile(r"N\d+\tReference (\S+) hanlattice:value\t(.+)", re.DOTALL)
 # The second form is an annotation whose identifier cannot be used.
 _BEGINS = re.compile(rf"(?:[TREAMN]\d+|#\S*|\*)\s|(?:[TREAMN]\S*)?\t\S+?[ :](?:{_OFFSETS}|(?:\w+:)?[TE]\d)")
 
@@ -74,8 +74,8 @@ def write(documents: Iterable[Document], path: str | Path) -> None:
 
     Raises:
         DataError: the folder exists and is not empty, or cannot be written.
-        HanlatticeError: two documents have the same id, an id cannot be a file name, or a label contains
-            whitespace.
+        HanlatticeError: two documents have the same id, an id cannot be a file name, a label contains whitespace,
+            or a value could not be read back.
     """
     path = Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -183,7 +183,7 @@ def _write_pair(document: Document, folder: Path, name: str) -> None:
     text.write_bytes(document.text.encode("utf-8"))
     with open(text.with_suffix(".ann"), "w", encoding="utf-8", newline="\n") as stream:
         for identifier, found in zip(_identifiers(document), document.entities, strict=True):
-            if len(found.label.split()) != 1:
+            if found.label.split() != [found.label]:
                 raise HanlatticeError(
                     f"label {found.label!r} contains whitespace, which brat does not allow; rename the label"
                 )
@@ -217,18 +217,30 @@ def _are_others(value: object) -> TypeGuard[Sequence[str]]:
     """Whether a value is a list of annotations that would be read as they are."""
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
         return False
-    lines = (line.removesuffix("\r") for one in value for line in one.split("\n"))
+    lines = (line for one in value for line in _lines(one))
     return [record for _, record in _records(lines)] == list(value) and all(map(_is_other, value))
 
 
+def _lines(record: str) -> Iterator[str]:
+    """The lines of a record, as they are read from a file."""
+    return (line.removesuffix("\r") for line in record.split("\n"))
+
+
 def _values(document: Document, others: Iterable[str]) -> Iterator[str]:
-    """The values of the entities as normalisations, numbered after those of other programs."""
+    """The values of the entities as normalisations, numbered after those of other programs.
+
+    Raises:
+        HanlatticeError: a value could not be read back.
+    """
     used = [int(line.split("\t")[0][1:]) for line in others if re.match(r"N\d{1,15}\t", line)]
     number = max(used, default=0)
     for identifier, found in zip(_identifiers(document), document.entities, strict=True):
         if found.value is not None:
             number += 1
-            yield f"N{number}\tReference {identifier} hanlattice:value\t{found.value}"
+            line = f"N{number}\tReference {identifier} hanlattice:value\t{found.value}"
+            if [record for _, record in _records(_lines(line))] != [line] or not _VALUE.fullmatch(line):
+                raise HanlatticeError(f"value {found.value!r} cannot be read back from brat; write jsonl instead")
+            yield line
 
 
 def _identifiers(document: Document) -> list[str]:

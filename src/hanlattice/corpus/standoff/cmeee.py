@@ -65,7 +65,7 @@ def write(documents: Iterable[Document], stream: IO[str]) -> None:
     for document in documents:
         fields = [f"{entity.start}    {entity.end - 1}    {entity.label}" for entity in document.entities]
         labels = (entity.label for entity in document.entities)
-        unreadable = next((label for label in labels if len(label.split()) != 1 or "|" in label), None)
+        unreadable = next((label for label in labels if label.split() != [label] or "|" in label), None)
         if unreadable is not None:
             raise HanlatticeError(
                 f"label {unreadable!r} contains whitespace or |, which CMeEE does not allow; rename the label"

@@ -75,7 +75,7 @@ def write(documents: Iterable[Document], stream: IO[str], scheme: str = "BMES") 
 
     Raises:
         HanlatticeError: entities overlap, are discontinuous or do not start and end at tokens, or a line could not
-            be read back, for example because a label contains a tab.
+            be read back, for example because a label contains a tab or ends with a space.
     """
     for document in documents:
         bounds = document.tokens or [(i, i + 1) for i in range(len(document.text))]
@@ -114,7 +114,7 @@ def _is_strings(value: Any) -> bool:
 def _line(row: Sequence[str]) -> str:
     line = "\t".join(row) + "\n"
     broken = any("\t" in field for field in (row[1:] if row[0] == "\t" else row))
-    broken = broken or is_mostly_nul(line.encode())
+    broken = broken or row[-1] != row[-1].rstrip(" ") or is_mostly_nul(line.encode())
     if broken or line.count("\n") > 1 or not row[0] or line.startswith("-DOCSTART-"):
         raise HanlatticeError(f"{line!r} cannot be read back as a line of columns; write jsonl instead")
     return line
