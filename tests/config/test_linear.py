@@ -1,9 +1,12 @@
 """Settings of linear taggers: which belong together, their defaults and ranges, and those of neural taggers."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import hanlattice
+from hanlattice.config.files import load_config
 from hanlattice.config.linear import LinearSettings, linear_settings, refuse_neural
 from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError
@@ -89,16 +92,34 @@ def test_ranges(part: str, key: str, inside: tuple[float, ...], outside: tuple[f
         ("data", "joined", 0.5),
         ("data", "replaced_names", 0.5),
         ("data", "from_epoch", 2),
+        ("data", "joined_length", 20),
+        ("data", "joined_with", "random"),
+        ("data", "names_from", "both"),
+        ("lexicon", "counts", "all"),
+        ("vectors", "normalise", False),
+        ("vectors", "bigrams", 10),
+        ("vectors", "words", 10),
+        ("vectors", "bigram_frequency", 2),
+        ("vectors", "spelled", True),
+        ("prediction", "precision", "int8"),
+        ("auxiliary.words", "decoder", {"name": "crf"}),
         ("auxiliary.words", "weight", 0.5),
         ("auxiliary.words", "from_epoch", 2),
         ("auxiliary.words", "epochs", 2),
     ],
 )
-def test_settings_of_neural_training_are_refused(table: str, key: str, value: float | str) -> None:
+def test_settings_of_neural_taggers_are_refused(table: str, key: str, value: Any) -> None:
     kind, _, name = table.partition(".")
     given = {name: {key: value}} if name else {key: value}
     with pytest.raises(ConfigError, match=rf"has no {table}\.{key}; remove this setting"):
         refuse_neural(config(**{kind: given}))
+
+
+@pytest.mark.parametrize("name", ["msra", "open", "weibo"])
+def test_the_settings_of_the_package_are_not_refused(name: str) -> None:
+    folder = Path(hanlattice.__file__).parent
+    refuse_neural(load_config(folder / "papers" / "linear" / f"{name}.toml"))
+    refuse_neural(load_config(folder / "data" / "lite_model" / "config.toml"))
 
 
 def test_defaults_and_other_settings_are_not_refused() -> None:

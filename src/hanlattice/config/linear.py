@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from hanlattice.config.parts import Kinds, Part, settings_of
 from hanlattice.config.ranges import Range, refuse_outside
-from hanlattice.config.settings import AuxiliaryConfig, Config, ConventionConfig, DataConfig, TrainingConfig
+from hanlattice.config.settings import AuxiliaryConfig, Config, ConventionConfig, TrainingConfig
 from hanlattice.errors import ConfigError
 
 NAME = "linear"
@@ -27,12 +27,15 @@ RANGES = {
 }
 
 
-# Settings of the training of neural taggers that a linear tagger lacks, by table.
+# Settings of neural taggers that a linear tagger lacks, by table. Of the vectors it only knows the words.
 USED = ("epochs", "learning_rate", "patience", "evaluate_from", "seed", "start")  # start has its own error
 NEURAL = {
     "training": tuple(f.name for f in fields(TrainingConfig) if f.name not in (*USED, "device")),
-    "data": ("joined", "replaced_names", "from_epoch"),
-    "auxiliary": ("weight", "from_epoch", "epochs"),
+    "data": ("joined", "joined_length", "joined_with", "replaced_names", "names_from", "from_epoch"),
+    "lexicon": ("counts",),
+    "vectors": ("normalise", "bigrams", "words", "bigram_frequency", "spelled"),
+    "prediction": ("precision",),
+    "auxiliary": ("decoder", "weight", "from_epoch", "epochs"),
     "conventions": ("weight", "from_epoch", "share"),
 }
 
@@ -122,7 +125,7 @@ def _checked(where: str, part: Part, kinds: Mapping[str, Kinds]) -> dict[str, An
 
 
 def refuse_neural(config: Config) -> None:
-    """Refuse settings that only the training of neural taggers uses.
+    """Refuse settings that only neural taggers use.
 
     A model whose ``config.toml`` has them can still be read.
 
@@ -131,10 +134,12 @@ def refuse_neural(config: Config) -> None:
     """
     if config.training.device not in ("auto", "cpu"):
         raise ConfigError(f"the encoder 'linear' has no training.device {config.training.device!r}; use 'cpu'")
-    tables = [("training", config.training, TrainingConfig()), ("data", config.data, DataConfig())]
+    default = Config()
+    names = ("training", "data", "lexicon", "vectors", "prediction")
+    tables = [(name, getattr(config, name), getattr(default, name)) for name in names]
     tables += [(f"auxiliary.{name}", given, AuxiliaryConfig()) for name, given in config.auxiliary.items()]
     tables += [(f"conventions.{name}", given, ConventionConfig()) for name, given in config.conventions.items()]
-    for table, given, default in tables:
+    for table, given, usual in tables:
         for key in NEURAL[table.partition(".")[0]]:
-            if getattr(given, key) != getattr(default, key):
+            if getattr(given, key) != getattr(usual, key):
                 raise ConfigError(f"the encoder 'linear' has no {table}.{key}; remove this setting")
