@@ -66,7 +66,7 @@ def load_checkpoint(
 ) -> Progress:
     """Restore weights, optimisers, average, random state and gradient scaler; the progress of the run.
 
-    A checkpoint of an earlier version has no state of the scaler, which then starts anew.
+    A checkpoint of an earlier version has no state of the scaler; then the scaler starts from its initial state.
 
     Raises:
         ModelError: the file is broken, or from a run with other settings.
