@@ -1,5 +1,7 @@
 """Compile the C kernels into the wheel where there is a compiler; without one the package works all the same.
 
+A wheel without kernels has their sources, so that they can be compiled after the installation.
+
 With the variable ``HANLATTICE_WHEEL``, such as ``musllinux_1_2_aarch64``, zig compiles them for that platform, and
 a failure is an error. The platforms are listed in ``kernels/compiling.py``.
 """
@@ -29,6 +31,11 @@ class Kernels(BuildHookInterface):
             self.app.display_warning(
                 "no C compiler was found for the kernels: numpy will run the model, more slowly"
             )
+            if version != "editable":
+                sources = [
+                    path for end in ("*.c", "*.h") for path in (Path(self.root) / COMPILING).parent.glob(end)
+                ]
+                build_data["force_include"] |= {str(path): f"hanlattice/kernels/{path.name}" for path in sources}
             return
         platform = platform or sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"], build_data["tag"] = False, f"py3-none-{platform}"

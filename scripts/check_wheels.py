@@ -27,10 +27,10 @@ FILES = (
     "data/vectors.safetensors",
     "data/default_model/model.safetensors",
     "data/default_model/vocabulary.json",
-    "kernels/flat.c",
     "papers/hanlattice/weibo.toml",
     "py.typed",
 )
+SOURCE = "kernels/flat.c"  # of an sdist; a wheel with kernels does not need it
 FUNCTIONS = (b"reader_read", b"trie_search", b"flat_emissions", b"chain_find", b"processor_levels", b"sizeof_Flat")
 NAME = re.compile(r"hanlattice-(?P<version>[^-]+)-py3-none-(?P<platform>[^-]+)[.]whl")
 ELF, MACH_O, PE = b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ"
@@ -116,7 +116,13 @@ def sdist_problems(path: Path, version: str) -> Iterator[str]:
     root = f"hanlattice-{version}"
     with tarfile.open(path) as sdist:
         names = set(sdist.getnames())
-    for file in ("PKG-INFO", "pyproject.toml", "LICENSE", "NOTICE", *(f"src/hanlattice/{file}" for file in FILES)):
+    for file in (
+        "PKG-INFO",
+        "pyproject.toml",
+        "LICENSE",
+        "NOTICE",
+        *(f"src/hanlattice/{file}" for file in (*FILES, SOURCE)),
+    ):
         if f"{root}/{file}" not in names:
             yield f"{file}: missing"
     for name in sorted(names):

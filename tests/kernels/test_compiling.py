@@ -115,6 +115,7 @@ def test_the_file_alone_compiles_or_says_why_not(
     if not compiling.LEVELS:
         pytest.skip("no kernels for this processor")
     shutil.copy(compiling.__file__, tmp_path / "compiling.py")
+    (tmp_path / compiling.SOURCES[0]).touch()
     script = tmp_path / "cc.sh"
     script.write_text(f'while [ "$1" != -o ]; do shift; done\n{compiler} "$2"\n')
     done = subprocess.run(
@@ -131,3 +132,12 @@ def test_the_file_alone_compiles_or_says_why_not(
     made = sorted(tmp_path.glob("kernels_*"))
     assert len(made) == (0 if status else len(compiling.LEVELS))
     assert all(str(path) in done.stdout for path in made)
+
+
+def test_an_installation_without_sources_says_so(tmp_path: Path) -> None:
+    shutil.copy(compiling.__file__, tmp_path / "compiling.py")
+    done = subprocess.run(
+        [sys.executable, "compiling.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("the sources of the kernels are not in this installation")

@@ -125,6 +125,10 @@ def _compile(command: Sequence[str], target: Path, flags: Sequence[str]) -> None
 
 
 if __name__ == "__main__":
+    if not (HERE / SOURCES[0]).is_file():
+        sys.exit(
+            "the sources of the kernels are not in this installation, which has compiled ones: install it again"
+        )
     made = compile_all()
     print("\n".join(map(str, made)) or "no C compiler that can compile the kernels was found: install gcc or clang")
     sys.exit(not made)
