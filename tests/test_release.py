@@ -23,6 +23,9 @@ def elf(processor: bytes = X86, more: bytes = b"GLIBC_2.2.5 GLIBC_2.14") -> byte
     return b"\x7fELF" + bytes(14) + processor + b" ".join(check_wheels.FUNCTIONS) + more
 
 
+LEVEL = Path(__file__).parents[1] / "src" / "hanlattice" / "kernels" / "level.c"  # an installation may not have it
+
+
 def wheel(folder: Path, **changed: bytes | None) -> Path:
     """A wheel of a few bytes; ``changed`` replaces its files by name, or leaves them out."""
     info = f"hanlattice-{VERSION}.dist-info"
@@ -143,7 +146,7 @@ def compiled(tmp_path: Path) -> Iterator[Path]:
     if command is None:
         pytest.skip("no C compiler")
     path = tmp_path / "level.so"
-    subprocess.run([*command, "-shared", "-fPIC", "-o", str(path), str(HERE / "level.c")], check=True)
+    subprocess.run([*command, "-shared", "-fPIC", "-o", str(path), str(LEVEL)], check=True)
     yield path
     shutil.rmtree(tmp_path)
 

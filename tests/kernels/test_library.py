@@ -59,6 +59,7 @@ def test_without_a_library_the_error_says_how_to_compile(monkeypatch: pytest.Mon
         library.kernels.cache_clear()
 
 
+SOURCE_FOLDER = Path(__file__).parents[2] / "src" / "hanlattice" / "kernels"  # an installation may have none
 C_TYPES = {"int64_t": ctypes.c_int64, "int": ctypes.c_int, "double": ctypes.c_double, "void": None}
 
 
@@ -66,7 +67,7 @@ def in_c() -> dict[str, tuple[object, tuple[object, ...]]]:
     """The type of the result and of each parameter of every function of the sources that is not static."""
     found: dict[str, tuple[object, tuple[object, ...]]] = {}
     for name in SOURCES:
-        source = (Path(library.__file__).parent / name).read_text(encoding="utf-8")
+        source = (SOURCE_FOLDER / name).read_text(encoding="utf-8")
         for result, function, given in re.findall(r"^(\w+) (\w+)\(([^)]*)\) \{", source, re.MULTILINE):
             parameters = [] if given == "void" else given.split(",")
             types = [ctypes.c_void_p if "*" in one else C_TYPES[one.split()[-2]] for one in parameters]
