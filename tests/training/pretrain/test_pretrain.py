@@ -746,6 +746,7 @@ class TestCommand:
         assert code == 0
         assert "characters/s" in said
         assert f"--embedding.path {folder}" in said
+        files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         for arguments, message in (
             (("--resume",), "is finished; resume it with more --epochs"),
             (("--resume", "--seed", 3), "the run in this folder has --seed 1, not 3"),
@@ -759,6 +760,7 @@ class TestCommand:
             assert said.startswith("error: ")
             assert message in said
             assert said.count("\n") == 1
+            assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == files
         assert self.call(capsys, "--output", folder, "--resume", "--epochs", 2, "--quiet") == (0, "")
 
     @pytest.mark.parametrize("at", ["start", "resume"])

@@ -118,6 +118,11 @@ class Run:
                 f" {self.settings.epochs} is too few; give more, or make a body of its checkpoint with --finish"
             )
 
+    def save_settings(self) -> None:
+        """Save the settings, which may have other epochs than before."""
+        if self.group.is_writer:
+            self.settings.save(self.output)
+
     def go(self) -> Path:
         """Run the constant phase and the decay."""
         if self.settings.hours:
@@ -166,8 +171,10 @@ class Run:
         began = time.monotonic() - self.state.seconds
         saved = self.state.seconds
         taken = 0
-        if self.state.step and not is_over():
-            self.watcher.say(f"continues from step {self.state.step:,}")
+        if not is_over():
+            self._shorten_log()
+            if self.state.step:
+                self.watcher.say(f"continues from step {self.state.step:,}")
         while not is_over():
             if self._agree(began):
                 self._row(total)
@@ -278,6 +285,21 @@ class Run:
                 stream.write(json.dumps(row) + "\n")
         except OSError as error:
             self.watcher.say(f"{self.output / LOG}: cannot be written: {error.strerror or error}")
+
+    def _shorten_log(self) -> None:
+        """Remove the lines of steps that are going to be repeated, and incomplete lines."""
+        log = self.output / LOG
+        if not self.group.is_writer or not log.exists():
+            return
+        kept = []
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                if json.loads(line)["step"] <= self.state.step:
+                    kept.append(line)
+            except (ValueError, KeyError, TypeError):
+                continue
+        with atomic_write(log) as stream:
+            stream.writelines(f"{line}\n" for line in kept)
 
     def _save(self, file: str) -> None:
         if self.group.is_writer:

@@ -3,14 +3,12 @@
 A run folder holds the prepared text, the checkpoint of the constant phase and, at the end, the body.
 """
 
-import json
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from hanlattice.atomic import atomic_write
 from hanlattice.embeddings.body import Body, multiply_in_bfloat16
 from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters
 from hanlattice.embeddings.body_folder import WEIGHTS
@@ -22,7 +20,7 @@ from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.pretrain import prepare
 from hanlattice.training.pretrain.batches import Batches, in_order
 from hanlattice.training.pretrain.card import CARD
-from hanlattice.training.pretrain.checkpoint import load_checkpoint, state_of
+from hanlattice.training.pretrain.checkpoint import load_checkpoint
 from hanlattice.training.pretrain.interrupt import Stop, Stopped
 from hanlattice.training.pretrain.loop import CHECKPOINT, FINISH, LOG, Data, Run, RunOptions
 from hanlattice.training.pretrain.objective import Cut, Learner, Masked, cut_of, masked
@@ -64,7 +62,7 @@ def pretrain(
             run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
             _resume(run)
             run.refuse_fewer_epochs()
-            _prepare_folder(run)
+            run.save_settings()
             return run.go()
 
 
@@ -94,7 +92,7 @@ def finish(
             run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
             run.option = f"--finish {share:g}"
             _resume(run)
-            _prepare_folder(run)
+            run.save_settings()
             return run.decay(max(1, round(share * run.state.step)))
 
 
@@ -230,29 +228,3 @@ def _resume(run: Run) -> None:
     path = run.output / CHECKPOINT
     if path.exists():
         run.state = load_checkpoint(path, run.learner, run.optimiser, run.data.identity)
-
-
-def _prepare_folder(run: Run) -> None:
-    """Save the settings, which may have other epochs than before, and shorten the log to the checkpoint."""
-    if not run.group.is_writer:
-        return
-    run.settings.save(run.output)
-    if run.state.step:
-        earlier = state_of(run.output / FINISH)
-        last = earlier.step if earlier is not None and earlier.decay_from == run.state.step else run.state.step
-        _shorten(run.output / LOG, last)
-
-
-def _shorten(log: Path, step: int) -> None:
-    """Remove the lines of steps that are repeated, and incomplete lines."""
-    if not log.exists():
-        return
-    kept = []
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            if json.loads(line)["step"] <= step:
-                kept.append(line)
-        except (ValueError, KeyError, TypeError):
-            continue
-    with atomic_write(log) as stream:
-        stream.writelines(f"{line}\n" for line in kept)
