@@ -85,6 +85,27 @@ def test_sigterm_loses_no_accepted_request() -> None:
         assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
 
+def test_a_closed_terminal_ends_the_service_as_sigterm_does() -> None:
+    with serving("--workers", 2) as served:
+        for pid in (*served.workers, served.process.pid):
+            os.kill(pid, signal.SIGHUP)
+        assert served.process.wait(60) == 0
+        assert len(served.events("draining")) == 2
+        assert not served.events("worker died")
+        assert served.events()[-1]["event"] == "stopped"
+
+
+def test_nohup_keeps_the_service_running() -> None:
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the service inherits it
+    try:
+        with serving("--workers", 1) as served:
+            served.process.send_signal(signal.SIGHUP)
+            assert served.entities(SENTENCE)
+            assert served.stop() == 0
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
+
+
 def test_killed_workers_are_replaced_and_none_outlives_its_parent() -> None:
     with serving("--workers", 2) as served:
         before = served.workers

@@ -11,8 +11,8 @@ from hanlattice.integrations.label_studio import Project
 from hanlattice.pipeline import NER
 from hanlattice.serving import schema
 from hanlattice.serving.errors import field_error, in_time
-from hanlattice.serving.fast_routes import json_response
 from hanlattice.serving.handlers import Answer
+from hanlattice.serving.responses import json_response
 from hanlattice.serving.settings import Settings
 
 Read = Callable[[Request, schema.ReadRequest, dict[str, str]], Awaitable[list[Answer]]]

@@ -1,17 +1,14 @@
-"""The service as an ASGI application: its routes, endpoints and error responses."""
+"""The service as an ASGI application: its routes and endpoints."""
 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.routing import Match
 from starlette.types import ASGIApp
 
 from hanlattice import __version__
@@ -24,14 +21,16 @@ from hanlattice.serving import schema
 from hanlattice.serving.access_log import AccessLog
 from hanlattice.serving.annotation_tools import AnnotationTools
 from hanlattice.serving.batching import Batcher, QueueFull
-from hanlattice.serving.errors import INTERNAL_ERROR, RequestError, body_error, field_error, in_time
-from hanlattice.serving.fast_routes import FastRoutes, is_json, json_response
+from hanlattice.serving.error_handlers import EXCEPTION_HANDLERS, lexicon_errors
+from hanlattice.serving.errors import RequestError, field_error, in_time
+from hanlattice.serving.fast_routes import FastRoutes
 from hanlattice.serving.handlers import QUICK, Answer, ReadingOptions, RequestHandler
-from hanlattice.serving.lexicons import LexiconFault, Lexicons, TooManyLexicons, UnknownLexicon
+from hanlattice.serving.lexicons import Lexicons
 from hanlattice.serving.limits import RequestLimits
 from hanlattice.serving.logs import log_event
-from hanlattice.serving.metrics import CONTENT_TYPE, Metrics
+from hanlattice.serving.metrics import Metrics
 from hanlattice.serving.openapi import openapi_schema
+from hanlattice.serving.responses import MetricsResponse, file_endpoint, json_response
 from hanlattice.serving.settings import Settings
 from hanlattice.serving.validation import RequestValidator
 
@@ -165,16 +164,11 @@ class Service:
             openapi_url=None,  # a route below serves a description that includes the limits
             lifespan=self._lifespan,
             redirect_slashes=False,  # behind a proxy that removes its prefix, the new address would be wrong
-            exception_handlers={
-                RequestError: _on_request_error,
-                RequestValidationError: _on_validation_error,
-                HTTPException: _on_http_error,
-                Exception: _on_exception,
-            },
+            exception_handlers=EXCEPTION_HANDLERS,
         )
         self._add_routes(app)
         description = json.dumps(openapi_schema(app, self._settings), ensure_ascii=False).encode()
-        app.add_api_route("/openapi.json", _file(description, "application/json"), include_in_schema=False)
+        app.add_api_route("/openapi.json", file_endpoint(description, "application/json"), include_in_schema=False)
         return app
 
     def _add_routes(self, app: FastAPI) -> None:
@@ -207,11 +201,11 @@ class Service:
         route("GET", "/readyz", self.readyz, 503, response_model=schema.Status)
         for path, endpoint in (("/healthz", self.healthz), ("/readyz", self.readyz)):  # load balancers use HEAD
             app.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
-        route("GET", "/metrics", self.metrics_text, 401, response_class=_MetricsResponse)
+        route("GET", "/metrics", self.metrics_text, 401, response_class=MetricsResponse)
         for path, (name, kind) in PAGE.items():
             content = files("hanlattice.serving").joinpath("page", name).read_bytes()
             app.add_api_route(
-                path, _file(content, kind, _PAGE_HEADERS), methods=["GET", "HEAD"], include_in_schema=False
+                path, file_endpoint(content, kind, _PAGE_HEADERS), methods=["GET", "HEAD"], include_in_schema=False
             )
 
     def drain(self) -> None:
@@ -245,13 +239,10 @@ class Service:
                 most = self._settings.max_chars
                 raise field_error(field, f"a text has at most {most:,} characters, not {len(text):,}")
         try:
-            async with in_time(self._settings.answer_timeout):
-                options = await self._options_of(body)
-                answers = await self._batcher.submit(options, list(texts.values()))
-        except UnknownLexicon as error:
-            raise RequestError(404, str(error), [schema.FieldError(field="lexicon", problem=str(error))]) from None
-        except LexiconFault as error:
-            raise _lexicon_fault(error, "lexicon") from None
+            with lexicon_errors("lexicon"):
+                async with in_time(self._settings.answer_timeout):
+                    options = await self._options_of(body)
+                    answers = await self._batcher.submit(options, list(texts.values()))
         except QueueFull as error:
             raise RequestError(503, str(error), headers={"retry-after": str(error.retry_after)}) from None
         except HanlatticeError as error:
@@ -294,34 +285,22 @@ class Service:
 
     def lexicon(self, id: Id) -> schema.Edits:  # noqa: A002  # the name in the path
         """A stored lexicon."""
-        try:
+        with lexicon_errors("id"):
             return self._lexicons.read(id)
-        except UnknownLexicon as error:
-            raise RequestError(404, str(error)) from None
-        except LexiconFault as error:
-            raise _lexicon_fault(error, "id") from None
 
     def put_lexicon(self, id: Id, lexicon: schema.AnyEdits, response: Response) -> schema.StoredLexicon:  # noqa: A002
         """Create a lexicon or replace it as a whole. All later requests use it."""
         self._validator.check_words(lexicon)
         edits = lexicon if isinstance(lexicon, schema.Edits) else schema.Edits(words=lexicon)
-        try:
+        with lexicon_errors("id"):
             is_new = self._lexicons.write(id, edits)
-        except TooManyLexicons as error:
-            raise field_error("id", str(error)) from None
-        except LexiconFault as error:
-            raise _lexicon_fault(error, "id") from None
         response.status_code = 201 if is_new else 200
         return schema.StoredLexicon(id=id, words=len(edits.words), removed=len(edits.remove), extends=edits.extends)
 
     def delete_lexicon(self, id: Id) -> None:  # noqa: A002
         """Remove a stored lexicon."""
-        try:
+        with lexicon_errors("id"):
             self._lexicons.remove(id)
-        except UnknownLexicon as error:
-            raise RequestError(404, str(error)) from None
-        except LexiconFault as error:
-            raise _lexicon_fault(error, "id") from None
 
     async def healthz(self) -> schema.Status:
         """Whether the worker is alive."""
@@ -333,56 +312,6 @@ class Service:
             raise RequestError(503, "this worker is going to stop", headers={"retry-after": "1"})
         return schema.Status(status="ok")
 
-    def metrics_text(self) -> "_MetricsResponse":
+    def metrics_text(self) -> MetricsResponse:
         """Metrics of all workers, for Prometheus."""
-        return _MetricsResponse(self.metrics.exposition())
-
-
-def _lexicon_fault(error: LexiconFault, field: str) -> RequestError:
-    """The error response for a stored lexicon that cannot be used; the log has its path."""
-    log_event("stored lexicon", level=logging.ERROR, path=str(error.path), reason=error.reason)
-    return RequestError(500, str(error), [schema.FieldError(field=field, problem=str(error))])
-
-
-class _MetricsResponse(Response):
-    media_type = CONTENT_TYPE
-
-
-def _file(content: bytes, kind: str, headers: Mapping[str, str] | None = None) -> Any:
-    """An endpoint that always responds with this content."""
-
-    async def file() -> Response:
-        return Response(content, media_type=kind, headers=headers)
-
-    return file
-
-
-async def _on_request_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestError)
-    return error.response(request.state.request_id)
-
-
-async def _on_validation_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    errors = error.errors()
-    if any(e["loc"][:1] == ("body",) for e in errors) and not is_json(request):
-        return await _on_request_error(request, RequestError(415, "send JSON: Content-Type: application/json"))
-    return await _on_request_error(request, body_error(errors))
-
-
-async def _on_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code == 400:  # the framework reports a body that it cannot decode only by the status
-        return await _on_request_error(request, RequestError(400, "the body is not JSON in UTF-8"))
-    headers = error.headers if error.status_code != 405 else {"Allow": ", ".join(_methods_of(request))}
-    return await _on_request_error(request, RequestError(error.status_code, str(error.detail), headers=headers))
-
-
-def _methods_of(request: Request) -> list[str]:
-    """The methods of all routes with the path of a request; the framework knows those of the first route only."""
-    routes = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
-    return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
-
-
-async def _on_exception(request: Request, error: Exception) -> Response:
-    return await _on_request_error(request, INTERNAL_ERROR)
+        return MetricsResponse(self.metrics.exposition())

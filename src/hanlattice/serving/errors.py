@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from hanlattice.serving.schema import ErrorResponse, FieldError, field_errors
@@ -47,6 +48,11 @@ def field_error(field: str, problem: str) -> RequestError:
     return RequestError(422, "the request cannot be understood", [FieldError(field=field, problem=problem)])
 
 
+def is_json(request: Request) -> bool:
+    """Whether the client declares the body as JSON. A form on another web page cannot do so."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+
+
 def body_error(errors: Sequence[Any]) -> RequestError:
     """The error of a body from pydantic's errors: the first if the body is not JSON, else all of them by field."""
     if any(error["type"] == "missing" and error["loc"] == ("body",) for error in errors):
@@ -59,3 +65,4 @@ def body_error(errors: Sequence[Any]) -> RequestError:
 
 
 INTERNAL_ERROR = RequestError(500, "internal error; look up this request id in the log")
+NO_JSON = RequestError(415, "send JSON: Content-Type: application/json")

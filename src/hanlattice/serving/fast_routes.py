@@ -8,13 +8,12 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
-from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hanlattice.serving.errors import INTERNAL_ERROR, RequestError, body_error
+from hanlattice.serving.errors import INTERNAL_ERROR, NO_JSON, RequestError, body_error, is_json
 
 _QUICK = 0.2  # seconds; in most requests the answer comes sooner, and a look at the connection would only cost time
 
@@ -102,7 +101,7 @@ async def _parsed_body(endpoint: Any, request: Request) -> BaseModel:
     kind: type[BaseModel] = endpoint.__annotations__["body"]
     content = await request.body()
     if not is_json(request):
-        raise RequestError(415, "send JSON: Content-Type: application/json")
+        raise NO_JSON
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:
@@ -121,13 +120,3 @@ def _surrogates(kind: type[BaseModel], content: bytes, errors: Sequence[Any]) ->
     except (ValueError, RecursionError):
         pass
     return []
-
-
-def is_json(request: Request) -> bool:
-    """Whether the client declares the body as JSON. A form on another web page cannot do so."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
-
-
-def json_response(answer: Any) -> Response:
-    """A response with an answer as JSON, without FastAPI's check of its type."""
-    return Response(to_json(answer), media_type="application/json")

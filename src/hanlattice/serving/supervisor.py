@@ -28,7 +28,7 @@ PAUSE = 1.0  # seconds before a worker that failed to start is replaced
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or Ctrl-C.
+    """Serve until SIGTERM, SIGHUP or Ctrl-C.
 
     Raises:
         ConfigError: a package of the extra ``serve`` is not installed, or the address cannot be used.
@@ -109,6 +109,8 @@ class _Worker:
 def _work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
     from hanlattice.serving.worker import work  # here, because the supervisor does not need these imports
 
+    if hasattr(signal, "SIGHUP"):  # a terminal that is closed sends it to workers too; the parent ends them
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     work(settings, listener, parent)
 
 
@@ -124,7 +126,10 @@ class _Supervisor:
         Raises:
             HanlatticeError: no worker can start.
         """
-        for number in (signal.SIGTERM, signal.SIGINT):
+        numbers = [signal.SIGTERM, signal.SIGINT]
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
+            numbers.append(signal.SIGHUP)
+        for number in numbers:
             signal.signal(number, self._stop)
         self._workers = [self._worker() for _ in range(self._settings.workers)]
         try:
