@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hanlattice import corpus
 from hanlattice.document import Document, Entity
+from hanlattice.spans import first_of_overlapping
 
 SAME = {"vd": "d", "ad": "d", "an": "vn", "o": "y", "e": "y", "k": "y", "h": "y"}
 KEPT = frozenset([*"nvadmqrtpcufsbzyilj", "nr", "ns", "nt", "nz", "nx", "vn"])
@@ -35,10 +36,7 @@ def tagged(document: Document) -> Document:
     """
     if document.tokens is None:
         raise ValueError("the corpus has no words; use a segmented corpus such as the People's Daily")
-    found: list[Entity] = []
-    for entity in sorted(document.entities, key=lambda e: (e.start, -e.end)):
-        if not found or found[-1].end <= entity.start:
-            found.append(entity)
+    found = first_of_overlapping(sorted(document.entities, key=lambda e: (e.start, -e.end)))
     inside = {i for entity in found for i in range(entity.start, entity.end)}
     for (start, end), tag in zip(document.tokens, document.meta["pos"], strict=True):
         if (label := part_of_speech(tag)) and inside.isdisjoint(range(start, end)):

@@ -18,7 +18,8 @@ from hanlattice.postprocessing import (
 from hanlattice.rules import Blocked, Forced
 from hanlattice.spans import ScoredSpan
 from hanlattice.text.normalise import Normalised, Normaliser
-from hanlattice.text.windows import merge, windows, windows_of_texts
+from hanlattice.text.windows import windows, windows_of_texts
+from merged import merged_by_definition
 
 TEXT = "李明在北京"
 SPANS = [ScoredSpan(0, 2, "PER", 0.9), ScoredSpan(3, 5, "LOC", 0.6)]
@@ -67,7 +68,7 @@ def test_of_two_entities_in_one_character_the_more_confident_is_kept(
 
 @given(data=st.data(), nested=st.booleans())
 def test_spans_of_windows_are_merged_as_their_definition_says(data: st.DataObject, nested: bool) -> None:
-    """As :func:`hanlattice.text.windows.merge` does; the score is that of the last window that finds the span."""
+    """The score is that of the last window that finds the span."""
     cut = windows("一二三四五，" * 5 + "。" + "七" * data.draw(st.integers(0, 20)), 12, 4)
     places = st.tuples(st.integers(0, 9), st.integers(1, 5)).filter(lambda place: sum(place) <= 12)
     found: list[list[ScoredSpan]] = []
@@ -79,7 +80,9 @@ def test_spans_of_windows_are_merged_as_their_definition_says(data: st.DataObjec
     if len(cut) == 1:
         assert merged == found[0]
         return
-    assert [s.span for s in merged] == merge(cut, [[s.span for s in spans] for spans in found], nested)
+    assert [s.span for s in merged] == merged_by_definition(
+        cut, [[s.span for s in spans] for spans in found], nested
+    )
     for span in merged:
         finders = [i for i, w in enumerate(cut) if span.span.moved(-w.start) in [s.span for s in found[i]]]
         assert span.score == round(0.1 * finders[-1], 1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hanlattice.document import Entity
 from hanlattice.rules import Blocked, Forced
-from hanlattice.spans import ScoredSpan, Span, rows_of
+from hanlattice.spans import ScoredSpan, Span, first_of_overlapping, rows_of
 from hanlattice.text.edges import Edges, is_never_trimmed, trimmed
 from hanlattice.text.normalise import Normalised, NormalisedTexts
 from hanlattice.text.windows import Window, WindowsOfTexts
@@ -87,7 +87,12 @@ def _rescore(entities: list[Entity], start: int, end: int, label: str, score: fl
 def merge_windows(
     windows: Sequence[Window], found: Sequence[Sequence[ScoredSpan]], *, nested: bool
 ) -> list[ScoredSpan]:
-    """Spans of the whole text from the spans found in each window; see :func:`hanlattice.text.windows.merge`."""
+    """Spans of the whole text from the spans found in each window, whose offsets are relative to the window.
+
+    A span is taken from the window whose core has its middle character, so a span that two windows find counts
+    once. If windows disagree at their border, spans can overlap; unless spans can be ``nested``, the one that
+    starts first is kept. The score is that of the last window that finds the span.
+    """
     if len(windows) == 1:
         return list(found[0])
     moved = [
@@ -106,22 +111,11 @@ def merge_windows(
     if any(w.start != w.core_start or w.end != w.core_end for w in windows):  # two may find the same span
         scores = {(s.start, s.end, s.label, s.gaps): s.score for spans in moved for s in spans}
         merged = [ScoredSpan(*s[:3], scores[(*s[:3], s.gaps)], s.gaps) for s in merged]
-    return merged if nested else _first_of_overlapping(merged)
+    return merged if nested else first_of_overlapping(merged)
 
 
 def _moved(span: ScoredSpan, by: int) -> ScoredSpan:
     return ScoredSpan.of(span.span.moved(by), span.score)
-
-
-def _first_of_overlapping(spans: Sequence[ScoredSpan]) -> list[ScoredSpan]:
-    """The spans, which are sorted, without those that begin before the end of the one kept before."""
-    kept: list[ScoredSpan] = []
-    end = 0
-    for span in spans:
-        if span.start >= end:
-            kept.append(span)
-            end = span.end
-    return kept
 
 
 def trim_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[ScoredSpan]:

@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, repeat
-from typing import NamedTuple, overload
+from typing import NamedTuple, Protocol, TypeVar, overload
 
 from hanlattice.errors import HanlatticeError
 
@@ -157,6 +157,27 @@ class FoundSpans(Sequence[list[ScoredSpan]]):
         sentence, start, end, label, score = self._columns
         own = slice(bisect_left(sentence, places), bisect_right(sentence, places))
         return list(map(ScoredSpan, start[own], end[own], label[own], score[own]))
+
+
+class _Range(Protocol):
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+_AnyRange = TypeVar("_AnyRange", bound=_Range)
+
+
+def first_of_overlapping(spans: Iterable[_AnyRange]) -> list[_AnyRange]:
+    """The spans without those that begin before the end of the one kept before. They are sorted by their starts."""
+    kept: list[_AnyRange] = []
+    end = 0
+    for span in spans:
+        if span.start >= end:
+            kept.append(span)
+            end = span.end
+    return kept
 
 
 def rows_of(found: Sequence[Sequence[ScoredSpan]]) -> Iterable[tuple[int, int, int, str, float, Ranges]]:

@@ -13,7 +13,8 @@ from hanlattice.errors import HanlatticeError
 from hanlattice.kernels.library import kernels
 from hanlattice.spans import Span
 from hanlattice.text.normalise import Normaliser, _Table
-from hanlattice.text.windows import Window, merge, sentences, windows, windows_of_texts
+from hanlattice.text.windows import Window, sentences, windows, windows_of_texts
+from merged import merged
 
 # Characters that expand, compose, reorder, stay, or sit at the edges of these, besides anything else.
 TRICKY = (
@@ -277,7 +278,7 @@ def test_merging_what_every_window_sees_finds_every_span_once(
         whole = end - start <= size
         spans |= {Span(a, b, data.draw(st.sampled_from("PL"))) for a, b in pairs if whole or b - a <= overlap}
     seen = [[span.moved(-w.start) for span in spans if w.start <= span.start and span.end <= w.end] for w in found]
-    assert merge(found, seen, nested) == sorted(spans)
+    assert sorted(merged(found, seen, nested)) == sorted(spans)
 
 
 def test_short_sentences_are_packed_and_long_ones_cut_at_a_comma() -> None:
@@ -294,13 +295,13 @@ def test_a_name_across_a_wrapped_line_is_seen_whole() -> None:
     for size in range(18, 40):
         found = windows(lines, size, 8)
         seen = [[name.moved(-w.start)] if w.start <= at and at + 4 <= w.end else [] for w in found]
-        assert merge(found, seen) == [name]
+        assert merged(found, seen) == [name]
     assert windows(lines, 20, 2)[0].core_end == lines.index("\n") + 1
 
 
 def test_a_span_with_gaps_is_moved_piece_by_piece() -> None:
     spans = [[], [Span.of([(1, 2), (4, 6)], "P")]]
-    assert merge([Window(0, 8, 0, 6), Window(4, 10, 6, 10)], spans) == [Span.of([(5, 6), (8, 10)], "P")]
+    assert merged([Window(0, 8, 0, 6), Window(4, 10, 6, 10)], spans) == [Span.of([(5, 6), (8, 10)], "P")]
 
 
 def test_windows_that_disagree_give_no_overlapping_spans() -> None:
@@ -308,8 +309,8 @@ def test_windows_that_disagree_give_no_overlapping_spans() -> None:
     first, second = windows(text, 8, 4)[:2]
     assert (first, second) == (Window(0, 8, 0, 6), Window(4, 10, 6, 10))
     seen = [[Span(4, 7, "P")], [Span(1, 6, "P")]]
-    assert merge([first, second], seen) == [Span(4, 7, "P")]
-    assert merge([first, second], seen, nested=True) == [Span(4, 7, "P"), Span(5, 10, "P")]
+    assert merged([first, second], seen) == [Span(4, 7, "P")]
+    assert merged([first, second], seen, nested=True) == [Span(4, 7, "P"), Span(5, 10, "P")]
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (5, 5), (5, -1)])

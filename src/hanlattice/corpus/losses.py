@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from hanlattice.corpus.source import PLACE
 from hanlattice.corpus.tokens import fits_tokens
 from hanlattice.document import Document, Entity
+from hanlattice.spans import first_of_overlapping
 
 FEATURES = {
     "overlaps": "overlapping entities",
@@ -96,7 +97,7 @@ def _reduced(entities: tuple[Entity, ...], holds: frozenset[str], lost: Counter[
         _count(lost, "fragments", len(entities) - len(whole))
         entities = whole
     if "overlaps" not in holds:
-        flat = _flat(entities)
+        flat = tuple(first_of_overlapping(sorted(entities, key=lambda e: (e.start, -e.end))))
         _count(lost, "overlaps", len(entities) - len(flat))
         entities = flat
     for feature, attribute in (("scores", "score"), ("values", "value")):
@@ -110,11 +111,3 @@ def _reduced(entities: tuple[Entity, ...], holds: frozenset[str], lost: Counter[
 def _count(lost: Counter[str], feature: str, n: int) -> None:
     if n:
         lost[FEATURES[feature]] += n
-
-
-def _flat(entities: tuple[Entity, ...]) -> tuple[Entity, ...]:
-    kept: list[Entity] = []
-    for entity in sorted(entities, key=lambda entity: (entity.start, -entity.end)):
-        if not kept or entity.start >= kept[-1].end:
-            kept.append(entity)
-    return tuple(kept)

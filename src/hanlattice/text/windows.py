@@ -1,12 +1,11 @@
 """Split long texts into sentences and overlapping windows."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from hanlattice.errors import HanlatticeError
-from hanlattice.spans import Span
 
 _PUNCTUATED = r"""[。｡！？!?；…]+[”’」』）)】》〉〕］\]"']*\s*"""
 _PARAGRAPH = r"(?>\r\n|[\n\r\u2028])\s+|\u2029\s*"
@@ -141,25 +140,3 @@ def _pause(text: str, low: int, high: int) -> int:
         if last >= 0:
             return last + 1
     return high
-
-
-def merge(windows: Sequence[Window], found: Iterable[Iterable[Span]], nested: bool = False) -> list[Span]:
-    """Spans of the whole text from the spans found in each window, whose offsets are relative to the window.
-
-    A span is taken from the window whose core has its middle character, so a span that two windows find counts
-    once. If windows disagree at their border, spans can overlap; unless spans can be ``nested``, the one that
-    starts first is kept.
-    """
-    kept: list[Span] = []
-    for span in sorted(_in_cores(windows, found)):
-        if nested or not kept or kept[-1].end <= span.start:
-            kept.append(span)
-    return kept
-
-
-def _in_cores(windows: Sequence[Window], found: Iterable[Iterable[Span]]) -> Iterator[Span]:
-    for window, spans in zip(windows, found, strict=True):
-        for span in spans:
-            span = span.moved(window.start)
-            if window.core_start <= (span.start + span.end - 1) // 2 < window.core_end:
-                yield span
