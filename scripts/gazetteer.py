@@ -27,12 +27,12 @@ import numpy as np
 import hanlattice
 from hanlattice import corpus
 from hanlattice.atomic import atomic_write
+from hanlattice.compressed import raw_lines
 from hanlattice.document import Document
 from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.training.distillation import sample
-from hanlattice.training.raw_text import raw_lines
 from left_out import left_out
 
 MIN_PURITY, MIN_SHARE = 0.75, 0.45

@@ -29,10 +29,10 @@ import numpy as np
 import hanlattice
 from hanlattice import corpus
 from hanlattice.atomic import atomic_write
+from hanlattice.compressed import raw_lines
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.training.corpora import without_shared
-from hanlattice.training.raw_text import raw_lines
 from hanlattice.vectors import default_vectors
 
 MIN_COUNT, MIN_CONFIDENCE, MIN_PURITY, MIN_SHARE = 2, 0.9, 0.8, 0.4

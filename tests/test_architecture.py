@@ -64,6 +64,7 @@ ROWS = (
     ("config", "corpus", "lexicon", "evaluation", "patterns"),
     ("text", "document"),
     ("spans", "drawing", "model.digests"),
+    ("compressed",),
     ("atomic", "files", "kernels", "config.ranges", "config.values"),
     ("errors",),
     ("__init__", "model", "engines"),
@@ -73,7 +74,7 @@ HEIGHT = {name: len(ROWS) - i for i, row in enumerate(ROWS) for name in row}
 
 WITHOUT_TORCH = (
     "hanlattice",
-    *(f"hanlattice.{name}" for row in ROWS[-8:-2] for name in row),
+    *(f"hanlattice.{name}" for row in ROWS[-9:-2] for name in row),
     "hanlattice.corpus.checking",
     "hanlattice.cli",
     "hanlattice.api",

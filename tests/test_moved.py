@@ -79,7 +79,7 @@ def test_a_split_module_says_which_name_it_lacks() -> None:
         ),
         ("evaluation", ("Mistake", "Recall", "Report", "calibration_error", "compare", "counts", "errors")),
         ("model", ("load_model", "load_weights", "save_model", "save_weights")),
-        ("text", ("Normaliser", "Window", "merge", "sentences", "windows")),
+        ("text", ("Normaliser", "Window", "sentences", "windows")),
     ],
 )
 def test_modules_that_became_packages_keep_their_names(package: str, names: tuple[str, ...]) -> None:

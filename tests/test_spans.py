@@ -16,7 +16,6 @@ from hanlattice.spans import (
     ScoredSpan,
     Span,
     allowed_transitions,
-    convert_tags,
     from_tags,
     guess_scheme,
     ill_formed,
@@ -87,15 +86,6 @@ def test_tags_and_spans_are_inverse(case: tuple[list[Span], int], scheme: str, s
     assert from_tags(tags, scheme, strict) == spans
     assert ill_formed(tags, scheme) == []
     assert from_tags(tags) == spans
-
-
-@given(flat_spans(), st.sampled_from(list(SCHEMES)), st.sampled_from(list(SCHEMES)))
-def test_conversion_to_another_scheme_and_back(case: tuple[list[Span], int], source: str, target: str) -> None:
-    spans, n = case
-    tags = to_tags(spans, n, source)
-    converted = convert_tags(tags, target, source)
-    assert converted == to_tags(spans, n, target)
-    assert convert_tags(converted, source, target) == tags
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

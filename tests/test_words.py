@@ -32,6 +32,23 @@ def test_gaps_become_words() -> None:
     assert words_of("", ()) == words_of(" \n", ()) == ()
 
 
+def test_letters_of_other_scripts_are_words_and_numerals_are_not() -> None:
+    expected = [("Привет", "x"), ("世界", "x"), ("カメラ", "x"), ("α", "x"), ("bc", "nx"), ("①", "w"), ("Ⅳ", "w")]
+    assert [(w.text, w.pos) for w in words_of("Привет 世界 カメラ αbc①Ⅳ", ())] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("\u3007豈\U0002f800𠀀", ["x"]),  # the second and the third are compatibility ideographs
+        ("\ufaff가", ["x", "x"]),  # the end of their block, and Hangul
+        ("\ue000", ["w"]),  # private use
+    ],
+)
+def test_chinese_characters_are_those_of_unicode(text: str, kinds: list[str]) -> None:
+    assert [w.pos for w in words_of(text, ())] == kinds
+
+
 def test_words_cover_everything_but_white_space(ner: hanlattice.NER) -> None:
     words = ner(TEXT).words or ()
     assert "".join(w.text for w in words) == "".join(TEXT.split())

@@ -41,15 +41,14 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
             return
         target = Path(os.path.realpath(path))
         with _draft(target, _new_file) as (draft, handle):
-            with os.fdopen(os.dup(handle), mode, encoding=encoding, newline=newline) as stream:
+            opened = os.dup(handle) if LOCKS else draft
+            with open(opened, mode, encoding=encoding, newline=newline) as stream:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             if target.is_file():
                 with suppress(OSError):  # a file system without permissions
                     os.chmod(draft, stat.S_IMODE(target.stat().st_mode))
-            if not LOCKS:
-                os.close(handle)  # an open file cannot be renamed on Windows
             os.replace(draft, target)
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror or error}", path) from error
@@ -86,7 +85,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 def _new_file(path: Path) -> int:
     # Created with its final permissions: the system applies the umask, so the umask is never changed.
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
 
 
 def _new_folder(path: Path) -> int:
@@ -96,10 +95,11 @@ def _new_folder(path: Path) -> int:
 
 @contextmanager
 def _draft(path: Path, make: Callable[[Path], int]) -> Iterator[tuple[Path, int]]:
-    """A new file or folder beside ``path``, and its handle. It is removed at the end, if it is still there.
+    """A new file or folder beside ``path``, and its handle, which is closed already where there are no locks.
 
-    Its name follows from ``path``, so that the draft of a killed process is found and removed. Writers lock their
-    drafts: one whose name is locked takes a random name instead.
+    The draft is removed at the end, if it is still there. Its name follows from ``path``, so that the draft of a
+    killed process is found and removed. Writers lock their drafts: one whose name is locked takes a random name
+    instead.
     """
     start = path.with_name(f".{path.name[:DRAFT_NAME_LENGTH]}")
     draft = start.with_name(f"{start.name}.draft")
@@ -107,13 +107,15 @@ def _draft(path: Path, make: Callable[[Path], int]) -> Iterator[tuple[Path, int]
     if handle is None:
         draft = start.with_name(f"{start.name}.{os.urandom(8).hex()}")
         handle = make(draft)
+        if not LOCKS and handle >= 0:
+            os.close(handle)  # Windows neither renames nor removes an open file
     try:
         yield draft, handle
     finally:
         # After a rename, the name may be that of another writer's draft.
         if not LOCKS or _is(handle, draft):
             _remove(draft)
-        with suppress(OSError):  # closed, or never opened
+        if LOCKS:
             os.close(handle)  # and with it the lock
 
 

@@ -1,14 +1,18 @@
 """Read text files, with errors that name the file and line."""
 
 import codecs
+import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO
 
 from hanlattice.errors import DataError
+
+Opener = Callable[[str | Path], AbstractContextManager[IO[bytes]]]
 
 STDIN = "/dev/stdin"
 BLOCK = 1 << 18  # bytes that are read at once
@@ -48,14 +52,18 @@ def read_lines(path: str | Path) -> Iterator[str]:
     return chain.from_iterable(read_blocks(path))
 
 
-def read_blocks(path: str | Path) -> Iterator[list[str]]:
+def read_blocks(path: str | Path, open: Opener | None = None) -> Iterator[list[str]]:  # noqa: A002
     """The lines of :func:`read_lines` in lists, one list for each block that is read.
+
+    Args:
+        path: the file.
+        open: opens it; by default :func:`opened`.
 
     Raises:
         DataError: see :func:`read_lines`.
     """
     done = 0
-    for raw in _whole_lines(path):
+    for raw in _whole_lines(path, open or opened):
         try:
             lines = raw.decode("utf-8").split("\n")
         except UnicodeDecodeError:
@@ -74,7 +82,7 @@ def read_text(path: str | Path) -> str:
         DataError: see :func:`read_lines`.
     """
     try:
-        with _opened(path) as stream:
+        with opened(path) as stream:
             raw = stream.read()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None
@@ -88,16 +96,21 @@ def read_text(path: str | Path) -> str:
         raise
 
 
-def _opened(path: str | Path) -> IO[bytes]:
+def opened(path: str | Path) -> io.BufferedReader:
+    """The open file. The path `STDIN` is standard input.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
     # Standard input may be a socket, which cannot be opened by name; a file would be read from its start.
     is_stdin = str(path) == STDIN
     return open(0 if is_stdin else path, "rb", closefd=not is_stdin)
 
 
-def _whole_lines(path: str | Path) -> Iterator[bytes]:
+def _whole_lines(path: str | Path, open: Opener) -> Iterator[bytes]:  # noqa: A002
     """Blocks of complete lines, without the end of their last line."""
     try:
-        with _opened(path) as stream:
+        with open(path) as stream:
             parts: list[bytes] = []  # parts of the line that has not ended yet
             mark = codecs.BOM_UTF8  # the file may start with it
             for block in _blocks(stream, path):

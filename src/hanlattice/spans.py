@@ -256,18 +256,6 @@ def from_tags(tags: Sequence[str], scheme: str | None = None, strict: bool = Fal
     return [span for span in spans if _is_well_formed(span, parsed, scheme)] if strict else spans
 
 
-def convert_tags(tags: Sequence[str], target: str, source: str | None = None) -> list[str]:
-    """Convert tags to the scheme ``target``. Well-formed tags keep their spans; ill-formed ones are read leniently.
-
-    Args:
-        source: the scheme of ``tags``; guessed by default.
-
-    Raises:
-        HanlatticeError: A tag does not belong to the scheme.
-    """
-    return to_tags(from_tags(tags, source), len(tags), target)
-
-
 def guess_scheme(tags: Iterable[str]) -> str:
     """Guess the scheme of tags: the first of BIO, BMES, BIOES and BILOU that has all of their letters.
 

@@ -10,23 +10,28 @@ CONVENTION = "words"
 
 PUNCTUATION, NUMBER, LATIN, UNKNOWN = "w", "m", "nx", "x"
 
+_LATIN = "A-Za-zＡ-Ｚａ-ｚÀ-ɏ"
+_CHINESE = "\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_NUMERALS = "²³¹¼-¾\u2070-\u209f\u2150-\u218b\u2460-\u24ff\u2776-\u2793\u3220-\u3249\u3280-\u32b0"  # ½, Ⅳ, ①
+
 # What a gap between spans consists of. Characters that are repeated, such as ……, are one word, and so is an emoji.
 _PIECE = re.compile(
     r"(?P<number>[0-9０-９]+(?:[.．][0-9０-９]+)*[%％‰]?)"
-    r"|(?P<latin>[A-Za-zＡ-Ｚａ-ｚÀ-ɏ]+)"
-    r"|(?P<unknown>[㐀-鿿豈-﫿\U00020000-\U0003FFFF]+)"
+    rf"|(?P<latin>[{_LATIN}]+)"
+    rf"|(?P<chinese>[{_CHINESE}]+)"
+    rf"|(?P<letters>[^\W\d_{_LATIN}{_CHINESE}{_NUMERALS}]+)"
     r"|(?P<emoji>[\U0001F000-\U0001FAFF\u2600-\u27BF](?:[\uFE0E\uFE0F\u200D\U0001F3FB-\U0001F3FF]"
     r"|(?<=\u200D)[\U0001F000-\U0001FAFF\u2600-\u27BF])*)"
-    r"|(?P<punctuation>(\S)\6*)"
+    r"|(?P<punctuation>(?P<sign>\S)(?P=sign)*)"
 )
-_KINDS = {"number": NUMBER, "latin": LATIN, "unknown": UNKNOWN}
+_KINDS = {"number": NUMBER, "latin": LATIN, "chinese": UNKNOWN, "letters": UNKNOWN}
 
 
 def words_of(text: str, spans: Sequence[Entity]) -> tuple[Word, ...]:
     """All words of a text, in order; together they cover everything but white space.
 
-    A gap between spans becomes punctuation (``w``), a number (``m``), Latin letters (``nx``), or Chinese characters
-    without a part of speech (``x``).
+    A gap between spans becomes punctuation (``w``), numbers (``m``), Latin letters (``nx``), and Chinese characters
+    or letters of other scripts, without a part of speech (``x``).
 
     Args:
         text: the text.

@@ -31,7 +31,7 @@ OTHER: dict[str, Any] = {
     "engine": "numpy",
     "int8": True,
     "force": (("a", "X"),),
-    "block": (("a", ""),),
+    "block": (("a", None),),
 }
 
 
@@ -103,20 +103,6 @@ def test_defaults() -> None:
     assert (job.threshold, job.batch_size, job.threads, job.trust, job.int8) == (0.0, 32, 1, False, None)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "expected"),
-    [
-        ((), {}),
-        ((("a", "X"), ("a", "Y"), ("b", "X")), {"a": {"X", "Y"}, "b": {"X"}}),
-        ((("a", "X"), ("a", "")), {"a": None}),
-        ((("a", ""), ("a", "X")), {"a": None}),
-        ((("a", ""), ("a", "")), {"a": None}),
-    ],
-)
-def test_blocked_labels_of_a_text_are_taken_together(pairs: Any, expected: Any) -> None:
-    assert Annotator(Job(model=LITE, block=pairs))._blocked == expected
-
-
 def test_settings_reach_the_model(tmp_path: Path) -> None:
     texts = ["李明在北京大学工作了三天。", "王小红和张伟去了上海，2024年3月5日回来。", ""]
     ner = api.load(LITE)
@@ -128,7 +114,7 @@ def test_settings_reach_the_model(tmp_path: Path) -> None:
         ({}, {}),
         ({"threshold": 1.0}, {"threshold": 1.0}),
         ({"force": (("工作", label),)}, {"force": {"工作": label}}),
-        ({"block": (("李明", ""), ("上海", label))}, {"block": {"李明": None, "上海": {label}}}),
+        ({"block": (("李明", None), ("上海", (label,)))}, {"block": {"李明": None, "上海": {label}}}),
         ({"patterns": Patterns()}, {"patterns": Patterns()}),
     ]
     found = []

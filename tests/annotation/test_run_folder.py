@@ -18,10 +18,11 @@ from hanlattice.annotation.input_formats.base import TOO_LONG, decoded, has_lone
 from hanlattice.annotation.input_formats.delimited import Delimited
 from hanlattice.annotation.input_formats.jsonl import JsonLines
 from hanlattice.annotation.input_formats.parquet import ParquetRows, _plain
-from hanlattice.annotation.inputs import FORMATS_BY_SUFFIX, MAX_LINE_BYTES, PACKED, Input, find_inputs
+from hanlattice.annotation.inputs import FORMATS_BY_SUFFIX, MAX_LINE_BYTES, Input, find_inputs
 from hanlattice.annotation.output_formats import OUTPUT_FORMATS, ROW_GROUP
 from hanlattice.annotation.run import CHUNK_ROWS, NOT_WRITTEN, _written_as
 from hanlattice.annotation.run_folder import RunFolder
+from hanlattice.compressed import SUFFIXES
 from hanlattice.errors import ConfigError, DataError
 
 MANIFEST = {"a": 1, "b": [2]}
@@ -103,15 +104,17 @@ def test_a_folder_without_parts_is_removed(tmp_path: Path) -> None:
     with folder.open(MANIFEST):
         folder.write(part(0, "a"))
     (tmp_path / "out.jsonl").write_text("a\n")
+    folder.remove_remains()
     assert (folder.is_finished, folder.is_joined) == (True, False)
     assert folder.rows_of(0) == 1, "the parts of a stopped run stay"
     folder._remove()
     (folder.folder / "_run").mkdir(parents=True)
     assert (folder.is_finished, folder.is_joined) == (True, False)
+    folder.remove_remains()
     assert not folder.folder.exists()
     folder.folder.mkdir()
     (folder.folder / "thesis.txt").touch()
-    assert folder.is_finished
+    folder.remove_remains()
     assert (folder.folder / "thesis.txt").exists(), "this is no folder of a run"
 
 
@@ -250,7 +253,7 @@ def test_settings_that_contradict_each_other(tmp_path: Path) -> None:
 
 def test_without_pyarrow_there_is_no_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hanlattice.annotation.input_formats.parquet.find_spec", lambda name: None)
-    monkeypatch.setattr("hanlattice.annotation.inputs.find_spec", lambda name: None)
+    monkeypatch.setattr("hanlattice.compressed.find_spec", lambda name: None)
     for name in ("a.txt", "a.parquet", "a.txt.zst"):
         (tmp_path / name).touch()
     for name, output in (("a.txt", "out.parquet"), ("a.parquet", "out.jsonl")):
@@ -272,7 +275,7 @@ def source(path: Path, content: bytes) -> Input:
 
 
 @pytest.mark.parametrize("suffix", FORMATS_BY_SUFFIX)
-@pytest.mark.parametrize("packed", ["", *PACKED])
+@pytest.mark.parametrize("packed", ["", *SUFFIXES])
 def test_what_a_file_is_by_its_name(suffix: str, packed: str, tmp_path: Path) -> None:
     found = source(tmp_path / f"a[1].x{suffix}{packed}", b"123")
     assert (found.format, found.packed, found.size) == (FORMATS_BY_SUFFIX[suffix], packed != "", 3)

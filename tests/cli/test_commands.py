@@ -773,13 +773,13 @@ class TestEvaluate:
         result = run("evaluate", gold, "--model", tiny.trained(), "--engine", "torch")
         (row,) = [line.split() for line in result.out.splitlines() if line.startswith("reachable")]
         assert row == ["reachable", "20.00", "5", "1"]
-        said = [line for line in result.out.splitlines() if "out of reach" in line]
+        said = [line for line in result.out.splitlines() if "cannot be predicted" in line]
         named = ("重庆大学工作", "重庆大学工", "重庆大学")
-        assert said == [f"{gold}:1: LOC '{name}' is out of reach of this model" for name in named]
+        assert said == [f"{gold}:1: LOC '{name}' cannot be predicted by this model" for name in named]
         result = run("evaluate", tiny.trained(), gold, "--engine", "torch", "--format", "json")
         rows = json.loads(result.out)["models"]
         assert rows[str(tiny.trained())]["reachable"] == {"recall": 0.2, "gold": 5, "correct": 1}
-        assert len(rows[str(tiny.trained())]["out_of_reach"]) == 3
+        assert len(rows[str(tiny.trained())]["unreachable"]) == 3
 
     def test_a_convention_to_compare_needs_a_model_to_compare(self, run: Run, gold: Path) -> None:
         result = run("evaluate", gold, "--model", tiny.trained(), "--compare-convention", "default")

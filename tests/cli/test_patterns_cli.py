@@ -89,15 +89,15 @@ def test_evaluate(tmp_path: Path, patterns: Path, capsys: pytest.CaptureFixture[
     without, warning = scored()
     assert "the gold also has DATE, MONEY" in warning
     (before,) = without["models"].values()
-    assert len(before["out_of_reach"]) == 2
+    assert len(before["unreachable"]) == 2
     found, warning = scored("--patterns", patterns, "--today", "2024-03-15")
     assert warning == ""
     (after,) = found["models"].values()
     assert after["per_type"]["DATE"]["recall"] == after["per_type"]["MONEY"]["recall"] == 1
-    assert after["out_of_reach"] == []
+    assert after["unreachable"] == []
     assert f"patterns {patterns}" in found["mode"]
     (some,) = scored("--patterns", "DATE")[0]["models"].values()
-    assert len(some["out_of_reach"]) == 1
+    assert len(some["unreachable"]) == 1
     assert run(*arguments, "--patterns", "COLOUR") == 1
     assert "there is no kind 'COLOUR'" in capsys.readouterr().err
 

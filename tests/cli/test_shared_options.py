@@ -194,7 +194,7 @@ def test_shell_completion_lists_commands() -> None:
 
 
 def test_block_joins_labels() -> None:
-    assert options.blocked(["a=X", "a=Y", "b", "c=X", "c"]) == {"a": {"X", "Y"}, "b": None, "c": None}
+    assert options.blocked(["a=X", "a=Y", "b", "c=X", "c"]) == {"a": ("X", "Y"), "b": None, "c": None}
 
 
 class TestTexts:

@@ -22,7 +22,7 @@ from hanlattice.errors import DataError
 def test_the_keys_of_an_entity(start: str, end: str, label: str) -> None:
     item = {start: 1, end: 2, label: "X"}
     [annotation] = fields.annotation_of(item, "entities")
-    assert (annotation.pieces, annotation.label, annotation.surface) == (((1, 2),), "X", None)
+    assert (annotation.fragments, annotation.label, annotation.surface) == (((1, 2),), "X", None)
     assert fields.looks_annotated([item])
     for missing in item:
         rest = {key: value for key, value in item.items() if key != missing}
@@ -36,11 +36,11 @@ def test_the_parts_of_an_entity() -> None:
     for surface in fields.SURFACES:
         found = fields.annotation_of({**whole, surface: "李在"}, "entities", inclusive=True)
         assert [(a.label, a.surface, a.score, a.value) for a in found] == [(x, "李在", 1.0, "v") for x in "XY"]
-        assert all(a.pieces == ((0, 1), (2, 5)) and a.inclusive for a in found)
+        assert all(a.fragments == ((0, 1), (2, 5)) and a.inclusive for a in found)
         with pytest.raises(NotReadable, match=rf"the {surface} 3 of an entity is not a string"):
             fields.annotation_of({**whole, surface: 3}, "entities")
     [plain] = fields.annotation_of({**whole, "label": "X", "value": 3, "score": None, "fragments": []}, "entities")
-    assert (plain.value, plain.score, plain.pieces, plain.inclusive) == (None, None, ((0, 5),), False)
+    assert (plain.value, plain.score, plain.fragments, plain.inclusive) == (None, None, ((0, 5),), False)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_parts_of_an_entity() -> None:
 def test_entities_that_are_lists(item: Any, readable: bool) -> None:
     if readable:
         [annotation] = fields.annotations([item], "label", inclusive=True)
-        assert (annotation.pieces, annotation.label, annotation.inclusive) == (((0, 1),), "X", True)
+        assert (annotation.fragments, annotation.label, annotation.inclusive) == (((0, 1),), "X", True)
     else:
         with pytest.raises(NotReadable):
             fields.annotations([item], "label")

@@ -136,7 +136,7 @@ def test_the_nearest_occurrence_by_trying_every_place(text: str, surface: str) -
 
 
 @pytest.mark.parametrize(
-    ("surface", "pieces", "same"),
+    ("surface", "fragments", "same"),
     [
         ("李 明", ((0, 3),), True),
         ("李\n明", ((0, 3),), True),
@@ -151,12 +151,12 @@ def test_the_nearest_occurrence_by_trying_every_place(text: str, surface: str) -
         ("", ((0, 3),), False),
     ],
 )
-def test_which_surfaces_are_those_of_the_text(surface: str, pieces: Any, same: bool) -> None:
-    assert offsets._same(surface, "李 明在", pieces) == same
+def test_which_surfaces_are_those_of_the_text(surface: str, fragments: Any, same: bool) -> None:
+    assert offsets._same(surface, "李 明在", fragments) == same
 
 
 @pytest.mark.parametrize(
-    ("pieces", "message"),
+    ("fragments", "message"),
     [
         (((0, 1),), None),
         (((4, 5),), None),
@@ -170,10 +170,10 @@ def test_which_surfaces_are_those_of_the_text(surface: str, pieces: Any, same: b
         (((0, 2), (1, 3)), "X [0, 2);[1, 3) does not lie within the 5 characters of the text"),
     ],
 )
-def test_which_pieces_lie_in_the_text(pieces: Any, message: str | None) -> None:
+def test_which_fragments_lie_in_the_text(fragments: Any, message: str | None) -> None:
     found: list[Defect] = []
-    kept = fitting(TEXT, [Annotation(pieces, "X")], Source(on_defect=found.append))
-    assert [annotation.pieces for annotation in kept] == ([pieces] if message is None else [])
+    kept = fitting(TEXT, [Annotation(fragments, "X")], Source(on_defect=found.append))
+    assert [annotation.fragments for annotation in kept] == ([fragments] if message is None else [])
     assert [defect.message for defect in found] == ([] if message is None else [message])
 
 

@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -218,6 +219,40 @@ def test_an_empty_table_and_names_beside_it(tmp_path: Path) -> None:
     for strict in (False, True):
         [one] = corpus.read(tmp_path / "c.parquet", strict=strict)
         assert len(one.entities) == (not strict)
+
+
+def test_a_description_that_is_no_table(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    file, beside = tmp_path / "a.parquet", tmp_path / "dataset_info.json"
+    table = pa.table({"text": [TEXT], "entities": [SPANS]})
+    parquet.write_table(table, file)
+    put(beside, "[]")
+    assert len(list(corpus.read(file))) == 1
+    for info in ([1], {"features": ["tokens"]}, {"features": "x"}):
+        put(beside, json.dumps(info))
+        with pytest.raises(DataError, match=r"info\.json: describes its features with .*; write a table, or delete it$"):
+            list(corpus.read(file))
+    inside = {"huggingface": json.dumps({"info": {"features": 3}})}
+    parquet.write_table(table.replace_schema_metadata(inside), file)
+    assert "describes its features with 3; write a table" in refusal(file)
+
+
+def test_files_are_closed_where_reading_ends(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.table({"text": [TEXT] * 3, "entities": [SPANS] * 3})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pa.OSFile(str(tmp_path / "b.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    for name in ("a.parquet", "b.arrow"):
+        reading = corpus.read(tmp_path / name)
+        next(reading)
+        reading.close()  # type: ignore[attr-defined]
+        links = (os.path.realpath(link) for link in Path("/proc/self/fd").iterdir())
+        assert str(tmp_path / name) not in set(links)
 
 
 def test_heads_of_files_grow_until_they_hold_a_row() -> None:

@@ -62,6 +62,15 @@ def test_a_name_of_the_hub_is_one_line() -> None:
         from_pretrained("someone/model")
 
 
+def test_a_local_folder_is_opened_even_if_a_packaged_model_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lite").mkdir()
+    with pytest.raises(ModelError, match="lite"):
+        from_pretrained("lite")
+
+
 def test_rows_are_entities_or_characters(ner: hanlattice.NER) -> None:
     simple = TokenClassifier(ner)(TEXT)
     assert [(r["entity_group"], r["word"], r["start"], r["end"]) for r in simple] == [

@@ -55,6 +55,21 @@ def test_without_a_compiler_nothing_is_made(found: set[str], calls: list[list[st
     assert calls == []
 
 
+def test_a_folder_that_cannot_be_written_is_one_line(
+    found: set[str], calls: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found.add("gcc")
+
+    def refuse(**options: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", refuse)
+    assert compiling.compile_all() == []
+    said = capsys.readouterr().err.splitlines()
+    assert said
+    assert all(line.endswith(" cannot be written: Permission denied") for line in said)
+
+
 def test_libraries_that_can_be_compiled_are_returned(
     found: set[str], calls: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,10 @@
 """Details of HTTP: methods, and addresses that end with a slash."""
 
 import asyncio
+import gc
 import json
+import tracemalloc
+from typing import Any
 
 import httpx2
 import pytest
@@ -11,13 +14,13 @@ from hanlattice.serving.app import Service
 from hanlattice.serving.settings import Settings
 
 
-def asked(service: Service, method: str, path: str) -> httpx2.Response:
+def asked(service: Service, method: str, path: str, **content: Any) -> httpx2.Response:
     """The response of a service in this process."""
 
     async def request() -> httpx2.Response:
         transport = httpx2.ASGITransport(service.asgi)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-            return await client.request(method, path)
+            return await client.request(method, path, **content)
 
     return asyncio.run(request())
 
@@ -35,6 +38,17 @@ def test_load_balancers_may_ask_with_head(service: Service) -> None:
     service.drain()
     assert asked(service, "HEAD", "/readyz").status_code == 503
     assert '"head"' not in asked(service, "GET", "/openapi.json").text
+
+
+def test_refused_requests_leave_nothing_in_memory(service: Service) -> None:
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            assert asked(service, "POST", "/v1/entities", content=b"x" * 500_000).status_code == 415
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 2_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_rejected_requests_are_logged_by_their_route(

@@ -256,17 +256,17 @@ class TestStoredLexicons:
         kept = [LexiconEdits(tuple(map(_word, range(n))), (), False) for n in (1, 2, 3, 4)]
         for words in kept:
             answers(ReadingOptions(words), ["一"])
-        assert answers._sent.keys == kept[1:]
+        assert list(answers._sent._kept) == kept[1:]
         answers(ReadingOptions(kept[1]), ["一"])
         large = LexiconEdits(tuple(map(_word, range(15))), (), False)
         answers(ReadingOptions(large), ["一"])
-        assert answers._sent.keys == [kept[1], large]
+        assert list(answers._sent._kept) == [kept[1], large]
         larger = LexiconEdits(tuple(map(_word, range(50))), (), False)
         answers(ReadingOptions(larger), ["一"])
-        assert answers._sent.keys == [larger]
+        assert list(answers._sent._kept) == [larger]
         without = LexiconEdits((), tuple("一二"), True)
         answers(ReadingOptions(without), ["一"])
-        assert answers._sent.keys == [without], "words that are left out count too"
+        assert list(answers._sent._kept) == [without], "words that are left out count too"
 
     def test_lexicons_in_requests_do_not_displace_stored_ones(
         self, answers: RequestHandler, monkeypatch: pytest.MonkeyPatch

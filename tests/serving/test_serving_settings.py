@@ -8,6 +8,7 @@ import pytest
 
 import tiny
 from hanlattice.errors import ConfigError
+from hanlattice.serving import supervisor
 from hanlattice.serving.app import load_model
 from hanlattice.serving.settings import Settings, lexicon_folder
 
@@ -42,6 +43,36 @@ DEFAULTS: dict[str, Any] = {
     "client_timeout": 10.0,
     "drain_timeout": 30.0,
 }
+
+
+def test_a_user_without_a_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    with pytest.raises(ConfigError, match="no home folder; name a folder for stored lexicons with --lexicons"):
+        lexicon_folder()
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert lexicon_folder() == Path("/data/hanlattice/lexicons")
+
+
+def test_cores_are_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {1, 2, 5, 7, 8, 9})
+    assert Settings(workers=4).threads_of_a_worker == 1
+    assert Settings(workers=2).threads_of_a_worker == 3
+    assert Settings(workers=2, threads=8).threads_of_a_worker == 8
+    monkeypatch.delattr("os.sched_getaffinity")
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert [Settings(workers=n).threads_of_a_worker for n in (1, 3, 8, 9)] == [8, 2, 1, 1]
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert Settings(workers=2).threads_of_a_worker == 1
+
+
+def test_there_is_no_service_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hanlattice.serving.supervisor.WINDOWS", True)
+    with pytest.raises(ConfigError, match="does not run on Windows; run it in a container or in WSL"):
+        supervisor.serve(Settings())
 
 
 def test_defaults() -> None:
@@ -133,11 +164,3 @@ def test_tokens(token: str) -> None:
 def test_other_tokens_are_refused(token: str) -> None:
     with pytest.raises(ConfigError, match="a token has at least 8 characters"):
         Settings(token=token)
-
-
-def test_cores_are_divided_among_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
-    assert [Settings(workers=n).threads_of_a_worker for n in (1, 3, 8, 9)] == [8, 2, 1, 1]
-    assert Settings(workers=3, threads=5).threads_of_a_worker == 5
-    monkeypatch.setattr("os.cpu_count", lambda: None)
-    assert Settings(workers=2).threads_of_a_worker == 1

@@ -133,6 +133,12 @@ def test_errors_are_one_line(call: Call, tmp_path: Path, arguments: list[str], m
     assert line.startswith(f"error: {message}")
 
 
+def test_a_pruner_without_pruning_is_wrong_usage(call: Call, tmp_path: Path) -> None:
+    found = call("flat/weibo", "--output", tmp_path / "search", *SEARCH, "--pruner", "median", "--no-pruning")
+    assert found.code == 2
+    assert "with --pruner median, leave out --no-pruning" in " ".join(found.err.split())
+
+
 def test_unknown_settings_of_the_package(call: Call, tmp_path: Path) -> None:
     found = call("flat/weibu", "--output", tmp_path / "search", *SEARCH)
     assert found.err.startswith("error: the package has no settings 'flat/weibu'; it has flat/weibo")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hanlattice.errors import DataError
+from hanlattice.files import BLOCK
 from hanlattice.vectors.texts import MAX_LINE, OVERLAP, Counts, ngrams, training_lines
 
 
@@ -58,18 +59,19 @@ def test_lengths_are_those_of_the_documentation() -> None:
     assert (OVERLAP, MAX_LINE) == (20, 5000)
 
 
-def test_progress_is_told_every_thousand_lines_and_after_each_file(tmp_path: Path) -> None:
-    for name, n in (("a.txt", 2500), ("b.txt", 1)):
-        (tmp_path / name).write_bytes(b"x\n" * n)
-    told: list[float] = []
-    list(training_lines([tmp_path / "a.txt", tmp_path / "b.txt"], set(), Counts(), told.append))
-    assert told == sorted(told)
-    assert len(told) == 4
-    assert told[2:] == [5000 / 5002, 1.0]
+def test_progress_is_reported_after_each_block_and_each_file(tmp_path: Path) -> None:
+    sizes = {"a.txt": 3 * BLOCK, "b.txt": 2}
+    for name, n in sizes.items():
+        (tmp_path / name).write_bytes(b"x\n" * (n // 2))
+    reported: list[float] = []
+    list(training_lines([tmp_path / name for name in sizes], set(), Counts(), reported.append))
+    assert reported == sorted(reported)
+    assert len(reported) >= 5
+    assert (reported[0], reported[-2:]) == (BLOCK / (3 * BLOCK + 2), [1.0, 1.0])
     (tmp_path / "empty.txt").touch()
-    told.clear()
-    assert list(training_lines([tmp_path / "empty.txt"], set(), Counts(), told.append)) == []
-    assert told == [0.0]
+    reported.clear()
+    assert list(training_lines([tmp_path / "empty.txt"], set(), Counts(), reported.append)) == []
+    assert reported == [0.0]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 """The work of one worker: load the model once, then annotate chunks."""
 
-import sys
+from pathlib import Path
 
 from hanlattice.annotation.chunk import Chunk, Part
 from hanlattice.annotation.input_formats import INPUT_FORMATS
 from hanlattice.annotation.job import Job
 from hanlattice.annotation.output_formats import OUTPUT_FORMATS
-from hanlattice.api import load
+from hanlattice.api import load, set_up
 from hanlattice.kernels.allocator import return_freed_memory
 from hanlattice.lexicon import Lexicon
 
@@ -23,7 +23,7 @@ class Annotator:
     def __init__(self, job: Job):
         self.job = job
         return_freed_memory()
-        self.ner = load(
+        ner = load(
             job.model,
             device=job.device,
             engine=job.engine,
@@ -32,17 +32,7 @@ class Annotator:
             convention=job.convention,
             trust=job.trust,
         )
-        if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(job.threads)
-        for path in job.lexicons:
-            self.ner.lexicon.update(Lexicon.open(path).entries(), source=path)
-        self._blocked: dict[str, set[str] | None] = {}
-        for text, label in job.block:
-            labels = self._blocked.setdefault(text, set())
-            if not label:
-                self._blocked[text] = None
-            elif labels is not None:
-                labels.add(label)
+        self.ner = set_up(ner, {Path(path): Lexicon.open(path) for path in job.lexicons}, job.threads)
 
     def __call__(self, chunk: Chunk) -> Part:
         job = self.job
@@ -50,7 +40,7 @@ class Annotator:
         with self.ner.using(
             threshold=job.threshold,
             force=dict(job.force) or None,
-            block=self._blocked or None,
+            block=dict(job.block) or None,
             patterns=job.patterns,
         ):
             found = self.ner.pipe(rows.texts, batch_size=job.batch_size)

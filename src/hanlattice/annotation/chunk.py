@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+MAX_TRIES = 3  # times that a chunk is tried if its worker is lost
+LOST = "perhaps because memory ran out; use fewer --workers or smaller --chunk-rows"
+"""The end of the error message about a chunk whose workers were lost."""
+
 
 @dataclass(frozen=True)
 class Chunk:

@@ -1,19 +1,14 @@
 """The input files: find the files of paths, folders and globs, and open them, also compressed ones."""
 
-import bz2
-import gzip
-import io
-import lzma
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from glob import glob, has_magic
-from importlib.util import find_spec
 from pathlib import Path
 from stat import S_ISREG
-from typing import IO, Any
+from typing import IO
 
+from hanlattice.compressed import FAULTS, SUFFIXES, decompressed
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import UTF16
 
@@ -27,7 +22,6 @@ FORMATS_BY_SUFFIX = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-PACKED = (".gz", ".bz2", ".xz", ".zst")
 MAX_LINE_BYTES = 8 << 20  # longer lines are skipped without reading them into memory
 
 
@@ -49,7 +43,7 @@ class Input:
 
     @property
     def packed(self) -> bool:
-        return self.path.suffix.lower() in PACKED
+        return self.path.suffix.lower() in SUFFIXES
 
 
 def find_inputs(names: Iterable[str], format_name: str | None, output: Path) -> list[Input]:
@@ -106,7 +100,7 @@ def _belongs_to(output: Path, path: Path) -> bool:
 
 def _format_of(path: Path) -> str | None:
     suffix = path.suffix.lower()
-    return FORMATS_BY_SUFFIX.get(Path(path.stem).suffix.lower() if suffix in PACKED else suffix)
+    return FORMATS_BY_SUFFIX.get(Path(path.stem).suffix.lower() if suffix in SUFFIXES else suffix)
 
 
 def _format_of_named(path: Path) -> str:
@@ -140,30 +134,14 @@ def opened(source: Input) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     try:
         with ExitStack() as stack:
             file = stack.enter_context(source.path.open("rb"))
-            stream = stack.enter_context(_unpacked(file, source))
+            stream = stack.enter_context(decompressed(file, source.path))
             if stream.peek(2)[:2] in UTF16:
                 raise DataError("is UTF-16; convert it: iconv -f UTF-16 -t UTF-8", source.path)
             yield stream, file
-    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+    except FAULTS as error:
         raise DataError(f"cannot be decompressed: {error}; download or compress it again", source.path) from None
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", source.path) from None
-
-
-def _unpacked(file: io.BufferedReader, source: Input) -> io.BufferedReader:
-    kinds: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    suffix = source.path.suffix.lower()
-    if suffix in kinds:
-        return io.BufferedReader(kinds[suffix](file), 1 << 20)
-    if suffix == ".zst":
-        if find_spec("pyarrow") is None:
-            raise ConfigError(
-                f"{source.path}: decompressing .zst needs pyarrow; install it: pip install 'hanlattice[bulk]'"
-            )
-        import pyarrow
-
-        return io.BufferedReader(pyarrow.CompressedInputStream(file, "zstd"), 1 << 20)
-    return file
 
 
 def lines(stream: IO[bytes]) -> Iterator[bytes | None]:

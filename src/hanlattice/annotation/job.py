@@ -33,7 +33,7 @@ class Job:
         engine: what runs the model, as in :func:`hanlattice.load`.
         int8: multiply with int8 weights; ``None`` follows the settings of the model.
         force: pairs of a text that is always an entity and its label.
-        block: pairs of a text that is never an entity and the label that it never has; an empty one is any label.
+        block: pairs of a text that is never an entity and the labels that it never has; None for any label.
     """
 
     output: str = "jsonl"
@@ -51,7 +51,7 @@ class Job:
     engine: EngineName = "auto"
     int8: bool | None = None
     force: tuple[tuple[str, str], ...] = ()
-    block: tuple[tuple[str, str], ...] = ()
+    block: tuple[tuple[str, tuple[str, ...] | None], ...] = ()
 
     def identity(self) -> dict[str, Any]:
         """Everything that the annotations depend on; files are represented by a hash of their content.
@@ -80,7 +80,7 @@ class Job:
             "engine": "cascade" if self.model == "cascade" else self.engine,
             "int8": self.int8,
             "force": [list(pair) for pair in self.force],
-            "block": [list(pair) for pair in self.block],
+            "block": [[text, labels and list(labels)] for text, labels in self.block],
         }
 
 

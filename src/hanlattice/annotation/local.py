@@ -11,11 +11,9 @@ from queue import Empty, Queue
 from threading import Lock, Thread
 from typing import Any
 
-from hanlattice.annotation.chunk import Chunk, Part
+from hanlattice.annotation.chunk import LOST, MAX_TRIES, Chunk, Part
 from hanlattice.annotation.job import Job
 from hanlattice.errors import HanlatticeError
-
-MAX_TRIES = 3  # times that a chunk is tried if its worker is lost
 
 logger = logging.getLogger(__name__)
 
@@ -103,6 +101,9 @@ class _WorkerThread(Thread):
             try:
                 if self.worker is None:
                     self.worker = _Worker(self.job)
+                    if self.source.closed:  # while the model was loaded
+                        self.worker.end()
+                        raise _LostError("the run ends")
                 return self.worker.annotate(chunk)
             except _LostError as lost:
                 self.worker = None
@@ -111,10 +112,7 @@ class _WorkerThread(Thread):
                 where = f"{chunk.file}, at the rows from line {chunk.first}"
                 logger.warning("a worker was lost (%s): %s; attempt %d of %d", lost, where, attempt, MAX_TRIES)
         lost_workers = "1 worker was lost" if attempt == 1 else f"{attempt} workers were lost"
-        raise HanlatticeError(
-            f"{chunk.file}:{chunk.first}: {lost_workers} at the rows from this line, perhaps because"
-            " memory ran out; use fewer --workers or smaller --chunk-rows"
-        )
+        raise HanlatticeError(f"{chunk.file}:{chunk.first}: {lost_workers} at the rows from this line, {LOST}")
 
 
 class _LostError(Exception):

@@ -13,10 +13,10 @@ from typing import Any
 
 from hanlattice.annotation import Chunk, Job, Part
 from hanlattice.annotation.annotator import Annotator
+from hanlattice.annotation.chunk import LOST, MAX_TRIES
 from hanlattice.errors import ConfigError, HanlatticeError
 
 PENDING_PER_ACTOR = 2  # chunks that an actor has at a time: the current one and the next
-MAX_TRIES = 3  # times that a chunk is tried if its actor is lost
 PLACEMENT_TIMEOUT = 600  # seconds to wait for the first actor
 
 
@@ -99,8 +99,8 @@ def _result(ray: Any, response: Any, where: str) -> Any:
     except ray.exceptions.RayError as error:
         reason = str(error).strip().splitlines()[0]
         raise HanlatticeError(
-            f"{where}: {MAX_TRIES} Ray workers were lost ({reason}), perhaps because memory ran out; use fewer"
-            " --workers or smaller --chunk-rows. Finished chunks are kept: the same command resumes the run"
+            f"{where}: {MAX_TRIES} Ray workers were lost ({reason}), {LOST}. Finished chunks are kept:"
+            " the same command resumes the run"
         ) from None
     if isinstance(result, str):
         raise HanlatticeError(result)

@@ -94,6 +94,7 @@ def annotate(
     _check(found, job)
     folder = RunFolder.of(output, job)
     if folder.is_finished and not folder.is_joined:
+        folder.remove_remains()
         raise DataError("already exists; name another output, or remove it", output)
     with folder.open(_manifest(found, job, chunk_rows)):
         if folder.is_joined:

@@ -71,12 +71,13 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the output file exists. If no part of a run is left in the folder, the folder is removed."""
-        if self.file is None or not self.file.exists():
-            return False
+        """Whether the output file exists."""
+        return self.file is not None and self.file.exists()
+
+    def remove_remains(self) -> None:
+        """Remove the folder of a finished run that was killed while it cleaned up."""
         if self.folder.is_dir() and not self._manifest.exists() and not self._has_other_files():
             shutil.rmtree(self.folder, ignore_errors=True)
-        return True
 
     @property
     def is_joined(self) -> bool:

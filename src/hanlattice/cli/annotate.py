@@ -137,7 +137,7 @@ def annotate(
         ModelEngine(engine).value,
         int8 or None,
         tuple(forced(force).items()),
-        tuple((text, label) for text, labels in blocked(block).items() for label in sorted(labels or {""})),
+        tuple(blocked(block).items()),
     )
     work = _runner(runner, workers, cpus_per_worker, gpus_per_worker)
     form = input_format and input_format.value

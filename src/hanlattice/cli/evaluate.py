@@ -79,7 +79,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         row = self.report.to_dict()
-        row |= {"out_of_reach": self.unreachable, "calibration_error": self.calibration_error}
+        row |= {"unreachable": self.unreachable, "calibration_error": self.calibration_error}
         steps = [{"threshold": step, **score.to_dict()} for step, score in self.at.items()]
         return row | ({"thresholds": steps} if steps else {})
 
@@ -87,7 +87,7 @@ class Result:
         return [
             self.report.to_markdown() if markdown else str(self.report),
             "",
-            *(f"{entity} is out of reach of this model" for entity in self.unreachable),
+            *(f"{entity} cannot be predicted by this model" for entity in self.unreachable),
             f"expected calibration error of confidences: {self.calibration_error:.4f} (10 bins)",
             *(f"from {step:g} up: {score}" for step, score in self.at.items()),
             "",

@@ -9,7 +9,7 @@ import typer
 from hanlattice.cli.options import QuietOption, refuse_own_input
 
 if TYPE_CHECKING:
-    from hanlattice.lexicon import Lexicon
+    pass
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Compile, inspect and match lexicons.")
 
@@ -27,10 +27,11 @@ def build(
     quiet: QuietOption = False,
 ) -> None:
     """Compile word lists into one file that opens immediately. The last entry of a word counts."""
+    from hanlattice.lexicon import Lexicon
     from hanlattice.lexicon.compiled import is_compiled
 
     refuse_own_input(output, (file for file in lists if file.is_file() and not is_compiled(file)))
-    lexicon = _opened(lists)
+    lexicon = Lexicon.open(*lists)
     lexicon.save(output)
     if not quiet:
         typer.echo(f"{output}: {len(lexicon):,} words, {output.stat().st_size / 1e6:.1f} MB", err=True)
@@ -41,7 +42,9 @@ def info(file: Annotated[Path, typer.Argument(metavar="FILE", help="A word list,
     """Count the words of a lexicon by length and by label."""
     from collections import Counter
 
-    lexicon = _opened([file])
+    from hanlattice.lexicon import Lexicon
+
+    lexicon = Lexicon.open(file)
     words = list(lexicon.entries())
     typer.echo(f"words     {len(words):,}")
     typer.echo(f"weighted  {sum(word.weight is not None for word in words):,}")
@@ -64,11 +67,12 @@ def match(
     Each text of standard input is printed before its words.
     """
     from hanlattice.cli.tables import Column, print_table, visible
-    from hanlattice.files import read_lines
+    from hanlattice.files import STDIN, read_lines
+    from hanlattice.lexicon import Lexicon
 
-    lexicon = _opened([file])
+    lexicon = Lexicon.open(file)
     columns = [Column("word"), Column("label"), Column("start", True), Column("end", True)]
-    for line in read_lines("/dev/stdin") if text == "-" else [text]:
+    for line in read_lines(STDIN) if text == "-" else [text]:
         found = lexicon.match(line, min_length)
         rows = [
             (visible(line[start:end]), lexicon.label(word) or "", str(start), str(end))
@@ -80,12 +84,3 @@ def match(
             print_table(columns, rows, sys.stdout)
         else:
             typer.echo("(no words)")
-
-
-def _opened(files: list[Path]) -> "Lexicon":
-    from hanlattice.lexicon import Lexicon
-
-    lexicon, *others = map(Lexicon.open, files)
-    for other in others:
-        lexicon.update(other.entries())
-    return lexicon

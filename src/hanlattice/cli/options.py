@@ -247,7 +247,7 @@ def forced(given: Sequence[str] | None) -> dict[str, str]:
     return {text: label for text, _, label in pairs}
 
 
-def blocked(given: Sequence[str] | None) -> dict[str, set[str] | None]:
+def blocked(given: Sequence[str] | None) -> dict[str, tuple[str, ...] | None]:
     """The labels by text of ``--block``; None for all labels.
 
     Raises:
@@ -263,7 +263,7 @@ def blocked(given: Sequence[str] | None) -> dict[str, set[str] | None]:
             found[text] = None
         elif labels is not None:
             labels.add(label)
-    return found
+    return {text: None if labels is None else tuple(sorted(labels)) for text, labels in found.items()}
 
 
 @contextmanager

@@ -74,8 +74,8 @@ def predict(
     format: Annotated[  # noqa: A002
         Format | None,
         typer.Option(
-            help="How entities are written; a table by default, or what the ending .jsonl, .conll or .html of"
-            " --output says.",
+            help="How entities are written; a table by default, or by the suffix .jsonl, .conll or .html of"
+            " --output.",
             show_default=False,
         ),
     ] = None,
@@ -148,13 +148,13 @@ def _note_json(files: Iterable[str]) -> None:
 
 
 def _sources(inputs: Iterable[str], whole: bool) -> Iterator[Source]:
-    from hanlattice.files import read_lines
+    from hanlattice.files import STDIN, read_lines
 
     for argument in inputs:
         if not _is_source(argument):
             yield checked_text(argument), None
             continue
-        path = "/dev/stdin" if argument == "-" else argument
+        path = STDIN if argument == "-" else argument
         if whole:
             yield _whole(path), None if argument == "-" else Path(argument).stem
         else:

@@ -21,9 +21,9 @@ from hanlattice.cli.options import (
     model_path,
 )
 from hanlattice.errors import DataError
-from hanlattice.serving.settings import TOKEN, TOKEN_FORM, Settings
+from hanlattice.serving.settings import TOKEN, TOKEN_FORM, Settings, lexicon_folder
 
-DEFAULT = Settings()
+DEFAULT = Settings(lexicons=Path("$XDG_DATA_HOME/hanlattice/lexicons"))  # for the help; see `lexicon_folder`
 
 
 def serve(
@@ -106,7 +106,7 @@ def serve(
         device=device,
         words=tuple(lexicon or ()),
         force=tuple(forced(force).items()),
-        block=tuple((text, None if labels is None else tuple(labels)) for text, labels in blocked(block).items()),
+        block=tuple(blocked(block).items()),
         threshold=threshold,
         trust=trust,
         host=host,
@@ -124,7 +124,7 @@ def serve(
         answer_timeout=answer_timeout,
         client_timeout=client_timeout,
         drain_timeout=drain_timeout,
-        lexicons=lexicons or DEFAULT.lexicons,
+        lexicons=lexicons or lexicon_folder(),
         token=_token(token_file),
         root_path=root_path,
     )

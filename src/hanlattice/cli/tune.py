@@ -105,6 +105,8 @@ def tune(
     need_torch("searching settings")
     from hanlattice.tuning import tune as run_search
 
+    if pruner and not pruning:
+        raise typer.BadParameter(f"with --pruner {pruner}, leave out --no-pruning")
     named: dict[str, dict[str, Any]] = {
         "data": {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None},
         "lexicon": {"files": lexicon},

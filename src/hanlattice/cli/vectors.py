@@ -1,6 +1,6 @@
 """``hanlattice vectors``: train vectors on plain text, convert word2vec files, inspect a file of vectors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -83,7 +83,7 @@ def train(
     with _bars(quiet) as progress:
         vectors = train_vectors(
             texts,
-            _lexicon(lexicon or []),
+            Lexicon.open(*lexicon) if lexicon else None,
             exclude=exclude or [],
             dimension=dimension,
             epochs=dict(zip(KINDS, epochs, strict=True)),
@@ -136,15 +136,6 @@ def info(
         typer.echo(f"{kind:<10}{len(of_kind):,} × {of_kind.dimension}, {of_kind.rows.dtype}")
     for name, value in {"size": _megabytes(file), "digest": vectors.digest, **vectors.meta}.items():
         typer.echo(f"{name:<10}{value}")
-
-
-def _lexicon(files: Sequence[Path]) -> Lexicon | None:
-    if not files:
-        return None
-    lexicon, *others = map(Lexicon.open, files)
-    for other in others:
-        lexicon.update(other.entries())
-    return lexicon
 
 
 @contextmanager

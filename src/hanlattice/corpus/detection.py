@@ -9,7 +9,7 @@ from hanlattice.corpus.inline import people_daily
 from hanlattice.corpus.json_rows.row_formats import Detected, describe, recognise
 from hanlattice.corpus.json_rows.rows import FIX, complete_values
 from hanlattice.errors import DataError
-from hanlattice.files import read_lines
+from hanlattice.files import STDIN, read_lines
 
 _HEAD = 500
 """Number of lines that detection reads. It reads more if they do not hold one complete row of JSON."""
@@ -68,7 +68,7 @@ def lines_of(path: str | Path) -> Iterator[str]:
         DataError: the path is a folder, or the file cannot be read or is not text.
     """
     if str(path) == "-":
-        return read_lines("/dev/stdin")
+        return read_lines(STDIN)
     if Path(path).is_dir():
         fix = "name a file, or a folder of brat, Parquet or Arrow files"
         raise DataError(f"the folder has no .ann, .parquet or .arrow files; {fix}", path)

@@ -27,7 +27,7 @@ class Annotation:
     """An entity as the file gives it, not yet checked.
 
     Args:
-        pieces: start and end of each piece, in the units of the file.
+        fragments: start and end of each fragment, in the units of the file.
         label: label of the entity.
         surface: text of the entity, if the file gives it.
         score: confidence, if the file gives it.
@@ -35,10 +35,10 @@ class Annotation:
         name: identifier in the file, such as brat's ``T1``.
         value: value of a regular entity, if the file gives it.
         inclusive: whether the ends are inclusive in this format. Releases of a format may differ: if ``surface`` is
-            the text of the pieces read with exclusive ends, they are read so.
+            the text of the fragments read with exclusive ends, they are read so.
     """
 
-    pieces: Ranges
+    fragments: Ranges
     label: str
     surface: str | None = None
     score: float | None = None
@@ -84,14 +84,14 @@ def fitting(text: str, annotations: Sequence[Annotation], source: Source) -> lis
         else:
             message, fix = fault
             source.defect("misaligned span", message, fix + hint, line=annotation.line)
-    return sorted(matching, key=lambda annotation: (annotation.pieces[0][0], -annotation.pieces[-1][1]))
+    return sorted(matching, key=lambda annotation: (annotation.fragments[0][0], -annotation.fragments[-1][1]))
 
 
 def entity(text: str, annotation: Annotation) -> Entity:
     """The entity of an annotation that matches the text."""
-    start, end = annotation.pieces[0][0], annotation.pieces[-1][1]
+    start, end = annotation.fragments[0][0], annotation.fragments[-1][1]
     return Entity(
-        text[start:end], annotation.label, start, end, annotation.score, annotation.pieces, annotation.value
+        text[start:end], annotation.label, start, end, annotation.score, annotation.fragments, annotation.value
     )
 
 
@@ -100,9 +100,9 @@ def in_order(found: Iterable[Entity]) -> tuple[Entity, ...]:
     return tuple(sorted(found, key=lambda entity: (entity.start, -entity.end)))
 
 
-def surface_of(text: str, pieces: Ranges) -> str:
-    """The texts of the pieces, joined by a space as in brat."""
-    return " ".join(text[start:end] for start, end in pieces)
+def surface_of(text: str, fragments: Ranges) -> str:
+    """The texts of the fragments, joined by a space as in brat."""
+    return " ".join(text[start:end] for start, end in fragments)
 
 
 def boundaries(text: str, units: str) -> dict[int, int]:
@@ -117,10 +117,10 @@ def _half_open(text: str, annotation: Annotation, ends: str | None) -> Annotatio
     if ends is not None:
         inclusive = ends == "inclusive"
     elif inclusive and annotation.surface is not None:
-        inclusive = surface_of(text, annotation.pieces) != annotation.surface
+        inclusive = surface_of(text, annotation.fragments) != annotation.surface
     if not inclusive:
         return annotation
-    return replace(annotation, pieces=tuple((start, last + 1) for start, last in annotation.pieces))
+    return replace(annotation, fragments=tuple((start, last + 1) for start, last in annotation.fragments))
 
 
 def _counted(text: str, annotations: Sequence[Annotation], units: str | None) -> list[Annotation]:
@@ -131,7 +131,7 @@ def _counted(text: str, annotations: Sequence[Annotation], units: str | None) ->
     return [
         replace(
             annotation,
-            pieces=tuple((character_at.get(a, -1), character_at.get(b, -1)) for a, b in annotation.pieces),
+            fragments=tuple((character_at.get(a, -1), character_at.get(b, -1)) for a, b in annotation.fragments),
         )
         for annotation in annotations
     ]
@@ -153,16 +153,16 @@ def _fault(text: str, annotation: Annotation, given: Annotation) -> tuple[str, s
 
     ``given`` has the offsets of the file, for the message.
     """
-    pieces, label = annotation.pieces, annotation.label
-    start, end = pieces[0][0], pieces[-1][1]
-    place = ";".join(f"[{first}, {last})" for first, last in given.pieces)
-    if any(first >= last for first, last in given.pieces):
+    fragments, label = annotation.fragments, annotation.label
+    start, end = fragments[0][0], fragments[-1][1]
+    place = ";".join(f"[{first}, {last})" for first, last in given.fragments)
+    if any(first >= last for first, last in given.fragments):
         return f"{label} {place} ends before it starts", "correct the offsets, or delete the entity"
-    if start < 0 or end < 0 or end > len(text) or any(a[1] > b[0] for a, b in pairwise(pieces)):
+    if start < 0 or end < 0 or end > len(text) or any(a[1] > b[0] for a, b in pairwise(fragments)):
         fix = "give offsets in characters of the text, from 0, in ascending order"
         return f"{label} {place} does not lie within the {len(text)} characters of the text", fix
     surface = annotation.surface
-    if surface is None or _same(surface, text, pieces):
+    if surface is None or _same(surface, text, fragments):
         return None
     found = _nearest(text, surface, start)
     fix = (
@@ -170,7 +170,7 @@ def _fault(text: str, annotation: Annotation, given: Annotation) -> tuple[str, s
         if found >= 0
         else "annotate the entity again"
     )
-    message = f"{label} {place} is {surface_of(text, pieces)!r} in the text but {surface!r} in the annotation"
+    message = f"{label} {place} is {surface_of(text, fragments)!r} in the text but {surface!r} in the annotation"
     return message, fix
 
 
@@ -191,9 +191,9 @@ def _nearest(text: str, surface: str, start: int) -> int:
     return before if start - before <= after - start else after
 
 
-def _same(surface: str, text: str, pieces: Ranges) -> bool:
-    """Whether the pieces have this text, apart from whitespace and NUL that a tool changed in or between them."""
-    if surface == text[pieces[0][0] : pieces[-1][1]]:
+def _same(surface: str, text: str, fragments: Ranges) -> bool:
+    """Whether the fragments have this text, apart from white space and NUL that a tool changed."""
+    if surface == text[fragments[0][0] : fragments[-1][1]]:
         return True
-    surface, found = (re.sub(r"[\s\0]", " ", one) for one in (surface, surface_of(text, pieces)))
+    surface, found = (re.sub(r"[\s\0]", " ", one) for one in (surface, surface_of(text, fragments)))
     return surface[:1] == found[:1] and surface[-1:] == found[-1:] and surface.split() == found.split()

@@ -14,19 +14,19 @@ def joined(tokens: Iterable[str]) -> tuple[str, Tokens]:
 
     Nothing stands between two tokens, except one space where two Latin words (or numbers) would run together.
     """
-    pieces: list[str] = []
+    fragments: list[str] = []
     bounds = []
     end = 0
     last = ""
     for token in tokens:
         if last and (len(token) > 1 or len(last) > 1) and _is_latin(last[-1]) and _is_latin(token[0]):
-            pieces.append(" ")
+            fragments.append(" ")
             end += 1
-        pieces.append(token)
+        fragments.append(token)
         bounds.append((end, end + len(token)))
         end += len(token)
         last = token
-    return "".join(pieces), tuple(bounds)
+    return "".join(fragments), tuple(bounds)
 
 
 def aligned(text: str, tokens: Sequence[str]) -> Tokens | None:

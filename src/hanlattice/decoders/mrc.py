@@ -279,7 +279,7 @@ class MRC(StartsEndsMatches):
         """
         for label, query in queries.items():
             if label not in self.labels:
-                raise ValueError(f"there is no label {label!r} to ask for; there are {', '.join(self.labels)}")
+                raise ValueError(f"there is no label {label!r} to query; there are {', '.join(self.labels)}")
             if not query.strip():
                 raise ValueError(
                     f"the query of {label!r} is empty: write one, or leave it out for the label itself"

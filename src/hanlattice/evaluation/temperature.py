@@ -211,8 +211,10 @@ def _trials(ner: NER) -> Iterator[Callable[[float], object]]:
         engine = cast("Ensemble | LinearTagger", ner.engine)
         tagger = engine if isinstance(engine, Ensemble) else engine.of(ner.head)
         first = tagger.temperature
-        yield lambda temperature: tagger.soften(first * temperature)
-        tagger.soften(first)
+        try:
+            yield lambda temperature: tagger.soften(first * temperature)
+        finally:
+            tagger.soften(first)
         return
     owner = _decoder_owner(ner)
     decoder = owner.decoder
@@ -221,8 +223,10 @@ def _trials(ner: NER) -> Iterator[Callable[[float], object]]:
         owner.decoder = deepcopy(decoder)
         owner.decoder.soften(temperature)
 
-    yield soften
-    owner.decoder = decoder
+    try:
+        yield soften
+    finally:
+        owner.decoder = decoder
 
 
 def minimum(loss: Callable[[float], float], low: float, high: float, precision: float) -> float:

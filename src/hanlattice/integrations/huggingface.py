@@ -90,7 +90,7 @@ def from_pretrained(folder: str | Path, **options: Any) -> NER:
             f"{folder}: no such folder, and hanlattice never uses the network; download the model first:"
             f" hf download {folder} --local-dir FOLDER"
         )
-    return load(folder, **options)
+    return load(Path(folder), **options)  # a string may name a packaged model
 
 
 class TokenClassifier:

@@ -82,7 +82,7 @@ class HanlatticeComponent:
     ``doc.ents`` receives those that do not overlap; of two overlapping ones the longer.
 
     Settings:
-        model: folder of a model, None for the packaged one.
+        model: folder of a model, or the name of a packaged one as in :func:`hanlattice.load`; None for the default.
         convention, engine, threads: as in :func:`hanlattice.load`.
         threshold: entities with a lower score are left out.
         alignment_mode: what happens to an entity that starts or ends inside a token: ``expand`` it to the whole
@@ -216,7 +216,7 @@ class HanlatticeComponent:
         same = packaged and self._ner is not None and settings == self.settings and not self._ner.lexicon_is_edited
         self.settings = settings
         if not same:
-            self._ner = self._opened(None if packaged else path / MODEL)
+            self._ner = self._opened(settings["model"] if packaged else path / MODEL)
         if packaged:
             self._check_packaged(packaged, path)
             if (path / LEXICON).exists():

@@ -110,6 +110,9 @@ def _compiled(command: Sequence[str], target: Path, flags: Sequence[str]) -> Pat
         reason = next((line for line in lines if "error" in line), lines[0])
         print(f"{target.name} was not compiled by {command[0]}: {reason}", file=sys.stderr)
         return None
+    except OSError as error:  # of a folder that only others may write to, or of a library in use on Windows
+        print(f"{target} cannot be written: {error.strerror or error}", file=sys.stderr)
+        return None
     return target
 
 

@@ -107,8 +107,10 @@ class Lexicon:
         return lexicon
 
     @classmethod
-    def open(cls, path: str | Path) -> Lexicon:
+    def open(cls, path: str | Path, *others: str | Path) -> Lexicon:
         """A lexicon from a compiled file, a folder with one, or a word list.
+
+        With ``others``, it has the words of all; the label and weight of a word are those of the last one with it.
 
         Raises:
             ModelError: the compiled file has another version, or is broken.
@@ -117,7 +119,10 @@ class Lexicon:
         file = compiled.file_at(path)
         if Path(path).is_dir() and not file.exists():
             raise DataError(f"is a folder without {file.name}; name a word list or a compiled lexicon", path)
-        return cls.load(file) if compiled.is_compiled(file) else cls.from_files(file)
+        lexicon = cls.load(file) if compiled.is_compiled(file) else cls.from_files(file)
+        for other in others:
+            lexicon.update(cls.open(other).entries())
+        return lexicon
 
     def save(self, path: str | Path) -> None:
         """Write the compiled form to a file, or into an existing folder.

@@ -7,7 +7,7 @@ from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon.edits import save_edits
 from hanlattice.model import digests
 from hanlattice.model.copies import check_new, copy_files
-from hanlattice.model.folder import EDITS
+from hanlattice.model.folder import CARD, EDITS
 from hanlattice.pipeline import NER
 
 
@@ -36,6 +36,6 @@ def save(ner: NER, folder: str | Path, *, card: str | None = None) -> Path:
         copy_files(ner.folder, draft, digests.CHECKPOINT)
         save_edits(ner.lexicon, ner.base, draft / EDITS)
         if card is not None:
-            (draft / "README.md").write_text(card, encoding="utf-8", newline="\n")
+            (draft / CARD).write_text(card, encoding="utf-8", newline="\n")
         digests.record(draft)
     return folder

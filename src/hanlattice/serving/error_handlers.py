@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from hanlattice.serving.errors import INTERNAL_ERROR, NO_JSON, RequestError, body_error, field_error, is_json
+from hanlattice.serving.errors import RequestError, body_error, field_error, internal_error, is_json, not_json
 from hanlattice.serving.lexicons import LexiconFault, TooManyLexicons, UnknownLexicon
 from hanlattice.serving.logs import log_event
 from hanlattice.serving.schema import FieldError
@@ -47,7 +47,7 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = error.errors()
     if any(e["loc"][:1] == ("body",) for e in errors) and not is_json(request):
-        return await _on_request_error(request, NO_JSON)
+        return await _on_request_error(request, not_json())
     return await _on_request_error(request, body_error(errors))
 
 
@@ -66,7 +66,7 @@ def _methods_of(request: Request) -> list[str]:
 
 
 async def _on_exception(request: Request, error: Exception) -> Response:
-    return await _on_request_error(request, INTERNAL_ERROR)
+    return await _on_request_error(request, internal_error())
 
 
 EXCEPTION_HANDLERS: dict[Any, Any] = {

@@ -64,5 +64,12 @@ def body_error(errors: Sequence[Any]) -> RequestError:
     return RequestError(400, f"the body is not JSON: {broken['ctx']['error']}{where}")
 
 
-INTERNAL_ERROR = RequestError(500, "internal error; look up this request id in the log")
-NO_JSON = RequestError(415, "send JSON: Content-Type: application/json")
+# Functions, as an exception that is raised again keeps the frames of all earlier requests.
+def internal_error() -> RequestError:
+    """The error of a fault of the service, which the log describes."""
+    return RequestError(500, "internal error; look up this request id in the log")
+
+
+def not_json() -> RequestError:
+    """The error of a request that is not declared as JSON."""
+    return RequestError(415, "send JSON: Content-Type: application/json")

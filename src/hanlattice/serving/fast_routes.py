@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hanlattice.serving.errors import INTERNAL_ERROR, NO_JSON, RequestError, body_error, is_json
+from hanlattice.serving.errors import RequestError, body_error, internal_error, is_json, not_json
 
 _QUICK = 0.2  # seconds; in most requests the answer comes sooner, and a look at the connection would only cost time
 
@@ -63,7 +63,7 @@ class FastRoutes:
         except RequestError as error:
             response = error.response(request.state.request_id)
         except Exception:
-            await INTERNAL_ERROR.response(request.state.request_id)(scope, receive, send)
+            await internal_error().response(request.state.request_id)(scope, receive, send)
             raise
         if response is not None:
             await response(scope, receive, send)
@@ -99,9 +99,9 @@ async def _parsed_body(endpoint: Any, request: Request) -> BaseModel:
         RequestError: the body is not JSON, is not declared as JSON, or does not have the type of the endpoint.
     """
     kind: type[BaseModel] = endpoint.__annotations__["body"]
-    content = await request.body()
     if not is_json(request):
-        raise NO_JSON
+        raise not_json()
+    content = await request.body()
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:

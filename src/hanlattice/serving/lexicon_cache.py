@@ -17,11 +17,6 @@ class LexiconCache:
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, tuple[Lexicon, int]] = OrderedDict()
 
-    @property
-    def keys(self) -> list[Hashable]:
-        """The keys of the lexicons, the least recently used one first."""
-        return list(self._kept)
-
     def get(self, key: Hashable, build: Callable[[], tuple[Lexicon, int]]) -> Lexicon:
         """The lexicon with this key. If it is not there, ``build`` returns it and the number of its edits."""
         if key not in self._kept:

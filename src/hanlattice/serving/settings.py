@@ -8,12 +8,23 @@ from pathlib import Path
 
 from hanlattice.api import EngineName
 from hanlattice.errors import ConfigError
+from hanlattice.kernels.cores import n_cores
 
 
 def lexicon_folder() -> Path:
-    """The default folder of stored lexicons, in the data folder of the user."""
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "hanlattice" / "lexicons"
+    """The default folder of stored lexicons, in the data folder of the user.
+
+    Raises:
+        ConfigError: the user has no home folder.
+    """
+    folder = os.environ.get("XDG_DATA_HOME")
+    try:
+        home = Path(folder) if folder else Path.home() / ".local" / "share"
+    except RuntimeError:
+        raise ConfigError(
+            "this user has no home folder; name a folder for stored lexicons with --lexicons"
+        ) from None
+    return home / "hanlattice" / "lexicons"
 
 
 READY = "ready"  # a worker sends this when it can serve; any other message is an error
@@ -122,4 +133,4 @@ class Settings:
 
     @property
     def threads_of_a_worker(self) -> int:
-        return self.threads or max(1, (os.cpu_count() or 1) // self.workers)
+        return self.threads or max(1, n_cores() // self.workers)

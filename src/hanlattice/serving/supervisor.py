@@ -22,6 +22,7 @@ from hanlattice.serving import logs
 from hanlattice.serving.settings import METRICS_FOLDER, READY, Settings
 
 NEEDED = ("fastapi", "httptools", "prometheus_client", "uvicorn")
+WINDOWS = os.name == "nt"  # its event loops cannot wait for the pipe to the parent process
 BACKLOG = 2048  # connections that may wait until a worker accepts them
 PATIENCE = 5.0  # seconds beyond the drain time-out, after which a worker is killed
 PAUSE = 1.0  # seconds before a worker that failed to start is replaced
@@ -31,11 +32,14 @@ def serve(settings: Settings) -> None:
     """Serve until SIGTERM, SIGHUP or Ctrl-C.
 
     Raises:
-        ConfigError: a package of the extra ``serve`` is not installed, or the address cannot be used.
+        ConfigError: a package of the extra ``serve`` is not installed, the address cannot be used, or this is
+            Windows.
         ModelError: the model cannot be loaded.
         UnknownConvention: the model does not have this convention.
         HanlatticeError: no worker can start.
     """
+    if WINDOWS:
+        raise ConfigError("the service does not run on Windows; run it in a container or in WSL")
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigError(f"serving needs {', '.join(missing)}: pip install 'hanlattice[serve]'")
@@ -109,8 +113,8 @@ class _Worker:
 def _work(settings: Settings, listener: socket.socket, parent: Pipe) -> None:
     from hanlattice.serving.worker import work  # here, because the supervisor does not need these imports
 
-    if hasattr(signal, "SIGHUP"):  # a terminal that is closed sends it to workers too; the parent ends them
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # A terminal that is closed sends this to workers too; the parent ends them.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     work(settings, listener, parent)
 
 
@@ -127,7 +131,7 @@ class _Supervisor:
             HanlatticeError: no worker can start.
         """
         numbers = [signal.SIGTERM, signal.SIGINT]
-        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
             numbers.append(signal.SIGHUP)
         for number in numbers:
             signal.signal(number, self._stop)

@@ -105,7 +105,7 @@ def windows_of_texts(texts: Sequence[str], size: int, overlap: int) -> WindowsOf
         return WindowsOfTexts(texts, (0,), (0,), (0, 1), {})
     if all(texts) and max(map(len, texts), default=0) <= size:  # each is one window
         return WindowsOfTexts(texts, list(range(n)), [0] * n, list(range(n + 1)), {})
-    pieces: list[str] = []
+    parts: list[str] = []
     owner: list[int] = []
     start: list[int] = []
     first = [0]
@@ -114,11 +114,11 @@ def windows_of_texts(texts: Sequence[str], size: int, overlap: int) -> WindowsOf
         found = windows(text, size, overlap)
         if len(found) != 1 or len(text) > size:
             several[i] = found
-        pieces.extend([text[window.start : window.end] for window in found])
+        parts.extend([text[window.start : window.end] for window in found])
         owner.extend([i] * len(found))
         start.extend([window.start for window in found])
-        first.append(len(pieces))
-    return WindowsOfTexts(pieces, owner, start, first, several)
+        first.append(len(parts))
+    return WindowsOfTexts(parts, owner, start, first, several)
 
 
 def _cut(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[Window]:

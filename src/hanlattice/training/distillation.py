@@ -11,6 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from hanlattice import corpus
+from hanlattice.compressed import raw_lines
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError
@@ -19,7 +20,6 @@ from hanlattice.spans import Span
 from hanlattice.text.windows import sentences
 from hanlattice.training.corpora import Corpora, load_corpora, plain_texts
 from hanlattice.training.held_out import IsHeldOut
-from hanlattice.training.raw_text import raw_lines
 
 LENGTHS = range(6, 121)  # characters of the sentences that the teacher reads
 NAME = "teacher"  # of the auxiliary corpus in the settings of the student
@@ -80,7 +80,7 @@ def raw_sentences(paths: Sequence[Path], characters: int, is_held_out: IsHeldOut
         is_held_out: whether a sentence is left out.
 
     Raises:
-        DataError: see :func:`hanlattice.training.raw_text.raw_lines`.
+        DataError: see :func:`hanlattice.compressed.raw_lines`.
     """
     seen = set[str]()
     for path in paths:

@@ -13,6 +13,8 @@ from hanlattice.model.log import read_log
 class Log:
     """Writes the rows of a run into its folder and, if ``tensorboard`` names another one, to TensorBoard.
 
+    Close it at the end, so that TensorBoard has all rows.
+
     Raises:
         ConfigError: TensorBoard is not installed.
         DataError: the file exists and is not a log, so a resumed run cannot continue it.
@@ -34,6 +36,10 @@ class Log:
             self.board.add_scalar("loss", loss, row["epoch"])
             if "dev_f1" in row:
                 self.board.add_scalar("dev F1", row["dev_f1"], row["epoch"])
+
+    def close(self) -> None:
+        if self.board is not None:
+            self.board.close()
 
 
 def _board(folder: str) -> Any:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -142,27 +142,27 @@ def _fit(
         return loop.progress
     for table, precision in (("training", training.precision), ("embedding", _precision_of_body(config))):
         warn_of_slow_bfloat16(f"--{table}.precision", precision, ner.tagger.device.type, watcher.say)
-    log = Log(output, training.tensorboard)
     selection = Selection(
         ner, prepared.dev, output / WEIGHTS, loop.average, read_unpunctuated=config.data.unpunctuated > 0
     )
     saving = Saving(output, loop, selection)
-    for loss in loop.epochs():
-        progress = loop.progress
-        row: dict[str, Any] = {
-            "epoch": progress.epoch,
-            "loss": round(loss, 4),
-            "seconds": round(progress.seconds, 3),
-        }
-        if progress.epoch >= min(training.evaluate_from, training.epochs):
-            row |= selection.after_epoch(progress)
-        log.write(row, loss)
-        saving.after_epoch()
-        try:
-            watcher.epoch(row)
-        except BaseException:  # a watcher that stops the run; no epoch is lost between two epochs
-            saving.now()
-            raise
+    with closing(Log(output, training.tensorboard)) as log:
+        for loss in loop.epochs():
+            progress = loop.progress
+            row: dict[str, Any] = {
+                "epoch": progress.epoch,
+                "loss": round(loss, 4),
+                "seconds": round(progress.seconds, 3),
+            }
+            if progress.epoch >= min(training.evaluate_from, training.epochs):
+                row |= selection.after_epoch(progress)
+            log.write(row, loss)
+            saving.after_epoch()
+            try:
+                watcher.epoch(row)
+            except BaseException:  # a watcher that stops the run; no epoch is lost between two epochs
+                saving.now()
+                raise
     saving.now()
     if not loop.progress.best_epoch:  # a resumed run that was shortened to epochs that were not scored
         selection.after_epoch(loop.progress)

@@ -30,7 +30,7 @@ class Silent:
 
 
 def plan(watcher: Watcher, epochs: int) -> None:
-    """Tell a watcher with a method ``plan`` that training starts, and for how many epochs.
+    """Call ``plan`` of a watcher that has it: training starts, for this number of epochs.
 
     The number is not always that of the settings (``training.least_steps``), and a linear tagger trains the weights
     of each convention after those of the one before.

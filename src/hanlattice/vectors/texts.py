@@ -1,16 +1,13 @@
 """Reads the texts to train vectors on: normalises them, and drops duplicates and texts of test sets."""
 
-import gzip
-import lzma
 import unicodedata
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO
 
+from hanlattice.compressed import raw_lines
 from hanlattice.errors import DataError
 
 OVERLAP = 20  # a paragraph that shares this many consecutive characters with an excluded text is left out
@@ -98,40 +95,10 @@ def _lines(paths: Sequence[str | Path], progress: Callable[[float], None]) -> It
         raise DataError(f"cannot be read: {error.strerror or error}", error.filename) from None
     whole, before = sum(sizes.values()) or 1, 0
     for path in paths:
-        for number, (line, position) in enumerate(_decoded(path), 1):
-            if number % 1000 == 0:
-                progress((before + position) / whole)
-            yield line
+        yield from raw_lines(path, partial(_report, progress, before, whole))
         before += sizes[path]
         progress(before / whole)
 
 
-def _decoded(path: str | Path) -> Iterator[tuple[str, int]]:
-    """The lines, each with the number of bytes of the file that were read so far."""
-    number = 0
-    try:
-        with ExitStack() as stack:
-            file = stack.enter_context(open(path, "rb"))
-            for number, raw in enumerate(stack.enter_context(_unpacked(file, Path(path).suffix)), 1):
-                yield raw.decode("utf-8-sig" if number == 1 else "utf-8"), file.tell()
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"byte {error.object[error.start]:#04x} at position {error.start + 1} is not UTF-8;"
-            " convert the file, for example with: iconv -f GB18030 -t UTF-8",
-            path,
-            number,
-        ) from None
-    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(
-            f"cannot be decompressed after line {number}: {error}; download or compress it again", path
-        ) from None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", path) from None
-
-
-def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
-    if suffix == ".xz":
-        return lzma.open(file)
-    if suffix == ".gz":
-        return gzip.open(file)  # type: ignore[return-value]  # a GzipFile iterates over lines like other files
-    return file
+def _report(progress: Callable[[float], None], before: int, whole: int, n: int) -> None:
+    progress((before + n) / whole)

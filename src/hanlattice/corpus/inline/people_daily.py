@@ -101,7 +101,7 @@ def _document(words: Sequence[str], name: str | None, file: str, line: int, on_d
     def defect(kind: str, message: str, fix: str) -> None:
         report(Defect(file, line, kind, message, fix), on_defect)
 
-    pieces: list[str] = []
+    written: list[str] = []
     bounds: list[tuple[int, int]] = []
     tags: list[str] = []
     spans: list[Span] = []
@@ -114,7 +114,7 @@ def _document(words: Sequence[str], name: str | None, file: str, line: int, on_d
             defect("missing tag", f"no tag in {item!r}", "write word/tag")
         opening, word, tag, closing = match.groups() if match else ("", item, "", "")
         start, end = end, end + len(word)
-        pieces.append(word)
+        written.append(word)
         bounds.append((start, end))
         tags.append(tag)
         opened += [start] * len(opening)
@@ -137,7 +137,7 @@ def _document(words: Sequence[str], name: str | None, file: str, line: int, on_d
                 spans.append(Span(first, end, LABELS[compound]))
     if opened:
         defect("unpaired bracket", f"{len(opened)} '[' without its ']'", "close or delete it")
-    text = "".join(pieces)
+    text = "".join(written)
     found = in_order(Entity.of(text, span) for span in dict.fromkeys(spans))
     return Document(text, found, id=name, tokens=tuple(bounds), meta={"@line": line, "pos": tags})
 

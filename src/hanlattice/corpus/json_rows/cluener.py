@@ -39,8 +39,8 @@ def _annotations(labels: Mapping[str, Any]) -> Iterator[Annotation]:
             continue
         for surface, spans in places.items():
             for start, last in spans:
-                piece = fields.offset(start), fields.offset(last)
-                yield Annotation((piece,), label, surface, inclusive=True)
+                fragment = fields.offset(start), fields.offset(last)
+                yield Annotation((fragment,), label, surface, inclusive=True)
 
 
 FORMAT = RowFormat(_recognise, one_per_row(_document, _FIX))

@@ -32,10 +32,10 @@ def _document(row: Mapping[str, Any], source: Source) -> Document:
 
 
 def _annotations(item: Mapping[str, Any]) -> Iterator[Annotation]:
-    piece = fields.offset(item["start_idx"]), fields.offset(item["end_idx"])
+    fragment = fields.offset(item["start_idx"]), fields.offset(item["end_idx"])
     surface = item.get("entity")
     for label in fields.labels(item["type"]):
-        yield Annotation((piece,), label, None if surface is None else str(surface), inclusive=True)
+        yield Annotation((fragment,), label, None if surface is None else str(surface), inclusive=True)
 
 
 FORMAT = RowFormat(_recognise, one_per_row(_document, _FIX))

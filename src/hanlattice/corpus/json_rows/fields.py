@@ -82,16 +82,16 @@ def annotation_of(item: Any, name: str, *, inclusive: bool = False) -> list[Anno
         parts = ((start_key, "start"), (end_key, "end"), (label_key, "label"))
         lacks = ", ".join(part for key, part in parts if key is None)
         raise NotReadable(f"an entity in {name!r} has no {lacks}; its keys are {', '.join(map(str, item))}", FIX)
-    pieces: Ranges = ((offset(item[start_key]), offset(item[end_key])),)
+    fragments: Ranges = ((offset(item[start_key]), offset(item[end_key])),)
     if item.get("fragments"):
-        pieces = tuple((offset(start), offset(end)) for start, end in item["fragments"])
+        fragments = tuple((offset(start), offset(end)) for start, end in item["fragments"])
     surface, score = item.get(surface_key or ""), item.get("score")
     if surface is not None and not isinstance(surface, str):
         raise NotReadable(f"the {surface_key} {_shown(surface)} of an entity is not a string", FIX)
     number = None if score is None else float(score)
     value = item.get("value") if isinstance(item.get("value"), str) else None
     return [
-        Annotation(pieces, label, surface, number, inclusive=inclusive, value=value)
+        Annotation(fragments, label, surface, number, inclusive=inclusive, value=value)
         for label in labels(item[label_key])
     ]
 
@@ -160,8 +160,8 @@ def report_leftovers(columns: Mapping[str, Any], source: Source, *, annotated: b
 def _of_list(item: list[Any], name: str, inclusive: bool) -> list[Annotation]:
     if len(item) < 3 or (len(item) > 3 and not all(rest is None or isinstance(rest, str) for rest in item[3:])):
         raise NotReadable(f"{_shown(item)} in {name!r} is not [start, end, label]", FIX)
-    pieces: Ranges = ((offset(item[0]), offset(item[1])),)
-    return [Annotation(pieces, label, inclusive=inclusive) for label in labels(item[2])]
+    fragments: Ranges = ((offset(item[0]), offset(item[1])),)
+    return [Annotation(fragments, label, inclusive=inclusive) for label in labels(item[2])]
 
 
 def _first_key(item: Mapping[str, Any], keys: Sequence[str]) -> str | None:

@@ -38,8 +38,8 @@ def _annotations(item: Sequence[Any], bounds: Tokens) -> list[Annotation]:
     first, last = fields.offset(start), fields.offset(end)
     if not 0 <= first <= last < len(bounds):
         raise NotReadable(f"{item} does not lie within the {len(bounds)} tokens", "count tokens from 0")
-    pieces = ((bounds[first][0], bounds[last][1]),)
-    return [Annotation(pieces, name) for name in fields.labels(label)]
+    fragments = ((bounds[first][0], bounds[last][1]),)
+    return [Annotation(fragments, name) for name in fields.labels(label)]
 
 
 FORMAT = RowFormat(_recognise, one_per_row(_document, _FIX))

@@ -112,11 +112,13 @@ def _annotations(regions: Sequence[Any], text: str, source: Source) -> list[Anno
 def _of_region(region: Mapping[str, Any], value: Mapping[str, Any], kind: str, text: str) -> Iterator[Annotation]:
     if kind not in _KINDS:
         raise NotReadable(f"regions of {kind!r} are not spans of plain text", "annotate with a Labels control")
-    pieces = _pieces(value, text) if kind == "hypertextlabels" else _plain(value)
+    fragments = _fragments(value, text) if kind == "hypertextlabels" else _plain(value)
     score = region.get("score")
     meaning = _value(region)
     for label in fields.labels(value[kind]):
-        yield Annotation(pieces, label, value.get("text"), None if score is None else float(score), value=meaning)
+        yield Annotation(
+            fragments, label, value.get("text"), None if score is None else float(score), value=meaning
+        )
 
 
 def _value(region: Mapping[str, Any]) -> str | None:
@@ -131,7 +133,7 @@ def _plain(value: Mapping[str, Any]) -> Ranges:
     return ((fields.offset(value["start"]), fields.offset(value["end"])),)
 
 
-def _pieces(value: Mapping[str, Any], text: str) -> Ranges:
+def _fragments(value: Mapping[str, Any], text: str) -> Ranges:
     """Offsets of a hypertext region. Without markup they are offsets of the text.
 
     Raises:

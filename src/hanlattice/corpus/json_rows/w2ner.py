@@ -30,15 +30,15 @@ def _document(row: Mapping[str, Any], source: Source) -> Document:
     tokens = checked(columns.pop("sentence"), "sentence")
     text, bounds = joined(tokens)
     annotations = [
-        Annotation(_pieces(item["index"], bounds), label)
+        Annotation(_fragments(item["index"], bounds), label)
         for item in columns.pop("ner")
         for label in fields.labels(item["type"])
     ]
     return fields.document(text, annotations, columns, source, tokens=bounds_or_none(tokens, bounds))
 
 
-def _pieces(index: Sequence[Any], bounds: Tokens) -> Ranges:
-    """The pieces of an entity in characters; adjacent tokens form one piece."""
+def _fragments(index: Sequence[Any], bounds: Tokens) -> Ranges:
+    """The fragments of an entity in characters; adjacent tokens form one fragment."""
     places = [fields.offset(place) for place in index]
     if not places or places != sorted(set(places)) or not 0 <= places[0] <= places[-1] < len(bounds):
         message = f"{index} is not an ascending list of indices into the {len(bounds)} tokens"

@@ -168,9 +168,9 @@ def _records(lines: Iterable[str]) -> Iterator[references.Record]:
 
 
 def _annotation(match: re.Match[str], line: int) -> Annotation:
-    offsets = (piece.split() for piece in match[3].split(";"))
-    pieces = tuple((int(start), int(end)) for start, end in offsets)
-    return Annotation(pieces, match[2], match[4], line=line, name=match[1])
+    offsets = (fragment.split() for fragment in match[3].split(";"))
+    fragments = tuple((int(start), int(end)) for start, end in offsets)
+    return Annotation(fragments, match[2], match[4], line=line, name=match[1])
 
 
 def _write_pair(document: Document, folder: Path, name: str) -> None:

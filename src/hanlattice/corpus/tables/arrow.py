@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from hanlattice.corpus.defects import OnDefect
 from hanlattice.corpus.json_rows.row_formats import ROW_FORMATS, describe, recognise
@@ -20,8 +20,9 @@ from hanlattice.document import Document
 from hanlattice.errors import DataError
 
 _HEAD = 500
-_SPLITS = frozenset({"train", "dev", "validation", "valid", "val", "test"})
 """Number of rows from which the format is recognised."""
+
+_SPLITS = frozenset({"train", "dev", "validation", "valid", "val", "test"})
 
 _BATCH = 1000
 """Number of rows of Parquet per batch."""
@@ -79,12 +80,13 @@ def _rows(path: Path) -> Iterator[Row]:
     number = 0
     for file in _files(path):
         try:
-            schema, found = _opened(file)
-            _refuse_repeated(schema.names, file)
-            names = _names(schema, file)
-            for row in found:
-                number += 1
-                yield number, _with_names(row, names)
+            with open(file, "rb") as stream:
+                schema, found = _opened(stream, file)
+                _refuse_repeated(schema.names, file)
+                names = _names(schema, file)
+                for row in found:
+                    number += 1
+                    yield number, _with_names(row, names)
         except DataError:
             raise
         except (OSError, ValueError) as error:
@@ -121,16 +123,16 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _opened(file: Path) -> tuple[Any, Iterator[Any]]:
+def _opened(stream: IO[bytes], file: Path) -> tuple[Any, Iterator[Any]]:
     """The schema of a Parquet file, Arrow stream or Arrow file, and its rows, read batch by batch."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if _begins(file, b"PAR1"):
-        table = pq.ParquetFile(file)
+        table = pq.ParquetFile(stream)
         return table.schema_arrow, _flat(table.iter_batches(_BATCH), file)
     opened = pa.ipc.open_stream if _begins(file, _STREAM) else pa.ipc.open_file
-    reader = opened(pa.memory_map(str(file)))
+    reader = opened(stream)
     if hasattr(reader, "num_record_batches"):
         return reader.schema, _flat((reader.get_batch(i) for i in range(reader.num_record_batches)), file)
     return reader.schema, _flat(reader, file)
@@ -166,15 +168,26 @@ def _up_to_the_error(batch: Any, first: int, file: Path) -> Iterator[Any]:
 def _names(schema: Any, file: Path) -> dict[str, list[str]]:
     """For each column of class numbers, the names of the classes, from the schema or ``dataset_info.json``."""
     metadata = (schema.metadata or {}).get(b"huggingface")
-    info = file.parent / "dataset_info.json"
+    path = file.parent / "dataset_info.json"
+    info: Any = {}
     if metadata is not None:
-        features = json.loads(metadata).get("info", {}).get("features", {})
-    elif info.is_file():
-        features = json.loads(info.read_text(encoding="utf-8")).get("features", {})
-    else:
-        features = {}
-    found = {name: _class_names(feature) for name, feature in (features or {}).items()}
+        info, path = _table(json.loads(metadata), file).get("info"), file
+    elif path.is_file():
+        info = json.loads(path.read_text(encoding="utf-8"))
+    features = _table(_table(info, path).get("features"), path)
+    found = {name: _class_names(feature) for name, feature in features.items()}
     return {name: names for name, names in found.items() if names}
+
+
+def _table(value: Any, file: Path) -> Mapping[str, Any]:
+    """A table of the description of a dataset, which may be left out.
+
+    Raises:
+        DataError: it is something else.
+    """
+    if not isinstance(value or {}, Mapping):
+        raise DataError(f"describes its features with {json.dumps(value)[:40]}; write a table, or delete it", file)
+    return value or {}
 
 
 def _class_names(feature: Any) -> list[str]:

@@ -99,11 +99,11 @@ def clashing(document: Document) -> set[str]:
     def fits(values: Any, is_item: Callable[[Any], bool]) -> bool:
         return isinstance(values, list) and len(values) == n and all(map(is_item, values))
 
-    known = {"positions": _is_number, "columns": _is_strings}
+    known = {"positions": _is_int, "columns": _is_strings}
     return {name for name in known.keys() & document.meta.keys() if not fits(document.meta[name], known[name])}
 
 
-def _is_number(value: Any) -> bool:
+def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 

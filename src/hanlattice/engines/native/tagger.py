@@ -1,6 +1,5 @@
 """The native engine: a model folder run by C kernels."""
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -13,6 +12,7 @@ from hanlattice.engines.native.body import BodyKernel
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.flat import FlatKernel
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
+from hanlattice.kernels.cores import n_cores
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.kernels.library import require_kernels
 from hanlattice.model.folder import ModelFolder
@@ -55,7 +55,7 @@ class NativeTagger:
             )
         self.tags = model.tags
         self.chains = {convention: ChainKernel(*its_tags) for convention, its_tags in model.tags.items()}
-        self.threads = threads or _cores()
+        self.threads = threads or n_cores()
         self.renew()
         renew_after_fork(self)
 
@@ -104,8 +104,3 @@ class NativeTagger:
         ends = np.cumsum(sentences.n_nodes)
         cuts = [0, *np.searchsorted(ends, nodes * np.arange(1, n) / n).tolist(), len(sentences)]
         return [sentences[a:b] for a, b in pairwise(cuts) if a < b]
-
-
-def _cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.atomic import atomic_write
+from hanlattice.compressed import raw_lines
 from hanlattice.embeddings.body_files import BOUNDARY, Characters
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.text.code_points import code_points
@@ -25,7 +26,6 @@ from hanlattice.text.normalise import Normaliser
 from hanlattice.training.held_out import IsHeldOut, load_held_out
 from hanlattice.training.pretrain.interrupt import Stop
 from hanlattice.training.pretrain.watcher import Watcher
-from hanlattice.training.raw_text import raw_lines
 
 FOLDER, SUMMARY = "text", "text.json"
 PARTS = ("train", "held_out")
