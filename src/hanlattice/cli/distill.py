@@ -25,7 +25,7 @@ def distill(
     ctx: typer.Context,
     texts: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE…", help="Raw text: files with one paragraph per line; .xz is read too."),
+        typer.Argument(metavar="FILE…", help="Raw text: files with one paragraph per line, plain or compressed."),
     ],
     output: Annotated[Path, typer.Option(help="Folder of the student.", show_default=False)],
     teacher: Annotated[

@@ -61,7 +61,11 @@ def pretrain(
     ctx: typer.Context,
     texts: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE…]", help="Plain text or .xz, one paragraph a line.", show_default=False),
+        typer.Argument(
+            metavar="[FILE…]",
+            help="Raw text: files with one paragraph per line, plain or compressed.",
+            show_default=False,
+        ),
     ] = None,
     output: Annotated[
         Path, typer.Option(help="Folder of the run and of the pretrained model.", show_default=False)

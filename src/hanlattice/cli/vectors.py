@@ -31,7 +31,11 @@ ByKind = tuple[int, int, int]  # a number for characters, bigrams and words
 def train(
     texts: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE…", help="Plain text, .xz or .gz, one paragraph per line.", show_default=False),
+        typer.Argument(
+            metavar="FILE…",
+            help="Raw text: files with one paragraph per line, plain or compressed.",
+            show_default=False,
+        ),
     ],
     output: Annotated[Path, typer.Option(help="File to write, safetensors in float16.", show_default=False)],
     lexicon: Annotated[

@@ -60,7 +60,7 @@ def training_lines(
     Only a hash of each is kept in memory.
 
     Args:
-        paths: text files with one paragraph per line: plain, ``.xz`` or ``.gz``.
+        paths: text files with one paragraph per line; see :func:`hanlattice.compressed.raw_lines`.
         excluded: the result of :func:`ngrams` for the excluded texts.
         counts: counts the paragraphs.
         progress: receives the share that has been read, 0 to 1.

@@ -83,7 +83,7 @@ def prepare(
     is_held_out = load_held_out(Path(held_out)) if held_out else None
     texts = list(texts)
     if not texts:
-        raise ConfigError("no text to learn from: name text files, plain or .xz")
+        raise ConfigError("no text to learn from: name text files")
     summary = Summary()
     try:
         folder.mkdir(parents=True, exist_ok=True)

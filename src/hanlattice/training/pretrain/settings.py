@@ -21,7 +21,7 @@ class Settings:
     """Settings of a run.
 
     Attributes:
-        texts: files, plain or ``.xz``, with one paragraph per line.
+        texts: files with one paragraph per line; see :func:`hanlattice.compressed.raw_lines`.
         held_out: a Python file with a class ``HeldOut``, or empty.
         start: a folder with the weights to start from, or empty; its vocabulary is used.
         shape: the size of the body.
